@@ -1,0 +1,147 @@
+// The embedded NATS server: finds or fetches a nats-server, writes its configuration and starts it.
+// JetStream lives on disk and syncs before each acknowledgement (`sync_interval: always`), so a
+// stored message survives a power cut. Only an old server (Debian 12's own 2.9) cannot do that, and
+// then the caller is told so.
+
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+import { findProgram, type LaunchSpec } from './launch.ts'
+import { cachedNatsServer, fetchNatsServer } from './nats-fetch.ts'
+import { type NatsServerBinary, readNatsVersion, SYNC_ALWAYS_ORDER } from './nats-version.ts'
+
+const MAX_PAYLOAD = '8MB'
+const WAYS_OUT =
+  'Set NATS_SERVER_BIN to a nats-server 2.10 or newer, put one on the PATH (the package is called' +
+  ' nats-server in Debian, Ubuntu and Homebrew), or set NATS_URL to a server that runs already.'
+
+export type FoundNatsServer = NatsServerBinary & { syncAlways: boolean }
+
+/**
+ * The cache folder of fetched programs: `CACHE_DIR`, else the user's cache (shared by every clone
+ * of the project, so a second one needs no network), else `.cache` in the project.
+ */
+export function programCacheDir(
+  env: Record<string, string | undefined>,
+  projectDir: string,
+): string {
+  if (env.CACHE_DIR) return env.CACHE_DIR
+  const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'device-intelligence')
+  try {
+    mkdirSync(folder, { recursive: true })
+    return folder
+  } catch {
+    return join(projectDir, '.cache')
+  }
+}
+
+/**
+ * Finds a nats-server: `NATS_SERVER_BIN`, the PATH when it is 2.10 or newer, the cache folder, and
+ * at last a fetch into the cache. Throws an error that names the ways out when there is none.
+ */
+export async function findNatsServer(options: {
+  env: Record<string, string | undefined>
+  projectDir: string
+  say?: (line: string) => void
+  signal?: AbortSignal
+}): Promise<FoundNatsServer> {
+  const say = options.say ?? (() => undefined)
+  const named = options.env.NATS_SERVER_BIN
+  if (named) {
+    const binary = readNatsVersion(named)
+    if (!binary) throw new Error(`NATS_SERVER_BIN=${named} is not a nats-server that runs here`)
+    return withSync(binary)
+  }
+  const onPath = findProgram('nats-server', options.env.PATH)
+  const ofPath = onPath === null ? null : readNatsVersion(onPath)
+  if (ofPath && ofPath.order >= SYNC_ALWAYS_ORDER) return withSync(ofPath)
+  const cacheDir = programCacheDir(options.env, options.projectDir)
+  const cached = cachedNatsServer(cacheDir)
+  if (cached && cached.order >= SYNC_ALWAYS_ORDER) return withSync(cached)
+
+  const { binary, reasons } = await fetchNatsServer({
+    cacheDir,
+    pathVar: options.env.PATH,
+    say,
+    signal: options.signal,
+    minOrder: SYNC_ALWAYS_ORDER,
+  })
+  const usable = [binary, ofPath, cached].find((candidate) => candidate !== null)
+  if (usable) return withSync(usable)
+  throw new Error(`no nats-server found, and none could be fetched (${reasons.join('; ')}).
+${WAYS_OUT}`)
+}
+
+function withSync(binary: NatsServerBinary): FoundNatsServer {
+  return { ...binary, syncAlways: binary.order >= SYNC_ALWAYS_ORDER }
+}
+
+export type NatsSettings = {
+  binary: FoundNatsServer
+  /** Holds the configuration and JetStream's files. */
+  dir: string
+  port: number
+  user: string
+  password: string
+}
+
+/** The server's configuration file. Monitoring stays off: nothing listens but the client port. */
+export function natsConfig(settings: NatsSettings): string {
+  const text = (value: string) => JSON.stringify(value)
+  return [
+    '# Written at every start of the local stack.',
+    `listen: "127.0.0.1:${settings.port}"`,
+    `max_payload: ${MAX_PAYLOAD}`,
+    'jetstream {',
+    `  store_dir: ${text(settings.dir)}`,
+    ...(settings.binary.syncAlways ? ['  sync_interval: always'] : []),
+    '}',
+    'authorization {',
+    `  user: ${text(settings.user)}`,
+    `  password: ${text(settings.password)}`,
+    '}',
+    '',
+  ].join('\n')
+}
+
+/** Writes the configuration and returns what to launch. */
+export function natsLaunchSpec(
+  settings: NatsSettings,
+  env: Record<string, string | undefined>,
+): LaunchSpec {
+  mkdirSync(settings.dir, { recursive: true, mode: 0o700 })
+  const file = join(settings.dir, 'nats-server.conf')
+  writeFileSync(file, natsConfig(settings), { mode: 0o600 })
+  chmodSync(file, 0o600)
+  return {
+    command: settings.binary.file,
+    args: ['--config', file],
+    env,
+    orphanSignal: 'SIGTERM',
+  }
+}
+
+/** The URL a client needs, credentials included. */
+export function natsUrl(settings: { port: number; user: string; password: string }): string {
+  return `nats://${settings.user}:${settings.password}@127.0.0.1:${settings.port}`
+}
+
+/**
+ * True once the server greets on its port. nats-server opens it only after JetStream has recovered
+ * its streams, so a greeting means ready.
+ */
+export function natsGreets(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    const end = (answer: boolean) => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.setTimeout(1_000, () => end(false))
+    socket.once('error', () => end(false))
+    socket.once('close', () => end(false))
+    socket.once('data', (bytes) => end(bytes.toString().startsWith('INFO ')))
+  })
+}

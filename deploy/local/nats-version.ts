@@ -1,0 +1,22 @@
+// Reads which nats-server a file is. The version decides whether an acknowledged message survives a
+// power cut: `sync_interval: always` came with 2.10.
+
+import { spawnSync } from 'node:child_process'
+
+export type NatsServerBinary = { file: string; version: string; order: number }
+
+/** A number that orders versions: 2.10.3 is 2_010_003. */
+export function versionOrder(version: string): number {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
+  return major * 1_000_000 + minor * 1_000 + patch
+}
+
+/** From here on JetStream can be told to fsync before it acknowledges. */
+export const SYNC_ALWAYS_ORDER = versionOrder('2.10.0')
+
+/** The version of the program in `file`, or null when it is not a nats-server that runs here. */
+export function readNatsVersion(file: string): NatsServerBinary | null {
+  const asked = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 10_000 })
+  const version = /v(\d+\.\d+\.\d+)/.exec(asked.stdout ?? '')?.[1]
+  return version ? { file, version, order: versionOrder(version) } : null
+}

@@ -1,0 +1,90 @@
+/**
+ * Errors as clients see them: RFC 9457 `application/problem+json`, and the one table from our stable
+ * snake_case codes to HTTP statuses. A problem carries a public text; a cause stays in our logs.
+ */
+
+/** The one table: code -> [status, title]. A code, once shipped, keeps its meaning for good. */
+export const problemCodes = {
+  invalid_body: [400, 'The request body is not valid'],
+  invalid_query: [400, 'The query is not valid'],
+  invalid_path: [400, 'The path is not valid'],
+  malformed_request: [400, 'The request cannot be read'],
+  signature_missing: [401, 'The request is not signed'],
+  signature_invalid: [401, 'The signature cannot be verified'],
+  unauthorized: [401, 'Authentication is required'],
+  forbidden: [403, 'This is not allowed'],
+  not_found: [404, 'Not found'],
+  device_not_found: [404, 'The device is not known'],
+  alert_not_found: [404, 'The alert is not known'],
+  tenant_not_found: [404, 'The tenant is not known'],
+  delivery_not_found: [404, 'The delivery is not known'],
+  method_not_allowed: [405, 'The method is not allowed here'],
+  request_timeout: [408, 'The request took too long to arrive'],
+  conflict: [409, 'The request conflicts with the present state'],
+  tenant_exists: [409, 'The tenant exists already'],
+  body_too_large: [413, 'The request body is too large'],
+  uri_too_long: [414, 'The address is too long'],
+  unsupported_media_type: [415, 'The media type is not supported'],
+  webhook_url_refused: [422, 'The webhook URL cannot be used'],
+  rate_limited: [429, 'Too many requests'],
+  headers_too_large: [431, 'The request headers are too large'],
+  internal_error: [500, 'Something went wrong on our side'],
+  unavailable: [503, 'The service cannot do this at the moment'],
+} as const satisfies Record<string, readonly [number, string]>
+
+export type ProblemCode = keyof typeof problemCodes
+
+/** One fault in a request: a JSON path (`$.signals.root.su_binary`) or parameter, and what is wrong. */
+export type ProblemDetail = { path: string; message: string }
+
+export type ProblemBody = {
+  type: string
+  title: string
+  status: number
+  detail: string
+  code: ProblemCode
+  request_id: string
+  errors?: ProblemDetail[]
+}
+
+/** An error meant for the client. Throw it anywhere below a route; the HTTP shell renders it. */
+export class Problem extends Error {
+  readonly code: ProblemCode
+  readonly errors: ProblemDetail[] | undefined
+  /** Seconds for `Retry-After`, where trying again makes sense. */
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(
+    code: ProblemCode,
+    detail: string,
+    more: { errors?: ProblemDetail[]; retryAfterSeconds?: number; cause?: unknown } = {},
+  ) {
+    super(detail, more.cause === undefined ? undefined : { cause: more.cause })
+    this.name = 'Problem'
+    this.code = code
+    this.errors = more.errors
+    this.retryAfterSeconds = more.retryAfterSeconds
+  }
+}
+
+/** The HTTP status that a code answers with. */
+export function problemStatus(code: ProblemCode): number {
+  return problemCodes[code][0]
+}
+
+/**
+ * Renders a problem as its RFC 9457 body.
+ * @param requestId the value of the answer's `X-Request-Id`
+ */
+export function toProblemBody(problem: Problem, requestId: string): ProblemBody {
+  const [status, title] = problemCodes[problem.code]
+  return {
+    type: `urn:device-intelligence:problem:${problem.code}`,
+    title,
+    status,
+    detail: problem.message,
+    code: problem.code,
+    request_id: requestId,
+    ...(problem.errors === undefined ? {} : { errors: problem.errors }),
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * A token bucket as a pure value: the caller keeps the state and hands in the monotonic time. Used
+ * per tenant at the edge and on the REST API.
+ */
+
+/** `perSecond` tokens flow in up to `burst`. */
+export type Rate = { perSecond: number; burst: number }
+
+export type Bucket = { tokens: number; atMs: number }
+
+export type RateDecision = {
+  allowed: boolean
+  /** Whole tokens left. */
+  remaining: number
+  /** Seconds until one token is there again, at least 1 when refused. */
+  retryAfterSeconds: number
+}
+
+/** A full bucket. */
+export function fullBucket(rate: Rate, nowMs: number): Bucket {
+  return { tokens: rate.burst, atMs: nowMs }
+}
+
+/** Takes one token if there is one. Changes the bucket in place, so the hot path allocates little. */
+export function takeToken(bucket: Bucket, rate: Rate, nowMs: number): RateDecision {
+  const elapsedMs = Math.max(0, nowMs - bucket.atMs)
+  bucket.tokens = Math.min(rate.burst, bucket.tokens + (elapsedMs * rate.perSecond) / 1000)
+  bucket.atMs = nowMs
+  if (bucket.tokens >= 1) {
+    bucket.tokens -= 1
+    return { allowed: true, remaining: Math.floor(bucket.tokens), retryAfterSeconds: 0 }
+  }
+  const waitSeconds = (1 - bucket.tokens) / rate.perSecond
+  return { allowed: false, remaining: 0, retryAfterSeconds: Math.max(1, Math.ceil(waitSeconds)) }
+}

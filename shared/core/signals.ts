@@ -1,0 +1,75 @@
+/**
+ * The signal catalog: every signal we know, by category, with its type, platforms, severity grade,
+ * flag and the public sources that report it. What a signal weighs is the policy's business. Signals
+ * that are not in the catalog are kept and score 0.
+ */
+import type { Flag } from './flags.ts'
+import type { ProblemDetail } from './problem.ts'
+import { debuggerSignals } from './signal-catalog/debugger.ts'
+import { ecosystemSignals } from './signal-catalog/ecosystem.ts'
+import { emulatorSignals } from './signal-catalog/emulator.ts'
+import { networkSignals } from './signal-catalog/network.ts'
+import { rootSignals } from './signal-catalog/root.ts'
+import { tamperSignals } from './signal-catalog/tamper.ts'
+
+export type SignalType = 'boolean' | 'number' | 'string' | 'strings'
+export type Grade = 'critical' | 'high' | 'medium' | 'low' | 'informational'
+
+export type SignalDefinition = {
+  type: SignalType
+  platforms: ('android' | 'ios')[]
+  grade: Grade
+  flag: Flag
+  description: string
+  /** The public SDKs and documents that report or grade this signal. */
+  sources: string[]
+}
+
+/** The catalog. Category order is that of the public interface. */
+export const signalCatalog = {
+  root: rootSignals,
+  emulator: emulatorSignals,
+  debugger: debuggerSignals,
+  tamper: tamperSignals,
+  ecosystem: ecosystemSignals,
+  network: networkSignals,
+} as const satisfies Record<string, Record<string, SignalDefinition>>
+
+export type SignalCategory = keyof typeof signalCatalog
+
+/** The definition of a signal, or undefined for one we do not know. */
+export function findSignal(category: SignalCategory, name: string): SignalDefinition | undefined {
+  const signals: Record<string, SignalDefinition> = signalCatalog[category]
+  return Object.hasOwn(signals, name) ? signals[name] : undefined
+}
+
+const typeNames: Record<SignalType, string> = {
+  boolean: 'a boolean or null',
+  number: 'a number or null',
+  string: 'a string or null',
+  strings: 'an array of strings or null',
+}
+
+/**
+ * Checks the known signals of one category against their types. `null` means "not measured", as
+ * absence does. Adds one fault per wrong type, naming the signal.
+ */
+export function checkKnownSignals(
+  category: SignalCategory,
+  signals: Record<string, unknown>,
+  errors: ProblemDetail[],
+): void {
+  for (const name of Object.keys(signals)) {
+    const value = signals[name]
+    if (value === null) continue
+    const definition = findSignal(category, name)
+    if (definition === undefined || hasType(value, definition.type)) continue
+    const message = `must be ${typeNames[definition.type]}`
+    errors.push({ path: `$.signals.${category}.${name}`, message })
+  }
+}
+
+function hasType(value: unknown, type: SignalType): boolean {
+  if (type !== 'strings') return typeof value === type
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}

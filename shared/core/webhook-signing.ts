@@ -1,0 +1,61 @@
+/**
+ * Webhook signatures, for the sender and for receivers: `X-Service-Signature` as the public interface
+ * has it, and the Standard Webhooks headers beside it. Receivers verify over the raw body.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { signaturePattern } from './signature.ts'
+
+/** A delivery's identity and moment, as signed into the Standard Webhooks signature. */
+export type DeliveryStamp = { deliveryId: string; attempt: number; timestampSeconds: number }
+
+/** The key bytes of a webhook secret for Standard Webhooks: what follows `whsec_`, decoded. */
+export function standardWebhooksKey(secret: string): Buffer {
+  return Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+}
+
+/**
+ * All headers of one delivery attempt.
+ * @param body the exact bytes sent
+ * @param secret the tenant's webhook secret, `whsec_...`
+ * @returns header names in lower case
+ */
+export function signDelivery(
+  body: Uint8Array,
+  secret: string,
+  stamp: DeliveryStamp,
+  event = 'risk.alert',
+): Record<string, string> {
+  const at = String(stamp.timestampSeconds)
+  const standard = createHmac('sha256', standardWebhooksKey(secret))
+    .update(`${stamp.deliveryId}.${at}.`)
+    .update(body)
+    .digest('base64')
+  return {
+    'content-type': 'application/json',
+    'x-service-signature': createHmac('sha256', secret).update(body).digest('base64'),
+    'x-service-event': event,
+    'x-service-delivery': stamp.deliveryId,
+    'x-service-attempt': String(stamp.attempt),
+    'x-service-timestamp': at,
+    'webhook-id': stamp.deliveryId,
+    'webhook-timestamp': at,
+    'webhook-signature': `v1,${standard}`,
+  }
+}
+
+/**
+ * What a receiver calls before it acts on a delivery.
+ * @param rawBody the unparsed body, exactly as received
+ * @param header the value of `X-Service-Signature`
+ * @param secret the webhook secret, `whsec_...`
+ * @returns whether the delivery is genuine
+ */
+export function verifyDelivery(
+  rawBody: Uint8Array | string,
+  header: string | undefined,
+  secret: string,
+): boolean {
+  if (header === undefined || !signaturePattern.test(header)) return false
+  const expected = createHmac('sha256', secret).update(rawBody).digest()
+  return timingSafeEqual(expected, Buffer.from(header, 'base64'))
+}

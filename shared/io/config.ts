@@ -1,0 +1,115 @@
+/**
+ * Configuration from the environment: every process declares the variables it needs, all of them are
+ * checked at start and every error is listed at once. Secrets may come from files (`NAME_FILE`).
+ */
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+
+export type Env = Record<string, string | undefined>
+
+/** Thrown once, with one line per faulty variable. Values are never repeated: they may be secret. */
+export class ConfigError extends Error {
+  constructor(lines: string[]) {
+    super(`The configuration is not valid:\n${lines.map((line) => `  - ${line}`).join('\n')}`)
+    this.name = 'ConfigError'
+  }
+}
+
+/** `host:port`, port 0 for any free one. */
+export const listenSchema = z
+  .string()
+  .regex(/^.+:\d{1,5}$/, 'must be host:port')
+  .transform((text) => {
+    const at = text.lastIndexOf(':')
+    return { host: text.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(text.slice(at + 1)) }
+  })
+  .refine(({ port }) => port <= 65_535, 'must have a port up to 65535')
+
+export type Listen = z.output<typeof listenSchema>
+
+const url = (protocols: string[]) =>
+  z.string().refine(
+    (text) => {
+      try {
+        return protocols.includes(new URL(text).protocol)
+      } catch {
+        return false
+      }
+    },
+    `must be a URL with ${protocols.join(' or ')}`,
+  )
+
+/** The variables of `contract.md`; a process picks the ones it needs. */
+export const variables = {
+  NATS_URL: z.string().min(1).default('nats://127.0.0.1:4222'),
+  CLICKHOUSE_URL: url(['http:', 'https:']).default('http://127.0.0.1:8123/device_intelligence'),
+  POSTGRES_URL: url(['postgres:', 'postgresql:']).default(
+    'postgres://postgres@127.0.0.1:5432/device_intelligence',
+  ),
+  MASTER_KEY: z
+    .string('is required: 32 random bytes in base64')
+    .refine(
+      (text) => Buffer.from(text, 'base64').length === 32,
+      'must be 32 bytes in base64, as `openssl rand -base64 32` prints',
+    ),
+  ADMIN_TOKEN: z
+    .string('is required: the bearer token of the admin API')
+    .min(16, 'must have at least 16 characters'),
+  INGEST_LISTEN: listenSchema.prefault('127.0.0.1:8080'),
+  API_LISTEN: listenSchema.prefault('127.0.0.1:8081'),
+  CONSOLE_LISTEN: listenSchema.prefault('127.0.0.1:8082'),
+  SCORER_LISTEN: listenSchema.prefault('127.0.0.1:8083'),
+  DELIVERY_LISTEN: listenSchema.prefault('127.0.0.1:8084'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  /** `1` lets sandbox tenants use http and private addresses for webhooks. */
+  ALLOW_PRIVATE_WEBHOOKS: z
+    .enum(['0', '1'])
+    .default('0')
+    .transform((text) => text === '1'),
+  /** A process ends itself when this one is gone; set by the local stack. */
+  PARENT_PID: z.coerce.number().int().positive().optional(),
+} as const
+
+const secretVariables = new Set([
+  'NATS_URL',
+  'CLICKHOUSE_URL',
+  'POSTGRES_URL',
+  'MASTER_KEY',
+  'ADMIN_TOKEN',
+])
+
+/**
+ * Reads and checks a process's configuration.
+ * @param shape variable names and their schemas, as in `variables`
+ * @throws ConfigError with every fault
+ */
+export function readConfig<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  env: Env,
+): z.output<z.ZodObject<Shape>> {
+  const faults: string[] = []
+  const values: Env = {}
+  for (const name of Object.keys(shape)) {
+    const file = secretVariables.has(name) ? env[`${name}_FILE`] : undefined
+    const value = file === undefined ? env[name] : readSecret(name, file, faults)
+    // An empty variable is how compose files and shells spell "not set".
+    if (value !== undefined && value !== '') values[name] = value
+  }
+  const parsed = z.object(shape).safeParse(values)
+  if (!parsed.success) {
+    for (const issue of parsed.error.issues) {
+      faults.push(`${issue.path.join('.')} ${issue.message}`)
+    }
+  }
+  if (faults.length > 0 || !parsed.success) throw new ConfigError(faults)
+  return parsed.data
+}
+
+function readSecret(name: string, file: string, faults: string[]): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    faults.push(`${name}_FILE names a file that cannot be read`)
+    return undefined
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * A process from start to end: configuration errors end it with a readable message, SIGTERM and
+ * SIGINT drain it within its time limit, a lost parent ends it like a signal, and whatever nobody
+ * caught ends it loudly so that its supervisor can restart it.
+ */
+import closeWithGrace from 'close-with-grace'
+import { ConfigError } from './config.ts'
+import type { Log } from './log.ts'
+
+export type Lifecycle = {
+  /** Registers what to do at the end. Steps run one after another, the last registered first. */
+  onStop: (name: string, step: () => Promise<void> | void) => void
+  /** True from the moment the process began to stop: readiness answers 503. */
+  stopping: () => boolean
+  /** Ends the process in order, as a signal would. */
+  stop: (reason: string) => void
+}
+
+/** The hard limit of a stop, below the supervisor's ten seconds. */
+const stopLimitMs = 8_000
+
+/**
+ * Installs the signal handlers of a process.
+ * @param parentPid when set, the process stops once that process is gone
+ */
+export function createLifecycle(log: Log, parentPid?: number): Lifecycle {
+  const steps: { name: string; step: () => Promise<void> | void }[] = []
+  let stopping = false
+  const grace = closeWithGrace({ delay: stopLimitMs, logger: false }, async ({ err, signal }) => {
+    stopping = true
+    if (err !== undefined) log.fatal({ err }, 'stopping after an error that nobody caught')
+    else log.info({ signal }, 'stopping')
+    for (const { name, step } of steps.reverse()) {
+      try {
+        await step()
+      } catch (error) {
+        log.error({ err: error, step: name }, 'a step of stopping failed')
+      }
+    }
+    log.info('stopped')
+  })
+  if (parentPid !== undefined) watchParent(parentPid, () => grace.close())
+  return {
+    onStop: (name, step) => steps.push({ name, step }),
+    stopping: () => stopping,
+    stop: (reason) => {
+      log.info({ reason }, 'stopping on request')
+      grace.close()
+    },
+  }
+}
+
+function watchParent(pid: number, gone: () => void): void {
+  // A direct child sees its parent change the moment the parent is gone, however fast the pid is
+  // given to another process; through a wrapper only the pid itself can be asked.
+  const direct = process.ppid === pid
+  const timer = setInterval(() => {
+    if (direct ? process.ppid === pid : isAlive(pid)) return
+    clearInterval(timer)
+    gone()
+  }, 500)
+  timer.unref()
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/**
+ * Runs a process's main function: what it throws at start is printed readably and ends the process
+ * with status 1.
+ */
+export function run(main: () => Promise<void>): void {
+  main().catch((error: unknown) => {
+    const text = error instanceof ConfigError ? error.message : describe(error)
+    process.stderr.write(`${text}\n`)
+    process.exit(1)
+  })
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

@@ -1,0 +1,52 @@
+/**
+ * The one logger: pino as JSON lines on stdout, with every field that could hold a secret redacted by
+ * path. Messages are constant texts; what varies is a field.
+ */
+import { type Logger, pino } from 'pino'
+
+export type Log = Logger
+
+const redactedPaths = [
+  'authorization',
+  'hmac_secret',
+  'webhook_secret',
+  'public_api_key',
+  'secret',
+  'password',
+  'signature',
+  'master_key',
+  'admin_token',
+].flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
+
+/**
+ * @param service the process's name, on every line
+ * @param level pino's level names
+ */
+export function createLog(service: string, level: string): Log {
+  return pino({
+    level,
+    base: { service },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    redact: {
+      paths: [
+        ...redactedPaths,
+        'req.headers.authorization',
+        'req.headers["x-service-signature"]',
+        'headers.authorization',
+        'headers["x-service-signature"]',
+      ],
+      censor: '***',
+    },
+    // An error's own enumerable fields may carry what a driver was sent; keep what we need.
+    serializers: {
+      err: (error: unknown) =>
+        error instanceof Error
+          ? { type: error.name, message: error.message, stack: error.stack, code: codeOf(error) }
+          : { message: String(error) },
+    },
+  })
+}
+
+function codeOf(error: Error): unknown {
+  return (error as { code?: unknown }).code
+}

@@ -1,0 +1,48 @@
+/**
+ * Prometheus metrics of one process: a registry of its own, Node's default metrics, and short makers
+ * so that every counter is declared where it is counted. Label values come from closed sets or tenant
+ * slugs, never from client text.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+export type Metrics = {
+  registry: Registry
+  counter: <L extends string = never>(name: string, help: string, labels?: L[]) => Counter<L>
+  gauge: <L extends string = never>(
+    name: string,
+    help: string,
+    options?: { labels?: L[]; collect?: (this: Gauge<L>) => void | Promise<void> },
+  ) => Gauge<L>
+  histogram: <L extends string = never>(
+    name: string,
+    help: string,
+    options: { buckets: number[]; labels?: L[] },
+  ) => Histogram<L>
+}
+
+/** Latency buckets in seconds, 1 ms to 30 s. */
+export const latencyBucketsSeconds = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30,
+]
+
+/** Metrics for one process. Names begin with `di_`. */
+export function createMetrics(service: string): Metrics {
+  const registry = new Registry()
+  registry.setDefaultLabels({ service })
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  return {
+    registry,
+    counter: (name, help, labelNames = []) => new Counter({ name, help, labelNames, registers }),
+    gauge: (name, help, { labels: labelNames = [], collect } = {}) =>
+      new Gauge({
+        name,
+        help,
+        labelNames,
+        registers,
+        ...(collect === undefined ? {} : { collect }),
+      }),
+    histogram: (name, help, { buckets, labels: labelNames = [] }) =>
+      new Histogram({ name, help, labelNames, buckets, registers }),
+  }
+}

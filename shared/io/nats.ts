@@ -1,0 +1,80 @@
+/**
+ * The connection to NATS, and nothing else: credentials from the URL, endless reconnection, and a
+ * flag that says whether the server answers right now. Everything that knows the `nats` package stays
+ * in this folder.
+ */
+import {
+  connect,
+  Events,
+  type JetStreamClient,
+  type JetStreamManager,
+  type NatsConnection,
+} from 'nats'
+import type { Log } from './log.ts'
+
+export type Nats = {
+  connection: NatsConnection
+  jetstream: JetStreamClient
+  manager: JetStreamManager
+  /** Whether the connection is up at this moment. */
+  connected: () => boolean
+  /** Flushes, drains subscriptions and closes. */
+  close: () => Promise<void>
+}
+
+/**
+ * Connects, waiting for the server as long as it takes to appear.
+ * @param url `nats://user:password@host:port`, several separated by commas
+ * @param name shown in the server's connection list
+ */
+export async function connectNats(url: string, name: string, log: Log): Promise<Nats> {
+  const servers = url
+    .split(',')
+    .map((text) => new URL(text.includes('://') ? text : `nats://${text}`))
+  const first = servers[0]
+  const user = decodeURIComponent(first?.username ?? '')
+  const pass = decodeURIComponent(first?.password ?? '')
+  const connection = await connect({
+    servers: servers.map((server) => server.host),
+    name,
+    ...(user === '' ? {} : pass === '' ? { token: user } : { user, pass }),
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 100,
+    waitOnFirstConnect: true,
+    // A dead peer without a FIN is noticed after two missed pings.
+    pingInterval: 5_000,
+    maxPingOut: 2,
+  })
+  let connected = true
+  void watchStatus(connection, log, (state) => {
+    connected = state
+  })
+  return {
+    connection,
+    jetstream: connection.jetstream({ timeout: 2_000 }),
+    manager: await connection.jetstreamManager({ timeout: 5_000, checkAPI: false }),
+    connected: () => connected && !connection.isClosed(),
+    close: async () => {
+      // A drain needs the server; without it closing is all that can be done.
+      if (connected && !connection.isClosed()) await connection.drain()
+      else await connection.close()
+    },
+  }
+}
+
+async function watchStatus(
+  connection: NatsConnection,
+  log: Log,
+  set: (connected: boolean) => void,
+): Promise<void> {
+  for await (const status of connection.status()) {
+    if (status.type === Events.Disconnect) {
+      set(false)
+      log.warn('the connection to NATS is down')
+    } else if (status.type === Events.Reconnect) {
+      set(true)
+      log.info('the connection to NATS is up again')
+    }
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * Streams, buckets and consumers as the service wants them: created when missing, updated when they
+ * may be, and compared with what the server echoes, so that a setting the server silently ignored
+ * stops the start instead of surprising us later.
+ */
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DeliverPolicy,
+  DiscardPolicy,
+  type KV,
+  nanos,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from 'nats'
+import {
+  alertsStream,
+  deadLetterStream,
+  deliveryConsumer,
+  deliveryHintSubject,
+  edgesBucket,
+  scorerConsumer,
+  telemetryStream,
+  telemetrySubject,
+  tenantsBucket,
+} from '#shared/core/messages.ts'
+import type { Nats } from './nats.ts'
+
+const hourMs = 60 * 60 * 1000
+
+export type StreamSizes = {
+  /** Bytes of the telemetry stream: at 1.5 KB an event, 16 GiB hold 11 million. */
+  telemetryBytesMax: number
+  replicas: number
+}
+
+/** What a single machine gets; `deploy/` documents how to size a real one (70 % of the volume). */
+export const defaultStreamSizes: StreamSizes = { telemetryBytesMax: 16 * 1024 ** 3, replicas: 1 }
+
+/**
+ * Limits retention everywhere: a work queue forgets its message ids on restart, and an event must
+ * stay replayable until ClickHouse has it. Full streams refuse what is new: nothing accepted is lost.
+ */
+function streamConfigs(sizes: StreamSizes): Partial<StreamConfig>[] {
+  const common = {
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    num_replicas: sizes.replicas,
+  }
+  return [
+    {
+      ...common,
+      name: telemetryStream,
+      subjects: ['telemetry.>'],
+      max_bytes: sizes.telemetryBytesMax,
+      max_age: nanos(72 * hourMs),
+      // An edge retries a publish for seconds; ten minutes survive a broker's restart with ease.
+      duplicate_window: nanos(10 * 60 * 1000),
+    },
+    {
+      ...common,
+      name: alertsStream,
+      subjects: ['alerts.>'],
+      max_bytes: 256 * 1024 ** 2,
+      // Hints only: the sweep finds every delivery whose hint aged out.
+      max_age: nanos(hourMs),
+      discard: DiscardPolicy.Old,
+      duplicate_window: nanos(2 * 60 * 1000),
+    },
+    {
+      ...common,
+      name: deadLetterStream,
+      subjects: ['dead.>'],
+      max_bytes: 1024 ** 3,
+      max_age: nanos(30 * 24 * hourMs),
+      duplicate_window: nanos(10 * 60 * 1000),
+    },
+  ]
+}
+
+export const consumerConfigs: Record<string, { stream: string; config: Partial<ConsumerConfig> }> =
+  {
+    [scorerConsumer]: {
+      stream: telemetryStream,
+      config: {
+        durable_name: scorerConsumer,
+        filter_subject: telemetrySubject,
+        ack_policy: AckPolicy.Explicit,
+        deliver_policy: DeliverPolicy.All,
+        ack_wait: nanos(30_000),
+        // Poison is dropped by the scorer itself; anything else is infrastructure and is retried.
+        max_deliver: -1,
+        max_ack_pending: 4_096,
+      },
+    },
+    [deliveryConsumer]: {
+      stream: alertsStream,
+      config: {
+        durable_name: deliveryConsumer,
+        filter_subject: deliveryHintSubject,
+        ack_policy: AckPolicy.Explicit,
+        deliver_policy: DeliverPolicy.All,
+        ack_wait: nanos(30_000),
+        max_deliver: -1,
+        max_ack_pending: 4_096,
+      },
+    },
+  }
+
+/**
+ * Creates or updates every stream, bucket and consumer. Safe to run at once from several processes.
+ * @throws Error naming the setting that the server does not honour
+ */
+export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Promise<void> {
+  for (const wanted of streamConfigs(sizes)) {
+    const name = wanted.name!
+    const present = await nats.manager.streams.info(name).catch(notFound)
+    const info =
+      present === null
+        ? await nats.manager.streams.add(wanted)
+        : await nats.manager.streams.update(name, { ...present.config, ...wanted })
+    requireEcho(`stream ${name}`, wanted, info.config)
+  }
+  for (const { stream, config } of Object.values(consumerConfigs)) {
+    const info = await nats.manager.consumers.add(stream, config)
+    requireEcho(`consumer ${config.durable_name}`, config, info.config)
+  }
+  await openTenantsBucket(nats, sizes.replicas)
+  await openEdgesBucket(nats, sizes.replicas)
+}
+
+/** The tenant directory's projection: one entry per tenant, one per policy document. */
+export function openTenantsBucket(nats: Nats, replicas = 1): Promise<KV> {
+  return nats.jetstream.views.kv(tenantsBucket, {
+    history: 1,
+    storage: StorageType.File,
+    replicas,
+    maxValueSize: 512 * 1024,
+  })
+}
+
+/**
+ * What each live edge has applied. Entries age out after ten seconds, five leases: an edge that is
+ * missing here cannot hold one.
+ */
+export function openEdgesBucket(nats: Nats, replicas = 1): Promise<KV> {
+  return nats.jetstream.views.kv(edgesBucket, {
+    history: 1,
+    storage: StorageType.File,
+    replicas,
+    ttl: 10_000,
+  })
+}
+
+function notFound(error: unknown): null {
+  if ((error as { code?: string }).code === '404') return null
+  throw error
+}
+
+function requireEcho(what: string, wanted: object, echoed: object): void {
+  for (const [name, value] of Object.entries(wanted)) {
+    const got = (echoed as Record<string, unknown>)[name]
+    if (JSON.stringify(got) === JSON.stringify(value)) continue
+    throw new Error(
+      `${what}: the server did not take ${name}: wanted ${JSON.stringify(value)}, got ` +
+        `${JSON.stringify(got)}. Is the nats-server older than 2.10?`,
+    )
+  }
+}

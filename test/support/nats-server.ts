@@ -1,0 +1,87 @@
+// A real nats-server for tests, configured exactly as the local stack's (JetStream on disk, synced
+// before every acknowledgement). It dies with the test process, whatever happens to that.
+
+import type { ChildProcess } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { awaitReady } from '../../deploy/local/await-ready.ts'
+import { createLauncher, endChild, exitOf, sendSignal } from '../../deploy/local/launch.ts'
+import {
+  findNatsServer,
+  natsGreets,
+  natsLaunchSpec,
+  natsUrl,
+} from '../../deploy/local/nats-server.ts'
+import { choosePort } from '../../deploy/local/ports.ts'
+
+const projectDir = fileURLToPath(new URL('../..', import.meta.url))
+
+export type TestNats = {
+  /** With the user and password in it. */
+  url: string
+  port: number
+  dir: string
+  version: string
+  /** Of the server itself; changes at `restart`. */
+  readonly pid: number
+  /** Sends a signal and waits for the end when the signal ends it (all but STOP and CONT). */
+  kill: (signal: NodeJS.Signals) => Promise<void>
+  /** Ends the server, and removes its files when the test did not bring a folder. */
+  stop: () => Promise<void>
+  /** Starts it again on the same port and files, ending it first when it runs. */
+  restart: () => Promise<void>
+}
+
+/** Starts a nats-server on a free port. `dir` keeps its files (a fresh folder when left out). */
+export async function startNats(options: { dir?: string; port?: number } = {}): Promise<TestNats> {
+  const env = process.env
+  const binary = await findNatsServer({ env, projectDir })
+  const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'di-nats-')))
+  const port = options.port ?? (await choosePort({}))
+  const settings = { binary, dir, port, user: 'di', password: 'nats-test-password' }
+  const launcher = createLauncher({ pathVar: env.PATH })
+  let child: ChildProcess = await start()
+
+  async function start(): Promise<ChildProcess> {
+    const started = launcher.launch(natsLaunchSpec(settings, env))
+    let output = ''
+    const keep = (chunk: Buffer) => {
+      output = (output + chunk).slice(-4_000)
+    }
+    started.stdout?.on('data', keep)
+    started.stderr?.on('data', keep)
+    try {
+      const isReady = () => natsGreets(port)
+      await awaitReady({ name: 'nats-server', child: started, isReady, limitMs: 20_000 })
+    } catch (error) {
+      started.kill('SIGKILL')
+      throw new Error(`${(error as Error).message}\n${output}`)
+    }
+    return started
+  }
+
+  return {
+    url: natsUrl(settings),
+    port,
+    dir,
+    version: binary.version,
+    get pid() {
+      return child.pid as number
+    },
+    kill: async (signal) => {
+      sendSignal(child.pid as number, signal)
+      if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await exitOf(child)
+    },
+    stop: async () => {
+      await endChild(child, { signal: 'SIGTERM', graceMs: 5_000 })
+      if (options.dir === undefined) await rm(dir, { recursive: true, force: true })
+    },
+    restart: async () => {
+      await endChild(child, { signal: 'SIGTERM', graceMs: 5_000 })
+      child = await start()
+    },
+  }
+}
