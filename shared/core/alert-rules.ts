@@ -1,6 +1,6 @@
 /**
- * From an event and what is known of its device to an alert: when one is raised, which id it has and
- * what it looks like to the REST API and to the webhook.
+ * From an event and what is known of its device to an alert: when one is raised, which id it has
+ * and what it looks like to the REST API and to the webhook.
  */
 
 import type { Risk } from './correlation.ts'

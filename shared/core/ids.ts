@@ -1,6 +1,7 @@
 /**
- * The service's identifiers: how each is made and what shape it has. Deterministic ids are what make
- * every later stage idempotent: the same bytes are the same event, the same facts the same alert.
+ * The service's identifiers: how each is made and what shape it has. Deterministic ids are what
+ * make every later stage idempotent: the same bytes are the same event, the same facts the same
+ * alert.
  */
 import { createHash, hash } from 'node:crypto'
 
@@ -8,8 +9,9 @@ import { createHash, hash } from 'node:crypto'
 export const tenantIdPattern = /^[a-z0-9][a-z0-9-]{0,62}$/
 
 /**
- * The id of a telemetry event: 128 bits of SHA-256 over the exact body bytes, which name the tenant.
- * A retry of the same bytes is therefore the same event, at every edge and after every rotation.
+ * The id of a telemetry event: 128 bits of SHA-256 over the exact body bytes, which name the
+ * tenant. A retry of the same bytes is therefore the same event, at every edge and after every
+ * rotation.
  * @param body the raw request body
  * @returns `evt_` and 22 base64url characters
  */
@@ -36,8 +38,8 @@ export function toAlertId(fact: {
 }
 
 /**
- * The id of the first delivery of an alert. It is the same on every retry, and the same again when a
- * scorer's transaction is repeated. Receivers see it as `X-Service-Delivery` and `webhook-id`.
+ * The id of the first delivery of an alert. It is the same on every retry, and the same again when
+ * a scorer's transaction is repeated. Receivers see it as `X-Service-Delivery` and `webhook-id`.
  * @returns `dlv_` and 26 base64url characters
  */
 export function toDeliveryId(alertId: string): string {

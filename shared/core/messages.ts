@@ -1,7 +1,7 @@
 /**
- * What the processes say to one another over JetStream, and how the streams are named. An edge writes
- * batches, a scorer reads them; a scorer writes hints, delivery reads them. A field that may be
- * missing says which older sender it tolerates.
+ * What the processes say to one another over JetStream, and how the streams are named. An edge
+ * writes batches, a scorer reads them; a scorer writes hints, delivery reads them. A field that may
+ * be missing says which older sender it tolerates.
  */
 import { z } from 'zod'
 import { PoisonError } from './outcome.ts'
@@ -43,8 +43,9 @@ export type EventHeader = z.infer<typeof eventHeaderSchema>
 export type AcceptedEvent = EventHeader & { body: Telemetry }
 
 /**
- * One element of a batch message: the header around the untouched body text. The edge joins elements
- * with `[`, `,` and `]`, so a batch is itself one JSON array and no body is ever re-serialised.
+ * One element of a batch message: the header around the untouched body text. The edge joins
+ * elements with `[`, `,` and `]`, so a batch is itself one JSON array and no body is ever
+ * re-serialised.
  * @param bodyText the verified body, which is known to be one JSON object
  */
 export function encodeEvent(header: EventHeader, bodyText: string): string {

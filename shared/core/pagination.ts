@@ -1,7 +1,7 @@
 /**
- * Opaque cursors: base64url of a small JSON array that begins with what the cursor is for, the tenant
- * and a digest of the filters, so that a cursor of another tenant, list or filter is refused instead
- * of quietly continuing somewhere else.
+ * Opaque cursors: base64url of a small JSON array that begins with what the cursor is for, the
+ * tenant and a digest of the filters, so that a cursor of another tenant, list or filter is refused
+ * instead of quietly continuing somewhere else.
  */
 import { hash } from 'node:crypto'
 import { Problem } from './problem.ts'

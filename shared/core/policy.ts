@@ -1,6 +1,7 @@
 /**
- * Policies are data: what each signal weighs, category caps, floors, halving, thresholds and velocity
- * rules. A policy document is content-addressed, so ten thousand tenants on the default share one.
+ * Policies are data: what each signal weighs, category caps, floors, halving, thresholds and
+ * velocity rules. A policy document is content-addressed, so ten thousand tenants on the default
+ * share one.
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
@@ -9,14 +10,18 @@ import { balancedPolicy } from './policies/balanced.ts'
 const weight = z.number().int().min(0).max(100)
 
 /**
- * What a signal weighs: a number for a boolean that is true, or a rule by value. `(empty)` matches an
- * empty list of strings.
+ * What a signal weighs: a number for a boolean that is true, or a rule by value. `(empty)` matches
+ * an empty list of strings.
  */
 export const signalWeightSchema = z.union([
   weight,
   z.strictObject({ whenFalse: weight }),
   z.strictObject({ atLeast: z.number(), weight }),
-  z.strictObject({ values: z.record(z.string(), weight) }),
+  z.strictObject({
+    values: z.record(z.string(), weight),
+    /** In a list of strings, any of these means that the rule does not act. */
+    unless: z.array(z.string()).optional(),
+  }),
 ])
 
 const categoryPolicySchema = z.strictObject({

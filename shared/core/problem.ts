@@ -1,6 +1,7 @@
 /**
- * Errors as clients see them: RFC 9457 `application/problem+json`, and the one table from our stable
- * snake_case codes to HTTP statuses. A problem carries a public text; a cause stays in our logs.
+ * Errors as clients see them: RFC 9457 `application/problem+json`, and the one table from our
+ * stable snake_case codes to HTTP statuses. A problem carries a public text; a cause stays in our
+ * logs.
  */
 
 /** The one table: code -> [status, title]. A code, once shipped, keeps its meaning for good. */
@@ -34,7 +35,9 @@ export const problemCodes = {
 
 export type ProblemCode = keyof typeof problemCodes
 
-/** One fault in a request: a JSON path (`$.signals.root.su_binary`) or parameter, and what is wrong. */
+/**
+ * One fault in a request: a JSON path (`$.signals.root.su_binary`) or parameter, and what is wrong.
+ */
 export type ProblemDetail = { path: string; message: string }
 
 export type ProblemBody = {

@@ -21,7 +21,9 @@ export function fullBucket(rate: Rate, nowMs: number): Bucket {
   return { tokens: rate.burst, atMs: nowMs }
 }
 
-/** Takes one token if there is one. Changes the bucket in place, so the hot path allocates little. */
+/**
+ * Takes one token if there is one. Changes the bucket in place, so the hot path allocates little.
+ */
 export function takeToken(bucket: Bucket, rate: Rate, nowMs: number): RateDecision {
   const elapsedMs = Math.max(0, nowMs - bucket.atMs)
   bucket.tokens = Math.min(rate.burst, bucket.tokens + (elapsedMs * rate.perSecond) / 1000)

@@ -1,6 +1,6 @@
 /**
- * When a webhook is tried again. Jitter only adds, `Retry-After` only delays; after the last step the
- * delivery is `failed` and stays replayable.
+ * When a webhook is tried again. Jitter only adds, `Retry-After` only delays; after the last step
+ * the delivery is `failed` and stays replayable.
  */
 import { retryAfterDelayMaxMs } from './limits.ts'
 

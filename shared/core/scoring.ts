@@ -101,10 +101,12 @@ function compileWeight(weight: SignalWeight): (value: unknown) => number {
     return (value) => (typeof value === 'number' && value >= weight.atLeast ? weight.weight : 0)
   }
   const values = new Map(Object.entries(weight.values))
+  const unless = weight.unless ?? []
   return (value) => {
     if (typeof value === 'string') return values.get(value) ?? 0
     if (!Array.isArray(value)) return 0
     if (value.length === 0) return values.get('(empty)') ?? 0
+    if (unless.some((item) => value.includes(item))) return 0
     let highest = 0
     for (const item of value) highest = Math.max(highest, values.get(item) ?? 0)
     return highest

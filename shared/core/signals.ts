@@ -1,7 +1,7 @@
 /**
  * The signal catalog: every signal we know, by category, with its type, platforms, severity grade,
- * flag and the public sources that report it. What a signal weighs is the policy's business. Signals
- * that are not in the catalog are kept and score 0.
+ * flag and the public sources that report it. What a signal weighs is the policy's business.
+ * Signals that are not in the catalog are kept and score 0.
  */
 import type { Flag } from './flags.ts'
 import type { ProblemDetail } from './problem.ts'

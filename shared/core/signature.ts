@@ -5,8 +5,8 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 
 /**
- * The only spelling of 32 bytes that we accept: 43 characters of the standard alphabet, the last with
- * zero spare bits, and one pad. Node's decoder alone accepts at least eight others.
+ * The only spelling of 32 bytes that we accept: 43 characters of the standard alphabet, the last
+ * with zero spare bits, and one pad. Node's decoder alone accepts at least eight others.
  */
 export const signaturePattern = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 

@@ -28,7 +28,9 @@ export const categories = [
 ] as const
 export type Category = (typeof categories)[number]
 
-/** Detection data of one category: known signals are typed by the catalog, unknown ones are kept. */
+/**
+ * Detection data of one category: known signals are typed by the catalog, unknown ones are kept.
+ */
 export type CategorySignals = Record<string, unknown>
 export type Signals = Record<Category, CategorySignals>
 

@@ -1,6 +1,7 @@
 /**
- * Webhook signatures, for the sender and for receivers: `X-Service-Signature` as the public interface
- * has it, and the Standard Webhooks headers beside it. Receivers verify over the raw body.
+ * Webhook signatures, for the sender and for receivers: `X-Service-Signature` as the public
+ * interface has it, and the Standard Webhooks headers beside it. Receivers verify over the raw
+ * body.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { signaturePattern } from './signature.ts'

@@ -1,13 +1,16 @@
 /**
- * Configuration from the environment: every process declares the variables it needs, all of them are
- * checked at start and every error is listed at once. Secrets may come from files (`NAME_FILE`).
+ * Configuration from the environment: every process declares the variables it needs, all of them
+ * are checked at start and every error is listed at once. Secrets may come from files
+ * (`NAME_FILE`).
  */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 
 export type Env = Record<string, string | undefined>
 
-/** Thrown once, with one line per faulty variable. Values are never repeated: they may be secret. */
+/**
+ * Thrown once, with one line per faulty variable. Values are never repeated: they may be secret.
+ */
 export class ConfigError extends Error {
   constructor(lines: string[]) {
     super(`The configuration is not valid:\n${lines.map((line) => `  - ${line}`).join('\n')}`)

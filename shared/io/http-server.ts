@@ -1,7 +1,7 @@
 /**
  * The HTTP shell every process shares: request ids, RFC 9457 problems for every failure (also the
- * ones fastify and Node raise before a route runs), health, readiness and metrics, and bounds on slow
- * clients.
+ * ones fastify and Node raise before a route runs), health, readiness and metrics, and bounds on
+ * slow clients.
  */
 import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:http'
@@ -153,7 +153,9 @@ const codeOfFastify: Record<string, ProblemCode> = {
   FST_ERR_BAD_URL: 'malformed_request',
 }
 
-/** Any error as a problem. What is not meant for clients becomes a plain 500, logged with its cause. */
+/**
+ * Any error as a problem. What is not meant for clients becomes a plain 500, logged with its cause.
+ */
 export function toProblem(error: unknown, log: Log | { error: Log['error'] }): Problem {
   if (error instanceof Problem) {
     if (problemStatus(error.code) >= 500) log.error({ err: error.cause ?? error }, error.message)

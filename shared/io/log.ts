@@ -1,6 +1,6 @@
 /**
- * The one logger: pino as JSON lines on stdout, with every field that could hold a secret redacted by
- * path. Messages are constant texts; what varies is a field.
+ * The one logger: pino as JSON lines on stdout, with every field that could hold a secret redacted
+ * by path. Messages are constant texts; what varies is a field.
  */
 import { type Logger, pino } from 'pino'
 

@@ -1,7 +1,7 @@
 /**
  * The connection to NATS, and nothing else: credentials from the URL, endless reconnection, and a
- * flag that says whether the server answers right now. Everything that knows the `nats` package stays
- * in this folder.
+ * flag that says whether the server answers right now. Everything that knows the `nats` package
+ * stays in this folder.
  */
 import {
   connect,

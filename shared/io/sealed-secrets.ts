@@ -1,7 +1,7 @@
 /**
- * Secrets at rest: AES-256-GCM under MASTER_KEY with tenant and kind as associated data, so a sealed
- * secret copied to another tenant or kind cannot be opened. The key's own short id stands in the
- * sealed text, so that two keys can be in use while one replaces the other.
+ * Secrets at rest: AES-256-GCM under MASTER_KEY with tenant and kind as associated data, so a
+ * sealed secret copied to another tenant or kind cannot be opened. The key's own short id stands in
+ * the sealed text, so that two keys can be in use while one replaces the other.
  */
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
 

@@ -40,7 +40,8 @@ export const defaultStreamSizes: StreamSizes = { telemetryBytesMax: 16 * 1024 **
 
 /**
  * Limits retention everywhere: a work queue forgets its message ids on restart, and an event must
- * stay replayable until ClickHouse has it. Full streams refuse what is new: nothing accepted is lost.
+ * stay replayable until ClickHouse has it. Full streams refuse what is new: nothing accepted is
+ * lost.
  */
 function streamConfigs(sizes: StreamSizes): Partial<StreamConfig>[] {
   const common = {

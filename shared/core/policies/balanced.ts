@@ -121,6 +121,8 @@ export const balancedPolicy: Policy = {
         attestation_provider: 0,
         pi_device_verdict: {
           values: { MEETS_VIRTUAL_INTEGRITY: 30, MEETS_BASIC_INTEGRITY: 15, '(empty)': 35 },
+          // Google returns every level that is met: only the highest says what the device is.
+          unless: ['MEETS_DEVICE_INTEGRITY', 'MEETS_STRONG_INTEGRITY'],
         },
         pi_app_verdict: { values: { UNRECOGNIZED_VERSION: 60 } },
         pi_licensing: { values: { UNLICENSED: 15 } },
