@@ -130,6 +130,21 @@ async function fetchFromApt(options: {
   for (const [n, source] of options.sources.entries()) {
     await writeFile(join(parts, `s${n}.${source.format}`), source.withSuite(suite))
   }
+  const config = join(workDir, 'apt.conf')
+  await writeFile(config, aptConfig(workDir, parts))
+  const apt = ['-c', config, '-qq']
+  const limits = { timeout: APT_TIMEOUT_MS, signal: options.signal, cwd: out, encoding: 'utf8' }
+  // A third party's source has no such suite and makes `update` fail; what counts is the download.
+  await run(options.aptGet, [...apt, 'update'], limits as object).catch(() => undefined)
+  await run(options.aptGet, [...apt, 'download', 'nats-server'], limits as object)
+  const deb = (await readdir(out)).find((name) => name.endsWith('.deb'))
+  if (!deb) throw new Error('apt-get brought no package')
+  await run(options.dpkg, ['-x', join(out, deb), join(workDir, 'x')], limits as object)
+  return join(workDir, 'x/usr/sbin/nats-server')
+}
+
+/** Read after the machine's own settings (a proxy stays), so apt works in our folders alone. */
+function aptConfig(workDir: string, parts: string): string {
   const settings = [
     ['Dir::Etc::SourceList', '/dev/null'],
     ['Dir::Etc::SourceParts', parts],
@@ -141,15 +156,14 @@ async function fetchFromApt(options: {
     ['Acquire::https::Timeout', '15'],
     // As root apt would drop to a user who cannot enter a private cache folder.
     ...(process.getuid?.() === 0 ? [['APT::Sandbox::User', 'root']] : []),
-  ].flatMap(([key, value]) => ['-o', `${key}=${value}`])
-  const limits = { timeout: APT_TIMEOUT_MS, signal: options.signal, cwd: out, encoding: 'utf8' }
-  // A third party's source has no such suite and makes `update` fail; what counts is the download.
-  await run(options.aptGet, [...settings, '-qq', 'update'], limits as object).catch(() => undefined)
-  await run(options.aptGet, [...settings, '-qq', 'download', 'nats-server'], limits as object)
-  const deb = (await readdir(out)).find((name) => name.endsWith('.deb'))
-  if (!deb) throw new Error('apt-get brought no package')
-  await run(options.dpkg, ['-x', join(out, deb), join(workDir, 'x')], limits as object)
-  return join(workDir, 'x/usr/sbin/nats-server')
+  ]
+  // What the machine runs after an update is meant for its own packages.
+  const hooks = ['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success']
+  return [
+    ...hooks.map((hook) => `#clear APT::Update::${hook};`),
+    ...settings.map(([key, value]) => `${key} "${value}";`),
+    '',
+  ].join('\n')
 }
 
 export type AptSource = { format: 'sources' | 'list'; withSuite: (suite: string) => string }
@@ -253,7 +267,7 @@ async function keepInCache(cacheDir: string, file: string): Promise<NatsServerBi
   const fetched = readNatsVersion(file)
   if (!fetched) throw new Error('the fetched program does not run here')
   const kept = join(cacheDir, `nats-server-${fetched.version}`)
-  const fresh = `${kept}.${process.pid}.tmp`
+  const fresh = `${kept}.${randomUUID().slice(0, 8)}.tmp`
   await copyFile(file, fresh)
   await rename(fresh, kept)
   return { ...fetched, file: kept }

@@ -11,8 +11,14 @@ import { join } from 'node:path'
 import { findProgram, type LaunchSpec } from './launch.ts'
 import { cachedNatsServer, fetchNatsServer } from './nats-fetch.ts'
 import { type NatsServerBinary, readNatsVersion, SYNC_ALWAYS_ORDER } from './nats-version.ts'
+import { StartError } from './settings.ts'
 
 const MAX_PAYLOAD = '8MB'
+/**
+ * Streams reserve their largest size when they are made, and by default the server lets them
+ * reserve three quarters of the free disk. A laptop has less than a production stream may grow to.
+ */
+const MAX_FILE_STORE = '64GB'
 const WAYS_OUT =
   'Set NATS_SERVER_BIN to a nats-server 2.10 or newer, put one on the PATH (the package is called' +
   ' nats-server in Debian, Ubuntu and Homebrew), or set NATS_URL to a server that runs already.'
@@ -51,7 +57,8 @@ export async function findNatsServer(options: {
   const named = options.env.NATS_SERVER_BIN
   if (named) {
     const binary = readNatsVersion(named)
-    if (!binary) throw new Error(`NATS_SERVER_BIN=${named} is not a nats-server that runs here`)
+    if (!binary)
+      throw new StartError(`NATS_SERVER_BIN=${named} is not a nats-server that runs here`)
     return withSync(binary)
   }
   const onPath = findProgram('nats-server', options.env.PATH)
@@ -70,8 +77,13 @@ export async function findNatsServer(options: {
   })
   const usable = [binary, ofPath, cached].find((candidate) => candidate !== null)
   if (usable) return withSync(usable)
-  throw new Error(`no nats-server found, and none could be fetched (${reasons.join('; ')}).
-${WAYS_OUT}`)
+  throw missingNatsServer(reasons)
+}
+
+/** What to tell whoever has no nats-server: why none could be fetched, and every way out. */
+export function missingNatsServer(reasons: string[]): StartError {
+  const why = reasons.map((reason) => `  - ${reason}`).join('\n')
+  return new StartError(`no nats-server found, and none could be fetched:\n${why}\n${WAYS_OUT}`)
 }
 
 function withSync(binary: NatsServerBinary): FoundNatsServer {
@@ -83,8 +95,12 @@ export type NatsSettings = {
   /** Holds the configuration and JetStream's files. */
   dir: string
   port: number
-  user: string
-  password: string
+  /**
+   * Left out, any process of this machine may connect, as with a nats-server that one starts by
+   * hand: NATS clients in several languages ignore credentials in a URL, and the address is
+   * loopback only.
+   */
+  account?: { user: string; password: string }
 }
 
 /** The server's configuration file. Monitoring stays off: nothing listens but the client port. */
@@ -96,12 +112,17 @@ export function natsConfig(settings: NatsSettings): string {
     `max_payload: ${MAX_PAYLOAD}`,
     'jetstream {',
     `  store_dir: ${text(settings.dir)}`,
+    `  max_file_store: ${MAX_FILE_STORE}`,
     ...(settings.binary.syncAlways ? ['  sync_interval: always'] : []),
     '}',
-    'authorization {',
-    `  user: ${text(settings.user)}`,
-    `  password: ${text(settings.password)}`,
-    '}',
+    ...(settings.account === undefined
+      ? []
+      : [
+          'authorization {',
+          `  user: ${text(settings.account.user)}`,
+          `  password: ${text(settings.account.password)}`,
+          '}',
+        ]),
     '',
   ].join('\n')
 }
@@ -124,8 +145,9 @@ export function natsLaunchSpec(
 }
 
 /** The URL a client needs, credentials included. */
-export function natsUrl(settings: { port: number; user: string; password: string }): string {
-  return `nats://${settings.user}:${settings.password}@127.0.0.1:${settings.port}`
+export function natsUrl({ port, account }: Pick<NatsSettings, 'port' | 'account'>): string {
+  const who = account === undefined ? '' : `${account.user}:${account.password}@`
+  return `nats://${who}127.0.0.1:${port}`
 }
 
 /**

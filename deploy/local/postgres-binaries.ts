@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 
 import type { Launcher, RunAs } from './launch.ts'
+import { StartError } from './settings.ts'
 
 export type PostgresBinaries = { initdb: string; postgres: string }
 
@@ -21,7 +22,9 @@ export function findPostgresBinaries(): PostgresBinaries {
   try {
     root = dirname(dirname(createRequire(import.meta.url).resolve(name)))
   } catch {
-    throw new Error(`no embedded PostgreSQL for this platform (npm package ${name}). ${WAYS_OUT}`)
+    throw new StartError(
+      `no embedded PostgreSQL for this platform (npm package ${name}). ${WAYS_OUT}`,
+    )
   }
   hydrateSymlinks(root)
   const bin = (program: string) =>
@@ -74,7 +77,7 @@ export function postgresIdentity(
     })
     if (status === 0) return runAs
   }
-  throw new Error(
+  throw new StartError(
     `PostgreSQL refuses to run as root, and the user "${user.name}" cannot enter ` +
       `${paths.dataDir} or run ${paths.program}. Start as an ordinary user, move the project and ` +
       `DATA_DIR out of private folders, or set POSTGRES_URL.`,
@@ -89,5 +92,7 @@ function unprivilegedUser(): { name: string; uid: number; gid: number } {
     const row = rows.find((fields) => fields[0] === name)
     if (row) return { name, uid: Number(row[2]), gid: Number(row[3]) }
   }
-  throw new Error(`PostgreSQL refuses to run as root and there is no user "postgres". ${WAYS_OUT}`)
+  throw new StartError(
+    `PostgreSQL refuses to run as root and there is no user "postgres". ${WAYS_OUT}`,
+  )
 }

@@ -28,6 +28,7 @@ import {
   type PostgresBinaries,
   postgresIdentity,
 } from './postgres-binaries.ts'
+import { StartError } from './settings.ts'
 
 const run = promisify(execFile)
 
@@ -119,7 +120,7 @@ async function initialize(options: {
   } catch (error) {
     rmSync(dir, { recursive: true, force: true })
     const { stderr, message } = error as { stderr?: string; message: string }
-    throw new Error(`initdb failed: ${stderr?.trim() || message}`)
+    throw new StartError(`initdb failed: ${stderr?.trim() || message}`)
   } finally {
     rmSync(passwordFile, { force: true })
   }
@@ -132,7 +133,7 @@ function removeUnfinished(dir: string): void {
     if (name.startsWith(prefix)) rmSync(join(parent, name), { recursive: true, force: true })
   }
   if (existsSync(dir) && readdirSync(dir).length > 0) {
-    throw new Error(`${dir} is neither empty nor a PostgreSQL data folder`)
+    throw new StartError(`${dir} is neither empty nor a PostgreSQL data folder`)
   }
 }
 

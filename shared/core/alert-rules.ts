@@ -6,11 +6,18 @@
 import type { Risk } from './correlation.ts'
 import { toAlertId } from './ids.ts'
 import type { AcceptedEvent } from './messages.ts'
-import type { Action, Reason } from './scoring.ts'
+import type { Reason } from './scoring.ts'
 import { toSeverity } from './scoring.ts'
 
 export const dispositions = ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED'] as const
 export type Disposition = (typeof dispositions)[number]
+
+/** What every alert begins with; from there an operator may set any of the four. */
+export const initialDisposition: Disposition = 'OPEN'
+
+/** The actions that raise an alert. */
+export const decisions = ['REVIEW', 'BLOCK'] as const
+export type Decision = (typeof decisions)[number]
 
 /** An alert that is to be raised, before it has its place in the tenant's sequence. */
 export type AlertDraft = {
@@ -20,7 +27,7 @@ export type AlertDraft = {
   sessionId: string
   userId: string | null
   eventId: string
-  action: Exclude<Action, 'ALLOW'>
+  action: Decision
   riskScore: number
   raspScore: number
   reasons: Reason[]
@@ -31,7 +38,7 @@ export type AlertDraft = {
 export type Alert = {
   alert_id: string
   seq: number
-  decision: { action: 'REVIEW' | 'BLOCK'; severity: string; risk_score: number }
+  decision: { action: Decision; severity: string; risk_score: number }
   rasp_score: number
   entity: {
     device: { device_id: string }

@@ -6,6 +6,15 @@
 /** Largest ingest body. Real SDK batches are 1 to 4 KB, so 64 KiB is sixteen times the largest. */
 export const bodyBytesMax = 64 * 1024
 
+/**
+ * Bytes of a refused body that are read and thrown away so that its sender can read the answer;
+ * then the connection is cut. A mistake is a few megabytes, more is an attack.
+ */
+export const refusedBodyBytesMax = 16 * 1024 * 1024
+
+/** Connections of one process, idle ones included, at about 10 KB each. */
+export const connectionsMax = 8_192
+
 /** Deepest JSON nesting of an ingest body: the body itself is level 1. Checked before any parse. */
 export const jsonDepthMax = 16
 
@@ -45,6 +54,12 @@ export const publishesInFlightMax = 2
 /** How long an edge waits for a publish ack before it answers 503. */
 export const publishTimeoutMs = 2_000
 
+/**
+ * One try of a publish. A broker that answers at all does so in milliseconds; three tries fit into
+ * the whole time, so that one lost acknowledgement costs a client nothing but the wait.
+ */
+export const publishAttemptMs = 700
+
 /** `Retry-After` of a 503, in seconds. */
 export const retryAfterSeconds = 1
 
@@ -60,12 +75,27 @@ export const leaseRenewMs = 500
 /** What a rotation waits beyond a lease, for timers that fire late. */
 export const leaseMarginMs = 250
 
+/**
+ * A watch that has not brought back an edge's own announcement for this long is taken for dead and
+ * begun anew: a hundred times what it takes when all is well, half of a lease.
+ */
+export const leaseStallMs = 1_000
+
+/** An edge that has announced nothing for five leases is gone; what it announced is removed. */
+export const deadEdgeMs = 10_000
+
 /** Default and largest page of the alert list. */
 export const alertsPageDefault = 50
 export const alertsPageMax = 500
 
 /** Sessions in one answer of the device history; older ones follow by `sessions_cursor`. */
 export const sessionsPageMax = 10_000
+
+/**
+ * Longest cursor. The longest holds a session id of 256 characters of three bytes each, an instant
+ * and a digest: 0.8 KB, 1.1 KB in base64.
+ */
+export const cursorCharactersMax = 2_048
 
 /** REST rate per tenant: requests per second and burst. Ingest is unlimited unless set. */
 export const restRatePerSecond = 1_000
@@ -82,7 +112,45 @@ export const webhookAnswerKeptBytesMax = 4 * 1024
 /** Longest delay a receiver's `Retry-After` can ask for. */
 export const retryAfterDelayMaxMs = 10 * 60 * 60 * 1000
 
+/**
+ * Webhook requests in flight in one delivery process, and of one tenant: sixteen tenants whose
+ * receivers all hang at their full share would be needed to fill it, and those shares shrink first.
+ */
+export const deliveriesInFlightMax = 256
+export const deliveriesInFlightPerTenantMax = 16
+
+/** What retries may take of the above: the rest is kept for first attempts. */
+export const retriesInFlightMax = deliveriesInFlightMax / 2
+
+/**
+ * How long a claim on a delivery lasts: twice an attempt's time limit, so that an attempt and its
+ * record fit with room for a slow database. After it another process takes the delivery over.
+ */
+export const deliveryClaimMs = 2 * webhookTimeoutMs
+
+/** How often deliveries are looked for whose hint was lost, and retries that have become due. */
+export const deliverySweepMs = 1_000
+
+/**
+ * How old a read of a webhook secret may be when it signs. A rotation of the secret waits this
+ * long, and a margin, after the old one is gone: then nothing signed with it is sent any more.
+ */
+export const webhookSecretAgeMaxMs = 500
+
 /** Longest webhook URL, note and tenant name an operator may save, in characters. */
 export const urlCharactersMax = 2_048
 export const noteCharactersMax = 2_000
 export const nameCharactersMax = 200
+
+/**
+ * Events whose devices one activity query asks about. Their hashes travel as parameters of at most
+ * 21 characters each, and ClickHouse takes 128 KiB in one parameter.
+ */
+export const activityQueryMax = 5_000
+
+/**
+ * Sessions or users of one device that velocity looks at, the latest first: a count beyond it reads
+ * as this much. It bounds what a device that floods can cost: 20,000 times are about half a
+ * megabyte.
+ */
+export const activitySightingsMax = 20_000

@@ -63,7 +63,8 @@ export const policySchema = z
     strongEvidence: z.strictObject({ signals: z.number().int().min(2) }).nullable(),
     floors: z.array(z.strictObject({ score: weight, signals: z.array(signalPath) })),
     softCategories: z.array(categoryName),
-    velocity: z.array(velocityRuleSchema),
+    /** Each rule is a count per event and a column of the scorer's query. */
+    velocity: z.array(velocityRuleSchema).max(32),
   })
   .refine((policy) => policy.thresholds.review <= policy.thresholds.block, {
     path: ['thresholds'],

@@ -3,7 +3,7 @@
  * per tenant at the edge and on the REST API.
  */
 
-/** `perSecond` tokens flow in up to `burst`. */
+/** `perSecond` tokens flow in up to `burst`, which counts as one when it is less. */
 export type Rate = { perSecond: number; burst: number }
 
 export type Bucket = { tokens: number; atMs: number }
@@ -16,9 +16,12 @@ export type RateDecision = {
   retryAfterSeconds: number
 }
 
+/** A bucket that cannot hold a whole token would never let anything through. */
+const sizeOf = (rate: Rate) => Math.max(1, rate.burst)
+
 /** A full bucket. */
 export function fullBucket(rate: Rate, nowMs: number): Bucket {
-  return { tokens: rate.burst, atMs: nowMs }
+  return { tokens: sizeOf(rate), atMs: nowMs }
 }
 
 /**
@@ -26,8 +29,8 @@ export function fullBucket(rate: Rate, nowMs: number): Bucket {
  */
 export function takeToken(bucket: Bucket, rate: Rate, nowMs: number): RateDecision {
   const elapsedMs = Math.max(0, nowMs - bucket.atMs)
-  bucket.tokens = Math.min(rate.burst, bucket.tokens + (elapsedMs * rate.perSecond) / 1000)
-  bucket.atMs = nowMs
+  bucket.tokens = Math.min(sizeOf(rate), bucket.tokens + (elapsedMs * rate.perSecond) / 1000)
+  bucket.atMs = Math.max(bucket.atMs, nowMs)
   if (bucket.tokens >= 1) {
     bucket.tokens -= 1
     return { allowed: true, remaining: Math.floor(bucket.tokens), retryAfterSeconds: 0 }

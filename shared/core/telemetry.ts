@@ -16,6 +16,13 @@ import {
 } from './limits.ts'
 import type { ProblemDetail } from './problem.ts'
 import { checkKnownSignals } from './signals.ts'
+import {
+  controlCharacters,
+  countUnknownSignals,
+  type Findings,
+  isForbiddenKey,
+  isPlainlyValid,
+} from './telemetry-check.ts'
 
 /** The six categories of `signals`, in the order of the public interface. */
 export const categories = [
@@ -34,18 +41,16 @@ export type Category = (typeof categories)[number]
 export type CategorySignals = Record<string, unknown>
 export type Signals = Record<Category, CategorySignals>
 
-// C0 and C1 control characters and DEL: never part of an id, and unprintable in every tool.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
-const controlCharacters = /[\u0000-\u001f\u007f-\u009f]/
-
-const idSchema = z
+/** What a device, session, user or account id can be. */
+export const idSchema = z
   .string()
   .min(1)
   .max(idCharactersMax)
   .refine((id) => !controlCharacters.test(id), 'must not contain control characters')
 
 const metaSchema = z.string().max(metaCharactersMax)
-const categorySchema = z.record(z.string(), z.unknown())
+// The catalog checks what is inside; a record schema would copy every key of every event.
+const categorySchema = z.custom<CategorySignals>(isObject, 'must be an object')
 
 /** The submission of the public interface; unknown extra fields are accepted and kept. */
 export const telemetrySchema = z.looseObject({
@@ -91,6 +96,13 @@ export type Scan = {
 
 const quote = 0x22
 const backslash = 0x5c
+const colon = 0x3a
+const comma = 0x2c
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
+const letterU = 0x75
 const tenantKey = Buffer.from('tenant_id')
 
 /**
@@ -100,44 +112,53 @@ const tenantKey = Buffer.from('tenant_id')
  */
 export function scanTelemetry(body: Buffer): Scan {
   const scan: Scan = { tenantId: null, depth: 0, members: 0, unicodeEscape: false }
+  const { length } = body
   let depth = 0
+  let deepest = 0
+  let members = 0
   let keyIsTenant = false
   let found = false
   let stringStart = -1
   let stringEnd = -1
-  for (let at = 0; at < body.length; at++) {
+  for (let at = 0; at < length; at++) {
     const byte = body[at]
     if (byte === quote) {
       stringStart = at + 1
-      let escaped = false
-      for (at++; at < body.length && body[at] !== quote; at++) {
-        if (body[at] === backslash) {
-          escaped = true
-          at++
-          if (body[at] === 0x75) scan.unicodeEscape = true
-        }
-      }
-      stringEnd = at
-      if (keyIsTenant && depth === 1) {
-        scan.tenantId = toSlug(body, stringStart, stringEnd, escaped)
+      stringEnd = findStringEnd(body, stringStart, scan)
+      at = stringEnd
+      if (keyIsTenant) {
+        scan.tenantId = toSlug(body, stringStart, stringEnd)
         found = true
+        keyIsTenant = false
       }
-      keyIsTenant = false
-    } else if (byte === 0x3a) {
-      // ':' outside a string: the string before it was a member's key.
-      scan.members++
-      keyIsTenant = depth === 1 && !found && isTenantKey(body, stringStart, stringEnd)
-    } else if (byte === 0x7b || byte === 0x5b) {
+    } else if (byte === colon) {
+      // Outside a string: the string before it was a member's key.
+      members++
+      if (depth === 1 && !found) keyIsTenant = isTenantKey(body, stringStart, stringEnd)
+    } else if (byte === openBrace || byte === openBracket) {
       depth++
       keyIsTenant = false
-      if (depth > scan.depth) scan.depth = depth
-    } else if (byte === 0x7d || byte === 0x5d) {
+      if (depth > deepest) deepest = depth
+    } else if (byte === closeBrace || byte === closeBracket) {
       depth--
-    } else if (byte === 0x2c) {
+    } else if (byte === comma) {
       keyIsTenant = false
     }
   }
+  scan.depth = deepest
+  scan.members = members
   return scan
+}
+
+/** @returns the index of the closing quote, or the body's length when there is none */
+function findStringEnd(body: Buffer, start: number, scan: Scan): number {
+  let at = start
+  let byte = body[at]
+  while (byte !== quote && byte !== undefined) {
+    if (byte === backslash && body[++at] === letterU) scan.unicodeEscape = true
+    byte = body[++at]
+  }
+  return at
 }
 
 function isTenantKey(body: Buffer, start: number, end: number): boolean {
@@ -150,9 +171,10 @@ function isTenantKey(body: Buffer, start: number, end: number): boolean {
   return unescapeJson(body, start, end) === 'tenant_id'
 }
 
-function toSlug(body: Buffer, start: number, end: number, escaped: boolean): string | null {
+function toSlug(body: Buffer, start: number, end: number): string | null {
   if (end - start > 63 * 6) return null
-  const slug = escaped ? unescapeJson(body, start, end) : body.toString('latin1', start, end)
+  const text = body.toString('latin1', start, end)
+  const slug = text.includes('\\') ? unescapeJson(body, start, end) : text
   return slug !== null && tenantIdPattern.test(slug) ? slug : null
 }
 
@@ -165,13 +187,13 @@ function unescapeJson(body: Buffer, start: number, end: number): string | null {
 }
 
 export type ParsedTelemetry =
-  | { ok: true; telemetry: Telemetry; text: string }
+  | { ok: true; telemetry: Telemetry; text: string; unknownSignals: number }
   | { ok: false; errors: ProblemDetail[]; otherTenant: boolean }
 
 /**
  * Parses and validates a body whose signature has been verified for `scan.tenantId`.
  * @returns the telemetry with the body's own text, or every fault with its JSON path;
- *   `otherTenant` when the parsed tenant is not the verified one, which is an authentication failure
+ * `otherTenant` when the parsed tenant is not the verified one, which is an authentication failure
  */
 export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
   if (scan.depth > jsonDepthMax) {
@@ -189,6 +211,10 @@ export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
   if (value.tenant_id !== scan.tenantId) {
     return { ...refuse('$.tenant_id', 'is not the verified tenant'), otherTenant: true }
   }
+  const findings: Findings = { unknownSignals: 0 }
+  if (!scan.unicodeEscape && isPlainlyValid(value, scan.members, findings)) {
+    return { ok: true, telemetry: value as Telemetry, text, ...findings }
+  }
   const walk: Walk = { members: 0, checkText: scan.unicodeEscape, errors: [] }
   walkValue(value, '$', walk)
   if (walk.errors.length === 0 && walk.members !== scan.members) {
@@ -201,7 +227,8 @@ export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
   }
   const errors = checkSignals(value.signals as Signals)
   if (errors.length > 0) return { ok: false, errors, otherTenant: false }
-  return { ok: true, telemetry: value as Telemetry, text }
+  const unknownSignals = countUnknownSignals(value.signals as Signals)
+  return { ok: true, telemetry: value as Telemetry, text, unknownSignals }
 }
 
 function refuse(path: string, message: string) {
@@ -253,7 +280,7 @@ function walkValue(value: unknown, path: string, walk: Walk): void {
 function walkObject(value: Record<string, unknown>, path: string, walk: Walk): void {
   for (const key of Object.keys(value)) {
     walk.members++
-    if (key === '__proto__' || key === 'constructor' || key === 'prototype') {
+    if (isForbiddenKey(key)) {
       fault(walk, path, `has a key that is not allowed: ${key}`)
     } else if (walk.checkText && !key.isWellFormed()) {
       fault(walk, path, 'has a key with a lone surrogate')

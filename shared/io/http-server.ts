@@ -4,16 +4,18 @@
  * slow clients.
  */
 import { randomBytes } from 'node:crypto'
-import type { Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import fastify, {
   type FastifyBaseLogger,
   type FastifyError,
   type FastifyInstance,
   type FastifyReply,
+  LogController,
 } from 'fastify'
 import { bodyBytesMax, retryAfterSeconds } from '#shared/core/limits.ts'
 import { Problem, type ProblemCode, problemStatus, toProblemBody } from '#shared/core/problem.ts'
 import type { Listen } from './config.ts'
+import { addUnroutedAnswers } from './http-methods.ts'
 import type { Log } from './log.ts'
 import { latencyBucketsSeconds, type Metrics } from './metrics.ts'
 
@@ -27,6 +29,20 @@ export type HttpServerOptions = {
   readyChecks: Record<string, ReadyCheck>
   stopping: () => boolean
   bodyBytesMax?: number
+  /**
+   * Sees every request before fastify does and returns whether it took it: for the one route whose
+   * cost per request matters. It then owns the answer, the request id included.
+   */
+  direct?: (request: IncomingMessage, response: ServerResponse) => boolean
+}
+
+/** Bounds on slow clients: a whole request in ten seconds, its headers in five. */
+const serverLimits = {
+  requestTimeout: 10_000,
+  headersTimeout: 5_000,
+  connectionsCheckingInterval: 1_000,
+  // Longer than a load balancer keeps an idle connection, so that it is never we who cut it.
+  keepAliveTimeout: 75_000,
 }
 
 const problemType = 'application/problem+json; charset=utf-8'
@@ -44,33 +60,60 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     reply.header('retry-after', String(problem.retryAfterSeconds))
   }
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer')
-  return reply
-    .code(status)
-    .header('content-type', problemType)
-    .send(JSON.stringify(toProblemBody(problem, reply.request.id)))
+  return (
+    reply
+      .code(status)
+      // Set here too: what fastify refuses before any hook ran comes straight here.
+      .header('x-request-id', reply.request.id)
+      .header('cache-control', 'no-store')
+      .header('content-type', problemType)
+      .send(JSON.stringify(toProblemBody(problem, reply.request.id)))
+  )
+}
+
+/** The same for a request that fastify has not seen. */
+export function writeProblem(response: ServerResponse, problem: Problem, requestId: string): void {
+  const body = JSON.stringify(toProblemBody(problem, requestId))
+  const headers = [
+    'content-type',
+    problemType,
+    'content-length',
+    String(Buffer.byteLength(body)),
+    'x-request-id',
+    requestId,
+  ]
+  if (problem.retryAfterSeconds !== undefined) {
+    headers.push('retry-after', String(problem.retryAfterSeconds))
+  }
+  response.writeHead(problemStatus(problem.code), headers)
+  response.end(body)
 }
 
 /**
  * Makes a server with the shared routes and error handling; the caller adds its own routes.
  */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { log, metrics } = options
+  const { log, direct } = options
+  const observe = createObserver(options.metrics)
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     requestIdHeader: false,
     genReqId: (request) => toRequestId(request.headers['x-request-id']),
     bodyLimit: options.bodyBytesMax ?? bodyBytesMax,
-    // Fastify turns Node's own limits off; a slow client gets ten seconds for a whole request.
-    requestTimeout: 10_000,
-    keepAliveTimeout: 75_000,
-    http: { headersTimeout: 5_000, connectionsCheckingInterval: 1_000 },
+    // A server of our own, because fastify turns Node's limits off.
+    serverFactory: (handler) =>
+      createServer(serverLimits, (request, response) => {
+        if (direct === undefined || !direct(request, response)) handler(request, response)
+      }),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { maxParamLength: 2_048 },
-    clientErrorHandler,
-    frameworkErrors: (error, _request, reply) => {
-      sendProblem(reply as FastifyReply, toProblem(error, log))
+    clientErrorHandler: createClientErrorHandler(options.metrics),
+    frameworkErrors: (error, request, reply) => {
+      const problem = toProblem(error, log)
+      observe({ method: request.method, route: 'unknown', status: problemStatus(problem.code) }, 0)
+      sendProblem(reply as FastifyReply, problem)
     },
   })
   app.addHook('onRequest', async (request, reply) => {
@@ -80,30 +123,25 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     const problem = toProblem(error, request.log)
     return sendProblem(reply, problem)
   })
-  app.setNotFoundHandler((_request, reply) =>
-    sendProblem(reply, new Problem('not_found', 'There is nothing at this address.')),
-  )
-  addObservation(app, metrics)
+  addUnroutedAnswers(app, sendProblem)
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url ?? 'unknown'
+    observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000)
+  })
   addHealth(app, options)
   return app
 }
 
-function addObservation(app: FastifyInstance, metrics: Metrics): void {
-  const seconds = metrics.histogram(
+type Observe = (request: { method: string; route: string; status: number }, seconds: number) => void
+
+function createObserver(metrics: Metrics): Observe {
+  const histogram = metrics.histogram(
     'di_http_request_seconds',
     'HTTP requests by route and status',
-    {
-      buckets: latencyBucketsSeconds,
-      labels: ['method', 'route', 'status'],
-    },
+    { buckets: latencyBucketsSeconds, labels: ['method', 'route', 'status'] },
   )
-  app.addHook('onResponse', async (request, reply) => {
-    const route = request.routeOptions.url ?? 'unknown'
-    seconds.observe(
-      { method: request.method, route, status: String(reply.statusCode) },
-      reply.elapsedTime / 1000,
-    )
-  })
+  return ({ method, route, status }, seconds) =>
+    histogram.observe({ method, route, status: String(status) }, seconds)
 }
 
 function addHealth(app: FastifyInstance, options: HttpServerOptions): void {
@@ -151,6 +189,7 @@ const codeOfFastify: Record<string, ProblemCode> = {
   FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid_body',
   FST_ERR_CTP_INVALID_JSON_BODY: 'invalid_body',
   FST_ERR_BAD_URL: 'malformed_request',
+  FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
 }
 
 /**
@@ -164,6 +203,7 @@ export function toProblem(error: unknown, log: Log | { error: Log['error'] }): P
   const fastifyError = error as Partial<FastifyError>
   const code = codeOfFastify[fastifyError.code ?? '']
   if (code === 'body_too_large') return new Problem(code, 'The body is larger than is accepted.')
+  if (code === 'uri_too_long') return new Problem(code, 'A part of the address is too long.')
   if (code !== undefined) return new Problem(code, 'The request cannot be read.')
   const status = fastifyError.statusCode
   if (status !== undefined && status >= 400 && status < 500) {
@@ -173,32 +213,40 @@ export function toProblem(error: unknown, log: Log | { error: Log['error'] }): P
   return new Problem('internal_error', 'The request could not be processed.', { cause: error })
 }
 
-/** What Node refuses before there is a request: answered by hand, then the connection ends. */
-function clientErrorHandler(
-  this: unknown,
-  error: NodeJS.ErrnoException,
-  socket: { writable: boolean; write: (text: string) => void; destroy: () => void },
-): void {
-  const codes: Record<string, ProblemCode> = {
-    HPE_HEADER_OVERFLOW: 'headers_too_large',
-    ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
-  }
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+const unreadableCodes: Record<string, ProblemCode> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+}
+
+type ClientSocket = { writable: boolean; write: (text: string) => void; destroy: () => void }
+
+/** What Node refuses before there is a request: counted, answered by hand, and cut. */
+function createClientErrorHandler(
+  metrics: Metrics,
+): (error: NodeJS.ErrnoException, socket: ClientSocket) => void {
+  const unreadable = metrics.counter(
+    'di_http_unreadable_requests_total',
+    'Requests that were broken, too slow or cut off, by the code of the answer',
+    ['code'],
+  )
+  return (error, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      unreadable.inc({ code: 'cut_off' })
+      socket.destroy()
+      return
+    }
+    const code = unreadableCodes[error.code ?? ''] ?? 'malformed_request'
+    unreadable.inc({ code })
+    const requestId = toRequestId(undefined)
+    const problem = new Problem(code, 'The request cannot be read.')
+    const body = JSON.stringify(toProblemBody(problem, requestId))
+    socket.write(
+      `HTTP/1.1 ${problemStatus(problem.code)} Error\r\ncontent-type: ${problemType}\r\n` +
+        `x-request-id: ${requestId}\r\nconnection: close\r\n` +
+        `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
     socket.destroy()
-    return
   }
-  const requestId = toRequestId(undefined)
-  const problem = new Problem(
-    codes[error.code ?? ''] ?? 'malformed_request',
-    'The request cannot be read.',
-  )
-  const body = JSON.stringify(toProblemBody(problem, requestId))
-  socket.write(
-    `HTTP/1.1 ${problemStatus(problem.code)} Error\r\ncontent-type: ${problemType}\r\n` +
-      `x-request-id: ${requestId}\r\nconnection: close\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  )
-  socket.destroy()
 }
 
 /** A 503 that says when to come back. */

@@ -2,7 +2,7 @@
  * The one logger: pino as JSON lines on stdout, with every field that could hold a secret redacted
  * by path. Messages are constant texts; what varies is a field.
  */
-import { type Logger, pino } from 'pino'
+import { destination, type Logger, type LoggerOptions, pino } from 'pino'
 
 export type Log = Logger
 
@@ -23,7 +23,7 @@ const redactedPaths = [
  * @param level pino's level names
  */
 export function createLog(service: string, level: string): Log {
-  return pino({
+  const options: LoggerOptions = {
     level,
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -44,7 +44,10 @@ export function createLog(service: string, level: string): Log {
           ? { type: error.name, message: error.message, stack: error.stack, code: codeOf(error) }
           : { message: String(error) },
     },
-  })
+  }
+  // Written at once: what is buffered until the exit is tried for ever when nobody reads it any
+  // more, and a process whose parent was killed would never end.
+  return pino(options, destination({ fd: 1, sync: true }))
 }
 
 function codeOf(error: Error): unknown {

@@ -7,7 +7,13 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 export type Metrics = {
   registry: Registry
-  counter: <L extends string = never>(name: string, help: string, labels?: L[]) => Counter<L>
+  /** `collect` runs when metrics are asked for: for counts that a hot path keeps by itself. */
+  counter: <L extends string = never>(
+    name: string,
+    help: string,
+    labels?: L[],
+    collect?: (this: Counter<L>) => void,
+  ) => Counter<L>
   gauge: <L extends string = never>(
     name: string,
     help: string,
@@ -33,7 +39,14 @@ export function createMetrics(service: string): Metrics {
   const registers = [registry]
   return {
     registry,
-    counter: (name, help, labelNames = []) => new Counter({ name, help, labelNames, registers }),
+    counter: (name, help, labelNames = [], collect) =>
+      new Counter({
+        name,
+        help,
+        labelNames,
+        registers,
+        ...(collect === undefined ? {} : { collect }),
+      }),
     gauge: (name, help, { labels: labelNames = [], collect } = {}) =>
       new Gauge({
         name,

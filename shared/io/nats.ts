@@ -43,6 +43,8 @@ export async function connectNats(url: string, name: string, log: Log): Promise<
     reconnectJitter: 100,
     waitOnFirstConnect: true,
     // A dead peer without a FIN is noticed after two missed pings.
+    // A stack trace for every request would cost more than the request.
+    noAsyncTraces: true,
     pingInterval: 5_000,
     maxPingOut: 2,
   })

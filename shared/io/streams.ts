@@ -19,7 +19,6 @@ import {
   deadLetterStream,
   deliveryConsumer,
   deliveryHintSubject,
-  edgesBucket,
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
@@ -29,13 +28,16 @@ import type { Nats } from './nats.ts'
 
 const hourMs = 60 * 60 * 1000
 
+/** How long a message is its taker's without a heartbeat. Too short only means a repeat. */
+export const ackWaitMs = 6_000
+
 export type StreamSizes = {
   /** Bytes of the telemetry stream: at 1.5 KB an event, 16 GiB hold 11 million. */
   telemetryBytesMax: number
   replicas: number
 }
 
-/** What a single machine gets; `deploy/` documents how to size a real one (70 % of the volume). */
+/** What new streams get; of those that exist an operator may have changed both, and keeps them. */
 export const defaultStreamSizes: StreamSizes = { telemetryBytesMax: 16 * 1024 ** 3, replicas: 1 }
 
 /**
@@ -90,7 +92,8 @@ export const consumerConfigs: Record<string, { stream: string; config: Partial<C
         filter_subject: telemetrySubject,
         ack_policy: AckPolicy.Explicit,
         deliver_policy: DeliverPolicy.All,
-        ack_wait: nanos(30_000),
+        // What a killed scorer had in hand is another's after this long; a living one says so meanwhile.
+        ack_wait: nanos(ackWaitMs),
         // Poison is dropped by the scorer itself; anything else is infrastructure and is retried.
         max_deliver: -1,
         max_ack_pending: 4_096,
@@ -115,9 +118,10 @@ export const consumerConfigs: Record<string, { stream: string; config: Partial<C
  * @throws Error naming the setting that the server does not honour
  */
 export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Promise<void> {
-  for (const wanted of streamConfigs(sizes)) {
-    const name = wanted.name!
+  for (const config of streamConfigs(sizes)) {
+    const name = config.name!
     const present = await nats.manager.streams.info(name).catch(notFound)
+    const wanted = present === null ? config : { ...config, ...sizesOf(present.config) }
     const info =
       present === null
         ? await nats.manager.streams.add(wanted)
@@ -125,14 +129,22 @@ export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Pro
     requireEcho(`stream ${name}`, wanted, info.config)
   }
   for (const { stream, config } of Object.values(consumerConfigs)) {
-    const info = await nats.manager.consumers.add(stream, config)
+    const durable = config.durable_name ?? ''
+    const present = await nats.manager.consumers.info(stream, durable).catch(notFound)
+    // The server refuses to create what exists with other settings, as after an upgrade of ours, and
+    // answers an update with the settings from before it.
+    if (present === null) await nats.manager.consumers.add(stream, config)
+    else await nats.manager.consumers.update(stream, durable, config)
+    const info = await nats.manager.consumers.info(stream, durable)
     requireEcho(`consumer ${config.durable_name}`, config, info.config)
   }
   await openTenantsBucket(nats, sizes.replicas)
-  await openEdgesBucket(nats, sizes.replicas)
 }
 
-/** The tenant directory's projection: one entry per tenant, one per policy document. */
+/**
+ * The tenant directory's projection: one entry per tenant, one per policy document, and what each
+ * edge announces of itself.
+ */
 export function openTenantsBucket(nats: Nats, replicas = 1): Promise<KV> {
   return nats.jetstream.views.kv(tenantsBucket, {
     history: 1,
@@ -142,18 +154,7 @@ export function openTenantsBucket(nats: Nats, replicas = 1): Promise<KV> {
   })
 }
 
-/**
- * What each live edge has applied. Entries age out after ten seconds, five leases: an edge that is
- * missing here cannot hold one.
- */
-export function openEdgesBucket(nats: Nats, replicas = 1): Promise<KV> {
-  return nats.jetstream.views.kv(edgesBucket, {
-    history: 1,
-    storage: StorageType.File,
-    replicas,
-    ttl: 10_000,
-  })
-}
+const sizesOf = ({ max_bytes, num_replicas }: StreamConfig) => ({ max_bytes, num_replicas })
 
 function notFound(error: unknown): null {
   if ((error as { code?: string }).code === '404') return null

@@ -41,7 +41,7 @@ export async function startNats(options: { dir?: string; port?: number } = {}): 
   const binary = await findNatsServer({ env, projectDir })
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'di-nats-')))
   const port = options.port ?? (await choosePort({}))
-  const settings = { binary, dir, port, user: 'di', password: 'nats-test-password' }
+  const settings = { binary, dir, port, account: { user: 'di', password: 'nats-test-password' } }
   const launcher = createLauncher({ pathVar: env.PATH })
   let child: ChildProcess = await start()
 

@@ -121,7 +121,8 @@ describe('purity', () => {
   })
 
   it('keeps SQL in the stores and the SQL folders', () => {
-    const sql = /\b(select\s+[\w*].*\bfrom\b|insert\s+into|update\s+\w+\s+set|delete\s+from)\b/i
+    const sql =
+      /\b(select\s+[\w*].*\bfrom\b|insert\s+into\s+\w+\s*\(|update\s+\w+\s+set|delete\s+from)\b/i
     const found = [...under('services'), ...under('shared/core')]
       .filter(({ lines }) =>
         lines.some((line) => !/^\s*(\*|\/\/|\/\*)/.test(line) && sql.test(line)),

@@ -1,0 +1,16 @@
+// `npm start`: the whole service on one machine with one command, on embedded servers unless told
+// of others. This file only connects the stack to its terminal: environment, signals, exit status.
+
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+import { runInTerminal } from './local/terminal.ts'
+
+const projectDir = fileURLToPath(new URL('..', import.meta.url))
+const { version } = JSON.parse(readFileSync(`${projectDir}/package.json`, 'utf8')) as {
+  version: string
+}
+
+process.exitCode = await runInTerminal({ env: process.env, projectDir, version })
+// Whatever still holds the process (an idle keep-alive socket) has nothing left to do.
+process.exit()

@@ -1,0 +1,173 @@
+// Runs the real ClickHouse inside this process. The `chdb` package is the engine as a shared
+// library; its documented C entry `chdb_query_cmdline` is `clickhouse local`, which since 26.x can
+// open ClickHouse's own HTTP interface (`SYSTEM START LISTEN HTTP`). So what clients talk to is
+// ClickHouse's server code, not an imitation: formats, settings, sessions, errors, compression.
+//
+// The call blocks for the engine's whole life, on a thread of its own. The engine first runs
+// boot.sql, then reads statements from a named pipe that nobody writes to: it waits there, idle,
+// until release() closes the pipe, and then shuts down in order.
+import { createHash } from 'node:crypto'
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { libchdbPath } from 'chdb/libchdb'
+import { DataType, load, open } from 'ffi-rs'
+import { openBootDoor } from './boot-door.ts'
+import { toBootSql, toServerConfigXml, toUsersXml } from './server-config.ts'
+
+export type EngineOptions = {
+  /** Holds databases and everything else; created when missing. One engine at a time. */
+  dataDir: string
+  host: string
+  /** 0 takes a free port. */
+  port: number
+  /** Password of user `default`; empty for none. */
+  password: string
+  /** ClickHouse's log level: `critical`, `debug`, `trace`, ... Lines go to stderr as JSON. */
+  logLevel: string
+}
+
+export type Engine = {
+  /** The port that listens now. */
+  port: number
+  /** Settles when the engine has shut down. */
+  ended: Promise<void>
+  /** Begins an orderly shutdown: no new connections, then the tables, then `ended`. */
+  release(): void
+  /** Ends the process at once, without the exit handlers that would wait for engine threads. */
+  exitNow(code: number): never
+}
+
+const library = 'chdb'
+const lockExclusiveNonBlocking = 2 | 4
+
+/**
+ * Starts the engine and resolves once its HTTP port accepts queries.
+ * Throws when the directory belongs to another living process or the engine cannot start; the
+ * message says which, the engine's own words are then on stderr.
+ */
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  open({ library, path: libchdbPath() })
+  const runDir = join(options.dataDir, 'run')
+  mkdirSync(runDir, { recursive: true, mode: 0o700 })
+  lockDirectory(options.dataDir)
+
+  const bootDoorPort = options.password === '' ? null : await openBootDoor()
+  const files = writeRunFiles(runDir, { ...options, bootDoorPort })
+  const pipe = openPipe(files.pipe)
+  const ended = runClickhouseLocal([
+    `--config-file=${files.config}`,
+    `--path=${options.dataDir}`,
+    `--listen_host=${options.host}`,
+    `--http_port=${options.port}`,
+    '--queries-file',
+    files.bootSql,
+    files.pipe,
+  ])
+  const port = await Promise.race([readPort(files.port), ended.then(failToStart)])
+  return { port, ended, release: () => closeSync(pipe), exitNow }
+}
+
+function failToStart(): never {
+  throw new Error('the ClickHouse engine ended before it listened; its message is above')
+}
+
+// An advisory lock dies with its process, so one left by a kill -9 never stands in the way.
+function lockDirectory(dataDir: string): void {
+  const lockFile = join(dataDir, 'run', 'owner')
+  const file = openSync(lockFile, 'a+', 0o600)
+  if (callInt('flock', [DataType.I32, DataType.I32], [file, lockExclusiveNonBlocking]) !== 0) {
+    const owner = readFileSync(lockFile, 'utf8').trim()
+    throw new Error(`${dataDir} is in use by another ClickHouse, process ${owner}`)
+  }
+  writeFileSync(lockFile, `${process.pid}\n`)
+}
+
+type RunFiles = { config: string; bootSql: string; pipe: string; port: string }
+
+function writeRunFiles(
+  runDir: string,
+  facts: { password: string; logLevel: string; bootDoorPort: number | null },
+): RunFiles {
+  const { password, logLevel, bootDoorPort } = facts
+  const files: RunFiles = {
+    config: join(runDir, 'config.xml'),
+    bootSql: join(runDir, 'boot.sql'),
+    pipe: join(runDir, 'hold'),
+    port: join(runDir, 'port'),
+  }
+  const passwordSha256Hex =
+    password === '' ? null : createHash('sha256').update(password).digest('hex')
+  const config = { logLevel, passwordSha256Hex, bootDoorPort }
+  rmSync(files.port, { force: true })
+  rmSync(files.pipe, { force: true })
+  writeFileSync(files.config, toServerConfigXml(config), { mode: 0o600 })
+  writeFileSync(join(runDir, 'users.xml'), toUsersXml(config), { mode: 0o600 })
+  writeFileSync(files.bootSql, toBootSql(files.port), { mode: 0o600 })
+  return files
+}
+
+// Opened for reading and writing, so that neither end waits for the other to appear.
+function openPipe(path: string): number {
+  const mode = 0o600
+  if (callInt('mkfifo', [DataType.String, DataType.I32], [path, mode]) !== 0) {
+    throw new Error(`cannot create the named pipe ${path}`)
+  }
+  return openSync(path, 'r+')
+}
+
+async function runClickhouseLocal(flags: string[]): Promise<void> {
+  // The engine's handlers for crashes would hold a dying process for minutes to print a report.
+  callInt('chdb_set_signal_handlers_enabled', [DataType.I32], [0])
+  const argv = ['clickhouse', ...flags]
+  const result = await load({
+    library,
+    funcName: 'chdb_query_cmdline',
+    retType: DataType.External,
+    paramsType: [DataType.I32, DataType.StringArray],
+    paramsValue: [argv.length, argv],
+    runInNewThread: true,
+  })
+  const failure = load({
+    library,
+    funcName: 'chdb_result_error',
+    retType: DataType.I64,
+    paramsType: [DataType.External],
+    paramsValue: [result],
+  })
+  if (failure === 0) return
+  const message = load({
+    library,
+    funcName: 'chdb_result_error',
+    retType: DataType.String,
+    paramsType: [DataType.External],
+    paramsValue: [result],
+  })
+  throw new Error(`the ClickHouse engine failed: ${String(message).split(', Stack trace')[0]}`)
+}
+
+async function readPort(file: string): Promise<number> {
+  for (;;) {
+    const text = readIfThere(file)
+    if (text.endsWith('\n')) return Number(text)
+    await sleep(5)
+  }
+}
+
+function readIfThere(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function exitNow(code: number): never {
+  callInt('_exit', [DataType.I32], [code])
+  throw new Error('unreachable')
+}
+
+// The engine's library carries libc along, so its symbols are found through the same handle.
+function callInt(funcName: string, paramsType: DataType[], paramsValue: unknown[]): number {
+  return load({ library, funcName, retType: DataType.I32, paramsType, paramsValue }) as number
+}

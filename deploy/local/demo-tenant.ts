@@ -1,0 +1,132 @@
+// The sandbox tenant `demo`, made on the first start so that a newcomer has something to sign with.
+// Its credentials can be read only when they are made; should a crash lose them between the two
+// steps, the next start rotates them.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StartError } from './settings.ts'
+import type { DemoTenant } from './state-files.ts'
+
+const TENANT_ID = 'demo'
+const NAME = 'Demo'
+const CALL_TIMEOUT_MS = 15_000
+/** The console may be starting again just now; within this time that is no failure. */
+const PATIENCE_MS = 20_000
+const PAUSE_MS = 250
+
+/**
+ * Makes sure that the tenant exists.
+ * @returns its new credentials when they were made now, null when the known ones still hold
+ */
+export async function ensureDemoTenant(options: {
+  consoleUrl: string
+  adminToken: string
+  known: DemoTenant | undefined
+  /** False for somebody else's database: a tenant found there is left alone. */
+  ownDatabase: boolean
+  signal: AbortSignal
+}): Promise<DemoTenant | null> {
+  const call = (method: string, path: string, body?: unknown) =>
+    callConsole({ ...options, method, path, body })
+  if (options.known) {
+    const shown = await call('GET', `/admin/v1/tenants/${TENANT_ID}`)
+    if (shown.status !== 404) return null
+  }
+  const wanted = { tenant_id: TENANT_ID, name: NAME, environment: 'sandbox' }
+  const created = await call('POST', '/admin/v1/tenants', wanted)
+  if (created.status === 201) return credentials(created.body)
+  if (created.status === 409) {
+    if (!options.ownDatabase) return null
+    const all = { hmac: true, webhook: true, api_key: true }
+    const rotated = await call('POST', `/admin/v1/tenants/${TENANT_ID}/rotate`, all)
+    if (rotated.status === 200) return credentials(rotated.body)
+    throw new StartError(`the demo tenant's keys could not be rotated (HTTP ${rotated.status})`)
+  }
+  throw new StartError(`the demo tenant could not be made (HTTP ${created.status})`)
+}
+
+/** One call, repeated while the console cannot be reached or is in trouble of its own. */
+async function callConsole(options: {
+  consoleUrl: string
+  adminToken: string
+  method: string
+  path: string
+  body: unknown
+  signal: AbortSignal
+}): Promise<Answer> {
+  const deadline = performance.now() + PATIENCE_MS
+  while (true) {
+    const answer = await tryConsole(options).catch((error: unknown) => String(error))
+    if (typeof answer !== 'string' && answer.status < 500) return answer
+    options.signal.throwIfAborted()
+    if (performance.now() > deadline) {
+      const why = typeof answer === 'string' ? answer : `HTTP ${answer.status}`
+      throw new StartError(`the console did not answer for the demo tenant: ${why}`)
+    }
+    await sleep(PAUSE_MS)
+  }
+}
+
+type Answer = { status: number; body: unknown }
+
+async function tryConsole(options: {
+  consoleUrl: string
+  adminToken: string
+  method: string
+  path: string
+  body: unknown
+}): Promise<Answer> {
+  const response = await fetch(`${options.consoleUrl}${options.path}`, {
+    method: options.method,
+    headers: {
+      authorization: `Bearer ${options.adminToken}`,
+      ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text === '' ? null : JSON.parse(text) }
+}
+
+function credentials(body: unknown): DemoTenant {
+  const given = body as Partial<DemoTenant>
+  const { public_api_key, hmac_secret, webhook_secret } = given
+  if (!public_api_key || !hmac_secret || !webhook_secret) {
+    throw new StartError("the console did not disclose all of the demo tenant's credentials")
+  }
+  return { tenant_id: TENANT_ID, public_api_key, hmac_secret, webhook_secret }
+}
+
+const DEMO_BODY = JSON.stringify({
+  tenant_id: TENANT_ID,
+  device_id: 'demo-device-1',
+  session_id: 'demo-session-1',
+  sdk_meta: { sdk_version: '2.4.1', platform: 'android', batch_type: 'startup' },
+  scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+  signals: {
+    root: { su_binary: true, magisk_detected: true },
+    emulator: {},
+    debugger: {},
+    tamper: {},
+    ecosystem: {},
+    network: {},
+  },
+})
+
+/** Two lines for a shell: a signed telemetry submission, and the history it leaves. */
+export function demoCommands(
+  demo: DemoTenant,
+  urls: { ingest: string; api: string },
+): { send: string; read: string } {
+  const send = [
+    `BODY='${DEMO_BODY}'`,
+    `SIGNATURE=$(printf %s "$BODY" | openssl dgst -sha256 -hmac '${demo.hmac_secret}' -binary` +
+      ' | base64)',
+    `curl -sS -w '\\n' ${urls.ingest}/v1/rasp/ingest -H 'Content-Type: application/json'` +
+      ' -H "X-Service-Signature: $SIGNATURE" --data-binary "$BODY"',
+  ].join('; ')
+  const read =
+    `curl -sS -w '\\n' ${urls.api}/v1/di/devices/demo-device-1` +
+    ` -H 'Authorization: Bearer ${demo.public_api_key}'`
+  return { send, read }
+}

@@ -1,0 +1,92 @@
+// The five processes of the service, and the migrations before them, as the local stack runs them:
+// the same programs and environment variables as in production, on addresses of this machine.
+
+import type { ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+
+import { endChild, exitOf, type LaunchSpec } from './launch.ts'
+import type { PartSpec } from './part.ts'
+import type { PartLog } from './part-log.ts'
+import { answersOk } from './servers.ts'
+import {
+  type Env,
+  type LocalSettings,
+  listenAddress,
+  SERVICE_NAMES,
+  type ServerName,
+  type ServiceName,
+  StartError,
+} from './settings.ts'
+import type { Secrets } from './state-files.ts'
+
+const READY_LIMIT_MS = 60_000
+const MIGRATE_LIMIT_MS = 300_000
+
+/** The environment every process gets. */
+export function serviceEnv(
+  settings: LocalSettings,
+  secrets: Secrets,
+  urls: Record<ServerName, string>,
+): Env {
+  const own: Env = {
+    NATS_URL: urls.nats,
+    POSTGRES_URL: urls.postgres,
+    CLICKHOUSE_URL: urls.clickhouse,
+    MASTER_KEY: settings.env.MASTER_KEY || secrets.master_key,
+    ADMIN_TOKEN: settings.env.ADMIN_TOKEN || secrets.admin_token,
+    PARENT_PID: `${process.pid}`,
+  }
+  for (const name of SERVICE_NAMES) {
+    own[`${name.toUpperCase()}_LISTEN`] = listenAddress(settings, name)
+  }
+  const env: Env = { ALLOW_PRIVATE_WEBHOOKS: '1', ...settings.env, ...own }
+  // A secret's file would win over the value this stack hands down.
+  for (const name of Object.keys(own)) delete env[`${name}_FILE`]
+  return env
+}
+
+export function servicePart(settings: LocalSettings, name: ServiceName, env: Env): PartSpec {
+  return {
+    name,
+    launchSpec: () => nodeSpec(join(settings.servicesDir, name, 'main.ts'), env),
+    isReady: () => answersOk(`http://${listenAddress(settings, name)}/readyz`),
+    readyLimitMs: READY_LIMIT_MS,
+    stopSignal: 'SIGTERM',
+  }
+}
+
+function nodeSpec(file: string, env: Env): LaunchSpec {
+  return { command: process.execPath, args: [file], env, orphanSignal: 'SIGTERM' }
+}
+
+/** Runs the migrations to their end. Throws a StartError with their last words when they fail. */
+export async function runMigrations(options: {
+  settings: LocalSettings
+  env: Env
+  launch: (spec: LaunchSpec) => ChildProcess
+  log: PartLog
+  signal: AbortSignal
+}): Promise<void> {
+  const { log, signal } = options
+  const file = join(options.settings.servicesDir, 'migrate', 'main.ts')
+  const child = options.launch(nodeSpec(file, options.env))
+  log.follow(child.stdout)
+  log.follow(child.stderr)
+  let failure = ''
+  child.once('error', (error) => {
+    failure = error.message
+  })
+  const stop = () => void endChild(child, { signal: 'SIGTERM', graceMs: 2_000 })
+  const limit = setTimeout(stop, MIGRATE_LIMIT_MS)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    const exit = await exitOf(child)
+    if (exit.code === 0) return
+    const how = failure || (exit.signal ? `signal ${exit.signal}` : `code ${exit.code}`)
+    const words = log.lastLines().map((line) => `  | ${line}`)
+    throw new StartError([`the migrations failed (${how})`, ...words].join('\n'))
+  } finally {
+    clearTimeout(limit)
+    signal.removeEventListener('abort', stop)
+  }
+}

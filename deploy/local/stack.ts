@@ -1,0 +1,332 @@
+// The local stack from start to end: servers in parallel, then migrations, then the five processes
+// in parallel, then the demo tenant; and everything back in the opposite order. Whatever fails on
+// the way up takes down what has been started, so a failed start leaves nothing running.
+
+import { join } from 'node:path'
+
+import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
+import { ensureDemoTenant } from './demo-tenant.ts'
+import { type Guard, startGuard } from './guard-client.ts'
+import { createLauncher, type Launcher } from './launch.ts'
+import { programCacheDir } from './nats-server.ts'
+import { createPart, type Part, type PartSpec } from './part.ts'
+import {
+  openPartLog,
+  type PartLog,
+  showJsonWarnings,
+  showNatsWarnings,
+  showPostgresFailures,
+} from './part-log.ts'
+import { choosePort, isPortFree } from './ports.ts'
+import type { Screen } from './screen.ts'
+import {
+  type EmbeddedServer,
+  embeddedClickHouse,
+  embeddedNats,
+  embeddedPostgres,
+  type ServerContext,
+} from './servers.ts'
+import { runMigrations, serviceEnv, servicePart } from './services.ts'
+import {
+  type Env,
+  type LocalSettings,
+  listenAddress,
+  SERVER_NAMES,
+  SERVICE_NAMES,
+  type ServerName,
+  type ServiceName,
+  StartError,
+} from './settings.ts'
+import {
+  type DemoTenant,
+  keepDemoTenant,
+  openDataDir,
+  openSecrets,
+  type PartName,
+  readJson,
+  removeStackFile,
+  type Secrets,
+  type StackFile,
+  stackFilePath,
+  writeJson,
+} from './state-files.ts'
+
+/** How long the processes, and then the servers, get to end by themselves. Together below 10 s. */
+const STOP = { servicesMs: 5_500, serversMs: 2_500 }
+/** When nobody is left to wait for the end, it comes within two seconds. */
+const HURRIED_STOP = { servicesMs: 800, serversMs: 500 }
+
+const TO_SHOW: Record<ServerName, (line: string) => string | null> = {
+  nats: showNatsWarnings,
+  postgres: showPostgresFailures,
+  clickhouse: showJsonWarnings,
+}
+
+export type RunningStack = {
+  urls: Record<PartName, string>
+  /** The demo tenant's credentials when they were made in this start. */
+  newDemo: DemoTenant | null
+  stop: (options?: { hurried: boolean }) => Promise<void>
+  /** Kills every child at once. */
+  kill: () => void
+}
+
+type Crew = {
+  settings: LocalSettings
+  screen: Screen
+  signal: AbortSignal
+  secrets: Secrets
+  lock: DataLock
+  guard: Guard
+  launcher: Launcher
+  parts: Map<PartName, Part>
+  logs: PartLog[]
+  urls: Record<PartName, string>
+  /** From here on stack.json exists and follows every new process id. */
+  published: boolean
+  stopping: boolean
+}
+
+/**
+ * Starts everything. `onStoppable` hands out the stop functions before anything runs, so that a
+ * start can be called off at any moment.
+ */
+export async function startStack(options: {
+  settings: LocalSettings
+  screen: Screen
+  signal: AbortSignal
+  onStoppable: (stack: Pick<RunningStack, 'stop' | 'kill'>) => void
+}): Promise<RunningStack> {
+  const crew = await openCrew(options)
+  let stopped: Promise<void> | undefined
+  const stop = (how?: { hurried: boolean }) => {
+    stopped ??= stopCrew(crew, how?.hurried ? HURRIED_STOP : STOP)
+    return stopped
+  }
+  const kill = () => {
+    for (const part of crew.parts.values()) void part.stop(0)
+  }
+  options.onStoppable({ stop, kill })
+  try {
+    const env = await startServers(crew)
+    await startServices(crew, env)
+    const newDemo = await makeDemoTenant(crew, env)
+    crew.published = true
+    publish(crew)
+    return { urls: crew.urls, newDemo, stop, kill }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/**
+ * Node keeps the compiled form of every file it loads beside the fetched programs: six processes
+ * start in half the CPU time from their second start on.
+ */
+function withCompileCache(settings: LocalSettings): LocalSettings {
+  const folder = join(programCacheDir(settings.env, settings.projectDir), 'compiled')
+  return { ...settings, env: { NODE_COMPILE_CACHE: folder, ...settings.env } }
+}
+
+async function openCrew(options: {
+  settings: LocalSettings
+  screen: Screen
+  signal: AbortSignal
+}): Promise<Crew> {
+  const { screen, signal } = options
+  const settings = withCompileCache(options.settings)
+  openDataDir(settings.dataDir)
+  const lock = lockDataDir(settings.dataDir)
+  try {
+    for (const child of await endLeftovers(lock.leftovers)) {
+      screen.part(child.name, `ended process ${child.pid}, left by a stack that crashed`)
+    }
+    removeStackFile(settings.dataDir)
+    const secrets = openSecrets(settings.dataDir)
+    await requireFreePorts(settings)
+    const guard = startGuard(settings.env)
+    const launcher = createLauncher({ pathVar: settings.env.PATH, onLaunch: guard.add })
+    const urls = Object.fromEntries(
+      SERVICE_NAMES.map((name) => [name, `http://${listenAddress(settings, name)}`]),
+    ) as Record<PartName, string>
+    return {
+      settings,
+      screen,
+      signal,
+      secrets,
+      lock,
+      guard,
+      launcher,
+      urls,
+      parts: new Map(),
+      logs: [],
+      published: false,
+      stopping: false,
+    }
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+async function requireFreePorts(settings: LocalSettings): Promise<void> {
+  const taken: string[] = []
+  for (const name of SERVICE_NAMES) {
+    const port = Number(listenAddress(settings, name).split(':')[1])
+    if (!(await isPortFree(port))) taken.push(`${port} (${name})`)
+  }
+  if (taken.length === 0) return
+  throw new StartError(
+    `in use by another program: port ${taken.join(', ')}. ` +
+      'Set PORT_BASE to the first of five free ports, for example PORT_BASE=18080.',
+  )
+}
+
+async function startServers(crew: Crew): Promise<Env> {
+  const { settings, secrets, launcher, screen } = crew
+  const stopTogether = new AbortController()
+  const signal = AbortSignal.any([crew.signal, stopTogether.signal])
+  const context: ServerContext = {
+    settings,
+    secrets,
+    launcher,
+    ports: await choosePorts(settings.dataDir),
+    say: screen.part,
+    signal,
+  }
+  const embed = { nats: embeddedNats, postgres: embeddedPostgres, clickhouse: embeddedClickHouse }
+  const starts = SERVER_NAMES.map(async (name) => {
+    const external = settings.external[name]
+    const since = performance.now()
+    if (external !== undefined) {
+      crew.urls[name] = external
+      screen.step(name, `the one of ${name.toUpperCase()}_URL`, since)
+      return
+    }
+    const server: EmbeddedServer = await embed[name](context)
+    signal.throwIfAborted()
+    crew.urls[name] = server.url
+    await addPart(crew, server.part, TO_SHOW[name]).start(signal)
+    await server.afterReady()
+    screen.step(name, server.what, since)
+  })
+  await allOrNone(starts, stopTogether)
+  return serviceEnv(settings, secrets, crew.urls)
+}
+
+/** Waits for all; the first failure calls off the others and is the one reported. */
+async function allOrNone(starts: Promise<void>[], calledOff: AbortController): Promise<void> {
+  try {
+    await Promise.all(starts)
+  } catch (error) {
+    calledOff.abort()
+    await Promise.allSettled(starts)
+    throw error
+  }
+}
+
+async function choosePorts(dataDir: string): Promise<Record<ServerName, number>> {
+  const file = join(dataDir, 'ports.json')
+  const last = readJson<Partial<Record<ServerName, number>>>(file) ?? {}
+  const ports = {} as Record<ServerName, number>
+  for (const name of SERVER_NAMES) {
+    const taken = new Set(Object.values(ports))
+    ports[name] = await choosePort({ preferred: last[name], taken })
+  }
+  writeJson(file, ports)
+  return ports
+}
+
+async function startServices(crew: Crew, env: Env): Promise<void> {
+  const { settings, screen } = crew
+  crew.signal.throwIfAborted()
+  const since = performance.now()
+  const launch: Launcher['launch'] = (spec) => {
+    const child = crew.launcher.launch(spec)
+    child.once('exit', () => crew.guard.remove(child.pid as number))
+    return child
+  }
+  const log = addLog(crew, 'migrate', showJsonWarnings)
+  await runMigrations({ settings, env, launch, log, signal: crew.signal })
+  screen.step('migrations', 'applied', since)
+
+  const stopTogether = new AbortController()
+  const signal = AbortSignal.any([crew.signal, stopTogether.signal])
+  const starts = SERVICE_NAMES.map(async (name: ServiceName) => {
+    const begun = performance.now()
+    await addPart(crew, servicePart(settings, name, env), showJsonWarnings).start(signal)
+    screen.step(name, crew.urls[name], begun)
+  })
+  await allOrNone(starts, stopTogether)
+}
+
+async function makeDemoTenant(crew: Crew, env: Env): Promise<DemoTenant | null> {
+  const since = performance.now()
+  const made = await ensureDemoTenant({
+    consoleUrl: crew.urls.console,
+    adminToken: env.ADMIN_TOKEN ?? '',
+    known: crew.secrets.demo,
+    ownDatabase: crew.settings.external.postgres === undefined,
+    signal: crew.signal,
+  })
+  crew.secrets.admin_token = env.ADMIN_TOKEN ?? ''
+  if (made === null) return null
+  crew.secrets.demo = made
+  keepDemoTenant(crew.settings.dataDir, made)
+  crew.screen.step('demo', 'sandbox tenant made', since)
+  return made
+}
+
+function addLog(crew: Crew, name: string, toShow: (line: string) => string | null): PartLog {
+  const log = openPartLog({
+    file: join(crew.settings.dataDir, 'logs', `${name}.log`),
+    toShow,
+    // What is said on the way down is expected; it is in the log files.
+    show: (line) => (crew.stopping ? undefined : crew.screen.part(name, line)),
+  })
+  crew.logs.push(log)
+  return log
+}
+
+function addPart(crew: Crew, spec: PartSpec, toShow: (line: string) => string | null): Part {
+  const part = createPart(spec, {
+    launch: crew.launcher.launch,
+    log: addLog(crew, spec.name, toShow),
+    tell: (line) => crew.screen.part(spec.name, line),
+    onPid: (pid, state) => {
+      if (state === 'gone') return crew.guard.remove(pid)
+      crew.lock.note(spec.name, pid, spec.stopSignal)
+      if (crew.published) publish(crew)
+    },
+  })
+  crew.parts.set(spec.name, part)
+  return part
+}
+
+function publish(crew: Crew): void {
+  const pids: StackFile['pids'] = {}
+  for (const name of [...SERVER_NAMES, ...SERVICE_NAMES]) {
+    const pid = crew.parts.get(name)?.pid()
+    if (pid !== undefined) pids[name] = pid
+  }
+  const { demo } = crew.secrets
+  const content: StackFile = {
+    ...crew.urls,
+    admin_token: crew.secrets.admin_token,
+    pids,
+    ...(demo ? { demo } : {}),
+  }
+  writeJson(stackFilePath(crew.settings.dataDir), content)
+}
+
+async function stopCrew(crew: Crew, grace: typeof STOP): Promise<void> {
+  crew.stopping = true
+  const stopAll = (names: readonly PartName[], graceMs: number) =>
+    Promise.all(names.map((name) => crew.parts.get(name)?.stop(graceMs)))
+  await stopAll(SERVICE_NAMES, grace.servicesMs)
+  await stopAll(SERVER_NAMES, grace.serversMs)
+  await crew.guard.close()
+  for (const log of crew.logs) log.close()
+  crew.lock.release()
+}

@@ -1,0 +1,160 @@
+// Runs the stack for a person at a terminal: says what happens, prints the addresses and something
+// to paste, and turns Ctrl-C, SIGTERM, a closed terminal or the end of npm into an orderly stop.
+
+import { readFileSync } from 'node:fs'
+import { relative } from 'node:path'
+
+import { demoCommands } from './demo-tenant.ts'
+import { isAlive, startToken } from './launch.ts'
+import { createScreen, type Screen, withoutPassword } from './screen.ts'
+import {
+  type Env,
+  type LocalSettings,
+  readSettings,
+  SERVER_NAMES,
+  SERVICE_NAMES,
+  StartError,
+} from './settings.ts'
+import { type RunningStack, startStack } from './stack.ts'
+
+/** npm forwards the Ctrl-C that the terminal has sent us already: one press is two signals. */
+const SAME_PRESS_MS = 1_000
+const PARENT_CHECK_MS = 250
+
+/** Runs until the stack is stopped. Returns the exit status: 0 stopped as asked, 1 no start. */
+export async function runInTerminal(options: {
+  env: Env
+  projectDir: string
+  servicesDir?: string
+  version: string
+}): Promise<number> {
+  const since = performance.now()
+  const screen = createScreen(process.stdout)
+  process.stderr.on('error', () => undefined)
+  const stop = stopSwitch(screen, options.env)
+  try {
+    const settings = readSettings(options)
+    const shown = relative(process.cwd(), settings.dataDir) || settings.dataDir
+    const where = shown.startsWith('..') ? settings.dataDir : shown
+    screen.line(
+      `device-intelligence ${options.version}, node ${process.versions.node}, data in ${where}`,
+    )
+    const stack = await startStack({ settings, screen, signal: stop.signal, onStoppable: stop.use })
+    printReady(screen, stack, settings, where)
+    screen.line(`started in ${((performance.now() - since) / 1000).toFixed(1)} s, Ctrl-C stops it`)
+    await stop.asked
+  } catch (error) {
+    if (!stop.signal.aborted) return reportFailure(error)
+  }
+  await stop.done()
+  return 0
+}
+
+function reportFailure(error: unknown): number {
+  const known = error instanceof StartError
+  const text = known ? error.message : error instanceof Error ? error.stack : String(error)
+  process.stderr.write(`not started: ${text}\n`)
+  return 1
+}
+
+function printReady(screen: Screen, stack: RunningStack, settings: LocalSettings, where: string) {
+  screen.line('ready')
+  for (const name of SERVICE_NAMES) screen.part(name, stack.urls[name])
+  for (const name of SERVER_NAMES) {
+    const url = stack.urls[name]
+    screen.part(name, settings.external[name] === undefined ? url : withoutPassword(url))
+  }
+  if (stack.newDemo === null) {
+    screen.line(`the demo tenant's credentials are in ${where}/stack.json`)
+    return
+  }
+  const demo = stack.newDemo
+  screen.line()
+  screen.line('a sandbox tenant to play with; these are in stack.json as well:')
+  for (const [name, value] of Object.entries(demo)) screen.part('demo', `${name} ${value}`)
+  const commands = demoCommands(demo, stack.urls)
+  screen.line()
+  screen.line('send signed telemetry:')
+  screen.line(commands.send)
+  screen.line()
+  screen.line("read the device's history:")
+  screen.line(commands.read)
+  screen.line()
+}
+
+type StopSwitch = {
+  /** Aborted as soon as the end is asked for. */
+  signal: AbortSignal
+  asked: Promise<void>
+  use: (stack: Pick<RunningStack, 'stop' | 'kill'>) => void
+  /** Resolves when everything has ended. */
+  done: () => Promise<void>
+}
+
+function stopSwitch(screen: Screen, env: Env): StopSwitch {
+  const abort = new AbortController()
+  const asked = Promise.withResolvers<void>()
+  let stack: Pick<RunningStack, 'stop' | 'kill'> | undefined
+  let askedAt = 0
+  let hurried = false
+
+  function ask(reason: string, inHurry: boolean): void {
+    if (abort.signal.aborted) {
+      if (performance.now() - askedAt < SAME_PRESS_MS) return
+      screen.line(`${reason} again: killing everything`)
+      stack?.kill()
+      return
+    }
+    askedAt = performance.now()
+    hurried = inHurry
+    screen.line(`${reason}: stopping`)
+    abort.abort()
+    void stack?.stop({ hurried })
+    asked.resolve()
+  }
+
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(name, () => ask(name, false))
+  }
+  if (env.npm_lifecycle_event) watchNpm(() => ask('npm has gone', true))
+  return {
+    signal: abort.signal,
+    asked: asked.promise,
+    use: (given) => {
+      stack = given
+      if (abort.signal.aborted) void stack.stop({ hurried })
+    },
+    done: async () => {
+      await stack?.stop({ hurried })
+      const seconds = ((performance.now() - askedAt) / 1000).toFixed(1)
+      screen.line(`stopped in ${seconds} s`)
+    },
+  }
+}
+
+/**
+ * Calls `gone` when the npm that started us dies: it can be killed without passing the signal on.
+ * Some shells stay between npm and us, so a shell's own parent is watched as well.
+ */
+function watchNpm(gone: () => void): void {
+  const watched = [{ pid: process.ppid, started: startToken(process.ppid) }]
+  const above = shellParent(process.ppid)
+  if (above !== null) watched.push({ pid: above, started: startToken(above) })
+  const timer = setInterval(() => {
+    const lost = watched.some((one) => !isAlive(one.pid) || startToken(one.pid) !== one.started)
+    if (!lost && process.ppid === watched[0]?.pid) return
+    clearInterval(timer)
+    gone()
+  }, PARENT_CHECK_MS)
+  timer.unref()
+}
+
+function shellParent(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const match = /^\d+ \((\w+)\) \S (\d+)/.exec(stat)
+    return match && /^(ba|da|z)?sh$/.test(match[1] ?? '') ? Number(match[2]) : null
+  } catch {
+    return null
+  }
+}

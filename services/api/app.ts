@@ -1,0 +1,70 @@
+/**
+ * The api's server: a tenant's alerts from Postgres, its devices from ClickHouse, and the document
+ * of the public interface. Built from its dependencies, so that tests can run it on any databases.
+ */
+import type { FastifyInstance } from 'fastify'
+import type { AlertStore } from '#shared/io/alert-store.ts'
+import type { HistoryStore } from '#shared/io/history-store.ts'
+import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server.ts'
+import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
+import type { TenantStore } from '#shared/io/tenant-store.ts'
+import { createGuard } from './authenticate.ts'
+import { createRateLimits } from './rate-limits.ts'
+import { addAlertRoutes } from './routes/alerts.ts'
+import { addDeviceRoutes } from './routes/devices.ts'
+import { addOpenapiRoutes } from './routes/openapi.ts'
+
+export type ApiDeps = {
+  tenants: Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'>
+  alerts: Pick<AlertStore, 'listAlerts'>
+  history: Pick<HistoryStore, 'findDevice'>
+  /** The wall clock, and one that never goes back. */
+  nowMs: () => number
+  monotonicMs: () => number
+}
+
+/** Builds the server; it does not listen yet. */
+export async function createApiApp(
+  deps: ApiDeps,
+  http: HttpServerOptions,
+): Promise<FastifyInstance> {
+  const { log, metrics } = http
+  const timed = createTimer(metrics, deps.monotonicMs)
+  const app = createHttpServer(http)
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.header('cache-control', 'no-store')
+  })
+  const guard = createGuard({
+    findTenantByApiKey: timed('api_key', deps.tenants.findTenantByApiKey),
+    recordApiKeyUse: deps.tenants.recordApiKeyUse,
+    rateLimits: createRateLimits(deps.monotonicMs, metrics),
+    nowMs: deps.nowMs,
+    log,
+    metrics,
+  })
+  addAlertRoutes(app, guard, { listAlerts: timed('alerts', deps.alerts.listAlerts) })
+  addDeviceRoutes(app, guard, { findDevice: timed('device', deps.history.findDevice) })
+  await addOpenapiRoutes(app)
+  return app
+}
+
+/** Measures what the databases take of an answer's time, failures included. */
+function createTimer(metrics: Metrics, monotonicMs: () => number) {
+  const seconds = metrics.histogram<'query' | 'outcome'>(
+    'di_api_query_seconds',
+    'Queries of the databases by what was asked',
+    { buckets: latencyBucketsSeconds, labels: ['query', 'outcome'] },
+  )
+  return <Ask, Answer>(query: string, run: (ask: Ask) => Promise<Answer>) =>
+    async (ask: Ask): Promise<Answer> => {
+      const startMs = monotonicMs()
+      let outcome = 'failed'
+      try {
+        const answer = await run(ask)
+        outcome = 'ok'
+        return answer
+      } finally {
+        seconds.observe({ query, outcome }, (monotonicMs() - startMs) / 1_000)
+      }
+    }
+}

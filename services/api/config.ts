@@ -1,0 +1,16 @@
+/** What the api needs to be told. */
+import { type Env, readConfig, variables } from '#shared/io/config.ts'
+
+/** @throws ConfigError with every fault */
+export function readApiConfig(env: Env) {
+  return readConfig(
+    {
+      POSTGRES_URL: variables.POSTGRES_URL,
+      CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
+      API_LISTEN: variables.API_LISTEN,
+      LOG_LEVEL: variables.LOG_LEVEL,
+      PARENT_PID: variables.PARENT_PID,
+    },
+    env,
+  )
+}

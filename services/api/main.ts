@@ -1,0 +1,60 @@
+/**
+ * The api process: reads alerts from Postgres and device history from ClickHouse for tenants. It
+ * starts without them: what does not need the one that is away is answered.
+ */
+import { createAlertStore } from '#shared/io/alert-store.ts'
+import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { createHistoryStore } from '#shared/io/history-store.ts'
+import { listen } from '#shared/io/http-server.ts'
+import { createLifecycle, run } from '#shared/io/lifecycle.ts'
+import { createLog } from '#shared/io/log.ts'
+import { createMetrics } from '#shared/io/metrics.ts'
+import { createPostgres } from '#shared/io/postgres.ts'
+import { createTenantStore } from '#shared/io/tenant-store.ts'
+import { createApiApp } from './app.ts'
+import { readApiConfig } from './config.ts'
+
+/** A caller waits this long at most for a database that does not answer, then gets a 503. */
+const postgresLimits = { connectTimeoutMs: 1_000, statementTimeoutMs: 2_000, connectionsMax: 20 }
+const clickhouseTimeoutMs = 5_000
+
+async function main(): Promise<void> {
+  const config = readApiConfig(process.env)
+  const log = createLog('api', config.LOG_LEVEL)
+  const metrics = createMetrics('api')
+  const lifecycle = createLifecycle(log, config.PARENT_PID)
+  const postgres = createPostgres(config.POSTGRES_URL, {
+    role: 'api',
+    log,
+    metrics,
+    ...postgresLimits,
+  })
+  lifecycle.onStop('postgres', postgres.close)
+  const clickhouse = createClickhouse(config.CLICKHOUSE_URL, {
+    name: 'api',
+    requestTimeoutMs: clickhouseTimeoutMs,
+  })
+  lifecycle.onStop('clickhouse', () => clickhouse.close())
+  const app = await createApiApp(
+    {
+      tenants: createTenantStore(postgres),
+      alerts: createAlertStore(postgres),
+      history: createHistoryStore(clickhouse),
+      nowMs: Date.now,
+      monotonicMs: () => performance.now(),
+    },
+    {
+      log,
+      metrics,
+      stopping: lifecycle.stopping,
+      readyChecks: {
+        postgres: postgres.checkReady,
+        clickhouse: () => checkClickhouse(clickhouse),
+      },
+    },
+  )
+  lifecycle.onStop('http', () => app.close())
+  log.info({ url: await listen(app, config.API_LISTEN) }, 'listening')
+}
+
+run(main)

@@ -1,0 +1,85 @@
+/**
+ * Examples for the OpenAPI document: one device's story, scored and raised by the same code as a
+ * real one, so that what the page shows is what the service does.
+ */
+import { type Alert, decideAlert, initialDisposition, toAlert } from '#shared/core/alert-rules.ts'
+import { correlate, countKey } from '#shared/core/correlation.ts'
+import { toEventId } from '#shared/core/ids.ts'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
+import { compilePolicy } from '#shared/core/scoring.ts'
+
+export const submissionExample = {
+  tenant_id: 'demo',
+  device_id: '4f6c1d8e-51c5-4d8b-9a57-0c2b4f1a7e33',
+  session_id: 'b1946ac9-2f0e-4c55-8d0a-6f1f0d7f9c21',
+  user_id: 'customer-1029',
+  sdk_meta: { sdk_version: '3.2.0', platform: 'android', batch_type: 'session_start' },
+  scorer: { rasp_score: 40, rasp_action: 'REVIEW', rasp_flags: ['ROOTED'] },
+  signals: {
+    root: { su_binary: true },
+    emulator: {},
+    debugger: {},
+    tamper: {},
+    ecosystem: {},
+    network: { vpn_active: true },
+  },
+}
+
+const startedAt = '2026-03-01T09:30:00.123Z'
+const eventId = toEventId(Buffer.from(JSON.stringify(submissionExample)))
+const scored = compilePolicy(defaultPolicy)(submissionExample.signals)
+const flags = scored.reasons.map((reason) => reason.code)
+const sessionsInFiveMinutes = {
+  key: countKey({ metric: 'sessions_per_device', windowSeconds: 300 }),
+  count: 31,
+}
+
+export const ingestResultExample = {
+  status: 'accepted',
+  rasp_score: scored.score,
+  rasp_action: scored.action,
+  event_id: eventId,
+  flags,
+}
+
+export const alertExample: Alert = toAlertExample()
+
+function toAlertExample(): Alert {
+  const counts = new Map([[sessionsInFiveMinutes.key, sessionsInFiveMinutes.count]])
+  const event = {
+    event_id: eventId,
+    tenant_id: submissionExample.tenant_id,
+    received_at: Date.parse(startedAt),
+    rasp_score: scored.score,
+    rasp_action: scored.action,
+    reasons: scored.reasons,
+    policy_version: 1,
+    policy_hash: toPolicyHash(defaultPolicy),
+    epoch: 1,
+    body: submissionExample,
+  }
+  const draft = decideAlert(event, correlate(scored, counts, defaultPolicy))
+  if (draft === null) throw new Error('the example must be one that raises an alert')
+  const createdAt = new Date(Date.parse(startedAt) + 164)
+  return toAlert(draft, { seq: 1029, disposition: initialDisposition, createdAt })
+}
+
+export const deviceExample = {
+  device_id: submissionExample.device_id,
+  first_seen_at: '2026-02-11T18:04:12.004Z',
+  last_seen_at: startedAt,
+  peak_rasp_score: scored.score,
+  users_seen_on: ['customer-1029'],
+  sessions: [
+    {
+      session_id: submissionExample.session_id,
+      rasp_action: scored.action,
+      started_at: startedAt,
+      last_seen_at: startedAt,
+      rasp_score: scored.score,
+      flags,
+    },
+  ],
+  sessions_total: 31,
+  sessions_cursor: 'WyJDdXJzb3JzQXJlT3BhcXVlIl0',
+}

@@ -1,0 +1,52 @@
+/**
+ * One token bucket per tenant, in this process's memory. Every answer says where the tenant stands,
+ * as the IETF's draft on rate limit header fields has it; a refusal says when to come back.
+ */
+import type { FastifyReply } from 'fastify'
+import { restBurst, restRatePerSecond } from '#shared/core/limits.ts'
+import { Problem } from '#shared/core/problem.ts'
+import { type Bucket, fullBucket, type Rate, takeToken } from '#shared/core/rate-limit.ts'
+import type { Metrics } from '#shared/io/metrics.ts'
+
+export type RateLimits = {
+  /**
+   * Takes a token of the tenant's and sets the headers.
+   * @param own the tenant's own rate, or null for the product's default
+   * @throws Problem rate_limited
+   */
+  take: (tenantId: string, own: Rate | null, reply: FastifyReply) => void
+}
+
+const defaultRate: Rate = { perSecond: restRatePerSecond, burst: restBurst }
+
+/** @param monotonicMs a clock that never goes back */
+export function createRateLimits(monotonicMs: () => number, metrics: Metrics): RateLimits {
+  const refused = metrics.counter<'tenant'>(
+    'di_api_rate_limited_total',
+    'Calls refused because their tenant was over its rate',
+    ['tenant'],
+  )
+  // As many entries as there are tenants that ever called: a hundred bytes each.
+  const buckets = new Map<string, Bucket>()
+  return {
+    take: (tenantId, own, reply) => {
+      const rate = own ?? defaultRate
+      const nowMs = monotonicMs()
+      let bucket = buckets.get(tenantId)
+      if (bucket === undefined) {
+        bucket = fullBucket(rate, nowMs)
+        buckets.set(tenantId, bucket)
+      }
+      const { allowed, remaining, retryAfterSeconds } = takeToken(bucket, rate, nowMs)
+      const window = Math.max(1, Math.ceil(rate.burst / rate.perSecond))
+      const full = Math.ceil((rate.burst - bucket.tokens) / rate.perSecond)
+      reply.header('ratelimit-policy', `"tenant";q=${Math.floor(rate.burst)};w=${window}`)
+      reply.header('ratelimit', `"tenant";r=${remaining};t=${full}`)
+      if (allowed) return
+      refused.inc({ tenant: tenantId })
+      throw new Problem('rate_limited', 'The tenant is over its rate of calls.', {
+        retryAfterSeconds,
+      })
+    },
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * The document of the public interface at `/openapi.json`, and a page to read it at `/docs`. The
+ * page brings everything it needs: it works without the internet and asks nobody else for anything.
+ */
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import type { FastifyInstance } from 'fastify'
+import { createOpenapiDocument } from '../openapi-document.ts'
+
+/** Scripts and styles of the page itself alone; it may call the host that served it. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export async function addOpenapiRoutes(app: FastifyInstance): Promise<void> {
+  const document = createOpenapiDocument()
+  const text = JSON.stringify(document)
+  app.get('/openapi.json', async (_request, reply) =>
+    reply.type('application/json; charset=utf-8').send(text),
+  )
+  await app.register(swagger, {
+    mode: 'static',
+    specification: { document: document as never },
+  })
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: contentSecurityPolicy,
+    uiConfig: { deepLinking: true, docExpansion: 'list', tryItOutEnabled: false },
+    theme: { title: 'Device intelligence: reference' },
+  })
+}

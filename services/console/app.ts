@@ -1,0 +1,110 @@
+/**
+ * The console's server: the admin API under `/admin/v1` behind its bearer token, its OpenAPI
+ * document, and the health routes that every process has. Built from its dependencies, so tests can
+ * run it on any databases.
+ */
+import { hash, timingSafeEqual } from 'node:crypto'
+import swagger from '@fastify/swagger'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from 'fastify'
+import {
+  jsonSchemaTransform,
+  serializerCompiler,
+  type ZodTypeProvider,
+} from 'fastify-type-provider-zod'
+import type { Alert, Disposition } from '#shared/core/alert-rules.ts'
+import { Problem } from '#shared/core/problem.ts'
+import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server.ts'
+import type { TenantProjection } from '#shared/io/tenant-projection.ts'
+import type { ManageDeps } from './manage-tenants.ts'
+import type { RotationDeps } from './rotation.ts'
+import { addAlertRoutes } from './routes/alerts.ts'
+import { addCredentialRoutes } from './routes/credentials.ts'
+import { addOverviewRoutes } from './routes/overview.ts'
+import { addTenantRoutes } from './routes/tenants.ts'
+import type { Delivery } from './schemas.ts'
+import { problemValidatorCompiler } from './validation.ts'
+
+export type ConsoleDeps = ManageDeps &
+  RotationDeps & {
+    adminToken: string
+    projection: Pick<TenantProjection, 'listEdges'>
+    setDisposition: (change: {
+      alertId: string
+      disposition: Disposition
+      note: string | null
+      actor: string
+    }) => Promise<Alert | null>
+    listDeliveries: (of: { tenantId: string; state?: string; limit: number }) => Promise<Delivery[]>
+  }
+
+export type ConsoleApp = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>
+
+/** Who acts with the admin token, in the audit log. */
+export const adminActor = 'admin'
+
+const adminBodyBytesMax = 1024 * 1024
+
+/** Builds the server; it does not listen yet. */
+export async function createConsoleApp(
+  deps: ConsoleDeps,
+  http: HttpServerOptions,
+): Promise<FastifyInstance> {
+  const app = createHttpServer({ ...http, bodyBytesMax: adminBodyBytesMax })
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Device intelligence: admin API',
+        version: '1.0.0',
+        description: 'What operators do: tenants, credentials, webhooks, dispositions.',
+      },
+      servers: [{ url: '/' }],
+      components: { securitySchemes: { admin: { type: 'http', scheme: 'bearer' } } },
+      security: [{ admin: [] }],
+    },
+    transform: jsonSchemaTransform,
+  })
+  await app.register(
+    async (scope) => {
+      scope.setValidatorCompiler(problemValidatorCompiler)
+      scope.setSerializerCompiler(serializerCompiler)
+      // Inside its scope, because whoever has not shown the token learns nothing about the routes.
+      await scope.register(async (admin) => {
+        admin.addHook('onRequest', createTokenCheck(deps.adminToken))
+        const routes = admin.withTypeProvider<ZodTypeProvider>() as ConsoleApp
+        addTenantRoutes(routes, deps)
+        addCredentialRoutes(routes, deps)
+        addAlertRoutes(routes, deps)
+        addOverviewRoutes(routes, deps)
+      })
+      scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>
+        // Serialised here: the document has no schema of its own to be written through.
+        reply.type('application/json; charset=utf-8').send(JSON.stringify(app.swagger())),
+      )
+    },
+    { prefix: '/admin/v1' },
+  )
+  return app
+}
+
+/** Digests have one length, so the comparison takes the same time whatever was sent. */
+function createTokenCheck(token: string) {
+  const expected = hash('sha256', token, 'buffer')
+  return async (request: { headers: { authorization?: string | undefined } }) => {
+    const sent = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
+    if (timingSafeEqual(hash('sha256', sent, 'buffer'), expected)) return
+    throw new Problem('unauthorized', 'The admin API needs the admin token as a bearer token.')
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * What every command of the line gets: the environment handed down from the entry, the admin API
+ * with its token, the running local stack if there is one, and one way to print. With `--json`
+ * stdout is one JSON document; every failure is a message on stderr and exit status 1.
+ */
+import { readFileSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { ProblemBody } from '#shared/core/problem.ts'
+
+export type CliEnv = Record<string, string | undefined>
+
+/** `.data/stack.json` of a running local stack. */
+export type Stack = {
+  ingest: string
+  api: string
+  console: string
+  scorer: string
+  delivery: string
+  nats: string
+  clickhouse: string
+  postgres: string
+  admin_token: string
+  pids: Partial<Record<string, number>>
+  demo?: {
+    tenant_id: string
+    public_api_key: string
+    hmac_secret: string
+    webhook_secret: string
+  }
+}
+
+export type CliContext = {
+  env: CliEnv
+  /**
+   * Calls the admin API. `path` follows `/admin/v1`, for example `/tenants/acme`.
+   * @returns the JSON answer
+   * @throws CliError with the problem's detail and its field errors
+   */
+  adminFetch: (method: string, path: string, body?: unknown) => Promise<unknown>
+  /** The local stack's facts, or null when no stack has written them. */
+  findStack: () => Stack | null
+  /** Prints a result: JSON with `--json`, else what `toText` makes of it. */
+  out: <T>(value: T, toText: (value: T) => string) => void
+  readonly json: boolean
+}
+
+/** A failure meant for the person at the terminal: no stack trace, exit status 1. */
+export class CliError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'CliError'
+  }
+}
+
+const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
+const requestTimeoutMs = 60_000
+
+/**
+ * @param options.json read late, because options are parsed after the context is made
+ */
+export function createCliContext(options: {
+  env: CliEnv
+  json: () => boolean
+  write: (text: string) => void
+}): CliContext {
+  const { env } = options
+  const findStack = () => readStack(env)
+  return {
+    env,
+    findStack,
+    adminFetch: (method, path, body) => callAdmin(findAdmin(env, findStack), method, path, body),
+    out: (value, toText) => {
+      const text = options.json() ? JSON.stringify(value) : toText(value)
+      options.write(text.endsWith('\n') ? text : `${text}\n`)
+    },
+    get json() {
+      return options.json()
+    },
+  }
+}
+
+/** Where the local stack keeps its facts: `DATA_DIR` is relative to where npm was called. */
+function readStack(env: CliEnv): Stack | null {
+  const dataDir = env.DATA_DIR || '.data'
+  const folder = isAbsolute(dataDir) ? dataDir : join(env.INIT_CWD ?? projectFolder, dataDir)
+  const candidates = [folder]
+  // Called from elsewhere without DATA_DIR, the project's own stack is meant.
+  if (!env.DATA_DIR) candidates.push(join(projectFolder, dataDir))
+  for (const candidate of candidates) {
+    try {
+      return JSON.parse(readFileSync(join(candidate, 'stack.json'), 'utf8')) as Stack
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
+      throw new CliError(`${join(candidate, 'stack.json')} cannot be read`, { cause: error })
+    }
+  }
+  return null
+}
+
+type Admin = { url: string; token: string }
+
+function findAdmin(env: CliEnv, findStack: () => Stack | null): Admin {
+  const stack = env.ADMIN_TOKEN && env.CONSOLE_URL ? null : findStack()
+  const token = env.ADMIN_TOKEN || stack?.admin_token
+  const url = env.CONSOLE_URL || stack?.console
+  if (token && url) return { url: url.replace(/\/+$/, ''), token }
+  throw new CliError(
+    'There is no running local stack to talk to: start one with `npm start`, or set CONSOLE_URL ' +
+      'and ADMIN_TOKEN.',
+  )
+}
+
+async function callAdmin(
+  { url, token }: Admin,
+  method: string,
+  path: string,
+  body: unknown,
+): Promise<unknown> {
+  const address = `${url}/admin/v1${path}`
+  const answer = await fetch(address, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(requestTimeoutMs),
+  }).catch((error: unknown) => {
+    throw new CliError(`${url} cannot be reached. Is the console running?`, { cause: error })
+  })
+  const text = await answer.text()
+  if (answer.ok) return text === '' ? null : JSON.parse(text)
+  throw new CliError(describeProblem(answer.status, text))
+}
+
+/** The detail, then one line per faulty field. */
+function describeProblem(status: number, text: string): string {
+  let problem: Partial<ProblemBody>
+  try {
+    problem = JSON.parse(text)
+  } catch {
+    return `The console answered ${status} with something that is not ours. Is CONSOLE_URL right?`
+  }
+  const fields = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
+  const what = problem.detail ?? problem.title ?? 'The request failed.'
+  return [`${what} (${problem.code ?? status}, ${problem.request_id ?? ''})`, ...fields].join('\n')
+}

@@ -1,0 +1,137 @@
+/**
+ * `di fleet`: a believable fleet of phones against the running stack. It sends at the asked rate,
+ * can receive the webhooks itself, and ends by comparing everything it sent with what the API says;
+ * the exit status is 0 only when all of it agrees.
+ */
+import { randomBytes, randomInt } from 'node:crypto'
+import { type Command, InvalidArgumentError } from 'commander'
+import { type CliContext, CliError } from './context.ts'
+import { type FleetOptions, runFleet } from './fleet/run-fleet.ts'
+import { toSummaryText } from './fleet/summary.ts'
+
+/** Bounds that keep a typing error from filling the machine: 5 million requests are 10 GB. */
+const devicesMax = 1_000_000
+const rateMax = 20_000
+const durationSecondsMax = 86_400
+const requestsMax = 5_000_000
+
+/** The terminal sends Ctrl-C to npm and to us, and npm passes it on: one key press, two signals. */
+const secondInterruptMs = 1_000
+
+type RawOptions = {
+  tenant?: string
+  hmacSecretFile?: string
+  apiKeyFile?: string
+  webhookSecretFile?: string
+  ingestUrl?: string
+  apiUrl?: string
+  devices: number
+  rate: number
+  duration: number
+  seed?: number
+  receive?: boolean
+  receiveFaults: number
+  settle: number
+}
+
+/** Adds the command `fleet`. */
+export function registerFleet(program: Command, context: CliContext): void {
+  program
+    .command('fleet')
+    .description(
+      'run a simulated fleet of phones against the stack and check where everything went',
+    )
+    .option('--tenant <slug>', 'report to this tenant instead of a fresh one')
+    .option('--hmac-secret-file <file>', "the given tenant's HMAC secret")
+    .option('--api-key-file <file>', "the given tenant's API key; without it nothing is read back")
+    .option('--webhook-secret-file <file>', "the given tenant's webhook secret, for --receive")
+    .option('--ingest-url <url>', 'where ingest listens (default: the local stack)')
+    .option('--api-url <url>', 'where the API listens (default: the local stack)')
+    .option('--devices <n>', 'phones in the fleet', numberFrom(1, devicesMax, true), 500)
+    .option('--rate <r>', 'requests per second', numberFrom(0.1, rateMax), 100)
+    .option('--duration <s>', 'seconds to send for', numberFrom(0.1, durationSecondsMax), 30)
+    .option('--seed <k>', 'the same seed is the same fleet', numberFrom(0, 2 ** 31, true))
+    .option('--receive', 'receive the webhooks and check every one of them')
+    .option('--receive-faults <p>', 'share of webhooks answered 500', numberFrom(0, 1), 0)
+    .option('--settle <s>', 'seconds to wait for what is late', numberFrom(0, 3_600), 30)
+    .action((raw: RawOptions) => run(context, raw))
+}
+
+function numberFrom(low: number, high: number, whole = false): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    const fits = text.trim() !== '' && value >= low && value <= high
+    if (fits && (!whole || Number.isInteger(value))) return value
+    throw new InvalidArgumentError(
+      `must be ${whole ? 'a whole number' : 'a number'} ${low}..${high}`,
+    )
+  }
+}
+
+async function run(context: CliContext, raw: RawOptions): Promise<void> {
+  const options = toFleetOptions(raw)
+  const interrupt = listenForInterrupt()
+  try {
+    const summary = await runFleet(
+      {
+        context,
+        screen: {
+          write: (text) => process.stderr.write(text),
+          isTerminal: process.stderr.isTTY === true,
+          columns: process.stderr.columns ?? 100,
+        },
+        nowMs: () => Date.now(),
+        monotonicMs: () => performance.now(),
+        stop: interrupt.signal,
+        newSuffix: () => randomBytes(5).toString('hex'),
+      },
+      options,
+    )
+    const apiUrl = options.apiUrl ?? context.env.API_URL ?? context.findStack()?.api ?? null
+    context.out(summary, (one) => toSummaryText(one, apiUrl))
+    if (!summary.ok) process.exitCode = 1
+  } finally {
+    interrupt.done()
+  }
+}
+
+function toFleetOptions(raw: RawOptions): FleetOptions {
+  if (raw.rate * raw.duration > requestsMax) {
+    throw new CliError(`--rate times --duration must not be above ${requestsMax} requests`)
+  }
+  if (raw.receiveFaults > 0 && raw.receive !== true) {
+    throw new CliError('--receive-faults needs --receive')
+  }
+  return {
+    ...raw,
+    ratePerSecond: raw.rate,
+    durationMs: raw.duration * 1000,
+    // One that was not asked for is printed at the end, so that the run can be repeated.
+    seed: raw.seed ?? randomInt(1, 2 ** 31),
+    receive: raw.receive === true,
+    settleMs: raw.settle * 1000,
+  }
+}
+
+/**
+ * The first Ctrl-C ends the sending, and what was sent is still checked; another one ends it all.
+ */
+function listenForInterrupt(): { signal: AbortSignal; done: () => void } {
+  const controller = new AbortController()
+  let firstMs = 0
+  const onSignal = () => {
+    if (!controller.signal.aborted) {
+      firstMs = performance.now()
+      controller.abort()
+    } else if (performance.now() - firstMs > secondInterruptMs) process.exit(130)
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+  return {
+    signal: controller.signal,
+    done: () => {
+      process.off('SIGINT', onSignal)
+      process.off('SIGTERM', onSignal)
+    },
+  }
+}

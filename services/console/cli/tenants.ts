@@ -1,0 +1,198 @@
+/** `di tenants ...`: everything an operator does to a tenant. */
+import type { Command } from 'commander'
+import type { CreatedTenant } from '../manage-tenants.ts'
+import type { RotationAnswer } from '../rotation.ts'
+import { type CliContext, CliError } from './context.ts'
+import { toFields, toTable, toTime } from './tables.ts'
+
+/** What the admin API shows of a tenant. */
+type Tenant = {
+  tenant_id: string
+  name: string
+  environment: string
+  status: string
+  epoch: number
+  created_at: string
+  webhook_url: string | null
+  webhook_state: string
+  webhook_off_reason: string | null
+  policy_version: number
+  policy_hash: string
+  public_api_key: { prefix: string; last4: string; last_used_at: string | null } | null
+  hmac_secret: { last4: string; created_at: string; state: string } | null
+  webhook_secret: { last4: string; created_at: string } | null
+}
+
+type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
+type RotateOptions = { hmac?: true; webhook?: true; apiKey?: true }
+type TenantPage = { data: Tenant[]; total: number; next: string | null }
+
+const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}`
+
+/** Adds the group `tenants`. */
+export function registerTenants(program: Command, context: CliContext): void {
+  const tenants = program.command('tenants').description('create, look at and change tenants')
+  addCreate(tenants, context)
+  addReads(tenants, context)
+  addRotate(tenants, context)
+  addWebhook(tenants, context)
+  for (const [verb, description] of [
+    ['suspend', 'refuse all of its requests; returns once every edge does'],
+    ['resume', 'accept its requests again'],
+  ] as const) {
+    tenants
+      .command(`${verb} <slug>`)
+      .description(description)
+      .option('--json', 'print one JSON document')
+      .action(async (slug: string) => {
+        const answer = await context.adminFetch('POST', `${pathOf(slug)}/${verb}`)
+        context.out(answer as Pick<Tenant, 'tenant_id' | 'status'>, (tenant) => toFields(tenant))
+      })
+  }
+}
+
+function addCreate(tenants: Command, context: CliContext): void {
+  tenants
+    .command('create <slug>')
+    .description('create a tenant and show its credentials, this one time')
+    .option('--name <name>', 'a name for people')
+    .option('--sandbox', 'a tenant to try things out (default: live)')
+    .option('--webhook-url <url>', 'where alerts are delivered')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, options: CreateOptions) => {
+      const created = await context.adminFetch('POST', '/tenants', {
+        tenant_id: slug,
+        environment: options.sandbox ? 'sandbox' : 'live',
+        ...(options.name === undefined ? {} : { name: options.name }),
+        ...(options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl }),
+      })
+      context.out(
+        created as CreatedTenant,
+        (tenant) => `${toFields(tenant)}\n\nKeep these now: the secrets are never shown again.`,
+      )
+    })
+}
+
+function addReads(tenants: Command, context: CliContext): void {
+  tenants
+    .command('list')
+    .description('list all tenants')
+    .option('--json', 'print one JSON document')
+    .action(async () => {
+      const all = await listAll(context)
+      context.out(all, ({ data }) => toTenantTable(data))
+    })
+  tenants
+    .command('show <slug>')
+    .description('show one tenant, without secrets')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string) => {
+      const tenant = (await context.adminFetch('GET', pathOf(slug))) as Tenant
+      context.out(tenant, toTenantText)
+    })
+}
+
+async function listAll(context: CliContext): Promise<{ data: Tenant[]; total: number }> {
+  const data: Tenant[] = []
+  for (let after = ''; ; ) {
+    const query = after === '' ? '' : `?after=${encodeURIComponent(after)}`
+    const page = (await context.adminFetch('GET', `/tenants${query}`)) as TenantPage
+    data.push(...page.data)
+    if (page.next === null) return { data, total: data.length }
+    after = page.next
+  }
+}
+
+function toTenantTable(tenants: Tenant[]): string {
+  if (tenants.length === 0) return 'There are no tenants yet.'
+  return toTable(
+    ['TENANT', 'ENVIRONMENT', 'STATUS', 'KEY', 'LAST USED', 'WEBHOOK', 'CREATED'],
+    tenants.map((tenant) => [
+      tenant.tenant_id,
+      tenant.environment,
+      tenant.status,
+      `...${tenant.public_api_key?.last4 ?? '-'}`,
+      toTime(tenant.public_api_key?.last_used_at ?? null),
+      tenant.webhook_state,
+      toTime(tenant.created_at),
+    ]),
+  )
+}
+
+function toTenantText(tenant: Tenant): string {
+  const { public_api_key: key, hmac_secret: hmac, webhook_secret: webhook } = tenant
+  const off = tenant.webhook_off_reason === null ? '' : ` (${tenant.webhook_off_reason})`
+  return toFields({
+    tenant_id: tenant.tenant_id,
+    name: tenant.name || null,
+    environment: tenant.environment,
+    status: tenant.status,
+    created: toTime(tenant.created_at),
+    policy: `version ${tenant.policy_version} (${tenant.policy_hash.slice(0, 8)})`,
+    public_api_key:
+      key === null ? null : `${key.prefix}...${key.last4}, last used ${toTime(key.last_used_at)}`,
+    hmac_secret:
+      hmac === null ? null : `...${hmac.last4}, ${hmac.state} since ${toTime(hmac.created_at)}`,
+    webhook_secret: webhook === null ? null : `...${webhook.last4}, ${toTime(webhook.created_at)}`,
+    webhook: `${tenant.webhook_state}${off}`,
+    webhook_url: tenant.webhook_url,
+    epoch: tenant.epoch,
+  })
+}
+
+function addRotate(tenants: Command, context: CliContext): void {
+  tenants
+    .command('rotate <slug>')
+    .description(
+      'replace credentials; returns once the old ones are dead everywhere. Without an option the ' +
+        'HMAC and the webhook secret are rotated',
+    )
+    .option('--hmac', 'the private HMAC secret')
+    .option('--webhook', 'the webhook signing secret')
+    .option('--api-key', 'the public API key')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, options: RotateOptions) => {
+      const answer = await context.adminFetch('POST', `${pathOf(slug)}/rotate`, {
+        hmac: options.hmac === true,
+        webhook: options.webhook === true,
+        api_key: options.apiKey === true,
+      })
+      context.out(answer as RotationAnswer, toRotatedText)
+    })
+}
+
+function toRotatedText(answer: RotationAnswer): string {
+  const { duration_ms: ms, confirmed_edges: confirmed, lease_expired_edges: silent } = answer
+  const secrets = toFields({
+    tenant_id: answer.tenant_id,
+    public_api_key: answer.public_api_key,
+    hmac_secret: answer.hmac_secret,
+    webhook_secret: answer.webhook_secret,
+  })
+  const refusing =
+    silent.length === 0 ? '' : `; ${silent.length} did not answer and refuse until they have it`
+  return (
+    `${secrets}\n\nDone in ${ms} ms, ${confirmed.length} edges confirmed${refusing}. ` +
+    'The old credentials are dead. Keep these now: they are never shown again.'
+  )
+}
+
+function addWebhook(tenants: Command, context: CliContext): void {
+  tenants
+    .command('webhook <slug>')
+    .description('say where alerts are delivered, or switch the webhook off')
+    .option('--url <url>', 'deliver alerts there')
+    .option('--off', 'deliver nothing')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, options: { url?: string; off?: true }) => {
+      if ((options.url === undefined) === (options.off === undefined)) {
+        throw new CliError('Say one of --url URL and --off.')
+      }
+      const path = `${pathOf(slug)}/webhook`
+      const answer =
+        options.url === undefined
+          ? await context.adminFetch('DELETE', path)
+          : await context.adminFetch('PUT', path, { url: options.url })
+      context.out(answer as Pick<Tenant, 'tenant_id' | 'webhook_url'>, (tenant) => toFields(tenant))
+    })
+}

@@ -1,0 +1,19 @@
+/** What the console needs to be told. */
+import { type Env, readConfig, variables } from '#shared/io/config.ts'
+
+/** @throws ConfigError with every fault */
+export function readConsoleConfig(env: Env) {
+  return readConfig(
+    {
+      NATS_URL: variables.NATS_URL,
+      POSTGRES_URL: variables.POSTGRES_URL,
+      MASTER_KEY: variables.MASTER_KEY,
+      ADMIN_TOKEN: variables.ADMIN_TOKEN,
+      CONSOLE_LISTEN: variables.CONSOLE_LISTEN,
+      ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
+      LOG_LEVEL: variables.LOG_LEVEL,
+      PARENT_PID: variables.PARENT_PID,
+    },
+    env,
+  )
+}

@@ -1,0 +1,67 @@
+/**
+ * The console's hand on the tenant directory: puts a tenant's present state from Postgres before
+ * the edges, and waits until they all act on it or cannot act at all.
+ */
+import { leaseMarginMs, leaseMs } from '#shared/core/limits.ts'
+import { Problem } from '#shared/core/problem.ts'
+import { unavailable } from '#shared/io/http-server.ts'
+import type { Nats } from '#shared/io/nats.ts'
+import type { Queryable } from '#shared/io/postgres.ts'
+import { openTenantsBucket } from '#shared/io/streams.ts'
+import { awaitEdges, type EdgesWaited, projectTenant } from '#shared/io/tenant-directory.ts'
+import { createTenantStore, type Projection } from '#shared/io/tenant-store.ts'
+
+export type DirectoryWriter = {
+  /** Whether NATS answers right now. */
+  connected: () => boolean
+  /** @returns the revision that carries this state */
+  project: (projection: Projection) => Promise<number>
+  /** Returns once every edge acts on the revision or refuses to act; never later than a lease. */
+  awaitEdges: (revision: number) => Promise<EdgesWaited>
+}
+
+/**
+ * @param findNats the connection, or null while there has not been one yet
+ * @param nowMs the monotonic clock
+ */
+export function createDirectoryWriter(
+  findNats: () => Nats | null,
+  nowMs: () => number,
+): DirectoryWriter {
+  const requireNats = () => {
+    const nats = findNats()
+    if (nats !== null) return nats
+    throw unavailable('NATS is not connected.')
+  }
+  return {
+    connected: () => findNats()?.connected() ?? false,
+    project: async ({ entry, policy }) =>
+      projectTenant(await openTenantsBucket(requireNats()), entry, policy),
+    awaitEdges: (revision) =>
+      awaitEdges({ nats: requireNats(), revision, nowMs, leaseMs, marginMs: leaseMarginMs }),
+  }
+}
+
+/** Refuses a change that the edges could not learn of, before anything is changed. */
+export function requireDirectory(directory: DirectoryWriter): void {
+  if (directory.connected()) return
+  throw unavailable('The edges cannot be told of it: NATS is not connected. Nothing was changed.')
+}
+
+/**
+ * Projects what Postgres says of a tenant now.
+ * @returns the revision to wait for
+ */
+export async function projectPresent(
+  directory: DirectoryWriter,
+  db: Queryable,
+  tenantId: string,
+): Promise<number> {
+  const projection = await createTenantStore(db).findProjection(tenantId)
+  if (projection === null) throw tenantNotFound(tenantId)
+  return directory.project(projection)
+}
+
+export function tenantNotFound(tenantId: string): Problem {
+  return new Problem('tenant_not_found', `There is no tenant ${tenantId}.`)
+}

@@ -1,0 +1,194 @@
+/**
+ * The admin API's requests and answers, in one place: what is validated is what the OpenAPI
+ * document says. Answers are written through these, so a field that is not named here never leaves.
+ */
+import { z } from 'zod'
+import { dispositions } from '#shared/core/alert-rules.ts'
+import { tenantIdPattern } from '#shared/core/ids.ts'
+import { nameCharactersMax, noteCharactersMax, urlCharactersMax } from '#shared/core/limits.ts'
+
+export const environmentSchema = z.enum(['live', 'sandbox'])
+const statusSchema = z.enum(['active', 'suspended'])
+
+export const tenantIdSchema = z
+  .string()
+  .regex(tenantIdPattern, 'must be 1 to 63 lower-case letters, digits and hyphens')
+
+export const tenantParams = z.object({ tenant_id: tenantIdSchema })
+export const alertParams = z.object({ alert_id: z.string().min(1).max(64) })
+
+/** What operators write for one another. A NUL has no place in Postgres, nor anywhere else. */
+function operatorText(charactersMax: number) {
+  const text = z.string().trim().max(charactersMax)
+  return text.refine((value) => !value.includes('\0'), 'must not contain NUL')
+}
+
+const urlSchema = z.string().min(1).max(urlCharactersMax)
+
+export const createTenantBody = z.strictObject({
+  tenant_id: tenantIdSchema,
+  name: operatorText(nameCharactersMax).default(''),
+  environment: environmentSchema.default('live'),
+  webhook_url: urlSchema.nullish(),
+})
+
+export const createdTenantSchema = z
+  .object({
+    tenant_id: z.string(),
+    environment: environmentSchema,
+    public_api_key: z.string(),
+    hmac_secret: z.string(),
+    webhook_secret: z.string(),
+    webhook_url: z.string().nullable(),
+  })
+  .describe('The only time the secrets are shown.')
+
+const rateSchema = z.object({ per_second: z.number(), burst: z.number() }).nullable()
+
+export const tenantSchema = z.object({
+  tenant_id: z.string(),
+  name: z.string(),
+  environment: environmentSchema,
+  status: statusSchema,
+  epoch: z.number().int(),
+  created_at: z.string(),
+  webhook_url: z.string().nullable(),
+  webhook_state: z.enum(['on', 'off', 'paused']),
+  webhook_off_reason: z.string().nullable(),
+  policy_version: z.number().int(),
+  policy_hash: z.string(),
+  ingest_rate: rateSchema,
+  rest_rate: rateSchema,
+  public_api_key: z
+    .object({
+      prefix: z.string(),
+      last4: z.string(),
+      created_at: z.string(),
+      last_used_at: z.string().nullable(),
+    })
+    .nullable(),
+  hmac_secret: z
+    .object({ last4: z.string(), created_at: z.string(), state: z.string() })
+    .nullable(),
+  webhook_secret: z.object({ last4: z.string(), created_at: z.string() }).nullable(),
+})
+
+const newRateSchema = z
+  .strictObject({
+    per_second: z.number().positive().max(1_000_000),
+    burst: z.number().min(1).max(1_000_000),
+  })
+  .nullish()
+  .describe("null is the product's default, leaving it out leaves it as it is")
+
+export const ratesBody = z.strictObject({ ingest_rate: newRateSchema, rest_rate: newRateSchema })
+
+const limitSchema = (most: number, usual: number) =>
+  z.coerce.number().int().min(1).max(most).default(usual)
+
+export const listTenantsQuery = z.strictObject({
+  limit: limitSchema(1_000, 1_000),
+  after: z.string().max(63).optional().describe('`next` of the page before'),
+})
+
+export const tenantsSchema = z.object({
+  data: z.array(tenantSchema),
+  total: z.number().int(),
+  next: z.string().nullable(),
+})
+
+/** An empty request means both secrets, as the dashboard's button does. */
+export const rotateBody = z
+  .strictObject({
+    hmac: z.boolean().default(false),
+    webhook: z.boolean().default(false),
+    api_key: z.boolean().default(false),
+  })
+  .nullish()
+
+export const rotatedSchema = z
+  .object({
+    tenant_id: z.string(),
+    public_api_key: z.string().optional(),
+    hmac_secret: z.string().optional(),
+    webhook_secret: z.string().optional(),
+    duration_ms: z.number().int(),
+    confirmed_edges: z.array(z.string()),
+    lease_expired_edges: z.array(z.string()),
+  })
+  .describe('The new credentials, shown once; the old ones are dead everywhere.')
+
+export const webhookBody = z.strictObject({ url: urlSchema })
+export const webhookSchema = z.object({ tenant_id: z.string(), webhook_url: z.string().nullable() })
+export const tenantStatusSchema = z.object({ tenant_id: z.string(), status: statusSchema })
+
+export const dispositionBody = z.strictObject({
+  disposition: z.enum(dispositions),
+  note: operatorText(noteCharactersMax).nullish(),
+})
+
+/** The one shape of an alert; its parts are described by the REST API. */
+export const alertSchema = z.looseObject({
+  alert_id: z.string(),
+  seq: z.number().int(),
+  disposition: z.enum(dispositions),
+  created_at: z.string(),
+})
+
+export const listDeliveriesQuery = z.strictObject({
+  state: z.enum(['pending', 'sending', 'delivered', 'failed', 'skipped']).optional(),
+  limit: limitSchema(500, 50),
+})
+
+/** A delivery as its store lists it. */
+const deliverySchema = z.looseObject({
+  delivery_id: z.string(),
+  alert_id: z.string().nullable(),
+  state: z.string(),
+  attempts: z.array(z.looseObject({ attempt: z.number().int() })),
+})
+export type Delivery = z.infer<typeof deliverySchema>
+
+export const deliveriesSchema = z.object({ data: z.array(deliverySchema) })
+
+export const listAuditQuery = z.strictObject({
+  limit: limitSchema(500, 100),
+  before: z.coerce.number().int().positive().optional().describe('`next` of the page before'),
+})
+
+export const auditSchema = z.object({
+  data: z.array(
+    z.object({
+      audit_id: z.number().int(),
+      at: z.string(),
+      actor: z.string(),
+      tenant_id: z.string().nullable(),
+      action: z.string(),
+      before: z.unknown(),
+      after: z.unknown(),
+    }),
+  ),
+  next: z.number().int().nullable(),
+})
+
+export const edgesSchema = z.object({
+  revision: z.number().int().describe('the newest revision that a tenant or policy has'),
+  data: z.array(
+    z.object({
+      edge_id: z.string(),
+      applied_revision: z.number().int(),
+      announced_at: z.string(),
+    }),
+  ),
+})
+
+/** RFC 9457, for every answer that is not a success. */
+export const problemSchema = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.number().int(),
+  detail: z.string(),
+  code: z.string(),
+  request_id: z.string(),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+})

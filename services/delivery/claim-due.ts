@@ -1,0 +1,142 @@
+/**
+ * The loop between "something may be due" and a request in flight. Hints and sweeps only wake
+ * lanes; whatever is due in a lane that is awake is claimed as far as there is room, lanes taking
+ * turns, and each claim starts at once. First tries, retries and take-overs are this one path.
+ */
+import type { ClaimedDelivery, Lane } from '#shared/io/delivery-claim-store.ts'
+import type { DeliveryOutcome } from '#shared/io/delivery-store.ts'
+import type { Log } from '#shared/io/log.ts'
+import type { DeliveryMetrics } from './metrics.ts'
+import type { Recorder } from './record-outcomes.ts'
+import type { Slots } from './slots.ts'
+
+export type Ask = Lane & { room: number }
+
+export type ClaimLoop = {
+  /** A delivery of this lane may be due. */
+  wake: (lane: Lane) => void
+  /** Claims nothing more. */
+  stop: () => void
+  /** Resolves when no delivery is in work, neither claimed nor in flight. */
+  idle: () => Promise<void>
+}
+
+export type ClaimLoopDeps = {
+  /** Claims at most what is asked for. */
+  claim: (asks: readonly Ask[]) => Promise<ClaimedDelivery[]>
+  /** One attempt; never rejects. */
+  deliver: (claimed: ClaimedDelivery) => Promise<DeliveryOutcome>
+  slots: Slots
+  recorder: Pick<Recorder, 'add' | 'waiting'>
+  monotonicMs: () => number
+  log: Log
+  metrics: DeliveryMetrics
+}
+
+/** Lanes in one claim: enough to fill every slot at the smallest room of a tenant. */
+const asksMax = 64
+/** Outcomes that may wait for Postgres before nothing more is claimed. */
+const outcomesWaitingMax = 1_000
+const pauseAfterFailureMs = 250
+
+export function createClaimLoop(deps: ClaimLoopDeps): ClaimLoop {
+  const { slots, recorder, log, metrics } = deps
+  // In the order in which they take their turns.
+  const awake = new Map<string, Lane>()
+  let claiming = false
+  let stopped = false
+  let failing = false
+  let working = 0
+  const idlers: (() => void)[] = []
+
+  const wake = (lane: Lane): void => {
+    const key = `${lane.retry ? 'r' : 'f'} ${lane.tenantId}`
+    if (!awake.has(key)) awake.set(key, lane)
+  }
+  /**
+   * Takes slots for as many lanes as there is room for; those lanes are asleep until they prove
+   * full.
+   */
+  const takeTurns = (): Ask[] => {
+    const asks: Ask[] = []
+    for (const [key, lane] of awake) {
+      if (asks.length === asksMax || slots.free() === 0) break
+      const room = slots.take(lane, slots.free())
+      if (room === 0) continue
+      awake.delete(key)
+      asks.push({ ...lane, room })
+    }
+    return asks
+  }
+  const work = async (claimed: ClaimedDelivery, lane: Lane): Promise<void> => {
+    const begunMs = deps.monotonicMs()
+    const outcome = await deps.deliver(claimed)
+    // Only a request says something about the receiver.
+    if (outcome.attempt !== null) {
+      slots.noteHeld(claimed.tenantId, deps.monotonicMs() - begunMs)
+    }
+    slots.give(lane, 1)
+    recorder.add(outcome)
+    leave()
+    void run()
+  }
+  const leave = (): void => {
+    working -= 1
+    if (working > 0) return
+    for (const done of idlers.splice(0)) done()
+  }
+  const start = (asks: readonly Ask[], claimed: readonly ClaimedDelivery[]): void => {
+    const unused = new Map(asks.map((ask) => [`${ask.retry} ${ask.tenantId}`, { ...ask }]))
+    for (const delivery of claimed) {
+      const lane: Lane = { tenantId: delivery.tenantId, retry: delivery.attempts > 0 }
+      const ask = unused.get(`${lane.retry} ${lane.tenantId}`)
+      if (ask !== undefined) ask.room -= 1
+      working += 1
+      void work(delivery, lane)
+    }
+    for (const lane of unused.values()) {
+      // What filled its room may have more behind it.
+      if (lane.room === 0) wake({ tenantId: lane.tenantId, retry: lane.retry })
+      slots.give(lane, lane.room)
+    }
+  }
+  const claimOnce = async (asks: readonly Ask[]): Promise<void> => {
+    working += 1
+    try {
+      start(asks, await deps.claim(asks))
+      if (failing) log.info('deliveries can be claimed again')
+      failing = false
+    } catch (error) {
+      metrics.claimFailures.inc()
+      if (!failing) log.warn({ err: error }, 'deliveries cannot be claimed')
+      failing = true
+      for (const ask of asks) slots.give(ask, ask.room)
+      for (const { tenantId, retry } of asks) wake({ tenantId, retry })
+      await new Promise((resolve) => setTimeout(resolve, pauseAfterFailureMs))
+    } finally {
+      leave()
+    }
+  }
+  const run = async (): Promise<void> => {
+    if (claiming) return
+    claiming = true
+    while (!stopped && recorder.waiting() < outcomesWaitingMax) {
+      const asks = takeTurns()
+      if (asks.length === 0) break
+      await claimOnce(asks)
+    }
+    claiming = false
+  }
+
+  return {
+    wake: (lane) => {
+      wake(lane)
+      void run()
+    },
+    stop: () => {
+      stopped = true
+    },
+    idle: () =>
+      working === 0 ? Promise.resolve() : new Promise((resolve) => idlers.push(resolve)),
+  }
+}

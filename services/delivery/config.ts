@@ -1,0 +1,33 @@
+/**
+ * What the delivery process is told by its environment, and the laws between its settings.
+ */
+import { z } from 'zod'
+import { deliveriesInFlightMax, deliveriesInFlightPerTenantMax } from '#shared/core/limits.ts'
+import { ConfigError, type Env, readConfig, variables } from '#shared/io/config.ts'
+
+const count = z.coerce.number().int().min(1).max(10_000)
+
+const shape = {
+  NATS_URL: variables.NATS_URL,
+  POSTGRES_URL: variables.POSTGRES_URL,
+  MASTER_KEY: variables.MASTER_KEY,
+  DELIVERY_LISTEN: variables.DELIVERY_LISTEN,
+  LOG_LEVEL: variables.LOG_LEVEL,
+  ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
+  PARENT_PID: variables.PARENT_PID,
+  /** Webhook requests in flight in this process; half of them at most are retries. */
+  DELIVERY_CONCURRENCY: count.default(deliveriesInFlightMax),
+  /** The same of one tenant. */
+  DELIVERY_TENANT_CONCURRENCY: count.default(deliveriesInFlightPerTenantMax),
+} as const
+
+export type DeliveryConfig = z.output<z.ZodObject<typeof shape>>
+
+/** @throws ConfigError with every fault */
+export function readDeliveryConfig(env: Env): DeliveryConfig {
+  const config = readConfig(shape, env)
+  if (config.DELIVERY_TENANT_CONCURRENCY > config.DELIVERY_CONCURRENCY) {
+    throw new ConfigError(['DELIVERY_TENANT_CONCURRENCY must not be above DELIVERY_CONCURRENCY'])
+  }
+  return config
+}

@@ -1,0 +1,43 @@
+/**
+ * What becomes of a delivery after an attempt, by the public contract: 2xx delivers it, 410 ends it
+ * and the webhook, anything else is tried again on the schedule until that is exhausted. Pure.
+ */
+import { parseRetryAfterMs, retryDelayMs } from '#shared/core/retry-schedule.ts'
+import type { DeliveryOutcome } from '#shared/io/delivery-store.ts'
+
+export type Attempted = {
+  /** Which attempt it was, from 1. */
+  attempt: number
+  /** Null when no answer came. */
+  status: number | null
+  /** The answer's `Retry-After`, as sent. */
+  retryAfter: string | undefined
+}
+
+export type Decision = Pick<DeliveryOutcome, 'next'> & {
+  /** The receiver said that it is gone for good. */
+  gone: boolean
+}
+
+const gone = 410
+/** Only these may ask for a later attempt: too many requests, and not available. */
+const mayDelay = [429, 503]
+
+/**
+ * @param nowMs when the attempt ended; waits count from here
+ * @param random a number in [0, 1) for the jitter
+ */
+export function decideNext(attempted: Attempted, nowMs: number, random: number): Decision {
+  const { attempt, status } = attempted
+  if (status !== null && status >= 200 && status < 300) {
+    return { next: { state: 'delivered' }, gone: false }
+  }
+  if (status === gone) return { next: { state: 'failed', reason: 'gone' }, gone: true }
+  const askedMs =
+    status !== null && mayDelay.includes(status)
+      ? parseRetryAfterMs(attempted.retryAfter, nowMs)
+      : null
+  const delayMs = retryDelayMs(attempt, random, askedMs)
+  if (delayMs === null) return { next: { state: 'failed', reason: 'exhausted' }, gone: false }
+  return { next: { state: 'pending', dueAtMs: nowMs + delayMs }, gone: false }
+}

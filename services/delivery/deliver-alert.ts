@@ -1,0 +1,247 @@
+/**
+ * One claimed delivery, from the connection to its outcome. The webhook and its secret are read
+ * after the connection stands and just before the request is written, so a rotated secret, a
+ * changed URL or a suspended tenant counts at once. The bytes and the delivery id are the same on
+ * every attempt.
+ */
+import { webhookSecretAgeMaxMs, webhookTimeoutMs } from '#shared/core/limits.ts'
+import { checkWebhookUrl, type WebhookRules } from '#shared/core/outbound-address.ts'
+import { signDelivery } from '#shared/core/webhook-signing.ts'
+import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
+import type { AttemptRecord, DeliveryOutcome } from '#shared/io/delivery-store.ts'
+import {
+  type Outbound,
+  type OutboundAnswer,
+  type OutboundConnection,
+  OutboundError,
+  type OutboundTarget,
+  StaleConnectionError,
+} from '#shared/io/outbound-http.ts'
+import { PostgresUnavailableError } from '#shared/io/postgres.ts'
+import { UnsealError } from '#shared/io/sealed-secrets.ts'
+import { decideNext } from './decide-next.ts'
+import type { FreshWebhook, ReadWebhook } from './read-webhook.ts'
+
+export type DeliverDeps = {
+  connect: Outbound['connect']
+  readWebhook: ReadWebhook
+  /** @throws UnsealError */
+  unseal: (sealed: string, tenantId: string) => string
+  /** Whether sandbox tenants may use http and private addresses. */
+  allowPrivate: boolean
+  nowMs: () => number
+  monotonicMs: () => number
+  random: () => number
+  /** The request is about to be written. */
+  onSend: (claimed: ClaimedDelivery) => void
+  /** Nothing was sent and the claim is given back. */
+  onRelease: (claimed: ClaimedDelivery, why: ReleaseReason, error?: unknown) => void
+  timeoutMs?: number
+}
+
+/** Why a claim was given back without an attempt. */
+export type ReleaseReason =
+  | 'stopping'
+  | 'claim_too_old'
+  | 'webhook_changed'
+  | 'waiting'
+  | 'no_secret'
+  | 'unsealable'
+  | 'database'
+  | 'error'
+
+/** How long a claim that was given back stays untouched. */
+const releaseMs: Record<ReleaseReason, number> = {
+  stopping: 0,
+  claim_too_old: 0,
+  webhook_changed: 0,
+  // A suspended tenant and a paused webhook are passed over by claims, however long they last.
+  waiting: 0,
+  // A rotation has the old secret off and the new one not yet on: that takes a moment.
+  no_secret: 1_000,
+  // Only an operator can mend these.
+  unsealable: 60_000,
+  database: 0,
+  error: 10_000,
+}
+
+/** Not an attempt: the delivery goes back as it was. */
+class Release extends Error {
+  readonly why: ReleaseReason
+  constructor(why: ReleaseReason, cause?: unknown) {
+    super(why, cause === undefined ? undefined : { cause })
+    this.name = 'Release'
+    this.why = why
+  }
+}
+
+/**
+ * Makes one attempt. Never rejects: what is no attempt is a release.
+ * @param stop its abort gives the attempt up, because the process stops
+ */
+export async function deliverAlert(
+  claimed: ClaimedDelivery,
+  deps: DeliverDeps,
+  stop: AbortSignal,
+): Promise<DeliveryOutcome> {
+  const { tenantId, deliveryId, claim, url } = claimed
+  const base = { tenantId, deliveryId, claim, attempt: null }
+  if (url === null) return { ...base, next: { state: 'skipped', reason: 'no_webhook' } }
+  const attempt = claimed.attempts + 1
+  const atMs = deps.nowMs()
+  const begunMs = deps.monotonicMs()
+  const limit = limitTime(deps.timeoutMs ?? webhookTimeoutMs, stop)
+  let answer: OutboundAnswer | null = null
+  let failure: OutboundError | null = null
+  try {
+    answer = await send({ ...claimed, url }, deps, limit.signal)
+  } catch (error) {
+    failure = error instanceof OutboundError && error.kind !== 'aborted' ? error : null
+    if (failure === null) {
+      const why = toReleaseReason(error)
+      deps.onRelease(claimed, why, error)
+      return { ...base, next: { state: 'pending', dueAtMs: deps.nowMs() + releaseMs[why] } }
+    }
+  } finally {
+    limit.end()
+  }
+  const status = answer?.status ?? null
+  const attempted = { attempt, status, retryAfter: answer?.retryAfter }
+  const { next, gone } = decideNext(attempted, deps.nowMs(), deps.random())
+  const record: AttemptRecord = {
+    attempt,
+    atMs,
+    durationMs: deps.monotonicMs() - begunMs,
+    status,
+    errorKind: failure?.kind ?? (next.state === 'delivered' ? null : 'status'),
+    error: failure?.message ?? null,
+    address: failure?.address ?? answer?.address ?? null,
+    answer: answer === null ? null : toText(answer.body),
+  }
+  const outcome: DeliveryOutcome = { ...base, attempt: record, next }
+  return gone ? { ...outcome, switchOff: { url, reason: 'gone' } } : outcome
+}
+
+function toReleaseReason(error: unknown): ReleaseReason {
+  if (error instanceof Release) return error.why
+  if (error instanceof OutboundError) return 'stopping'
+  return error instanceof PostgresUnavailableError ? 'database' : 'error'
+}
+
+/** One signal for everything an attempt does: its time limit, and the process's end. */
+function limitTime(ms: number, stop: AbortSignal): { signal: AbortSignal; end: () => void } {
+  const controller = new AbortController()
+  const onStop = () => controller.abort(new OutboundError('aborted', 'the process is stopping'))
+  const timer = setTimeout(
+    () => controller.abort(new OutboundError('timeout', `no answer within ${ms} ms`)),
+    ms,
+  )
+  if (stop.aborted) onStop()
+  else stop.addEventListener('abort', onStop, { once: true })
+  return {
+    signal: controller.signal,
+    end: () => {
+      clearTimeout(timer)
+      stop.removeEventListener('abort', onStop)
+    },
+  }
+}
+
+type Sendable = ClaimedDelivery & { url: string }
+
+/** @throws OutboundError for a failed attempt, Release for none */
+async function send(
+  claimed: Sendable,
+  deps: DeliverDeps,
+  signal: AbortSignal,
+): Promise<OutboundAnswer> {
+  const rules: WebhookRules = {
+    environment: claimed.environment,
+    allowPrivate: deps.allowPrivate,
+  }
+  const verdict = checkWebhookUrl(claimed.url, rules)
+  // It was accepted when it was saved; the installation's rules have changed since.
+  if (!verdict.ok) throw new OutboundError('refused_address', `the URL is refused: ${verdict.why}`)
+  const target: OutboundTarget = { url: new URL(verdict.url), rules, owner: claimed.tenantId }
+  for (;;) {
+    const connection = await deps.connect(target, signal)
+    try {
+      const answer = await signAndPost(claimed, connection, deps, signal)
+      if (answer !== null) return answer
+    } catch (error) {
+      if (!(error instanceof StaleConnectionError)) throw error
+      // An idle connection had ended and nothing was sent: the next one may still stand.
+    }
+  }
+}
+
+/** @returns null when the secret had grown too old before it could be used */
+async function signAndPost(
+  claimed: Sendable,
+  connection: OutboundConnection,
+  deps: DeliverDeps,
+  signal: AbortSignal,
+): Promise<OutboundAnswer | null> {
+  let posting = false
+  try {
+    const webhook = await deps.readWebhook(claimed.tenantId)
+    const secret = openSecret(claimed, webhook, deps)
+    if (signal.aborted) throw toAbort(signal)
+    requireClaim(claimed, deps)
+    const nowMs = deps.nowMs()
+    const headers = signDelivery(
+      claimed.body,
+      secret,
+      {
+        deliveryId: claimed.deliveryId,
+        attempt: claimed.attempts + 1,
+        timestampSeconds: Math.floor(nowMs / 1_000),
+      },
+      claimed.event,
+    )
+    // After the signature, not before: a process that was stopped in between must not send it.
+    if (deps.monotonicMs() - webhook!.readAtMs > webhookSecretAgeMaxMs) return null
+    deps.onSend(claimed)
+    posting = true
+    return await connection.post(claimed.body, { ...headers, 'user-agent': userAgent }, signal)
+  } finally {
+    if (!posting) connection.release()
+  }
+}
+
+const userAgent = 'device-intelligence-webhook/1'
+
+/** The time went by while we waited for our own database: that is not the receiver's failure. */
+function toAbort(signal: AbortSignal): Error {
+  const { reason } = signal
+  const timedOut = reason instanceof OutboundError && reason.kind === 'timeout'
+  return timedOut ? new Release('database', reason) : reason
+}
+
+/** A process that was held up for long may have lost its claim; then another one is sending. */
+function requireClaim(claimed: ClaimedDelivery, deps: DeliverDeps): void {
+  const left = claimed.claimedUntilMs - deps.nowMs()
+  if (left < (deps.timeoutMs ?? webhookTimeoutMs)) throw new Release('claim_too_old')
+}
+
+/** @throws Release when the webhook is no longer what the delivery was claimed for */
+function openSecret(claimed: Sendable, webhook: FreshWebhook | null, deps: DeliverDeps): string {
+  if (webhook === null) throw new Release('webhook_changed')
+  if (webhook.suspended || webhook.state === 'paused') throw new Release('waiting')
+  const isSame = webhook.state === 'on' && webhook.url === claimed.url
+  if (!isSame) throw new Release('webhook_changed')
+  if (webhook.sealedSecret === null) throw new Release('no_secret')
+  try {
+    return deps.unseal(webhook.sealedSecret, claimed.tenantId)
+  } catch (error) {
+    if (error instanceof UnsealError) throw new Release('unsealable', error)
+    throw error
+  }
+}
+
+const decoder = new TextDecoder()
+
+/** An answer as text, whatever it was. Postgres' text cannot hold a NUL. */
+function toText(bytes: Uint8Array): string {
+  return decoder.decode(bytes).replaceAll('\u0000', '\ufffd')
+}

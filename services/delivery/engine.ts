@@ -1,0 +1,185 @@
+/**
+ * The delivery engine: Postgres, the outbound side and the clock put together. It needs nothing but
+ * Postgres to find and send what is due; whoever has a hint calls `wake`. Any number of engines may
+ * work on one database.
+ */
+import { deliveryClaimMs, deliverySweepMs, webhookTimeoutMs } from '#shared/core/limits.ts'
+import type { Lane } from '#shared/io/delivery-claim-store.ts'
+import { createDeliveryStore } from '#shared/io/delivery-store.ts'
+import type { Log } from '#shared/io/log.ts'
+import type { Metrics } from '#shared/io/metrics.ts'
+import type { Outbound } from '#shared/io/outbound-http.ts'
+import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
+import type { Sealer } from '#shared/io/sealed-secrets.ts'
+import { type Ask, createClaimLoop } from './claim-due.ts'
+import { type DeliverDeps, deliverAlert, type ReleaseReason } from './deliver-alert.ts'
+import { createDeliveryMetrics } from './metrics.ts'
+import { createReadWebhook } from './read-webhook.ts'
+import { createRecorder } from './record-outcomes.ts'
+import { createSlots, type SlotBounds } from './slots.ts'
+import { startSweep } from './sweep-due.ts'
+
+export type EngineDeps = {
+  postgres: Postgres
+  outbound: Outbound
+  sealer: Sealer
+  log: Log
+  metrics: Metrics
+  nowMs: () => number
+  monotonicMs: () => number
+  random: () => number
+  /** Unique in the world: names this process's claims. */
+  newId: () => string
+}
+
+export type EngineSettings = {
+  bounds: SlotBounds
+  allowPrivate: boolean
+  sweepMs?: number
+  claimMs?: number
+  timeoutMs?: number
+}
+
+export type Engine = {
+  wake: (lane: Lane) => void
+  metrics: ReturnType<typeof createDeliveryMetrics>
+  /**
+   * Claims nothing more, lets what is in flight end, gives up the rest and gives its claims back.
+   * @param graceMs for requests in flight
+   */
+  stop: (graceMs: number) => Promise<void>
+}
+
+/** How long after a failure of Postgres other processes get to record what they did meanwhile. */
+const takeOverPauseMs = 10_000
+/** For the last outcomes to be written, once nothing is in flight any more. */
+const recordGraceMs = 1_000
+
+/** Builds an engine and starts its sweep. */
+export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine {
+  const { postgres, log, nowMs, monotonicMs } = deps
+  const slots = createSlots(settings.bounds)
+  const metrics = createDeliveryMetrics(deps.metrics, slots.inFlight)
+  const stopping = new AbortController()
+  const watched = watchFailures(postgres, monotonicMs)
+  const store = createDeliveryStore(watched.postgres)
+  const recorder = createRecorder({
+    record: (outcomes) => store.recordOutcomes(outcomes, nowMs()),
+    log,
+    metrics,
+  })
+  const deliverDeps: DeliverDeps = {
+    connect: deps.outbound.connect,
+    readWebhook: createReadWebhook(store.readWebhooks, monotonicMs),
+    unseal: rememberSecrets(deps.sealer),
+    allowPrivate: settings.allowPrivate,
+    nowMs,
+    monotonicMs,
+    random: deps.random,
+    onSend: ({ attempts, createdAtMs }) => {
+      if (attempts > 0) return
+      metrics.firstAttemptSeconds.observe(Math.max(0, nowMs() - createdAtMs) / 1_000)
+    },
+    onRelease: (claimed, why, error) => {
+      metrics.released.inc({ reason: why })
+      logRelease(log, { delivery_id: claimed.deliveryId, tenant_id: claimed.tenantId }, why, error)
+    },
+    timeoutMs: settings.timeoutMs ?? webhookTimeoutMs,
+  }
+  const loop = createClaimLoop({
+    claim: (asks: readonly Ask[]) =>
+      store.claimDeliveries({
+        asks,
+        claim: deps.newId(),
+        claimMs: settings.claimMs ?? deliveryClaimMs,
+        nowMs: nowMs(),
+        takeOver: watched.quietForMs() > takeOverPauseMs,
+      }),
+    deliver: (claimed) => deliverAlert(claimed, deliverDeps, stopping.signal),
+    slots,
+    recorder,
+    monotonicMs,
+    log,
+    metrics,
+  })
+  const sweep = startSweep({
+    findDueLanes: store.findDueLanes,
+    countDue: store.countDue,
+    wake: loop.wake,
+    nowMs,
+    everyMs: settings.sweepMs ?? deliverySweepMs,
+    log,
+    metrics,
+  })
+  return {
+    wake: loop.wake,
+    metrics,
+    stop: async (graceMs) => {
+      loop.stop()
+      await within(graceMs, loop.idle())
+      stopping.abort()
+      await loop.idle()
+      await within(recordGraceMs, recorder.drained())
+      recorder.stop()
+      await sweep.stop()
+    },
+  }
+}
+
+/**
+ * Secrets that are kept opened: each is as long as its sealed text, so this is a few MiB at most.
+ */
+const secretsMax = 10_000
+
+/**
+ * Opens each sealed secret once. A rotated secret is another sealed text, so none is used too long.
+ */
+function rememberSecrets(sealer: Sealer): DeliverDeps['unseal'] {
+  const opened = new Map<string, string>()
+  return (sealed, tenantId) => {
+    const key = `${tenantId} ${sealed}`
+    const known = opened.get(key)
+    if (known !== undefined) return known
+    const secret = sealer.unseal(sealed, { tenantId, kind: 'webhook' })
+    if (opened.size >= secretsMax) opened.clear()
+    opened.set(key, secret)
+    return secret
+  }
+}
+
+function logRelease(log: Log, about: object, why: ReleaseReason, error: unknown): void {
+  if (why === 'unsealable' || why === 'error') {
+    const cause = error instanceof Error ? (error.cause ?? error) : error
+    log.error({ ...about, err: cause, why }, 'a delivery could not be attempted')
+  } else {
+    log.debug({ ...about, why }, 'a delivery was not attempted')
+  }
+}
+
+/** Remembers when Postgres last failed us. */
+function watchFailures(postgres: Postgres, monotonicMs: () => number) {
+  let failedAtMs = Number.NEGATIVE_INFINITY
+  const watch = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work
+    } catch (error) {
+      if (error instanceof PostgresUnavailableError) failedAtMs = monotonicMs()
+      throw error
+    }
+  }
+  const watched: Postgres = {
+    ...postgres,
+    query: (sql, values) => watch(postgres.query(sql, values)),
+    transaction: (work) => watch(postgres.transaction(work)),
+  }
+  return { postgres: watched, quietForMs: () => monotonicMs() - failedAtMs }
+}
+
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, limit])
+  clearTimeout(timer)
+}

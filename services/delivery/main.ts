@@ -1,0 +1,118 @@
+/**
+ * The delivery process: sends webhooks for as long as Postgres answers, at once where a hint comes
+ * and within a second where none does. NATS carries hints only, so without it the process stays
+ * ready.
+ */
+import { randomUUID } from 'node:crypto'
+import { deliveryConsumer } from '#shared/core/messages.ts'
+import { type Consumption, consume } from '#shared/io/consume.ts'
+import { createHttpServer, listen } from '#shared/io/http-server.ts'
+import { createLifecycle, run } from '#shared/io/lifecycle.ts'
+import { createLog, type Log } from '#shared/io/log.ts'
+import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
+import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { createOutbound } from '#shared/io/outbound-http.ts'
+import { createPostgres } from '#shared/io/postgres.ts'
+import { createSealer } from '#shared/io/sealed-secrets.ts'
+import { readDeliveryConfig } from './config.ts'
+import { type Engine, startEngine } from './engine.ts'
+import { followHint } from './follow-hints.ts'
+
+/**
+ * How long requests in flight may take to end; recording and leaving follow within the stop's
+ * limit.
+ */
+const stopGraceMs = 5_500
+
+async function main(): Promise<void> {
+  const config = readDeliveryConfig(process.env)
+  const log = createLog('delivery', config.LOG_LEVEL)
+  const lifecycle = createLifecycle(log, config.PARENT_PID)
+  const metrics = createMetrics('delivery')
+
+  const postgres = createPostgres(config.POSTGRES_URL, { role: 'delivery', log, metrics })
+  lifecycle.onStop('postgres', postgres.close)
+  const outbound = createOutbound()
+  lifecycle.onStop('outbound', outbound.close)
+  const engine = startEngine(
+    {
+      postgres,
+      outbound,
+      sealer: createSealer([config.MASTER_KEY]),
+      log,
+      metrics,
+      nowMs: Date.now,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+      newId: randomUUID,
+    },
+    {
+      bounds: {
+        total: config.DELIVERY_CONCURRENCY,
+        retries: Math.max(1, config.DELIVERY_CONCURRENCY >> 1),
+        perTenant: config.DELIVERY_TENANT_CONCURRENCY,
+      },
+      allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS,
+    },
+  )
+  const hints = followInBackground({ url: config.NATS_URL, engine, log, metrics })
+  lifecycle.onStop('nats', hints.close)
+  lifecycle.onStop('engine', async () => {
+    await Promise.all([engine.stop(stopGraceMs), hints.stop()])
+  })
+
+  const app = createHttpServer({
+    log,
+    metrics,
+    stopping: lifecycle.stopping,
+    readyChecks: { postgres: postgres.checkReady },
+  })
+  lifecycle.onStop('http', () => app.close())
+  log.info({ url: await listen(app, config.DELIVERY_LISTEN) }, 'listening')
+}
+
+/** Small messages that each cost a wake: what matters is that none waits for company. */
+const hintLimits = {
+  batchMessagesMax: 256,
+  batchBytesMax: 64 * 1024,
+  batchIntervalMs: 0,
+  aheadMessagesMax: 256,
+  aheadBytesMax: 64 * 1024,
+}
+
+/** Without NATS every delivery still goes out, up to a sweep later: nothing here waits for it. */
+function followInBackground(options: { url: string; engine: Engine; log: Log; metrics: Metrics }): {
+  stop: () => Promise<void>
+  close: () => Promise<void>
+} {
+  const { engine, log, metrics } = options
+  let nats: Nats | null = null
+  let consumption: Consumption | null = null
+  metrics.gauge('di_delivery_hints_connected', 'Whether hints can arrive: NATS is connected', {
+    collect() {
+      this.set(nats?.connected() ? 1 : 0)
+    },
+  })
+  connectNats(options.url, 'delivery', log).then(
+    (connected) => {
+      nats = connected
+      consumption = consume({
+        nats,
+        durable: deliveryConsumer,
+        handle: async (messages) => {
+          for (const { data } of messages) followHint(data, engine.wake, engine.metrics)
+        },
+        limits: hintLimits,
+        log,
+        metrics,
+      })
+    },
+    (error: unknown) => log.error({ err: error }, 'NATS refuses the connection: no hints'),
+  )
+  return {
+    stop: async () => consumption?.stop(),
+    close: async () => nats?.close(),
+  }
+}
+
+run(main)

@@ -1,0 +1,81 @@
+/**
+ * What the delivery process counts: every attempt, every end, every claim that was given back or
+ * lost, and how long alerts and requests took.
+ */
+import type { DeliveryOutcome } from '#shared/io/delivery-store.ts'
+import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
+
+export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>
+
+/** @param inFlight asked at every scrape */
+export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) {
+  const buckets = latencyBucketsSeconds
+  const attempts = metrics.counter(
+    'di_delivery_attempts_total',
+    'Webhook attempts by what became of the delivery and why the attempt failed',
+    ['outcome', 'error_kind'],
+  )
+  const ended = metrics.counter('di_deliveries_ended_total', 'Deliveries that ended, by state', [
+    'state',
+    'reason',
+  ])
+  const lost = metrics.counter(
+    'di_delivery_claims_lost_total',
+    'Outcomes that were not recorded because the claim had run out and was taken over',
+  )
+  const attemptSeconds = metrics.histogram(
+    'di_delivery_attempt_seconds',
+    'Duration of webhook attempts, connecting included',
+    { buckets, labels: ['outcome'] },
+  )
+  metrics.gauge('di_delivery_in_flight', 'Webhook requests in flight', {
+    collect() {
+      this.set(inFlight())
+    },
+  })
+
+  const countOutcomes = (batch: readonly DeliveryOutcome[], recorded: ReadonlySet<string>) => {
+    for (const { deliveryId, attempt, next } of batch) {
+      if (!recorded.has(deliveryId)) {
+        lost.inc()
+        continue
+      }
+      if (attempt !== null) {
+        const outcome = next.state === 'pending' ? 'rescheduled' : next.state
+        attempts.inc({ outcome, error_kind: attempt.errorKind ?? 'none' })
+        attemptSeconds.observe({ outcome }, attempt.durationMs / 1_000)
+      }
+      if (next.state !== 'pending') {
+        ended.inc({ state: next.state, reason: 'reason' in next ? next.reason : 'none' })
+      }
+    }
+  }
+  return {
+    countOutcomes,
+    firstAttemptSeconds: metrics.histogram(
+      'di_delivery_first_attempt_seconds',
+      'From the alert to the first byte of its first attempt',
+      { buckets },
+    ),
+    released: metrics.counter(
+      'di_delivery_released_total',
+      'Claims given back without an attempt, by reason',
+      ['reason'],
+    ),
+    switchedOff: metrics.counter('di_webhooks_switched_off_total', 'Webhooks switched off', [
+      'reason',
+    ]),
+    unrecorded: metrics.counter(
+      'di_delivery_unrecorded_total',
+      'Outcomes that Postgres refused to record',
+    ),
+    claimFailures: metrics.counter('di_delivery_claim_failures_total', 'Claims that failed'),
+    sweeps: metrics.counter('di_delivery_sweeps_total', 'Sweeps by result', ['result']),
+    hints: metrics.counter('di_delivery_hints_total', 'Hints by result', ['result']),
+    due: metrics.gauge('di_delivery_due', 'Deliveries that are due, counted up to 100,000'),
+    oldestDueSeconds: metrics.gauge(
+      'di_delivery_oldest_due_seconds',
+      'How long the oldest due delivery has been due, at the last sweep',
+    ),
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Who may send how much at once. Bounded in all, per tenant, and for retries within both, so that
+ * first attempts always have room that retries cannot take. A tenant's own bound follows its
+ * receiver: it shrinks while requests hang and grows while they are quick, so tenants whose
+ * receivers are dead end up holding one slot each.
+ */
+import type { Lane } from '#shared/io/delivery-claim-store.ts'
+
+export type SlotBounds = {
+  /** Requests in flight in all. */
+  total: number
+  /** Retries among them. */
+  retries: number
+  /** Requests in flight of one tenant, once its receiver has shown that it is quick. */
+  perTenant: number
+}
+
+export type Slots = {
+  /** Takes up to `wanted` slots for a lane and says how many. */
+  take: (lane: Lane, wanted: number) => number
+  /** Gives slots of a lane back. */
+  give: (lane: Lane, count: number) => void
+  /** Notes how long a request of a tenant held its slot. */
+  noteHeld: (tenantId: string, heldMs: number) => void
+  /** Slots that nobody holds. */
+  free: () => number
+  inFlight: () => number
+}
+
+/** What a tenant begins with: enough to be quick, little enough to risk on an unknown receiver. */
+const firstRoom = 4
+
+/** A request this quick lets its tenant's room grow; one this slow halves it. */
+const quickMs = 2_000
+const slowMs = 5_000
+
+/** Rooms that are remembered: far more tenants than can be in flight. */
+const roomsMax = 10_000
+
+type Held = { all: number; retries: number }
+
+export function createSlots(bounds: SlotBounds): Slots {
+  const held = new Map<string, Held>()
+  const rooms = new Map<string, number>()
+  let inFlight = 0
+  let retriesInFlight = 0
+
+  const roomOf = (tenantId: string) => Math.min(rooms.get(tenantId) ?? firstRoom, bounds.perTenant)
+  const roomFor = ({ tenantId, retry }: Lane): number => {
+    const own = held.get(tenantId) ?? { all: 0, retries: 0 }
+    const room = roomOf(tenantId)
+    const left = Math.min(bounds.total - inFlight, room - own.all)
+    if (!retry) return Math.max(0, left)
+    // Half of a tenant's room as well: its new alerts do not wait behind its own backlog.
+    const ownRetries = Math.max(1, room >> 1) - own.retries
+    return Math.max(0, Math.min(left, bounds.retries - retriesInFlight, ownRetries))
+  }
+  const add = ({ tenantId, retry }: Lane, count: number): void => {
+    const own = held.get(tenantId) ?? { all: 0, retries: 0 }
+    own.all += count
+    inFlight += count
+    if (retry) {
+      own.retries += count
+      retriesInFlight += count
+    }
+    if (own.all === 0) held.delete(tenantId)
+    else held.set(tenantId, own)
+  }
+
+  return {
+    take: (lane, wanted) => {
+      const count = Math.min(wanted, roomFor(lane))
+      if (count > 0) add(lane, count)
+      return count
+    },
+    give: (lane, count) => {
+      if (count > 0) add(lane, -count)
+    },
+    noteHeld: (tenantId, heldMs) => {
+      const room = roomOf(tenantId)
+      const next = heldMs < quickMs ? room * 2 : heldMs < slowMs ? room : room >> 1
+      if (rooms.size >= roomsMax) rooms.clear()
+      rooms.set(tenantId, Math.max(1, Math.min(next, bounds.perTenant)))
+    },
+    free: () => bounds.total - inFlight,
+    inFlight: () => inFlight,
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The intake over HTTP: `POST /v1/rasp/ingest`, and beside it health, readiness and metrics. It is
+ * built before NATS is there: without it the process lives, answers its health and refuses.
+ */
+import type { KeyObject } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import {
+  batchBytesMax,
+  batchEventsMax,
+  connectionsMax,
+  publishAttemptMs,
+  publishesInFlightMax,
+  publishTimeoutMs,
+  waitingBytesMax,
+  waitingEventsMax,
+} from '#shared/core/limits.ts'
+import type { TenantDirectory } from '#shared/io/edge-directory.ts'
+import { createHttpServer } from '#shared/io/http-server.ts'
+import type { Log } from '#shared/io/log.ts'
+import type { Metrics } from '#shared/io/metrics.ts'
+import type { PublishBatch } from '#shared/io/telemetry-publisher.ts'
+import { type CommitLimits, createGroupCommit } from './group-commit.ts'
+import { answerPending, type Intake, type Pending, receiveTelemetry } from './intake.ts'
+import { createIngestObserver } from './observe.ts'
+
+/** What the intake works with once NATS is there. */
+export type Edge = {
+  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'fault'>
+  publish: PublishBatch
+  /** Whether the connection to NATS is up at this moment. */
+  connected: () => boolean
+  close: () => Promise<void>
+}
+
+export type IngestDependencies = {
+  log: Log
+  metrics: Metrics
+  /** Null until NATS has been reached for the first time. */
+  edge: () => Edge | null
+  stopping: () => boolean
+  /** A key that no tenant has, of the length that tenants' secrets have. */
+  decoyKey: KeyObject
+  newRequestId: () => string
+  newBatchId: () => string
+  /** The monotonic clock. */
+  nowMs: () => number
+  /** The wall clock, in ms since 1970. */
+  wallMs: () => number
+}
+
+export type Ingest = {
+  app: FastifyInstance
+  /** Resolves once everything taken is answered. */
+  drained: () => Promise<void>
+}
+
+export const ingestPath = '/v1/rasp/ingest'
+
+const commitLimits: CommitLimits = {
+  batchEventsMax,
+  batchBytesMax,
+  publishesInFlightMax,
+  waitingEventsMax,
+  waitingBytesMax,
+  publishTimeoutMs,
+  publishAttemptMs,
+}
+
+/**
+ * Builds the server; the caller listens and, in the end, closes it and waits until it is drained.
+ */
+export function createIngest(dependencies: IngestDependencies): Ingest {
+  const { edge, log, metrics, stopping } = dependencies
+  const intake = createIntake(dependencies)
+  const app = createHttpServer({
+    log,
+    metrics,
+    stopping,
+    readyChecks: {
+      nats: () => (edge()?.connected() ? null : 'is not connected'),
+      directory: () => {
+        const present = edge()
+        return present === null ? 'is not loaded' : present.directory.fault()
+      },
+      storage: intake.observe.findStorageFault,
+    },
+    direct: (request, response) => {
+      if (request.method !== 'POST' || !isIngest(request.url)) return false
+      receiveTelemetry(intake, request, response)
+      return true
+    },
+  })
+  app.server.maxConnections = connectionsMax
+  addRoute(app, intake)
+  return { app, drained: intake.commit.drained }
+}
+
+function isIngest(url: string | undefined): boolean {
+  return url === ingestPath || url?.startsWith(`${ingestPath}?`) === true
+}
+
+function createIntake(dependencies: IngestDependencies): Intake {
+  const { edge, nowMs } = dependencies
+  const observe = createIngestObserver(dependencies.metrics, {
+    nowMs,
+    waiting: () => intake.commit.waiting(),
+  })
+  const intake: Intake = {
+    log: dependencies.log,
+    observe,
+    stopping: dependencies.stopping,
+    newRequestId: dependencies.newRequestId,
+    connected: () => edge()?.connected() === true,
+    view: {
+      findTenant: (tenantId) => edge()?.directory.find(tenantId),
+      leaseValid: () => edge()?.directory.leaseValid() === true,
+      decoyKey: dependencies.decoyKey,
+      nowMs,
+      wallMs: dependencies.wallMs,
+    },
+    commit: createGroupCommit<Pending>({
+      publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),
+      settle: (pending, fault) => answerPending(intake, pending, fault),
+      defer: setImmediate,
+      pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      newBatchId: dependencies.newBatchId,
+      nowMs,
+      limits: commitLimits,
+      observe: observe.commit,
+    }),
+  }
+  return intake
+}
+
+/** Makes the address known, so that other methods are told what it takes. */
+function addRoute(app: FastifyInstance, intake: Intake): void {
+  // Only a spelling of the address that the direct way does not know, escaped, gets here.
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
+    reply.hijack()
+    receiveTelemetry(intake, request.raw, reply.raw)
+  }
+  app.post(ingestPath, { onRequest, schema: { hide: true } as object }, () => undefined)
+}

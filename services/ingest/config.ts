@@ -1,0 +1,17 @@
+/** What the ingest process needs from its environment. */
+import { type Env, readConfig, variables } from '#shared/io/config.ts'
+
+export function readIngestConfig(env: Env) {
+  return readConfig(
+    {
+      NATS_URL: variables.NATS_URL,
+      MASTER_KEY: variables.MASTER_KEY,
+      INGEST_LISTEN: variables.INGEST_LISTEN,
+      LOG_LEVEL: variables.LOG_LEVEL,
+      PARENT_PID: variables.PARENT_PID,
+    },
+    env,
+  )
+}
+
+export type IngestConfig = ReturnType<typeof readIngestConfig>

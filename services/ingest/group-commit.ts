@@ -1,0 +1,225 @@
+/**
+ * Group commit: events that arrive while publishes are under way travel together in the next
+ * message, in their order, and each is settled by the acknowledgement of its own message. There is
+ * no timer, so an idle edge adds no delay; memory is bounded, and past the bound an event is
+ * refused at once. Every event taken is settled exactly once.
+ */
+
+/** An event on its way: the header's text before the body, and the body as it arrived. */
+export type Waiter = {
+  /** `encodeEventHead` of the event. */
+  head: string
+  body: Uint8Array
+  /** `toWaiterBytes(head, body)` */
+  bytes: number
+  /** When it was taken, on the monotonic clock. */
+  takenMs: number
+}
+
+/** Why an event was not stored, as far as we know; a metric label. */
+export type CommitFault = string
+
+export type PublishOutcome = { duplicate: boolean }
+
+export type GroupCommitOptions<W extends Waiter> = {
+  /**
+   * Resolves once the message is stored. Rejects with `final: true` when it was not and another try
+   * is of no use; any other rejection leaves it unknown, and the same bytes go out under the same
+   * id.
+   */
+  publish: (message: Uint8Array, batchId: string, timeoutMs: number) => Promise<PublishOutcome>
+  /** Told once of every event taken: null when it is stored. */
+  settle: (waiter: W, fault: CommitFault | null) => void
+  /** Runs something at the end of this turn of the event loop. */
+  defer: (run: () => void) => void
+  pause: (ms: number) => Promise<void>
+  newBatchId: () => string
+  nowMs: () => number
+  limits: CommitLimits
+  observe: CommitObserver
+}
+
+export type CommitLimits = {
+  batchEventsMax: number
+  batchBytesMax: number
+  publishesInFlightMax: number
+  waitingEventsMax: number
+  waitingBytesMax: number
+  /** From when an event was taken to when it is settled, whatever happens. */
+  publishTimeoutMs: number
+  /** One try of a publish. */
+  publishAttemptMs: number
+}
+
+/** Where group commit reports to; all of it feeds metrics. */
+export type CommitObserver = {
+  stored: (batch: { events: number; bytes: number; tookMs: number; duplicate: boolean }) => void
+  retried: (fault: CommitFault) => void
+  failed: (batch: { events: number; fault: CommitFault }) => void
+}
+
+export type GroupCommit<W extends Waiter> = {
+  /** Takes an event, or returns false when as much as may wait is waiting already. */
+  offer: (waiter: W) => boolean
+  /** Events and bytes taken and not yet settled. */
+  waiting: () => { events: number; bytes: number }
+  /** Resolves once everything taken so far is settled. */
+  drained: () => Promise<void>
+}
+
+/** The pause between two tries of a publish that failed at once. */
+const retryPauseMs = 50
+
+type State<W extends Waiter> = GroupCommitOptions<W> & {
+  queue: W[]
+  inFlight: number
+  launchDue: boolean
+  waitingEvents: number
+  waitingBytes: number
+  drains: (() => void)[]
+}
+
+/** The bytes of an event within a batch: its head, its body, the closing brace and a separator. */
+export function toWaiterBytes(head: string, body: Uint8Array): number {
+  return Buffer.byteLength(head) + body.length + 2
+}
+
+export function createGroupCommit<W extends Waiter>(
+  options: GroupCommitOptions<W>,
+): GroupCommit<W> {
+  const state: State<W> = {
+    ...options,
+    queue: [],
+    inFlight: 0,
+    launchDue: false,
+    waitingEvents: 0,
+    waitingBytes: 0,
+    drains: [],
+  }
+  return {
+    offer: (waiter) => offer(state, waiter),
+    waiting: () => ({ events: state.waitingEvents, bytes: state.waitingBytes }),
+    drained: () =>
+      new Promise((resolve) => {
+        if (state.waitingEvents === 0) resolve()
+        else state.drains.push(resolve)
+      }),
+  }
+}
+
+function offer<W extends Waiter>(state: State<W>, waiter: W): boolean {
+  const { limits } = state
+  const { bytes } = waiter
+  if (
+    state.waitingEvents >= limits.waitingEventsMax ||
+    state.waitingBytes + bytes > limits.waitingBytesMax
+  ) {
+    return false
+  }
+  state.waitingEvents++
+  state.waitingBytes += bytes
+  state.queue.push(waiter)
+  scheduleLaunch(state)
+  return true
+}
+
+/** What arrives within one turn of the event loop leaves together. */
+function scheduleLaunch<W extends Waiter>(state: State<W>): void {
+  if (state.launchDue || state.inFlight >= state.limits.publishesInFlightMax) return
+  state.launchDue = true
+  state.defer(() => {
+    state.launchDue = false
+    launch(state)
+  })
+}
+
+function launch<W extends Waiter>(state: State<W>): void {
+  while (state.queue.length > 0 && state.inFlight < state.limits.publishesInFlightMax) {
+    const batch = takeBatch(state.queue, state.limits)
+    state.inFlight++
+    void commit(state, batch)
+  }
+}
+
+function takeBatch<W extends Waiter>(queue: W[], limits: CommitLimits): W[] {
+  let bytes = 2
+  let count = 0
+  while (count < queue.length && count < limits.batchEventsMax) {
+    bytes += queue[count]!.bytes
+    // A lone event goes out whatever its size: the body limit keeps it far below the bound.
+    if (count > 0 && bytes > limits.batchBytesMax) break
+    count++
+  }
+  return queue.splice(0, count)
+}
+
+async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<void> {
+  const fault = await publishBatch(state, batch)
+  state.inFlight--
+  // The next message leaves before these answers are written: they take longer.
+  launch(state)
+  for (const waiter of batch) {
+    state.waitingEvents--
+    state.waitingBytes -= waiter.bytes
+    state.settle(waiter, fault)
+  }
+  if (state.waitingEvents > 0) return
+  const drains = state.drains
+  state.drains = []
+  for (const resolve of drains) resolve()
+}
+
+/** @returns null once the batch is stored, else why it cannot be said to be */
+async function publishBatch<W extends Waiter>(
+  state: State<W>,
+  batch: W[],
+): Promise<CommitFault | null> {
+  const { nowMs, limits, observe } = state
+  const deadlineMs = batch[0]!.takenMs + limits.publishTimeoutMs
+  const message = encodeBatch(batch)
+  const batchId = state.newBatchId()
+  let fault: CommitFault = 'no_ack'
+  for (let attempt = 1; ; attempt++) {
+    const startedMs = nowMs()
+    const leftMs = deadlineMs - startedMs
+    if (leftMs <= 0) break
+    if (attempt > 1) observe.retried(fault)
+    try {
+      const timeoutMs = Math.min(leftMs, limits.publishAttemptMs)
+      const { duplicate } = await state.publish(message, batchId, timeoutMs)
+      const tookMs = nowMs() - startedMs
+      observe.stored({ events: batch.length, bytes: message.length, tookMs, duplicate })
+      return null
+    } catch (error) {
+      const failure = error as { fault?: CommitFault; final?: boolean }
+      fault = failure.fault ?? 'no_ack'
+      if (failure.final === true) break
+      const waitMs = Math.min(retryPauseMs, deadlineMs - nowMs())
+      if (nowMs() - startedMs < retryPauseMs && waitMs > 0) await state.pause(waitMs)
+    }
+  }
+  observe.failed({ events: batch.length, fault })
+  return fault
+}
+
+const openBracket = 0x5b
+const comma = 0x2c
+const closeBrace = 0x7d
+const closeBracket = 0x5d
+
+/** One JSON array of the events in their order; no body is read or changed. */
+export function encodeBatch(batch: readonly Waiter[]): Uint8Array {
+  let bytes = 1
+  for (const waiter of batch) bytes += waiter.bytes
+  const message = Buffer.allocUnsafe(bytes)
+  let at = 0
+  for (const { head, body } of batch) {
+    message[at] = at === 0 ? openBracket : comma
+    at += 1 + message.write(head, at + 1)
+    message.set(body, at)
+    at += body.length
+    message[at++] = closeBrace
+  }
+  message[at] = closeBracket
+  return message
+}

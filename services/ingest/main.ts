@@ -1,0 +1,103 @@
+/**
+ * The ingest process: listens at once, takes telemetry as soon as NATS and the tenant directory
+ * allow it, and drains what it has taken before it ends.
+ */
+import { createSecretKey, randomBytes } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { openTenantDirectory } from '#shared/io/edge-directory.ts'
+import { listen } from '#shared/io/http-server.ts'
+import { createLifecycle, type Lifecycle, run } from '#shared/io/lifecycle.ts'
+import { createLog, type Log } from '#shared/io/log.ts'
+import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
+import { connectNats } from '#shared/io/nats.ts'
+import { createSealer } from '#shared/io/sealed-secrets.ts'
+import { createTelemetryPublisher } from '#shared/io/telemetry-publisher.ts'
+import { createIngest, type Edge } from './app.ts'
+import { type IngestConfig, readIngestConfig } from './config.ts'
+
+const nowMs = () => performance.now()
+
+/**
+ * How long unfinished requests may hold up a stop; draining and leaving follow within its limit.
+ */
+const closeLimitMs = 4_500
+const closeIdleMs = 100
+
+async function main(): Promise<void> {
+  const config = readIngestConfig(process.env)
+  const log = createLog('ingest', config.LOG_LEVEL)
+  const lifecycle = createLifecycle(log, config.PARENT_PID)
+  const metrics = createMetrics('ingest')
+
+  const edge = openEdge({ config, log, metrics, lifecycle })
+  const ingest = createIngest({
+    log,
+    metrics,
+    edge,
+    stopping: lifecycle.stopping,
+    decoyKey: createSecretKey(randomBytes(43)),
+    newRequestId: createIds('req'),
+    newBatchId: createIds('bat'),
+    nowMs,
+    wallMs: Date.now,
+  })
+  lifecycle.onStop('drain', ingest.drained)
+  lifecycle.onStop('http', () => closeHttp(ingest.app))
+  log.info({ url: await listen(ingest.app, config.INGEST_LISTEN) }, 'listening')
+}
+
+/** Connects in the background: without NATS the process lives, answers its health and refuses. */
+function openEdge(options: {
+  config: IngestConfig
+  log: Log
+  metrics: Metrics
+  lifecycle: Lifecycle
+}): () => Edge | null {
+  const { config, log, metrics, lifecycle } = options
+  let edge: Edge | null = null
+  const sealer = createSealer([config.MASTER_KEY])
+  connectNats(config.NATS_URL, 'ingest', log).then(
+    (nats) => {
+      const edgeId = randomBytes(9).toString('base64url')
+      const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
+      edge = {
+        directory,
+        connected: nats.connected,
+        publish: createTelemetryPublisher(nats, log),
+        close: async () => {
+          await directory.close()
+          await nats.close()
+        },
+      }
+      if (lifecycle.stopping()) void edge.close()
+    },
+    (error: unknown) => {
+      log.fatal({ err: error }, 'NATS refuses the connection')
+      lifecycle.stop('NATS refuses the connection')
+    },
+  )
+  lifecycle.onStop('edge', () => edge?.close())
+  return () => edge
+}
+
+/** Lets requests that are being sent finish, but not for ever. */
+async function closeHttp(app: FastifyInstance): Promise<void> {
+  // Closing ends what is idle at that moment; connections that fall idle later have to be asked.
+  const idle = setInterval(() => app.server.closeIdleConnections(), closeIdleMs)
+  const all = setTimeout(() => app.server.closeAllConnections(), closeLimitMs)
+  await app.close()
+  clearInterval(idle)
+  clearTimeout(all)
+}
+
+/** Ids that are unique everywhere: random once per process, counted within it. */
+function createIds(prefix: string): () => string {
+  const start = `${prefix}_${randomBytes(9).toString('base64url')}-`
+  let count = 0
+  return () => {
+    count++
+    return start + count.toString(36)
+  }
+}
+
+run(main)

@@ -1,0 +1,17 @@
+/** What the scorer is told by its environment. */
+import type { z } from 'zod'
+import { type Env, readConfig, variables } from '#shared/io/config.ts'
+
+const shape = {
+  NATS_URL: variables.NATS_URL,
+  CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
+  POSTGRES_URL: variables.POSTGRES_URL,
+  SCORER_LISTEN: variables.SCORER_LISTEN,
+  LOG_LEVEL: variables.LOG_LEVEL,
+  PARENT_PID: variables.PARENT_PID,
+} as const
+
+export type ScorerConfig = z.output<z.ZodObject<typeof shape>>
+
+/** @throws ConfigError with every fault */
+export const readScorerConfig = (env: Env): ScorerConfig => readConfig(shape, env)

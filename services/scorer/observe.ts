@@ -1,0 +1,106 @@
+/**
+ * The scorer's metrics: everything that is stored, decided, raised, dropped or failed is counted.
+ */
+import type { AlertDraft } from '#shared/core/alert-rules.ts'
+import type { AcceptedEvent } from '#shared/core/messages.ts'
+import type { RaiseOutcome } from '#shared/io/alert-raising-store.ts'
+import type { DeadLetter } from '#shared/io/dead-letters.ts'
+import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
+
+export type ScorerStep = 'insert' | 'later' | 'activity' | 'raise' | 'hint'
+
+export type ScorerObserver = {
+  /** Measures a step that has begun, and passes on what it comes to. */
+  timed: <T>(step: ScorerStep, work: Promise<T>) => Promise<T>
+  /** @param nowMs the wall clock, in ms since 1970 */
+  inserted: (events: readonly AcceptedEvent[], nowMs: number, withoutSignals: number) => void
+  dropped: (letters: readonly DeadLetter[]) => void
+  /** A letter for which the dead-letter stream had no room. */
+  letterLost: () => void
+  raised: (drafts: readonly AlertDraft[], outcome: RaiseOutcome) => void
+  /** An event whose bytes had been taken before. */
+  retried: () => void
+  unknownPolicy: () => void
+  hintFailed: () => void
+}
+
+/** @param monotonicMs a clock that only goes forward */
+export function createScorerObserver(metrics: Metrics, monotonicMs: () => number): ScorerObserver {
+  const scored = metrics.counter('di_events_scored_total', 'Events by tenant and edge action', [
+    'tenant',
+    'action',
+  ])
+  const rows = metrics.counter(
+    'di_rows_inserted_total',
+    'Telemetry rows inserted, repeats included',
+  )
+  const steps = metrics.histogram('di_scorer_step_seconds', 'One step of a batch, by step', {
+    buckets: latencyBucketsSeconds,
+    labels: ['step'],
+  })
+  const sizes = metrics.histogram('di_insert_rows', 'Rows of one insert', {
+    buckets: [1, 10, 50, 100, 500, 1_000, 5_000, 10_000, 50_000],
+  })
+  const freshness = metrics.histogram('di_freshness_seconds', 'From the edge to ClickHouse', {
+    buckets: [...latencyBucketsSeconds, 60, 300, 3_600],
+  })
+  const unparsed = metrics.counter(
+    'di_events_without_signals_total',
+    'Events stored with their body but without parsed signals',
+  )
+  const drops = metrics.counter('di_events_dropped_total', 'Poison put aside, by reason', [
+    'reason',
+  ])
+  const lost = metrics.counter(
+    'di_dead_letters_lost_total',
+    'Poison given up because the dead-letter stream is full',
+  )
+  const alerts = metrics.counter('di_alerts_raised_total', 'Alerts raised, by tenant and action', [
+    'tenant',
+    'action',
+  ])
+  const existing = metrics.counter('di_alerts_existing_total', 'Alerts that were there already')
+  const strangers = metrics.counter(
+    'di_alerts_of_unknown_tenants_total',
+    'Alerts not raised because their tenant does not exist any more',
+  )
+  const retries = metrics.counter('di_events_retried_total', 'Events whose bytes came before')
+  const policies = metrics.counter('di_unknown_policies_total', 'Policy documents nobody knew')
+  const hints = metrics.counter('di_hint_failures_total', 'Delivery hints that were not published')
+  return {
+    timed: async (step, work) => {
+      const begunMs = monotonicMs()
+      try {
+        return await work
+      } finally {
+        steps.observe({ step }, (monotonicMs() - begunMs) / 1_000)
+      }
+    },
+    inserted: (events, nowMs, withoutSignals) => {
+      if (events.length === 0) return
+      rows.inc(events.length)
+      sizes.observe(events.length)
+      unparsed.inc(withoutSignals)
+      for (const event of events) {
+        scored.inc({ tenant: event.tenant_id, action: event.rasp_action })
+        freshness.observe(Math.max(0, nowMs - event.received_at) / 1_000)
+      }
+    },
+    dropped: (letters) => {
+      for (const { reason } of letters) drops.inc({ reason })
+    },
+    letterLost: () => lost.inc(),
+    raised: (drafts, outcome) => {
+      const actions = new Map(drafts.map((draft) => [draft.alertId, draft.action]))
+      for (const { tenantId, alertId } of outcome.raised) {
+        alerts.inc({ tenant: tenantId, action: actions.get(alertId)! })
+      }
+      existing.inc(outcome.existing)
+      const unknown = new Set(outcome.unknownTenants)
+      strangers.inc(drafts.filter((draft) => unknown.has(draft.tenantId)).length)
+    },
+    retried: () => retries.inc(),
+    unknownPolicy: () => policies.inc(),
+    hintFailed: () => hints.inc(),
+  }
+}

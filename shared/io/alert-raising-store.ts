@@ -1,0 +1,241 @@
+/**
+ * Raising alerts: once, whoever raises them and how often, numbered without a gap, each with its
+ * delivery and its counters in the same transaction, so that a crash leaves all of it or nothing.
+ * Locks are always taken in one order (tenants, sequences, counters by day, counters by hour, each
+ * ascending), so writers can wait for one another but never in a circle.
+ */
+import {
+  type Alert,
+  type AlertDraft,
+  initialDisposition,
+  toAlert,
+} from '#shared/core/alert-rules.ts'
+import { toDeliveryId } from '#shared/core/ids.ts'
+import type { Postgres, Queryable } from './postgres.ts'
+
+export type RaisedAlert = { tenantId: string; alertId: string; deliveryId: string }
+
+export type RaiseOutcome = {
+  /** Alerts that this call brought into being, by tenant and `seq`. */
+  raised: RaisedAlert[]
+  /** How many alerts of this call were there before. */
+  existing: number
+  /** Tenants of drafts that do not exist (any more); their drafts were left out. */
+  unknownTenants: string[]
+}
+
+/**
+ * Raises alerts with their deliveries, due now. Repeating a call, or a draft within it, changes
+ * nothing; of two drafts of one alert in one call the one with the higher risk score counts.
+ * @param nowMs the wall clock, read once the tenants' sequences are locked
+ * @throws PostgresUnavailableError; the outcome is then unknown and the call is to be repeated
+ */
+export async function raiseAlerts(
+  postgres: Postgres,
+  drafts: readonly AlertDraft[],
+  nowMs: () => number,
+): Promise<RaiseOutcome> {
+  const wanted = dedupe(drafts)
+  if (wanted.length === 0) return { raised: [], existing: 0, unknownTenants: [] }
+  const tenantIds = [...new Set(wanted.map((draft) => draft.tenantId))]
+  for (;;) {
+    const outcome = await postgres.transaction(async (tx) => {
+      const sequences = await lockSequences(tx, tenantIds)
+      return sequences === null ? null : raiseLocked(tx, wanted, sequences, nowMs)
+    })
+    if (outcome !== null) return outcome
+    await insertSequences(postgres, tenantIds)
+  }
+}
+
+/** One draft per alert: the one that says most, else the first. */
+function dedupe(drafts: readonly AlertDraft[]): AlertDraft[] {
+  const byId = new Map<string, AlertDraft>()
+  for (const draft of drafts) {
+    const key = `${draft.tenantId} ${draft.alertId}`
+    const present = byId.get(key)
+    if (present === undefined || draft.riskScore > present.riskScore) byId.set(key, draft)
+  }
+  // Ascending ids within a tenant: alerts of one instant then have `seq` in the order of the list.
+  return [...byId.values()].sort((a, b) => compare(a.alertId, b.alertId))
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+type Sequences = Map<string, number>
+
+/**
+ * Takes the locks that make `seq` gap-free, in the order of the tenants.
+ * @returns the last `seq` of every tenant that exists, or null when one has no sequence row yet
+ */
+async function lockSequences(tx: Queryable, tenantIds: string[]): Promise<Sequences | null> {
+  // The tenant first: its deletion takes the same two locks in the same order.
+  const tenants = await tx.query({
+    name: 'raise-lock-tenants',
+    text: `select tenant_id from tenants where tenant_id = any($1)
+           order by tenant_id for key share`,
+    values: [tenantIds],
+  })
+  const sequences = await tx.query<{ tenant_id: string; last_seq: number }>({
+    name: 'raise-lock-sequences',
+    text: `select tenant_id, last_seq from alert_sequences where tenant_id = any($1)
+           order by tenant_id for update`,
+    values: [tenantIds],
+  })
+  if (sequences.rows.length < tenants.rows.length) return null
+  return new Map(sequences.rows.map((row) => [row.tenant_id, row.last_seq]))
+}
+
+/**
+ * Gives tenants their sequence row, once in their life. In a transaction of its own, since a new
+ * row is locked by its inserter and would break the order of locks of a longer one.
+ */
+async function insertSequences(postgres: Postgres, tenantIds: string[]): Promise<void> {
+  await postgres.query(
+    `insert into alert_sequences (tenant_id)
+     select tenant_id from (
+       select tenant_id from tenants where tenant_id = any($1) order by tenant_id for key share
+     ) as present
+     on conflict (tenant_id) do nothing`,
+    [tenantIds],
+  )
+}
+
+async function raiseLocked(
+  tx: Queryable,
+  wanted: AlertDraft[],
+  sequences: Sequences,
+  nowMs: () => number,
+): Promise<RaiseOutcome> {
+  const known = wanted.filter((draft) => sequences.has(draft.tenantId))
+  const unknownTenants = [
+    ...new Set(wanted.map((draft) => draft.tenantId).filter((id) => !sequences.has(id))),
+  ]
+  const existing = await findExisting(tx, known)
+  const fresh = known.filter((draft) => !existing.has(`${draft.tenantId} ${draft.alertId}`))
+  if (fresh.length > 0) {
+    const lastMs = await findLastCreated(tx, [...new Set(fresh.map((one) => one.tenantId))])
+    await insertAlerts(tx, toRows(fresh, sequences, lastMs, nowMs()))
+  }
+  return {
+    raised: fresh.map(({ tenantId, alertId }) => ({
+      tenantId,
+      alertId,
+      deliveryId: toDeliveryId(alertId),
+    })),
+    existing: existing.size,
+    unknownTenants,
+  }
+}
+
+// A statement of its own after the lock: under READ COMMITTED its snapshot then has everything that
+// earlier holders of the lock committed.
+async function findExisting(tx: Queryable, drafts: AlertDraft[]): Promise<Set<string>> {
+  const found = await tx.query<{ tenant_id: string; alert_id: string }>({
+    name: 'raise-find-existing',
+    text: `select tenant_id, alert_id
+           from unnest($1::text[], $2::text[]) as wanted (tenant_id, alert_id)
+           join alerts using (tenant_id, alert_id)`,
+    values: [drafts.map((draft) => draft.tenantId), drafts.map((draft) => draft.alertId)],
+  })
+  return new Set(found.rows.map((row) => `${row.tenant_id} ${row.alert_id}`))
+}
+
+async function findLastCreated(tx: Queryable, tenantIds: string[]): Promise<Map<string, number>> {
+  const found = await tx.query<{ tenant_id: string; ms: number }>({
+    name: 'raise-find-last-created',
+    text: `select tenant_id, (extract(epoch from created_at) * 1000)::float8 as ms
+           from unnest($1::text[]) as wanted (tenant_id)
+           cross join lateral (
+             select created_at from alerts where alerts.tenant_id = wanted.tenant_id
+             order by created_at desc limit 1
+           ) as newest`,
+    values: [tenantIds],
+  })
+  return new Map(found.rows.map((row) => [row.tenant_id, row.ms]))
+}
+
+type AlertRow = { draft: AlertDraft; seq: number; createdAt: string; alert: Alert }
+
+/**
+ * Numbers and dates the alerts. Every call's alerts of a tenant are later than all before them by
+ * at least a millisecond, whatever the clock does: the newest-first order is then that of `seq`,
+ * and nothing is ever inserted in the middle of a list that somebody is paging through.
+ */
+function toRows(
+  fresh: AlertDraft[],
+  sequences: Sequences,
+  lastMs: Map<string, number>,
+  nowMs: number,
+): AlertRow[] {
+  const seqs = new Map(sequences)
+  return fresh.map((draft) => {
+    const seq = (seqs.get(draft.tenantId) ?? 0) + 1
+    seqs.set(draft.tenantId, seq)
+    const last = lastMs.get(draft.tenantId) ?? Number.NEGATIVE_INFINITY
+    const createdAt = new Date(Math.max(Math.floor(nowMs), last + 1))
+    const more = { seq, disposition: initialDisposition, createdAt }
+    return { draft, seq, createdAt: createdAt.toISOString(), alert: toAlert(draft, more) }
+  })
+}
+
+/** All four writes in one statement and one round trip. Counters are grouped and taken in order. */
+const insertAlertsSql = `
+with raised as (
+  select *, created_at_text::timestamptz(3) as created_at
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
+    $8::text[], $9::integer[], $10::integer[], $11::text[], $12::integer[], $13::text[],
+    $14::text[], $15::text[])
+  as rows (tenant_id, alert_id, seq, device_id, session_id, user_id, event_id,
+    action, risk_score, rasp_score, reasons, policy_version, created_at_text,
+    delivery_id, body)
+), inserted as (
+  insert into alerts (tenant_id, alert_id, seq, device_id, session_id, user_id, event_id, action,
+    risk_score, rasp_score, reasons, policy_version, disposition, created_at)
+  select tenant_id, alert_id, seq, device_id, session_id, user_id, event_id, action,
+    risk_score, rasp_score, reasons::jsonb, policy_version, $16, created_at
+  from raised
+), delivered as (
+  insert into deliveries (tenant_id, delivery_id, alert_id, body)
+  select tenant_id, delivery_id, alert_id, convert_to(body, 'UTF8') from raised
+  on conflict (delivery_id) do nothing
+), counted as (
+  insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
+  select tenant_id, (created_at at time zone 'UTC')::date as day, $16, action, count(*)
+  from raised group by 1, 2, 4 order by 1, 2, 4
+  on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
+), counted_by_hour as (
+  insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
+  select tenant_id, date_bin('1 hour', created_at, 'epoch'), $16, action, count(*)
+  from raised group by 1, 2, 4 order by 1, 2, 4
+  on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n
+)
+update alert_sequences as sequences set last_seq = newest.seq
+from (select tenant_id, max(seq) as seq from raised group by tenant_id) as newest
+where sequences.tenant_id = newest.tenant_id`
+
+async function insertAlerts(tx: Queryable, rows: AlertRow[]): Promise<void> {
+  const column = <T>(of: (row: AlertRow) => T): T[] => rows.map(of)
+  await tx.query({
+    name: 'raise-insert',
+    text: insertAlertsSql,
+    values: [
+      column(({ draft }) => draft.tenantId),
+      column(({ draft }) => draft.alertId),
+      column(({ seq }) => seq),
+      column(({ draft }) => draft.deviceId),
+      column(({ draft }) => draft.sessionId),
+      column(({ draft }) => draft.userId),
+      column(({ draft }) => draft.eventId),
+      column(({ draft }) => draft.action),
+      column(({ draft }) => draft.riskScore),
+      column(({ draft }) => draft.raspScore),
+      column(({ draft }) => JSON.stringify(draft.reasons)),
+      column(({ draft }) => draft.policyVersion),
+      column(({ createdAt }) => createdAt),
+      column(({ draft }) => toDeliveryId(draft.alertId)),
+      column(({ alert }) => JSON.stringify(alert)),
+      initialDisposition,
+    ],
+  })
+}

@@ -1,0 +1,57 @@
+/**
+ * The audit log: who did what to whom, with what it was before and after. A row is written in the
+ * transaction of the change it tells of, so neither is ever there without the other; secrets are
+ * never in it, and the database refuses to change or remove a row.
+ */
+import type { Queryable } from './postgres.ts'
+
+export type AuditEntry = {
+  /** Who: `admin` for the admin token, later an operator's name. `system` for our own repairs. */
+  actor: string
+  tenantId: string | null
+  /** What, as `noun.verb` in the past: `tenant.created`. */
+  action: string
+  before?: unknown
+  after?: unknown
+}
+
+/** A row as the admin API shows it. */
+export type AuditRow = {
+  audit_id: number
+  at: string
+  actor: string
+  tenant_id: string | null
+  action: string
+  before: unknown
+  after: unknown
+}
+
+/** Writes one row. Call it inside the change's transaction. */
+export async function insertAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
+  await tx.query(
+    `insert into audit (actor, tenant_id, action, before, after)
+     values ($1, $2, $3, $4::jsonb, $5::jsonb)`,
+    [entry.actor, entry.tenantId, entry.action, toJson(entry.before), toJson(entry.after)],
+  )
+}
+
+/**
+ * A tenant's rows, newest first.
+ * @param page.before continues after the row with this id
+ */
+export async function listAudit(
+  db: Queryable,
+  page: { tenantId: string; limit: number; before?: number | undefined },
+): Promise<AuditRow[]> {
+  const { rows } = await db.query<Omit<AuditRow, 'at'> & { at: Date }>({
+    name: 'list-audit',
+    text: `select audit_id, at, actor, tenant_id, action, before, after from audit
+           where tenant_id = $1 and ($2::bigint is null or audit_id < $2)
+           order by audit_id desc limit $3`,
+    values: [page.tenantId, page.before ?? null, page.limit],
+  })
+  return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
+}
+
+const toJson = (value: unknown): string | null =>
+  value === undefined || value === null ? null : JSON.stringify(value)

@@ -1,0 +1,159 @@
+/**
+ * The connection to ClickHouse: one HTTP client with kept-alive sockets, bounded times and every
+ * setting that matters pinned, so that a server's own defaults never change what an insert means.
+ * It also tells a refusal of data from a failure of the server, by ClickHouse's error codes.
+ */
+import { Readable } from 'node:stream'
+import {
+  type ClickHouseClient,
+  ClickHouseError,
+  ClickHouseLogLevel,
+  type ClickHouseSettings,
+  createClient,
+} from '@clickhouse/client'
+
+export type Clickhouse = ClickHouseClient
+
+/** The database of a URL without a path. */
+export const defaultDatabase = 'device_intelligence'
+
+export type ClickhouseOptions = {
+  /** Shown in ClickHouse's query log. */
+  name: string
+  /** Overrides the URL's database: what creates the database connects to `default`. */
+  database?: string
+  /** How long one request may take. */
+  requestTimeoutMs?: number
+  connectionsMax?: number
+}
+
+/** The database that a CLICKHOUSE_URL names in its path. */
+export function databaseOf(url: string): string {
+  const path = decodeURIComponent(new URL(url).pathname).replace(/^\/+|\/+$/g, '')
+  return path === '' ? defaultDatabase : path
+}
+
+/**
+ * Makes a client; it connects with its first query.
+ * @param url `http(s)://user:password@host:port/database`
+ */
+export function createClickhouse(url: string, options: ClickhouseOptions): Clickhouse {
+  const { username, password, origin } = new URL(url)
+  return createClient({
+    url: origin,
+    username: username === '' ? 'default' : decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    database: options.database ?? databaseOf(url),
+    application: options.name,
+    request_timeout: options.requestTimeoutMs ?? 30_000,
+    max_open_connections: options.connectionsMax ?? 16,
+    // Its own log would print what was sent; whatever fails is thrown.
+    log: { level: ClickHouseLogLevel.OFF },
+    // Servers close an idle connection after 10 s (3 s before 23.11): ours must be the first to.
+    keep_alive: { enabled: true, idle_socket_ttl: 2_500, eagerly_destroy_stale_sockets: true },
+    clickhouse_settings: {
+      // An answer means the rows are in the table and in everything its views feed.
+      async_insert: 0,
+      wait_for_async_insert: 1,
+      materialized_views_ignore_errors: 0,
+      // Rows carry their identity, blocks do not: nothing is dropped for looking alike.
+      insert_deduplicate: 0,
+      date_time_input_format: 'basic',
+      date_time_output_format: 'simple',
+      output_format_json_quote_64bit_integers: 0,
+    },
+  })
+}
+
+/** For `/readyz`: null when ClickHouse answers and the database is there, else what is missing. */
+export async function checkClickhouse(clickhouse: Clickhouse): Promise<string | null> {
+  try {
+    // A query names the database, a ping does not.
+    await (await clickhouse.query({ query: 'select 1', format: 'TabSeparated' })).text()
+    return null
+  } catch (error) {
+    return error instanceof ClickHouseError ? `answers ${error.type}` : 'cannot be reached'
+  }
+}
+
+/**
+ * Inserts rows that are already in RowBinary. It resolves when they are in the table and in all
+ * that its views feed.
+ * @param into the table and its columns: `events (id, at)`
+ */
+export async function insertRowBinary(
+  clickhouse: Clickhouse,
+  into: string,
+  rows: Uint8Array,
+  settings: ClickHouseSettings = {},
+): Promise<void> {
+  const { stream } = await clickhouse.exec({
+    query: `insert into ${into} format RowBinary`,
+    values: Readable.from([rows], { objectMode: false }),
+    clickhouse_settings: settings,
+  })
+  // An insert answers nothing, but its socket is free again only once that has been read.
+  for await (const _ of stream);
+}
+
+/**
+ * `data` depends on what was sent alone; `suspect` probably does, but may be the server's state;
+ * `memory` may depend on how much was sent at once.
+ */
+export type Refusal = 'data' | 'suspect' | 'memory'
+
+/**
+ * Whether ClickHouse refused what it was sent, so that sending it again can only fail again.
+ * @returns null for every other failure: the server's or the network's, worth a retry
+ */
+export function toRefusal(error: unknown): Refusal | null {
+  if (!(error instanceof ClickHouseError)) return null
+  const code = Number(error.code)
+  if (dataCodes.has(code)) return 'data'
+  if (code === memoryLimitExceeded) return 'memory'
+  return suspectCodes.has(code) ? 'suspect' : null
+}
+
+/** A failure for a log: ClickHouse's messages quote the data, so only the code is told. */
+export function describeFailure(error: unknown): { code?: string; type?: string } | Error {
+  if (!(error instanceof ClickHouseError)) return error as Error
+  return { code: error.code, type: error.type ?? 'UNKNOWN' }
+}
+
+const memoryLimitExceeded = 241
+// Names and numbers from ClickHouse's ErrorCodes.cpp.
+const dataCodes = new Set([
+  6, // CANNOT_PARSE_TEXT
+  23, // CANNOT_READ_FROM_ISTREAM
+  25, // CANNOT_PARSE_ESCAPE_SEQUENCE
+  26, // CANNOT_PARSE_QUOTED_STRING
+  27, // CANNOT_PARSE_INPUT_ASSERTION_FAILED
+  32, // ATTEMPT_TO_READ_AFTER_EOF
+  33, // CANNOT_READ_ALL_DATA
+  38, // CANNOT_PARSE_DATE
+  41, // CANNOT_PARSE_DATETIME
+  53, // TYPE_MISMATCH
+  69, // ARGUMENT_OUT_OF_BOUND
+  70, // CANNOT_CONVERT_TYPE
+  72, // CANNOT_PARSE_NUMBER
+  117, // INCORRECT_DATA
+  128, // TOO_LARGE_ARRAY_SIZE
+  130, // CANNOT_READ_ARRAY_FROM_TEXT
+  131, // TOO_LARGE_STRING_SIZE
+  190, // SIZES_OF_ARRAYS_DONT_MATCH
+  321, // VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE
+  349, // CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
+  467, // CANNOT_PARSE_BOOL
+  632, // UNEXPECTED_DATA_AFTER_PARSED_VALUE
+  645, // NUMBER_OF_DIMENSIONS_MISMATCHED
+])
+const suspectCodes = new Set([
+  36, // BAD_ARGUMENTS
+  43, // ILLEGAL_TYPE_OF_ARGUMENT
+  44, // ILLEGAL_COLUMN
+  48, // NOT_IMPLEMENTED
+  49, // LOGICAL_ERROR
+  50, // UNKNOWN_TYPE
+  306, // TOO_DEEP_RECURSION
+  386, // NO_COMMON_TYPE
+])

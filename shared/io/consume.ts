@@ -1,0 +1,337 @@
+/**
+ * The loop of a pull consumer: take ahead, hand over batches, acknowledge only what has been
+ * handled. It promises at least once, nothing more, so what handles a batch is idempotent. An
+ * outage is waited out with the messages in hand, then they are given back for others to try; a
+ * message that fails for a reason of its own is set apart and never holds back its neighbours.
+ * Batches follow the load: small and at once when there is little, large when there is much.
+ */
+import type { Consumer, ConsumerMessages, JsMsg, Subscription } from 'nats'
+import pRetry from 'p-retry'
+import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { Nats } from './nats.ts'
+import { ackWaitMs, consumerConfigs, ensureStreams } from './streams.ts'
+
+/** A message as a handler sees it. */
+export type ConsumedMessage = {
+  data: Uint8Array
+  /** Its place in the stream: names it for good. */
+  sequence: number
+  /** Its place among all deliveries of the consumer: a gap means that another process got some. */
+  deliverySequence: number
+  /** 1 for the first time. */
+  deliveries: number
+}
+
+export type ConsumeOptions = {
+  nats: Nats
+  /** Which of `consumerConfigs`. */
+  durable: string
+  /**
+   * Handles a batch completely. What it throws is an outage, and the batch is tried again, unless
+   * it is one of our own defects: then each message is tried by itself.
+   */
+  handle: (messages: readonly ConsumedMessage[]) => Promise<void>
+  limits: ConsumeLimits
+  log: Log
+  metrics: Metrics
+}
+
+export type ConsumeLimits = {
+  /** Messages and bytes of one batch; a single message may be larger. */
+  batchMessagesMax: number
+  batchBytesMax: number
+  /** The least time between the beginnings of two batches that are not full. */
+  batchIntervalMs: number
+  /** Bytes taken ahead before no more is taken: about three batches. */
+  aheadBytesMax: number
+}
+
+export type Consumption = {
+  /** Gives back what has not been begun and waits for the batch in hand, for 5 s at most. */
+  stop: () => Promise<void>
+  /** Null while messages can be taken, else why not. */
+  fault: () => string | null
+}
+
+/**
+ * Messages that the client itself holds or has asked for. It counts no bytes, so this bounds them:
+ * 256 messages of a busy edge are some 40 MB.
+ */
+const clientMessagesMax = 256
+/** Four heartbeats within the consumer's ack_wait. */
+const heartbeatMs = ackWaitMs / 4
+/**
+ * How long a batch is tried again in place before its messages are given back, and for how long.
+ */
+const holdMaxMs = 30_000
+const giveBackMs = 1_000
+/** How long a message rests that failed for a reason of its own. */
+const setAsideMs = 60_000
+const stopMaxMs = 5_000
+
+type State = ConsumeOptions & {
+  stream: string
+  counted: ConsumeMetrics
+  buffer: JsMsg[]
+  bufferBytes: number
+  inHand: readonly JsMsg[]
+  stopping: AbortController
+  fault: string | null
+  wake: () => void
+  makeRoom: () => void
+}
+
+/** Begins consuming; it goes on through restarts of the broker until it is stopped. */
+export function consume(options: ConsumeOptions): Consumption {
+  const { stream } = consumerConfigs[options.durable]!
+  const state: State = {
+    ...options,
+    stream,
+    counted: observeConsumer({ ...options, stream }),
+    buffer: [],
+    bufferBytes: 0,
+    inHand: [],
+    stopping: new AbortController(),
+    fault: 'has not begun',
+    wake: () => undefined,
+    makeRoom: () => undefined,
+  }
+  const heartbeat = setInterval(() => {
+    if (!options.nats.connected()) return
+    for (const message of state.buffer) message.working()
+    for (const message of state.inHand) message.working()
+  }, heartbeatMs)
+  const taking = takeForever(state)
+  const handling = handleBatches(state)
+  return {
+    fault: () => state.fault,
+    stop: async () => {
+      state.stopping.abort()
+      state.wake()
+      state.makeRoom()
+      const limit = new Promise((resolve) => setTimeout(resolve, stopMaxMs).unref())
+      await Promise.race([Promise.all([taking, handling]), limit])
+      clearInterval(heartbeat)
+      for (const message of state.buffer.splice(0)) message.nak()
+      // Acknowledgements are messages like any other: they must leave before the connection does.
+      if (options.nats.connected()) await Promise.race([options.nats.connection.flush(), limit])
+    },
+  }
+}
+
+/** Keeps messages coming, also after the consumer, its stream or the broker was away. */
+async function takeForever(state: State): Promise<void> {
+  const { signal } = state.stopping
+  for (let failures = 0; !signal.aborted; ) {
+    try {
+      const { nats, stream, durable } = state
+      const consumer = await nats.jetstream.consumers.get(stream, durable)
+      state.fault = null
+      failures = 0
+      await takeUntilBroken(state, consumer)
+    } catch (error) {
+      if (signal.aborted) return
+      state.fault = 'messages cannot be taken'
+      state.counted.takeFailures.inc()
+      if (failures === 0) state.log.warn({ err: error }, 'messages cannot be taken')
+      if (isMissing(error)) await restore(state)
+      await pause(Math.min(2_000, 50 * 2 ** failures++), signal)
+    }
+  }
+}
+
+async function takeUntilBroken(state: State, consumer: Consumer): Promise<void> {
+  const { signal } = state.stopping
+  const messages = await consumer.consume({
+    max_messages: clientMessagesMax,
+    abort_on_missing_resource: true,
+  })
+  const end = () => endTaking(messages)
+  signal.addEventListener('abort', end)
+  if (signal.aborted) end()
+  try {
+    for await (const message of messages) {
+      state.buffer.push(message)
+      state.bufferBytes += message.data.length
+      if (state.buffer.length === 1 || isFull(state)) state.wake()
+      // What is not asked for here stays with the broker: it asks again only as this loop goes on.
+      while (isAheadFull(state) && !signal.aborted) {
+        await new Promise<void>((resolve) => {
+          state.makeRoom = resolve
+        })
+      }
+    }
+  } finally {
+    signal.removeEventListener('abort', end)
+  }
+}
+
+/**
+ * Ends taking without losing what is on its way: the client's own stop drops that, and it would
+ * come again only after the ack wait. Draining the subscription ends the messages in order.
+ */
+function endTaking(messages: ConsumerMessages): void {
+  const { sub } = messages as ConsumerMessages & { sub?: Subscription }
+  if (sub === undefined || sub.isClosed()) void messages.close()
+  else void sub.drain().catch(() => messages.close())
+}
+
+function isAheadFull({ buffer, bufferBytes, limits }: State): boolean {
+  return buffer.length >= limits.batchMessagesMax || bufferBytes >= limits.aheadBytesMax
+}
+
+function isMissing(error: unknown): boolean {
+  const { code, message } = error as { code?: string; message?: string }
+  return code === '404' || /not found|no responders|consumer deleted/i.test(message ?? '')
+}
+
+async function restore(state: State): Promise<void> {
+  try {
+    await ensureStreams(state.nats)
+  } catch (error) {
+    state.log.error({ err: error }, 'the stream or its consumer cannot be made')
+  }
+}
+
+async function handleBatches(state: State): Promise<void> {
+  const { signal } = state.stopping
+  let begunMs = Number.NEGATIVE_INFINITY
+  while (!signal.aborted) {
+    const waitMs =
+      state.buffer.length === 0
+        ? Number.POSITIVE_INFINITY
+        : begunMs + state.limits.batchIntervalMs - performance.now()
+    if (waitMs > 0 && !isFull(state)) {
+      await untilWoken(state, waitMs)
+      continue
+    }
+    begunMs = performance.now()
+    await handleBatch(state, takeBatch(state))
+  }
+}
+
+function untilWoken(state: State, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = Number.isFinite(ms) ? setTimeout(resolve, ms) : undefined
+    state.wake = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+  })
+}
+
+function isFull(state: State): boolean {
+  const { batchMessagesMax, batchBytesMax } = state.limits
+  return state.buffer.length >= batchMessagesMax || state.bufferBytes >= batchBytesMax
+}
+
+function takeBatch(state: State): JsMsg[] {
+  const { batchMessagesMax, batchBytesMax } = state.limits
+  let bytes = 0
+  let count = 0
+  for (const message of state.buffer) {
+    bytes += message.data.length
+    if (count > 0 && (bytes > batchBytesMax || count === batchMessagesMax)) {
+      bytes -= message.data.length
+      break
+    }
+    count++
+  }
+  const batch = state.buffer.splice(0, count)
+  state.bufferBytes -= bytes
+  state.inHand = batch
+  state.makeRoom()
+  return batch
+}
+
+async function handleBatch(state: State, batch: JsMsg[]): Promise<void> {
+  const { counted } = state
+  counted.batches.inc()
+  counted.messages.inc(batch.length)
+  const redelivered = batch.filter((message) => message.redelivered).length
+  if (redelivered > 0) counted.redelivered.inc(redelivered)
+  const error = await tryInPlace(state, batch)
+  if (error === null) {
+    for (const message of batch) message.ack()
+  } else if (isDefect(error) && batch.length > 1) {
+    state.log.error({ err: error }, 'a batch failed by a defect; its messages are tried one by one')
+    for (const message of batch) await handleAlone(state, message)
+  } else {
+    // In an outage what waits goes with it: given back together, they come again in their order.
+    const waiting = isDefect(error) ? [] : state.buffer.splice(0)
+    if (waiting.length > 0) state.bufferBytes = 0
+    giveBack(state, [...batch, ...waiting], error)
+    state.makeRoom()
+  }
+  state.inHand = []
+}
+
+async function handleAlone(state: State, message: JsMsg): Promise<void> {
+  const error = await tryInPlace(state, [message])
+  if (error === null) message.ack()
+  else giveBack(state, [message], error)
+}
+
+function giveBack(state: State, batch: readonly JsMsg[], error: unknown): void {
+  const defect = isDefect(error)
+  state.counted.givenBack.inc({ reason: defect ? 'defect' : 'outage' }, batch.length)
+  if (defect) state.log.error({ err: error, seq: batch[0]?.seq }, 'a message was set aside')
+  for (const message of batch) message.nak(defect ? setAsideMs : giveBackMs)
+}
+
+/** @returns null once the batch is handled, else the last failure */
+async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknown> {
+  const messages = batch.map(toMessage)
+  try {
+    await pRetry(() => state.handle(messages), {
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: 50,
+      maxTimeout: 1_000,
+      maxRetryTime: holdMaxMs,
+      randomize: true,
+      shouldRetry: ({ error }) => !isDefect(error) && !state.stopping.signal.aborted,
+      onFailedAttempt: ({ error, attemptNumber }) => {
+        state.counted.failures.inc()
+        if (attemptNumber === 1) state.log.warn({ err: error }, 'a batch failed; trying again')
+      },
+    })
+    return null
+  } catch (error) {
+    return error
+  }
+}
+
+/** Whether an error is a mistake in our code, which no waiting cures. */
+function isDefect(error: unknown): boolean {
+  return (
+    error instanceof TypeError ||
+    error instanceof RangeError ||
+    error instanceof ReferenceError ||
+    error instanceof SyntaxError
+  )
+}
+
+function toMessage(message: JsMsg): ConsumedMessage {
+  const { streamSequence, deliverySequence, deliveryCount } = message.info
+  return {
+    data: message.data,
+    sequence: streamSequence,
+    deliverySequence,
+    deliveries: deliveryCount,
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve()
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+  })
+}

@@ -1,0 +1,34 @@
+/**
+ * Tells delivery that something is due, over JetStream. Only a hint: the row in Postgres is the
+ * truth, and delivery's sweep finds whatever was not hinted at.
+ */
+import { type DeliveryHint, deliveryHintSubject } from '#shared/core/messages.ts'
+import type { Nats } from './nats.ts'
+
+/**
+ * Publishes one hint per delivery and waits for none of them longer than a moment.
+ * @param onFailure told of each hint that was not stored
+ */
+export async function publishDeliveryHints(
+  nats: Nats,
+  deliveries: readonly { tenantId: string; deliveryId: string }[],
+  onFailure: () => void,
+): Promise<void> {
+  if (!nats.connected()) {
+    for (const _ of deliveries) onFailure()
+    return
+  }
+  await Promise.all(
+    deliveries.map(async ({ tenantId, deliveryId }) => {
+      const hint: DeliveryHint = { tenant_id: tenantId, delivery_id: deliveryId }
+      try {
+        await nats.jetstream.publish(deliveryHintSubject, JSON.stringify(hint), {
+          msgID: deliveryId,
+          timeout: 1_000,
+        })
+      } catch {
+        onFailure()
+      }
+    }),
+  )
+}

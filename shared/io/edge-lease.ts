@@ -1,0 +1,129 @@
+/**
+ * An edge's lease on its copy of the tenant directory: the proof, counted on the edge's own
+ * monotonic clock, that the copy was current at most one lease ago. An announcement is a write into
+ * the very sequence that carries the directory; once the edge's own watch has brought everything up
+ * to that write, nothing older can be missing from the copy, and the edge is registered for whoever
+ * changes something next. Without a lease an edge refuses rather than guess.
+ */
+
+export type LeaseOptions = {
+  /**
+   * Stores this edge's entry and resolves with its revision, which must be above every revision
+   * stored before. Rejects when it is unknown whether it was stored.
+   */
+  announce: (appliedRevision: number) => Promise<number>
+  /** Asked when a copy is proven current: false keeps it from being served, and the lease away. */
+  mayServe: () => boolean
+  /** The watched copy is current for the first time since `restart`: from now on it is served. */
+  onCurrent: () => void
+  onAnnounced: (outcome: 'stored' | 'failed') => void
+  nowMs: () => number
+  leaseMs: number
+}
+
+export type EdgeLease = {
+  /** Whether the copy may be trusted at this moment. */
+  valid: () => boolean
+  /** Announces, unless an announcement is under way. */
+  renew: () => void
+  /** Announces as soon as possible: something changed that others wait to see applied here. */
+  announceChange: () => void
+  /** The watched copy now holds everything up to this revision. */
+  applied: (revision: number) => void
+  /** A new watch has begun: only announcements made from now on can prove its copy current. */
+  restart: () => void
+  /** Gives the lease up at once. */
+  drop: () => void
+  /**
+   * Milliseconds since the oldest stored announcement that the watch has not brought back; 0 if
+   * none.
+   */
+  unprovenMs: () => number
+  /** The newest revision that the served copy reflects. */
+  servedRevision: () => number
+}
+
+type Proof = { revision: number; askedMs: number; storedMs: number }
+
+/** Announcements that may wait to be proven; at two a second more are of no use. */
+const proofsMax = 16
+
+/** A lease that is not held yet. */
+export function createEdgeLease(options: LeaseOptions): EdgeLease {
+  const { announce, mayServe, onCurrent, onAnnounced, nowMs, leaseMs } = options
+  let validUntilMs = Number.NEGATIVE_INFINITY
+  let watch = 0
+  let current = false
+  let appliedRevision = 0
+  let servedRevision = 0
+  let announcing = false
+  let again = false
+  let proofs: Proof[] = []
+
+  const settleProofs = () => {
+    let askedMs = Number.NEGATIVE_INFINITY
+    while (proofs[0] !== undefined && proofs[0].revision <= appliedRevision) {
+      askedMs = proofs.shift()!.askedMs
+    }
+    if (askedMs === Number.NEGATIVE_INFINITY || !mayServe()) return
+    validUntilMs = Math.max(validUntilMs, askedMs + leaseMs)
+    if (current) return
+    current = true
+    servedRevision = appliedRevision
+    onCurrent()
+    announceChange()
+  }
+
+  const run = async () => {
+    const askedBy = watch
+    announcing = true
+    do {
+      again = false
+      const askedMs = nowMs()
+      const revision = await announce(servedRevision).catch(() => null)
+      onAnnounced(revision === null ? 'failed' : 'stored')
+      // A new watch has announcements of its own; this one proves nothing to it.
+      if (askedBy !== watch) return
+      // The next renewal tries again; a change that waits must not spin on a broken connection.
+      if (revision === null) break
+      if (proofs.length === proofsMax) proofs.shift()
+      proofs.push({ revision, askedMs, storedMs: nowMs() })
+      settleProofs()
+    } while (again)
+    announcing = false
+  }
+
+  const renew = () => {
+    if (!announcing) void run()
+  }
+  const announceChange = () => {
+    if (announcing) again = true
+    else void run()
+  }
+
+  const restart = () => {
+    watch++
+    announcing = false
+    current = false
+    appliedRevision = 0
+    proofs = []
+  }
+
+  return {
+    valid: () => nowMs() < validUntilMs,
+    renew,
+    announceChange,
+    applied: (revision) => {
+      appliedRevision = revision
+      if (current) servedRevision = revision
+      settleProofs()
+    },
+    restart,
+    drop: () => {
+      restart()
+      validUntilMs = Number.NEGATIVE_INFINITY
+    },
+    unprovenMs: () => (proofs[0] === undefined ? 0 : nowMs() - proofs[0].storedMs),
+    servedRevision: () => servedRevision,
+  }
+}

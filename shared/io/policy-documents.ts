@@ -1,0 +1,66 @@
+/**
+ * Policy documents by their content address, for stages that did not score the event themselves:
+ * from memory, else from the KV bucket, else from Postgres, where every version stays for good.
+ */
+import { policyKey } from '#shared/core/messages.ts'
+import { defaultPolicy, type Policy, policySchema, toPolicyHash } from '#shared/core/policy.ts'
+import type { Nats } from './nats.ts'
+import type { Queryable } from './postgres.ts'
+import { openTenantsBucket } from './streams.ts'
+
+export type PolicyDocuments = {
+  /**
+   * @returns the document, or null when nobody knows it or it is none
+   * @throws when neither store can be asked
+   */
+  findPolicy: (policyHash: string) => Promise<Policy | null>
+}
+
+/** Documents are immutable, so a copy is good for ever; a thousand are a few megabytes. */
+const copiesMax = 1_000
+
+export function createPolicyDocuments(nats: Nats, postgres: Queryable): PolicyDocuments {
+  const copies = new Map<string, Policy>([[toPolicyHash(defaultPolicy), defaultPolicy]])
+  return {
+    findPolicy: async (policyHash) => {
+      const copy = copies.get(policyHash)
+      if (copy !== undefined) return copy
+      const text =
+        (await findProjected(nats, policyHash)) ?? (await findStored(postgres, policyHash))
+      const policy = text === null ? null : parse(text)
+      if (policy !== null) {
+        if (copies.size >= copiesMax) copies.clear()
+        copies.set(policyHash, policy)
+      }
+      return policy
+    },
+  }
+}
+
+async function findProjected(nats: Nats, policyHash: string): Promise<string | null> {
+  try {
+    const bucket = await openTenantsBucket(nats)
+    const entry = await bucket.get(policyKey(policyHash))
+    return entry === null || entry.operation !== 'PUT' ? null : entry.string()
+  } catch {
+    return null
+  }
+}
+
+async function findStored(postgres: Queryable, policyHash: string): Promise<string | null> {
+  const found = await postgres.query<{ text: string }>({
+    name: 'find-policy-document',
+    text: 'select text from policy_documents where policy_hash = $1',
+    values: [policyHash],
+  })
+  return found.rows[0]?.text ?? null
+}
+
+function parse(text: string): Policy | null {
+  try {
+    const parsed = policySchema.safeParse(JSON.parse(text))
+    return parsed.success ? parsed.data : null
+  } catch {
+    return null
+  }
+}

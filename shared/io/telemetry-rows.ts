@@ -1,0 +1,86 @@
+/**
+ * An accepted event as a row of `telemetry`: which columns there are, in which order, and what goes
+ * into each. The insert names its columns, so an old binary survives a new column.
+ */
+import { parseInstant } from '#shared/core/instants.ts'
+import type { AcceptedEvent } from '#shared/core/messages.ts'
+import type { Action } from '#shared/core/scoring.ts'
+import { encodeSignals } from '#shared/core/signals-column.ts'
+import type { Signals } from '#shared/core/telemetry.ts'
+import type { RowWriter } from './row-binary.ts'
+
+/** What `writeTelemetryRow` writes, in its order. */
+export const telemetryColumns = [
+  'tenant_id',
+  'device_id',
+  'session_id',
+  'event_id',
+  'received_at',
+  'occurred_at',
+  'user_id',
+  'account_id',
+  'sdk_version',
+  'platform',
+  'batch_type',
+  'client_score',
+  'client_action',
+  'client_flags',
+  'rasp_score',
+  'rasp_action',
+  'flags',
+  'reasons',
+  'policy_version',
+  'policy_hash',
+  'epoch',
+  'signals',
+  'signals_refused',
+  'body',
+] as const
+
+const actionValues: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
+
+// What DateTime64 can show; a client's clock beyond it is kept in the body only.
+const occurredMinMs = Date.UTC(1900, 0, 1)
+const occurredMaxMs = Date.UTC(2299, 11, 31)
+
+/**
+ * @param withSignals false writes `{}` and says so, for what the JSON type could not hold
+ */
+export function writeTelemetryRow(
+  writer: RowWriter,
+  event: AcceptedEvent,
+  withSignals: boolean,
+): void {
+  const { body } = event
+  writer.string(event.tenant_id)
+  writer.string(body.device_id)
+  writer.string(body.session_id)
+  writer.string(event.event_id)
+  writer.int64(event.received_at)
+  writer.nullableInt64(toOccurredAt(body.occurred_at))
+  writer.string(body.user_id ?? '')
+  writer.string(body.account_id ?? '')
+  writer.string(body.sdk_meta.sdk_version)
+  writer.string(body.sdk_meta.platform)
+  writer.string(body.sdk_meta.batch_type)
+  writer.float64(body.scorer.rasp_score)
+  writer.string(body.scorer.rasp_action)
+  writer.strings(body.scorer.rasp_flags)
+  writer.uint8(event.rasp_score)
+  writer.uint8(actionValues[event.rasp_action])
+  writer.strings(event.reasons.map((reason) => reason.code))
+  writer.string(JSON.stringify(event.reasons))
+  writer.uint32(event.policy_version)
+  writer.string(event.policy_hash)
+  writer.int64(event.epoch)
+  writer.string(withSignals ? encodeSignals(body.signals as Signals) : '{}')
+  writer.uint8(withSignals ? 0 : 1)
+  if (event.bodyBytes === undefined) writer.string(JSON.stringify(body))
+  else writer.bytes(event.bodyBytes)
+}
+
+function toOccurredAt(text: string | undefined): number | null {
+  if (text === undefined) return null
+  const ms = parseInstant(text)
+  return ms === null || ms < occurredMinMs || ms > occurredMaxMs ? null : ms
+}

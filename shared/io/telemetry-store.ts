@@ -1,0 +1,97 @@
+/**
+ * Writes accepted events to ClickHouse: one insert for as many as there are, which also feeds every
+ * table derived from them. An accepted event is always stored. Should the engine refuse a batch for
+ * what is in it, the batch is halved until the one row that it cannot hold is found; that one is
+ * stored with its body and without its parsed signals. Repeating an insert changes nothing.
+ */
+import type { ClickHouseSettings } from '@clickhouse/client'
+import type { AcceptedEvent } from '#shared/core/messages.ts'
+import { type Clickhouse, insertRowBinary, toRefusal } from './clickhouse.ts'
+import { createRowWriter, type RowWriter } from './row-binary.ts'
+import { telemetryColumns, writeTelemetryRow } from './telemetry-rows.ts'
+
+export type InsertOutcome = {
+  /** Events stored with their body but without parsed signals. */
+  withoutSignals: AcceptedEvent[]
+  /** Events that ClickHouse refused even so: they can never be stored. */
+  refused: AcceptedEvent[]
+}
+
+export type TelemetryStore = {
+  /**
+   * Stores events and everything derived from them. One call at a time.
+   * @throws whatever failed, when it was not the data: nothing may have been stored, or all
+   */
+  insertTelemetry: (events: readonly AcceptedEvent[]) => Promise<InsertOutcome>
+}
+
+const into = `telemetry (${telemetryColumns.join(', ')})`
+
+// Signals come as JSON text. A body may name one path twice (`{"a.b": 1, "a": {"b": 2}}`): the
+// first counts, the body has both. Text that looks like a date stays the text it is.
+const settings: ClickHouseSettings = {
+  input_format_binary_read_json_as_string: 1,
+  type_json_skip_duplicated_paths: 1,
+  input_format_try_infer_dates: 0,
+  input_format_try_infer_datetimes: 0,
+}
+
+export function createTelemetryStore(clickhouse: Clickhouse): TelemetryStore {
+  const insert = (rows: Uint8Array) => insertRowBinary(clickhouse, into, rows, settings)
+  const writer = createRowWriter()
+  return {
+    insertTelemetry: async (events) => {
+      const outcome: InsertOutcome = { withoutSignals: [], refused: [] }
+      const insertion: Insertion = { insert, writer, outcome, stored: 0, suspects: [] }
+      if (events.length > 0) await insertEvents(events, insertion)
+      const [suspect] = insertion.suspects
+      // A server that takes nothing at all is at fault itself, whatever it says.
+      if (suspect !== undefined && insertion.stored === 0) throw suspect.error
+      outcome.refused.push(...insertion.suspects.map(({ event }) => event))
+      return outcome
+    },
+  }
+}
+
+type Insertion = {
+  insert: (rows: Uint8Array) => Promise<void>
+  writer: RowWriter
+  outcome: InsertOutcome
+  /** Inserts that ClickHouse took. */
+  stored: number
+  /** Events that it refused for a reason that may be its own. */
+  suspects: { event: AcceptedEvent; error: unknown }[]
+}
+
+async function insertEvents(events: readonly AcceptedEvent[], insertion: Insertion): Promise<void> {
+  const { insert, writer } = insertion
+  writer.reset()
+  for (const event of events) writeTelemetryRow(writer, event, true)
+  try {
+    await insert(writer.written())
+    insertion.stored++
+  } catch (error) {
+    const refusal = toRefusal(error)
+    if (refusal === null || (refusal === 'memory' && events.length === 1)) throw error
+    if (events.length === 1) return insertWithoutSignals(events[0]!, insertion)
+    const half = events.length >> 1
+    await insertEvents(events.slice(0, half), insertion)
+    await insertEvents(events.slice(half), insertion)
+  }
+}
+
+async function insertWithoutSignals(event: AcceptedEvent, insertion: Insertion): Promise<void> {
+  const { insert, writer, outcome } = insertion
+  writer.reset()
+  writeTelemetryRow(writer, event, false)
+  try {
+    await insert(writer.written())
+    insertion.stored++
+    outcome.withoutSignals.push(event)
+  } catch (error) {
+    const refusal = toRefusal(error)
+    if (refusal === 'data') outcome.refused.push(event)
+    else if (refusal === 'suspect') insertion.suspects.push({ event, error })
+    else throw error
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * One edge's working copy of the tenant directory, filled entry by entry in revision order. Secrets
+ * are unsealed and policies compiled when an entry arrives, once, so that finding a tenant costs a
+ * map look-up. A tenant that cannot be used stays visible as such, with its reason: it is never
+ * served from what was there before.
+ */
+import { createSecretKey, type KeyObject } from 'node:crypto'
+import { type TenantEntry, tenantEntrySchema } from '#shared/core/messages.ts'
+import { type Policy, policySchema } from '#shared/core/policy.ts'
+import { type Bucket, fullBucket, type Rate } from '#shared/core/rate-limit.ts'
+import { compilePolicy, type Scorer } from '#shared/core/scoring.ts'
+import type { Sealer } from './sealed-secrets.ts'
+
+/** A policy compiled once, shared by every tenant that uses it. */
+export type CompiledPolicy = {
+  hash: string
+  thresholds: Policy['thresholds']
+  score: Scorer
+}
+
+/** Why a tenant cannot be served by this edge; a metric label. */
+export type TenantFault = 'unreadable_entry' | 'unsealable_secret' | 'policy_missing'
+
+export type Tenant = {
+  tenantId: string
+  environment: TenantEntry['environment']
+  status: TenantEntry['status']
+  epoch: number
+  /** Null while a rotation has the old secret off and the new one not yet on. */
+  key: KeyObject | null
+  policyVersion: number
+  policyHash: string
+  /** Null while its document is missing. */
+  policy: CompiledPolicy | null
+  /** Null is unlimited. The bucket outlives changes of the entry that keep the rate. */
+  limiter: { rate: Rate; bucket: Bucket } | null
+  fault: TenantFault | null
+}
+
+export type TenantCopy = {
+  tenants: ReadonlyMap<string, Tenant>
+  /** Takes a tenant's entry; undefined takes the tenant away. */
+  setTenant: (tenantId: string, entry: unknown) => void
+  /** Takes a policy document; undefined takes it away from tenants to come. */
+  setPolicy: (hash: string, document: unknown) => void
+}
+
+export type TenantCopyOptions = {
+  sealer: Sealer
+  nowMs: () => number
+  /** Told of every entry that cannot be used. Never given anything of the entry itself. */
+  onFault: (fault: TenantFault | 'unreadable_policy', about: string) => void
+  /** Where a tenant's rate bucket is carried over from. */
+  previous: (tenantId: string) => Tenant | undefined
+}
+
+/** An empty copy. */
+export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
+  const tenants = new Map<string, Tenant>()
+  const policies = new Map<string, CompiledPolicy>()
+  /** Tenants whose policy has not come yet, by its hash. */
+  const waiting = new Map<string, Set<string>>()
+
+  const setTenant = (tenantId: string, value: unknown) => {
+    if (value === undefined) {
+      tenants.delete(tenantId)
+      return
+    }
+    const parsed = tenantEntrySchema.safeParse(value)
+    if (!parsed.success || parsed.data.tenant_id !== tenantId) {
+      options.onFault('unreadable_entry', tenantId)
+      tenants.set(tenantId, unreadable(tenantId))
+      return
+    }
+    const entry = parsed.data
+    const policy = policies.get(entry.policy_hash) ?? null
+    const tenant = toTenant(entry, policy, options)
+    tenants.set(tenantId, tenant)
+    if (policy === null) {
+      const ids = waiting.get(entry.policy_hash) ?? new Set()
+      waiting.set(entry.policy_hash, ids.add(tenantId))
+    }
+    // A policy that is still to come is no fault yet; one that stays away shows in the gauge.
+    if (tenant.fault === 'unsealable_secret') options.onFault(tenant.fault, tenantId)
+  }
+
+  const setPolicy = (hash: string, document: unknown) => {
+    if (document === undefined) {
+      policies.delete(hash)
+      return
+    }
+    const parsed = policySchema.safeParse(document)
+    if (!parsed.success) {
+      options.onFault('unreadable_policy', hash)
+      return
+    }
+    const { thresholds } = parsed.data
+    const policy = { hash, thresholds, score: compilePolicy(parsed.data) }
+    policies.set(hash, policy)
+    for (const tenantId of waiting.get(hash) ?? []) {
+      const tenant = tenants.get(tenantId)
+      if (tenant?.fault !== 'policy_missing' || tenant.policyHash !== hash) continue
+      tenants.set(tenantId, { ...tenant, policy, fault: null })
+    }
+    waiting.delete(hash)
+  }
+
+  return { tenants, setTenant, setPolicy }
+}
+
+function toTenant(
+  entry: TenantEntry,
+  policy: CompiledPolicy | null,
+  options: TenantCopyOptions,
+): Tenant {
+  const { key, sealedElsewhere } = unsealKey(entry, options.sealer)
+  return {
+    tenantId: entry.tenant_id,
+    environment: entry.environment,
+    status: entry.status,
+    epoch: entry.epoch,
+    key,
+    policyVersion: entry.policy_version,
+    policyHash: entry.policy_hash,
+    policy,
+    limiter: toLimiter(entry, options),
+    fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
+  }
+}
+
+function unsealKey(
+  entry: TenantEntry,
+  sealer: Sealer,
+): { key: KeyObject | null; sealedElsewhere: boolean } {
+  if (entry.hmac_secret_sealed === null) return { key: null, sealedElsewhere: false }
+  try {
+    const owner = { tenantId: entry.tenant_id, kind: 'hmac' as const }
+    const secret = sealer.unseal(entry.hmac_secret_sealed, owner)
+    return { key: createSecretKey(secret, 'utf8'), sealedElsewhere: false }
+  } catch {
+    return { key: null, sealedElsewhere: true }
+  }
+}
+
+function toLimiter(entry: TenantEntry, options: TenantCopyOptions): Tenant['limiter'] {
+  const rate = entry.ingest_rate
+  if (rate === null) return null
+  const before = options.previous(entry.tenant_id)?.limiter
+  if (before?.rate.perSecond === rate.perSecond && before.rate.burst === rate.burst) return before
+  return { rate, bucket: fullBucket(rate, options.nowMs()) }
+}
+
+function unreadable(tenantId: string): Tenant {
+  return {
+    tenantId,
+    environment: 'live',
+    status: 'active',
+    epoch: 0,
+    key: null,
+    policyVersion: 0,
+    policyHash: '',
+    policy: null,
+    limiter: null,
+    fault: 'unreadable_entry',
+  }
+}

@@ -1,0 +1,229 @@
+/**
+ * The writer's side of the tenant directory: tenants and policies go from Postgres, the truth, into
+ * the NATS KV bucket that every edge watches, and a change of credentials waits until no edge can
+ * act on what it replaced. Edges announce what they have applied in the same bucket (see
+ * edge-lease.ts), so one sequence orders changes and announcements, and no clock is ever compared
+ * with another.
+ */
+import type { KV, KvEntry } from 'nats'
+import {
+  edgeEntrySchema,
+  edgeKey,
+  policyKey,
+  type TenantEntry,
+  tenantEntrySchema,
+  tenantKey,
+} from '#shared/core/messages.ts'
+import type { Nats } from './nats.ts'
+import { openTenantsBucket } from './streams.ts'
+
+/** The directory holds a newer epoch of this tenant: whoever writes the older one is late. */
+export class StaleEntryError extends Error {
+  constructor(entry: TenantEntry, presentEpoch: number) {
+    super(`tenant ${entry.tenant_id} is at epoch ${presentEpoch}, not ${entry.epoch}, at the edges`)
+    this.name = 'StaleEntryError'
+  }
+}
+
+/**
+ * Projects a tenant to the edges. Its policy document is stored first, so that no edge ever sees a
+ * tenant whose policy is still to come. Epochs only rise: a writer that was held up, however long,
+ * cannot bring back what a later one replaced.
+ * @param policy the document's content address and the exact JSON text that was hashed
+ * @returns the revision that carries the tenant; an edge that has applied it acts on this entry
+ * @throws StaleEntryError when a newer epoch is there already
+ */
+export async function projectTenant(
+  bucket: KV,
+  entry: TenantEntry,
+  policy: { hash: string; text: string },
+): Promise<number> {
+  const present = await bucket.get(policyKey(policy.hash))
+  if (present === null || present.operation !== 'PUT') {
+    await bucket.put(policyKey(policy.hash), policy.text)
+  }
+  const key = tenantKey(entry.tenant_id)
+  for (;;) {
+    const held = await bucket.get(key)
+    if (held !== null && held.operation === 'PUT') {
+      const parsed = tenantEntrySchema.safeParse(readJson(held))
+      if (parsed.success && parsed.data.epoch > entry.epoch) {
+        throw new StaleEntryError(entry, parsed.data.epoch)
+      }
+    }
+    try {
+      return await bucket.put(key, JSON.stringify(entry), { previousSeq: held?.revision ?? 0 })
+    } catch (error) {
+      if (!isWrongRevision(error)) throw error
+    }
+  }
+}
+
+/** Whether a write was refused because its key had been written meanwhile. */
+export function isWrongRevision(error: unknown): boolean {
+  const code = (error as { api_error?: { err_code?: number } }).api_error?.err_code
+  return code === 10071 || code === 10164
+}
+
+/** Takes a tenant away from every edge: from then on it is unknown there. */
+export async function removeTenant(bucket: KV, tenantId: string): Promise<void> {
+  await bucket.delete(tenantKey(tenantId))
+}
+
+export type AwaitEdgesOptions = {
+  nats: Nats
+  /** What `projectTenant` returned for the change that must be in force everywhere. */
+  revision: number
+  /** This process's monotonic clock. */
+  nowMs: () => number
+  leaseMs: number
+  marginMs: number
+}
+
+export type EdgesWaited = {
+  /** Edges that have announced the revision. */
+  confirmed: string[]
+  /** Edges that did not: their leases have run out, so they refuse until they have applied it. */
+  leaseExpired: string[]
+  waitedMs: number
+}
+
+/**
+ * Waits until every edge acts on a revision or refuses to act at all: each has announced the
+ * revision, or a lease and its margin have passed since the call, after which an edge that has not
+ * applied the revision cannot hold a lease. Edges that appear meanwhile are waited for as well.
+ * Never throws: an unreachable NATS only means waiting the whole time.
+ */
+export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaited> {
+  const { nats, revision, nowMs, leaseMs, marginMs } = options
+  const startMs = nowMs()
+  const edges = new Map<string, Announcement>()
+  const bucket = await within(openTenantsBucket(nats), leaseMs)
+  const complete =
+    bucket !== null &&
+    (await watchAnnouncements({
+      bucket,
+      edges,
+      done: () => [...edges.values()].every((edge) => edge.applied >= revision),
+      remainingMs: () => startMs + leaseMs + marginMs - nowMs(),
+    }))
+  if (!complete) {
+    for (let left = 1; left > 0; ) {
+      left = startMs + leaseMs + marginMs - nowMs()
+      if (left > 0) await sleep(left)
+    }
+  }
+  const confirmed: string[] = []
+  const leaseExpired: string[] = []
+  for (const [edgeId, edge] of edges) {
+    if (edge.applied >= revision) confirmed.push(edgeId)
+    else leaseExpired.push(edgeId)
+  }
+  if (bucket !== null) {
+    for (const edgeId of leaseExpired) {
+      // Only a lease that was asked for before the change is known to be over.
+      const { at } = edges.get(edgeId)!
+      if (at < revision) void forgetEdge(bucket, edgeId, at)
+    }
+  }
+  return { confirmed, leaseExpired, waitedMs: nowMs() - startMs }
+}
+
+/** What an edge announced, and the revision at which its announcement stands. */
+type Announcement = { applied: number; at: number }
+
+type WatchOptions = {
+  bucket: KV
+  edges: Map<string, Announcement>
+  done: () => boolean
+  remainingMs: () => number
+}
+
+/**
+ * Follows the announcements until `done` holds over a complete list of them.
+ * @returns false when time ran out or the watch broke
+ */
+async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
+  const { bucket, edges, done } = options
+  let listed = false
+  let ended = false
+  let stop: (() => void) | undefined
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await new Promise<boolean>((resolve, reject) => {
+      const expire = () => {
+        const leftMs = options.remainingMs()
+        if (leftMs <= 0) resolve(false)
+        else timer = setTimeout(expire, Math.ceil(leftMs))
+      }
+      expire()
+      const settle = () => {
+        if (listed && done()) resolve(true)
+      }
+      const initializedFn = () => {
+        listed = true
+        settle()
+      }
+      const follow = async () => {
+        const watch = await bucket.watch({ key: edgeKey('*'), initializedFn })
+        stop = () => watch.stop()
+        if (ended) stop()
+        for await (const entry of watch) {
+          applyAnnouncement(edges, entry)
+          settle()
+        }
+        resolve(false)
+      }
+      follow().catch(reject)
+    })
+  } catch {
+    return false
+  } finally {
+    ended = true
+    clearTimeout(timer)
+    stop?.()
+  }
+}
+
+function applyAnnouncement(edges: Map<string, Announcement>, entry: KvEntry): void {
+  const edgeId = entry.key.slice(edgeKey('').length)
+  if (entry.operation !== 'PUT') {
+    edges.delete(edgeId)
+    return
+  }
+  const parsed = edgeEntrySchema.safeParse(readJson(entry))
+  // An announcement that cannot be read confirms nothing: its edge is waited for.
+  const applied = parsed.success ? parsed.data.applied_revision : -1
+  edges.set(edgeId, { applied, at: entry.revision })
+}
+
+/** The value of an entry as JSON; undefined when it is none. */
+export function readJson(entry: KvEntry): unknown {
+  try {
+    return entry.json()
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Removes the announcement of an edge that is gone, unless it has announced anything since. An edge
+ * that is alive after all notices, loads everything afresh and announces itself again before it
+ * takes another lease.
+ */
+export async function forgetEdge(bucket: KV, edgeId: string, revision: number): Promise<void> {
+  try {
+    await bucket.purge(edgeKey(edgeId), { previousSeq: revision })
+  } catch {
+    // It announced itself again, or NATS is away: both are fine, the entry only costs a wait.
+  }
+}
+
+async function within<T>(promise: Promise<T>, limitMs: number): Promise<T | null> {
+  promise.catch(() => undefined)
+  return await Promise.race([promise.catch(() => null), sleep(limitMs).then(() => null)])
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.ceil(ms)))
+}

@@ -1,0 +1,278 @@
+/**
+ * Keeps the projection of the tenants in NATS equal to Postgres, whatever happened to it: an entry
+ * that is missing, stale, edited or left over is put right within seconds, and counted. A repair
+ * never races with a rotation: it writes only where the entry is still the very revision it looked
+ * at before it asked Postgres.
+ */
+import { hash } from 'node:crypto'
+import type { KV, KvEntry, QueuedIterator } from 'nats'
+import { edgeEntrySchema, edgeKey, policyKey, tenantKey } from '#shared/core/messages.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { Nats } from './nats.ts'
+import type { Postgres } from './postgres.ts'
+import { openTenantsBucket } from './streams.ts'
+import { isWrongRevision, readJson } from './tenant-directory.ts'
+import { createTenantStore, type TenantStore } from './tenant-store.ts'
+
+/** What an edge last announced. */
+export type EdgeView = { edge_id: string; applied_revision: number; announced_at: string }
+
+export type TenantProjection = {
+  /**
+   * Compares once and repairs what differs.
+   * @returns how many entries were written or removed
+   * @throws when Postgres or NATS is away
+   */
+  repair: () => Promise<number>
+  /** The edges and what they have applied, and the newest revision that a tenant or policy has. */
+  listEdges: () => { revision: number; edges: EdgeView[] }
+  stop: () => void
+}
+
+export type TenantProjectionOptions = {
+  /** The connection, or null while there has not been one yet. */
+  findNats: () => Nats | null
+  postgres: Postgres
+  log: Log
+  metrics: Metrics
+}
+
+/** The bucket as a watch has brought it. */
+type Copy = {
+  bucket: KV
+  /** The stream this is a copy of: another creation is another stream. */
+  createdAt: string
+  watch: QueuedIterator<KvEntry>
+  held: Map<string, KvEntry>
+  /** Rises with every change of a tenant or policy. */
+  changes: number
+  revision: number
+  ended: boolean
+}
+
+type State = TenantProjectionOptions & {
+  store: TenantStore
+  copy: Copy | null
+  /** What was compared last and found equal. */
+  clean: string | null
+  /** Faults of the last look, by key: what changes at this moment looks wrong for an instant. */
+  suspects: Map<string, string>
+  repaired: (kind: RepairKind) => void
+}
+
+type RepairKind = 'missing' | 'differs' | 'left_over' | 'policy'
+
+/** Keys named in one line of the log. */
+const loggedKeysMax = 10
+
+/** How many entries are repaired at once: a lost bucket of ten thousand takes a few seconds. */
+const repairsAtOnce = 64
+
+export function createTenantProjection(options: TenantProjectionOptions): TenantProjection {
+  const repairs = options.metrics.counter(
+    'di_projection_repairs_total',
+    'Entries of the tenant directory that differed from Postgres and were put right',
+    ['kind'],
+  )
+  const state: State = {
+    ...options,
+    store: createTenantStore(options.postgres),
+    copy: null,
+    clean: null,
+    suspects: new Map(),
+    repaired: (kind) => repairs.inc({ kind }),
+  }
+  return {
+    repair: () => repair(state),
+    listEdges: () => listEdges(state),
+    stop: () => state.copy?.watch.stop(),
+  }
+}
+
+const toSeen = ({ revision, wanted }: Fault) => `${revision} ${wanted}`
+
+async function repair(state: State): Promise<number> {
+  const before = state.copy
+  const copy = await openCopy(state)
+  const marker = `${copy.createdAt} ${copy.changes} ${await state.store.readMarker()}`
+  if (marker === state.clean) return 0
+  const found = await findFaults(state, copy)
+  // A change is in Postgres a moment before it is here. What a fresh load misses is missing;
+  // anything else is at fault when the next look finds it unchanged.
+  const faults = found.filter(
+    (fault) => copy !== before || state.suspects.get(fault.key) === toSeen(fault),
+  )
+  state.suspects = new Map(found.map((fault) => [fault.key, toSeen(fault)]))
+  let written = 0
+  // Policies come first in the list, so no edge waits long for the policy of a tenant.
+  for (let at = 0; at < faults.length; at += repairsAtOnce) {
+    const batch = faults.slice(at, at + repairsAtOnce)
+    const results = await Promise.all(batch.map((fault) => repairOne(state, copy, fault)))
+    written += results.filter(Boolean).length
+  }
+  // What was written comes back through the watch; only a comparison without a fault is clean.
+  state.clean = found.length === 0 ? marker : null
+  if (written > 0) {
+    const keys = faults.slice(0, loggedKeysMax).map(({ key }) => key)
+    state.log.warn(
+      { written, keys },
+      'entries of the tenant directory were wrong and were repaired',
+    )
+  }
+  return written
+}
+
+/** The copy, begun anew when its watch ended or its bucket was lost, purged or made again. */
+async function openCopy(state: State): Promise<Copy> {
+  const nats = state.findNats()
+  if (nats === null) throw new Error('NATS is not connected')
+  const bucket = await openTenantsBucket(nats)
+  const { streamInfo } = await bucket.status()
+  const createdAt = String(streamInfo.created)
+  const subjects = streamInfo.state.num_subjects ?? 0
+  const copy = state.copy
+  if (copy !== null) {
+    const current = !copy.ended && copy.createdAt === createdAt
+    if (current && (await hasReached(copy, streamInfo.state.last_seq, subjects))) return copy
+    copy.watch.stop()
+  }
+  state.copy = await loadCopy(bucket, createdAt)
+  state.clean = null
+  return state.copy
+}
+
+/**
+ * Whether the watch has brought all that the stream holds. A purge reaches no watch: it shows in
+ * the number of keys.
+ */
+async function hasReached(copy: Copy, revision: number, keys: number): Promise<boolean> {
+  for (let waitedMs = 0; waitedMs <= 1_000; waitedMs += 20) {
+    if (copy.revision >= revision) return copy.revision > revision || copy.held.size === keys
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  return false
+}
+
+async function loadCopy(bucket: KV, createdAt: string): Promise<Copy> {
+  let initialized = () => undefined as unknown
+  const loaded = new Promise((resolve) => {
+    initialized = () => resolve(undefined)
+  })
+  const watch = await bucket.watch({ initializedFn: () => initialized() })
+  const copy: Copy = {
+    bucket,
+    createdAt,
+    watch,
+    held: new Map(),
+    changes: 0,
+    revision: 0,
+    ended: false,
+  }
+  void follow(copy)
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error('the tenants bucket cannot be read')), 10_000)
+  })
+  try {
+    await Promise.race([loaded, limit])
+  } catch (error) {
+    watch.stop()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+  return copy
+}
+
+async function follow(copy: Copy): Promise<void> {
+  try {
+    for await (const entry of copy.watch) {
+      copy.held.set(entry.key, entry)
+      if (!entry.key.startsWith(edgeKey(''))) copy.changes++
+      copy.revision = Math.max(copy.revision, entry.revision)
+    }
+  } catch {
+    // The next repair begins a new watch.
+  } finally {
+    copy.ended = true
+  }
+}
+
+type Fault = {
+  kind: RepairKind
+  key: string
+  /** The revision at which it was seen, 0 when there was none. */
+  revision: number
+  /** What belongs there; null when nothing does. */
+  wanted: string | null
+}
+
+/**
+ * What the bucket held, then what Postgres says. In this order: an entry that changed in between
+ * has another revision by now, and writing on the one we saw is refused.
+ */
+async function findFaults(state: State, copy: Copy): Promise<Fault[]> {
+  const held = new Map(copy.held)
+  const entries = await state.store.listEntries()
+  const faults: Fault[] = []
+  const compare = (key: string, wanted: string | null, kind: RepairKind) => {
+    const present = held.get(key)
+    const text = present?.operation === 'PUT' ? present.string() : null
+    if (text === wanted) return
+    const found = kind === 'differs' && text === null ? 'missing' : kind
+    faults.push({ kind: found, key, revision: present?.revision ?? 0, wanted })
+  }
+  for (const policyHash of new Set(entries.map((entry) => entry.policy_hash))) {
+    const key = policyKey(policyHash)
+    if (isPolicy(held.get(key), policyHash)) continue
+    compare(key, await state.store.findPolicyText(policyHash), 'policy')
+  }
+  const known = new Set<string>()
+  for (const entry of entries) {
+    const key = tenantKey(entry.tenant_id)
+    known.add(key)
+    compare(key, JSON.stringify(entry), 'differs')
+  }
+  for (const key of held.keys()) {
+    if (key.startsWith(tenantKey('')) && !known.has(key)) compare(key, null, 'left_over')
+  }
+  return faults
+}
+
+/** A policy document proves itself: its address is its hash. */
+function isPolicy(entry: KvEntry | undefined, policyHash: string): boolean {
+  if (entry === undefined || entry.operation !== 'PUT') return false
+  return hash('sha256', entry.string(), 'hex').startsWith(policyHash)
+}
+
+/** @returns false when somebody wrote the entry meanwhile, and so knew better */
+async function repairOne(
+  state: State,
+  { bucket }: Copy,
+  { kind, key, revision, wanted }: Fault,
+): Promise<boolean> {
+  try {
+    if (wanted === null) await bucket.delete(key, { previousSeq: revision })
+    else await bucket.put(key, wanted, { previousSeq: revision })
+  } catch (error) {
+    if (!isWrongRevision(error)) throw error
+    return false
+  }
+  state.repaired(kind)
+  return true
+}
+
+function listEdges({ copy }: State): { revision: number; edges: EdgeView[] } {
+  const edges: EdgeView[] = []
+  let revision = 0
+  for (const [key, entry] of copy?.held ?? []) {
+    if (!key.startsWith(edgeKey(''))) {
+      revision = Math.max(revision, entry.revision)
+      continue
+    }
+    const parsed = edgeEntrySchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
+    if (parsed.success) edges.push({ ...parsed.data, announced_at: entry.created.toISOString() })
+  }
+  return { revision, edges: edges.sort((a, b) => (a.edge_id < b.edge_id ? -1 : 1)) }
+}

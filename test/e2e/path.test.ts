@@ -1,0 +1,302 @@
+/**
+ * The whole path on a real stack: signed telemetry in; score, device history, alert and a verified
+ * webhook out; then the same again on the same data after an orderly stop and after everything was
+ * killed at once.
+ */
+import { execFileSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { eventually, startStack, type TestStack } from '../support/stack.ts'
+import {
+  type ApiDevice,
+  admin,
+  createTenant,
+  ingest,
+  read,
+  readAlerts,
+  type Tenant,
+  toBody,
+} from '../support/tenant-client.ts'
+
+let running: TestStack
+let receiver: Receiver
+let acme: Tenant
+let globex: Tenant
+
+const frida = { debugger: { frida_detected: true } }
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  running = await startStack()
+  acme = await createTenant(running.stack, 'acme', receiver.url)
+  globex = await createTenant(running.stack, 'globex')
+})
+
+afterAll(async () => {
+  await running?.discard()
+  await receiver?.close()
+})
+
+const device = (tenant: Tenant, id: string) =>
+  read<ApiDevice>(running.stack, tenant.public_api_key, `/v1/di/devices/${encodeURIComponent(id)}`)
+
+/** Waits until a device has as many sessions as it should. */
+const seenDevice = (tenant: Tenant, id: string, sessions: number) =>
+  eventually(`device ${id} with ${sessions} sessions`, 5_000, async () => {
+    const answer = await device(tenant, id)
+    return answer.status === 200 && answer.body.sessions_total >= sessions ? answer.body : null
+  })
+
+const deliveriesOf = (alertId: string) =>
+  receiver.requests.filter(({ body }) => body.toString().includes(`"${alertId}"`))
+
+describe('the path of one event', () => {
+  it('answers the server’s score, keeps the history, raises one alert and delivers it signed', async () => {
+    const body = toBody('acme', {
+      device: 'phone/1 ü',
+      session: 's-1',
+      user: 'ada',
+      signals: frida,
+    })
+    const answer = await ingest(running.stack, acme.hmac_secret, body)
+    expect(answer.status).toBe(200)
+    expect(answer.body).toMatchObject({ status: 'accepted', rasp_score: 80, rasp_action: 'BLOCK' })
+
+    const history = await seenDevice(acme, 'phone/1 ü', 1)
+    expect(history).toMatchObject({
+      device_id: 'phone/1 ü',
+      peak_rasp_score: 80,
+      users_seen_on: ['ada'],
+      sessions: [{ session_id: 's-1', rasp_action: 'BLOCK' }],
+    })
+
+    const alert = await eventually('the alert', 5_000, async () => {
+      const { alerts } = await readAlerts(running.stack, acme.public_api_key)
+      return alerts.find(({ entity }) => entity.device.device_id === 'phone/1 ü')
+    })
+    expect(alert).toMatchObject({
+      seq: 1,
+      decision: { action: 'BLOCK', severity: 'CRITICAL', risk_score: 80 },
+      flags: ['HOOKING_DETECTED'],
+      disposition: 'OPEN',
+    })
+
+    const delivery = await eventually('the webhook', 5_000, () => deliveriesOf(alert.alert_id)[0])
+    expect(JSON.parse(delivery.body.toString())).toEqual(alert)
+    const expected = createHmac('sha256', acme.webhook_secret)
+      .update(delivery.body)
+      .digest('base64')
+    expect(delivery.headers['x-service-signature']).toBe(expected)
+    expect(delivery.headers['x-service-event']).toBe('risk.alert')
+    const standard = new Webhook(acme.webhook_secret)
+    expect(
+      standard.verify(delivery.body.toString(), delivery.headers as Record<string, string>),
+    ).toEqual(alert)
+  })
+
+  it('takes the same bytes again without a second session, alert or webhook', async () => {
+    const body = toBody('acme', { device: 'retry', session: 's-1', signals: frida })
+    const answers = []
+    for (let n = 0; n < 5; n++) answers.push(await ingest(running.stack, acme.hmac_secret, body))
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1)
+    // A later event of the same device proves that the earlier ones have been worked off.
+    const later = toBody('acme', { device: 'retry', session: 's-2' })
+    await ingest(running.stack, acme.hmac_secret, later)
+    const history = await seenDevice(acme, 'retry', 2)
+    expect(history.sessions_total).toBe(2)
+    const { alerts } = await readAlerts(running.stack, acme.public_api_key)
+    const own = alerts.filter(({ entity }) => entity.device.device_id === 'retry')
+    expect(own).toHaveLength(1)
+    await eventually('the webhook', 5_000, () => deliveriesOf(own[0]!.alert_id).length > 0)
+    expect(deliveriesOf(own[0]!.alert_id)).toHaveLength(1)
+  })
+
+  it('flags velocity and many users with their evidence', async () => {
+    // A proxy and a remote session: 40 points, so that every session is an alert to look at.
+    const signals = {
+      network: { proxy_configured: true },
+      ecosystem: { remote_control_active: true },
+    }
+    for (let n = 0; n < 22; n++) {
+      const body = toBody('globex', {
+        device: 'bot',
+        session: `s-${n}`,
+        user: `u-${n % 5}`,
+        signals,
+      })
+      expect((await ingest(running.stack, globex.hmac_secret, body)).status).toBe(200)
+    }
+    const alerts = await eventually('an alert of each session', 8_000, async () => {
+      const all = (await readAlerts(running.stack, globex.public_api_key)).alerts
+      return all.length >= 22 ? all : null
+    })
+    const last = alerts.find(({ entity }) => entity.session.session_id === 's-21')!
+    expect(last.flags).toContain('HIGH_VELOCITY')
+    expect(last.flags).toContain('MANY_USERS_PER_DEVICE')
+    const velocity = last.reasons.find(({ code }) => code === 'HIGH_VELOCITY')!
+    expect(velocity.evidence).toMatchObject({
+      metric: 'sessions_per_device',
+      count: 22,
+      threshold: 20,
+      window: '5m',
+    })
+    const sum = last.reasons.reduce((total, { weight }) => total + weight, 0)
+    expect(sum).toBe(last.decision.risk_score)
+    const first = alerts.find(({ entity }) => entity.session.session_id === 's-0')!
+    expect(first.flags).not.toContain('HIGH_VELOCITY')
+    expect(alerts.map(({ seq }) => seq).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 22 }, (_, index) => index + 1),
+    )
+  })
+
+  it.each([
+    ['test-allow', 'ALLOW'],
+    ['test-review', 'REVIEW'],
+    ['test-block', 'BLOCK'],
+  ])('forces the action of the sandbox device %s', async (id, action) => {
+    const body = toBody('acme', { device: id, session: 'rehearsal' })
+    const answer = await ingest(running.stack, acme.hmac_secret, body)
+    expect(answer.body.rasp_action).toBe(action)
+  })
+})
+
+describe('two tenants', () => {
+  it('see nothing of one another, whatever ids they share', async () => {
+    for (const [tenant, user] of [
+      [acme, 'alice'],
+      [globex, 'bob'],
+    ] as const) {
+      const body = toBody(tenant.tenant_id, { device: 'shared', session: 'shared', user })
+      expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(200)
+    }
+    expect((await seenDevice(acme, 'shared', 1)).users_seen_on).toEqual(['alice'])
+    expect((await seenDevice(globex, 'shared', 1)).users_seen_on).toEqual(['bob'])
+    const foreign = await device(globex, 'phone/1 ü')
+    const unknown = await device(globex, 'no such device')
+    expect(foreign.status).toBe(404)
+    expect({ ...foreign.body, request_id: '' }).toEqual({ ...unknown.body, request_id: '' })
+  })
+
+  it('cannot sign for one another', async () => {
+    const body = toBody('acme', { device: 'stolen' })
+    const answer = await ingest(running.stack, globex.hmac_secret, body)
+    expect(answer.status).toBe(401)
+    expect(answer.body.code).toBe('signature_invalid')
+  })
+})
+
+describe('rotation and suspension', () => {
+  it('kills the old secret before it returns and accepts the new one at once', async () => {
+    const tenant = await createTenant(running.stack, 'rotating')
+    const body = toBody('rotating')
+    expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(200)
+    const rotated = await admin<{ hmac_secret: string }>(
+      running.stack,
+      'POST',
+      '/tenants/rotating/rotate',
+      { hmac: true },
+    )
+    expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(401)
+    expect((await ingest(running.stack, rotated.hmac_secret, body)).status).toBe(200)
+    await admin(running.stack, 'POST', '/tenants/rotating/suspend')
+    expect((await ingest(running.stack, rotated.hmac_secret, body)).status).toBe(401)
+    expect((await read(running.stack, tenant.public_api_key, '/v1/di/alerts')).status).toBe(401)
+    await admin(running.stack, 'POST', '/tenants/rotating/resume')
+    expect((await ingest(running.stack, rotated.hmac_secret, body)).status).toBe(200)
+  })
+})
+
+describe('what npm start prints', () => {
+  it('is a curl line that works when pasted', () => {
+    const line = running.output().match(/^.*openssl dgst[\s\S]*?(?:\n\s*\n|$)/m)?.[0] ?? ''
+    const printed = execFileSync('bash', ['-c', line.replace(/^ {2}\$ ?/gm, '')], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    expect(printed).toContain('"status":"accepted"')
+  })
+})
+
+describe('the same data after a restart', () => {
+  const remember = async () => ({
+    acme: await readAlerts(running.stack, acme.public_api_key),
+    globex: await readAlerts(running.stack, globex.public_api_key),
+    phone: (await device(acme, 'phone/1 ü')).body,
+    bot: (await device(globex, 'bot')).body,
+  })
+
+  it.each([
+    ['an orderly stop', () => running.stop()],
+    ['kill -9 of every process at once', () => running.kill9All()],
+  ])('is all there after %s, and goes on', async (_name, end) => {
+    const before = await remember()
+    const { dataDir, portBase } = running
+    await end()
+    running = await startStack({ dataDir, portBase })
+    expect(await remember()).toEqual(before)
+    const id = `after-${before.acme.total}`
+    const body = toBody('acme', { device: id, session: 's-1', signals: frida })
+    expect((await ingest(running.stack, acme.hmac_secret, body)).status).toBe(200)
+    const after = await eventually('the next alert', 8_000, async () => {
+      const now = await readAlerts(running.stack, acme.public_api_key)
+      return now.total > before.acme.total ? now : null
+    })
+    expect(after.alerts[0]!.seq).toBe(before.acme.alerts[0]!.seq + 1)
+  })
+
+  it('keeps every accepted event when everything is killed in the middle of a run', async () => {
+    const accepted: string[] = []
+    const { dataDir, portBase, stack } = running
+    let stop = false
+    const post = async (worker: number) => {
+      for (let n = 0; !stop; n++) {
+        const id = `crash-${worker}-${n}`
+        const body = toBody('acme', { device: id, session: 's', signals: n % 5 === 0 ? frida : {} })
+        const answer = await ingest(stack, acme.hmac_secret, body).catch(() => null)
+        if (answer === null) return
+        if (answer.status === 200) accepted.push(id)
+      }
+    }
+    const workers = [0, 1, 2, 3].map(post)
+    await eventually('a run in full swing', 10_000, () => accepted.length > 400)
+    await running.kill9All()
+    stop = true
+    await Promise.all(workers)
+    running = await startStack({ dataDir, portBase })
+    const frozen = [...accepted]
+    const last = toBody('acme', { device: 'after-the-crash', session: 's', signals: frida })
+    await eventually('intake', 5_000, async () => {
+      const answer = await ingest(running.stack, acme.hmac_secret, last)
+      return answer.status === 200
+    })
+    await seenDevice(acme, 'after-the-crash', 1)
+    // What the killed scorer had in hand comes again when its ack wait has run out.
+    let missing = frozen
+    await eventually('every accepted event', 20_000, async () => {
+      const still: string[] = []
+      for (const id of missing) if ((await device(acme, id)).status !== 200) still.push(id)
+      missing = still
+      return missing.length === 0
+    })
+    const due = frozen.filter((id) => Number(id.split('-')[2]) % 5 === 0)
+    const alerts = await eventually('the alerts', 10_000, async () => {
+      const { alerts: all } = await readAlerts(running.stack, acme.public_api_key)
+      const raised = new Set(all.map(({ entity }) => entity.device.device_id))
+      return due.every((id) => raised.has(id)) ? all : null
+    })
+    expect(alerts.map(({ seq }) => seq).sort((a, b) => a - b)).toEqual(
+      alerts.map((_, index) => index + 1),
+    )
+    const perDevice = new Map<string, number>()
+    for (const { entity } of alerts) {
+      const id = entity.device.device_id
+      if (id.startsWith('crash-')) perDevice.set(id, (perDevice.get(id) ?? 0) + 1)
+    }
+    expect([...perDevice.values()].filter((n) => n > 1)).toEqual([])
+    await eventually('every webhook', 20_000, () =>
+      alerts.every(({ alert_id }) => deliveriesOf(alert_id).length > 0),
+    )
+  })
+})

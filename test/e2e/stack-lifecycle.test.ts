@@ -1,0 +1,226 @@
+// The life of a local stack as a person at a terminal meets it: start, crash of a part, Ctrl-C,
+// crash of everything, start again. Two stacks run side by side throughout.
+
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { sendSignal } from '../../deploy/local/launch.ts'
+import {
+  eventually,
+  freePortBase,
+  type StackFacts,
+  spawnStack,
+  startStack,
+  survivors,
+  type TestStack,
+} from '../support/stack.ts'
+
+const run = promisify(execFile)
+
+const SERVICES = ['ingest', 'api', 'console', 'scorer', 'delivery'] as const
+const SERVERS = ['nats', 'postgres', 'clickhouse'] as const
+
+let first: TestStack
+let second: TestStack
+
+beforeAll(async () => {
+  const bases = [await freePortBase(), await freePortBase()]
+  ;[first, second] = await Promise.all([
+    startStack({ portBase: bases[0] as number }),
+    startStack({ portBase: bases[1] as number, throughNpm: true }),
+  ])
+})
+
+afterAll(async () => {
+  await Promise.all([first?.discard(), second?.discard()])
+})
+
+/**
+ * Every process below this one and itself, including those no file names (its guard, PostgreSQL's
+ * own).
+ */
+async function processesOf(root: number): Promise<number[]> {
+  const { stdout } = await run('ps', ['-eo', 'pid=,ppid=,stat='])
+  const rows = stdout
+    .trim()
+    .split('\n')
+    .map((row) => row.trim().split(/\s+/))
+    .filter((row) => !row[2]?.startsWith('Z'))
+  const found = new Set([root])
+  for (let size = 0; size !== found.size; ) {
+    size = found.size
+    for (const [pid, parent] of rows) if (found.has(Number(parent))) found.add(Number(pid))
+  }
+  return [...found]
+}
+
+async function readyStatus(facts: StackFacts, name: (typeof SERVICES)[number]): Promise<number> {
+  return fetch(`${facts[name]}/readyz`).then(
+    (response) => response.status,
+    () => 0,
+  )
+}
+
+const shell = async (line: string) => (await run('bash', ['-c', line])).stdout
+
+/** The lines a newcomer pastes: the signed submission and the read of its history. */
+function pasteable(output: string): { send: string; read: string } {
+  const lines = output.split('\n')
+  const send = lines.find((line) => line.startsWith('BODY='))
+  const read = lines.find((line) => line.startsWith('curl ') && line.includes('/v1/di/devices/'))
+  if (!send || !read) throw new Error(`no lines to paste in:\n${output}`)
+  return { send, read }
+}
+
+describe('a running stack', () => {
+  test('stack.json has every fact of the contract and is private', () => {
+    const facts = first.stack
+    expect(statSync(join(first.dataDir, 'stack.json')).mode & 0o777).toBe(0o600)
+    for (const [n, name] of ['ingest', 'api', 'console', 'scorer', 'delivery'].entries()) {
+      expect(facts[name as 'ingest']).toBe(`http://127.0.0.1:${first.portBase + n}`)
+    }
+    for (const name of SERVERS) expect(URL.canParse(facts[name])).toBe(true)
+    expect(facts.admin_token.length).toBeGreaterThanOrEqual(32)
+    expect(Object.keys(facts.pids).sort()).toEqual([...SERVERS, ...SERVICES].sort())
+    expect(facts.demo).toMatchObject({
+      tenant_id: 'demo',
+      public_api_key: expect.stringMatching(/^dpk_sandbox_/),
+      hmac_secret: expect.stringMatching(/^[\w-]{43}$/),
+      webhook_secret: expect.stringMatching(/^whsec_/),
+    })
+  })
+
+  test('prints one line "ready", then the eight addresses and the new credentials', () => {
+    const [before, after = ''] = first.output().split(/^ready$/m)
+    expect(before).toContain('migrations')
+    const facts = first.stack
+    for (const name of [...SERVICES, ...SERVERS]) expect(after).toContain(facts[name])
+    for (const value of Object.values(facts.demo)) expect(after).toContain(value)
+  })
+
+  test('the process ids are those of the servers themselves', () => {
+    const { pids } = first.stack
+    const program = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    expect(program(pids.nats)).toMatch(/^[^\0]*nats-server/)
+    expect(program(pids.postgres)).toMatch(/^[^\0]*postgres/)
+    expect(program(pids.clickhouse)).toContain('clickhouse-server.ts')
+    for (const name of SERVICES) expect(program(pids[name])).toContain(`${name}/main.ts`)
+  })
+
+  test('every file that holds a secret is readable for its owner alone', () => {
+    const open = readdirSync(first.dataDir, { recursive: true, encoding: 'utf8' })
+      .map((name) => join(first.dataDir, name))
+      .filter((file) => /\.(json|conf|log)$/.test(file))
+      .filter((file) => !file.startsWith(join(first.dataDir, 'clickhouse')))
+      .filter((file) => (statSync(file).mode & 0o077) !== 0)
+    expect(open).toEqual([])
+  })
+
+  test('the printed curl lines work when pasted', async () => {
+    const { send, read } = pasteable(first.output())
+    const answer = JSON.parse(await shell(send))
+    expect(answer).toMatchObject({ status: 'accepted' })
+    expect(answer.rasp_score).toBeGreaterThan(0)
+    const history = await eventually('the device appears', 10_000, async () => {
+      const device = JSON.parse(await shell(read))
+      return device.sessions?.length === 1 ? device : null
+    })
+    expect(history).toMatchObject({ device_id: 'demo-device-1' })
+  })
+
+  test('a second start on its data is refused and names the process that holds it', async () => {
+    const portBase = await freePortBase()
+    const again = spawnStack({ dataDir: first.dataDir, portBase })
+    expect(await again.exit).toMatchObject({ code: 1 })
+    expect(again.output()).toContain(`already running on ${first.dataDir}, pid ${first.pid}`)
+    expect(await readyStatus(first.stack, 'ingest')).toBe(200)
+  })
+
+  test('killed parts are restarted, with their exit shown and stack.json kept current', async () => {
+    const before = first.stack.pids
+    const killed = ['scorer', 'nats', 'postgres', 'clickhouse'] as const
+    for (const name of killed) sendSignal(before[name], 'SIGKILL')
+    await eventually('new process ids', 15_000, () => {
+      const now = first.stack.pids
+      return killed.every((name) => now[name] !== before[name])
+    })
+    expect(first.output()).toMatch(/scorer +ended \(signal SIGKILL\)/)
+    await eventually('all are ready again', 30_000, async () => {
+      const statuses = await Promise.all(SERVICES.map((name) => readyStatus(first.stack, name)))
+      return statuses.every((status) => status === 200)
+    })
+    const { send } = pasteable(first.output())
+    expect(JSON.parse(await shell(send))).toMatchObject({ status: 'accepted' })
+  })
+})
+
+describe('the end of a stack', () => {
+  test('kill -9 of npm alone leaves no process behind', async () => {
+    const processes = await processesOf(second.pid)
+    expect(processes.length).toBeGreaterThanOrEqual(11)
+    await second.kill9Parent()
+    expect(await survivors(processes, 3_000)).toEqual([])
+  })
+
+  test('kill -9 of the stack alone leaves no process behind', async () => {
+    const processes = await processesOf(first.pid)
+    await first.kill9Parent()
+    expect(await survivors(processes, 3_000)).toEqual([])
+  })
+
+  test('it starts again on the same data after that, with the same demo tenant', async () => {
+    const { send, read } = pasteable(first.output())
+    const { dataDir, portBase, stack: before } = first
+    first = await startStack({ dataDir, portBase })
+    expect(first.readyMs).toBeLessThan(15_000)
+    expect(first.stack.demo).toEqual(before.demo)
+    expect(first.stack.admin_token).toBe(before.admin_token)
+    expect(first.output()).not.toContain(before.demo.hmac_secret)
+    expect(JSON.parse(await shell(read)).sessions).toHaveLength(1)
+    expect(JSON.parse(await shell(send))).toMatchObject({ status: 'accepted' })
+  })
+
+  test('it starts again after kill -9 of every process; Ctrl-C ends it within 10 s', async () => {
+    const { dataDir, portBase, stack: before } = first
+    const earlier = await processesOf(first.pid)
+    await first.kill9All()
+    first = await startStack({ dataDir, portBase, throughNpm: true })
+    expect(await survivors(earlier, 0)).toEqual([])
+    expect(first.stack.demo).toEqual(before.demo)
+    const processes = await processesOf(first.pid)
+    const since = performance.now()
+    // The terminal sends it to the whole group; npm passes it on once more.
+    process.kill(-first.pid, 'SIGINT')
+    expect(await first.exit).toMatchObject({ code: 0 })
+    expect(performance.now() - since).toBeLessThan(10_000)
+    expect(await survivors(processes, 0)).toEqual([])
+    expect(first.output()).toContain('stopped in')
+  })
+
+  test('SIGTERM in the middle of a start calls it off, with nothing left running', async () => {
+    const { dataDir, portBase } = first
+    const run = spawnStack({ dataDir, portBase })
+    await eventually('a server runs', 20_000, () => run.output().includes('PostgreSQL'))
+    const processes = await processesOf(run.child.pid as number)
+    expect(processes.length).toBeGreaterThan(2)
+    run.child.kill('SIGTERM')
+    expect(await run.exit).toMatchObject({ code: 0 })
+    expect(run.output()).not.toMatch(/^ready$/m)
+    expect(await survivors(processes, 0)).toEqual([])
+  })
+})
+
+describe('a start that cannot succeed', () => {
+  test('names every bad variable at once and starts nothing', async () => {
+    const env = { PORT_BASE: '70000', NATS_URL: 'not a url', NODE_ENV: 'production' }
+    const refused = spawnStack({ dataDir: first.dataDir, portBase: 1, env })
+    expect(await refused.exit).toMatchObject({ code: 1 })
+    expect(refused.output()).toContain('PORT_BASE must be')
+    expect(refused.output()).toContain('NATS_URL is not a URL')
+    expect(refused.output()).toContain('ALLOW_EMBEDDED=1')
+  })
+})

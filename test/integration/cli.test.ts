@@ -1,0 +1,285 @@
+// The command line against a real console process: with --json stdout is one JSON document and
+// nothing else, failures are a message on stderr and status 1, and each command prints what the
+// contract says.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toAlertId } from '#shared/core/ids.ts'
+import { createAlertStore } from '#shared/io/alert-store.ts'
+import { createPostgres } from '#shared/io/postgres.ts'
+import { testLog } from '../support/console-rig.ts'
+import { migratePostgres } from '../support/databases.ts'
+import { startNats, type TestNats } from '../support/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+
+const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
+const node = join(projectFolder, 'node_modules/.bin/node')
+const adminToken = randomBytes(32).toString('base64url')
+const masterKey = randomBytes(32).toString('base64')
+
+let postgres: TestPostgres
+let nats: TestNats
+let postgresUrl: string
+let consoleUrl: string
+let server: ChildProcess
+const folder = mkdtempSync(join(tmpdir(), 'cli-'))
+
+beforeAll(async () => {
+  ;[postgres, nats] = await Promise.all([startPostgres(), startNats()])
+  postgresUrl = await postgres.createDatabase()
+  await migratePostgres(postgresUrl)
+  ;({ server, url: consoleUrl } = await startConsole(masterKey))
+})
+afterAll(async () => {
+  if (server !== undefined) await stopConsole(server)
+  await Promise.all([postgres?.stop(), nats?.stop()])
+  rmSync(folder, { recursive: true, force: true })
+})
+
+type Lines = { msg: string; url?: string }[]
+
+/** Starts the console as in production, on any free port; rejects with stderr when it ends. */
+async function startConsole(key: string): Promise<{ server: ChildProcess; url: string }> {
+  const started = spawn(node, ['services/console/main.ts'], {
+    cwd: projectFolder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env.PATH,
+      POSTGRES_URL: postgresUrl,
+      NATS_URL: nats.url,
+      MASTER_KEY: key,
+      ADMIN_TOKEN: adminToken,
+      CONSOLE_LISTEN: '127.0.0.1:0',
+      ALLOW_PRIVATE_WEBHOOKS: '1',
+      PARENT_PID: String(process.pid),
+    },
+  })
+  let complaint = ''
+  started.stderr!.on('data', (chunk: Buffer) => {
+    complaint += chunk
+  })
+  const url = await new Promise<string>((resolve, reject) => {
+    started.once('close', () => reject(new Error(complaint)))
+    createInterface({ input: started.stdout! }).on('line', (line) => {
+      const [entry] = [JSON.parse(line)] as Lines
+      if (entry?.msg === 'listening') resolve(entry.url!)
+    })
+  })
+  for (let ready = false; !ready; ) ready = (await fetch(`${url}/readyz`)).ok
+  return { server: started, url }
+}
+
+async function stopConsole(child: ChildProcess): Promise<number | null> {
+  const exited = once(child, 'exit')
+  child.kill('SIGTERM')
+  return (await exited)[0]
+}
+
+type Result = { status: number; stdout: string; stderr: string }
+
+function di(args: string[], env: Record<string, string> = {}): Promise<Result> {
+  return new Promise((resolve) => {
+    const options = {
+      cwd: projectFolder,
+      env: {
+        PATH: process.env.PATH,
+        CONSOLE_URL: consoleUrl,
+        ADMIN_TOKEN: adminToken,
+        DATA_DIR: folder,
+        ...env,
+      },
+    }
+    execFile(node, ['services/console/cli.ts', ...args], options, (error, stdout, stderr) => {
+      resolve({ status: error === null ? 0 : Number(error.code), stdout, stderr })
+    })
+  })
+}
+
+/** Runs a command with --json and reads the one document that it prints. */
+async function diJson<T = Record<string, unknown>>(...args: string[]): Promise<T> {
+  const { status, stdout, stderr } = await di([...args, '--json'])
+  expect({ status, stderr }, args.join(' ')).toEqual({ status: 0, stderr: '' })
+  expect(stdout.endsWith('\n')).toBe(true)
+  expect(stdout.trim()).not.toContain('\n')
+  return JSON.parse(stdout) as T
+}
+
+type Created = Record<
+  'tenant_id' | 'environment' | 'public_api_key' | 'hmac_secret' | 'webhook_secret',
+  string
+>
+
+describe('tenants', () => {
+  it('create, list, show, rotate, webhook, suspend and resume print what the contract says', async () => {
+    const created = await diJson<Created>('tenants', 'create', 'acme', '--sandbox')
+    expect(Object.keys(created)).toEqual([
+      'tenant_id',
+      'environment',
+      'public_api_key',
+      'hmac_secret',
+      'webhook_secret',
+      'webhook_url',
+    ])
+    expect(created).toMatchObject({ tenant_id: 'acme', environment: 'sandbox', webhook_url: null })
+    const { data } = await diJson<{ data: object[] }>('tenants', 'list')
+    expect(data).toMatchObject([{ tenant_id: 'acme', status: 'active' }])
+    const shown = await diJson('tenants', 'show', 'acme')
+    expect(shown).toMatchObject({
+      tenant_id: 'acme',
+      public_api_key: { last4: expect.any(String) },
+    })
+    expect(JSON.stringify(shown)).not.toContain(created.hmac_secret)
+
+    const rotated = await diJson<Created>('tenants', 'rotate', 'acme')
+    expect(rotated.hmac_secret).not.toBe(created.hmac_secret)
+    expect(rotated.webhook_secret).not.toBe(created.webhook_secret)
+    expect(rotated).not.toHaveProperty('public_api_key')
+    expect(await diJson('tenants', 'rotate', 'acme', '--api-key')).toMatchObject({
+      public_api_key: expect.stringMatching(/^dpk_sandbox_/),
+    })
+
+    const url = 'http://127.0.0.1:9999/hook'
+    expect(await diJson('tenants', 'webhook', 'acme', '--url', url)).toEqual({
+      tenant_id: 'acme',
+      webhook_url: url,
+    })
+    expect(await diJson('tenants', 'webhook', 'acme', '--off')).toEqual({
+      tenant_id: 'acme',
+      webhook_url: null,
+    })
+    expect(await diJson('tenants', 'suspend', 'acme')).toEqual({
+      tenant_id: 'acme',
+      status: 'suspended',
+    })
+    expect(await diJson('tenants', 'resume', 'acme')).toEqual({
+      tenant_id: 'acme',
+      status: 'active',
+    })
+    const audit = await diJson<{ data: { action: string }[] }>('audit', 'acme')
+    expect(audit.data.map(({ action }) => action)).toContain('webhook.switched_off')
+    expect(await diJson('edges')).toMatchObject({ data: [] })
+  })
+
+  it('speak to people in tables', async () => {
+    const created = await di(['tenants', 'create', 'shop', '--name', 'A shop'])
+    expect(created.stdout).toMatch(/^tenant_id +shop\n/)
+    expect(created.stdout).toMatch('never shown again')
+    const listed = await di(['tenants', 'list'])
+    expect(listed.stdout).toMatch(/^TENANT +ENVIRONMENT +STATUS/)
+    expect(listed.stdout).toMatch(/^shop +live +active/m)
+    const commands = [
+      ['tenants', 'show', 'shop'],
+      ['tenants', 'rotate', 'shop', '--hmac'],
+      ['deliveries', 'list', 'shop'],
+      ['audit', 'shop'],
+      ['edges'],
+    ]
+    await Promise.all(
+      commands.map(async (command) => {
+        const { status, stdout, stderr } = await di(command)
+        expect({ status, stderr }, command.join(' ')).toEqual({ status: 0, stderr: '' })
+        expect(stdout.trim()).not.toBe('')
+      }),
+    )
+  })
+})
+
+describe('alerts and deliveries', () => {
+  it('take a disposition and are listed with their attempts', async () => {
+    await diJson('tenants', 'create', 'bank', '--webhook-url', 'https://93.184.216.34/hook')
+    const fact = { tenantId: 'bank', deviceId: 'd', sessionId: 's', action: 'REVIEW' as const }
+    const alertId = toAlertId(fact)
+    const connection = createPostgres(postgresUrl, { role: 'test', log: testLog })
+    await createAlertStore(connection).raiseAlerts(
+      [
+        {
+          ...fact,
+          alertId,
+          userId: null,
+          eventId: 'evt_1',
+          riskScore: 50,
+          raspScore: 50,
+          reasons: [{ code: 'ROOTED', weight: 50, evidence: {} } as never],
+          policyVersion: 1,
+        },
+      ],
+      () => Date.now(),
+    )
+    await connection.close()
+    const alert = await diJson('alerts', 'disposition', alertId, 'FALSE_POSITIVE', '--note', 'mine')
+    expect(alert).toMatchObject({ alert_id: alertId, disposition: 'FALSE_POSITIVE', seq: 1 })
+    const deliveries = await diJson<{ data: object[] }>('deliveries', 'list', 'bank')
+    expect(deliveries.data).toMatchObject([{ alert_id: alertId, state: 'pending', attempts: [] }])
+    expect(await diJson('deliveries', 'list', 'bank', '--state', 'failed')).toEqual({ data: [] })
+  })
+})
+
+describe('failures', () => {
+  const fails = async (args: string[], says: string, env?: Record<string, string>) => {
+    const { status, stdout, stderr } = await di(args, env)
+    expect(stderr, args.join(' ')).toContain(says)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).not.toMatch(/\n +at /)
+  }
+
+  it('are one readable message on stderr, nothing on stdout, and status 1', async () => {
+    await Promise.all([
+      fails(['tenants', 'show', 'nobody', '--json'], 'There is no tenant nobody.'),
+      fails(['tenants', 'create', 'UPPER', '--json'], '$.tenant_id: must be 1 to 63'),
+      fails(['tenants', 'create', 'x', '--webhook-url', 'http://a.example'], 'webhook_url_refused'),
+      fails(['alerts', 'disposition', 'alr_x', 'MAYBE', '--json'], '$.disposition'),
+      fails(['alerts', 'disposition', 'alr_x', 'OPEN', '--json'], 'There is no alert alr_x.'),
+      fails(['tenants', 'webhook', 'acme', '--json'], 'Say one of --url URL and --off.'),
+      fails(['tenants', 'create', '--json'], "missing required argument 'slug'"),
+      fails(['nonsense', '--json'], "unknown command 'nonsense'"),
+      fails(['deliveries', 'list', 'acme', '--limit', '0'], 'from 1 to 500'),
+      fails(['tenants', 'list'], 'needs the admin token', { ADMIN_TOKEN: 'wrong' }),
+      fails(['tenants', 'list'], 'cannot be reached', { CONSOLE_URL: 'http://127.0.0.1:1' }),
+      fails(['tenants', 'list'], 'no running local stack', {
+        CONSOLE_URL: '',
+        DATA_DIR: '/none',
+      }),
+    ])
+  })
+
+  it('never put the token on the screen', async () => {
+    const { stderr } = await di(['tenants', 'list'], { CONSOLE_URL: 'http://127.0.0.1:1' })
+    expect(stderr).not.toContain(adminToken)
+  })
+})
+
+describe('the local stack', () => {
+  it('is found through stack.json in DATA_DIR, relative to where npm was called', async () => {
+    const data = join(folder, 'here', 'data')
+    mkdirSync(data, { recursive: true })
+    const facts = { console: consoleUrl, admin_token: adminToken }
+    writeFileSync(join(data, 'stack.json'), JSON.stringify(facts))
+    const env = {
+      CONSOLE_URL: '',
+      ADMIN_TOKEN: '',
+      DATA_DIR: 'data',
+      INIT_CWD: join(folder, 'here'),
+    }
+    const { status, stdout } = await di(['tenants', 'list', '--json'], env)
+    expect(status).toBe(0)
+    expect(JSON.parse(stdout)).toHaveProperty('data')
+  })
+})
+
+describe('the console process', () => {
+  it('refuses to start, saying why, on a MASTER_KEY that cannot open what is stored', async () => {
+    const start = startConsole(randomBytes(32).toString('base64'))
+    await expect(start).rejects.toThrow('MASTER_KEY does not open what is stored')
+  })
+
+  it('ends in order on SIGTERM', async () => {
+    const other = await startConsole(masterKey)
+    expect(await stopConsole(other.server)).toBe(0)
+  })
+})

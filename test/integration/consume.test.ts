@@ -1,0 +1,310 @@
+// The consume loop on a real nats-server: what is handled is acknowledged, what is not comes again,
+// and neither an outage, a restart of the broker nor one bad message holds anything back for good.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { scorerConsumer, telemetryStream, telemetrySubject } from '#shared/core/messages.ts'
+import { type ConsumedMessage, type Consumption, consume } from '#shared/io/consume.ts'
+import { createLog } from '#shared/io/log.ts'
+import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
+import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { ensureStreams } from '#shared/io/streams.ts'
+import { startNats, type TestNats } from '../support/nats-server.ts'
+import { until } from '../support/until.ts'
+
+const log = createLog('test', 'silent')
+const limits = {
+  batchMessagesMax: 64,
+  batchBytesMax: 1024 * 1024,
+  batchIntervalMs: 0,
+  aheadBytesMax: 4 * 1024 * 1024,
+}
+type Handle = (messages: readonly ConsumedMessage[]) => Promise<void>
+
+let server: TestNats
+let nats: Nats
+let metrics: Metrics
+let consumptions: Consumption[]
+
+beforeAll(async () => {
+  server = await startNats()
+  nats = await connectNats(server.url, 'test', log)
+})
+afterAll(async () => {
+  await nats?.close()
+  await server?.stop()
+})
+
+beforeEach(async () => {
+  await nats.manager.streams.delete(telemetryStream).catch(() => false)
+  await ensureStreams(nats)
+  consumptions = []
+})
+afterEach(async () => {
+  for (const consumption of consumptions) await consumption.stop()
+})
+
+function begin(handle: Handle, some: Partial<typeof limits> = {}): Consumption {
+  metrics = createMetrics('test')
+  const consumption = consume({
+    nats,
+    durable: scorerConsumer,
+    handle,
+    limits: { ...limits, ...some },
+    log,
+    metrics,
+  })
+  consumptions.push(consumption)
+  return consumption
+}
+
+const publish = async (from: number, to: number) => {
+  for (let n = from; n < to; n++) await nats.jetstream.publish(telemetrySubject, String(n))
+}
+const toNumber = (message: ConsumedMessage) => Number(Buffer.from(message.data).toString())
+const range = (to: number) => Array.from({ length: to }, (_, n) => n)
+
+async function isDrained(): Promise<boolean> {
+  const { state } = await nats.manager.streams.info(telemetryStream)
+  const info = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
+  return info.ack_floor.stream_seq === state.last_seq
+}
+
+async function readMetric(name: string, ofMetrics = metrics): Promise<number> {
+  const values = (await ofMetrics.registry.getSingleMetric(name)?.get())?.values ?? []
+  return values.reduce((sum, { value }) => sum + value, 0)
+}
+
+describe('a consumer', () => {
+  it('handles every message once and in order, and acknowledges all of them', async () => {
+    const seen: number[] = []
+    begin(async (messages) => {
+      seen.push(...messages.map(toNumber))
+    })
+    await publish(0, 500)
+    await until('everything is acknowledged', isDrained)
+    expect(seen).toEqual(range(500))
+    expect(await readMetric('di_consume_messages_total')).toBe(500)
+    expect(await readMetric('di_consume_redelivered_total')).toBe(0)
+  })
+
+  it('acknowledges nothing before its handler has finished', async () => {
+    let finish = () => undefined as unknown
+    const finished = new Promise((resolve) => {
+      finish = () => resolve(undefined)
+    })
+    let begun = 0
+    begin(async (messages) => {
+      begun += messages.length
+      await finished
+    })
+    await publish(0, 3)
+    await until('a batch is in hand', () => begun > 0)
+    const info = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
+    expect(info.ack_floor.stream_seq).toBe(0)
+    finish()
+    await until('everything is acknowledged', isDrained)
+  })
+
+  it('makes batches larger the more waits, and never larger than its limits', async () => {
+    await publish(0, 300)
+    const sizes: number[] = []
+    begin(async (messages) => {
+      sizes.push(messages.length)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    })
+    await until('everything is acknowledged', isDrained)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(limits.batchMessagesMax)
+    expect(sizes.length).toBeLessThan(20)
+    expect(sizes.reduce((a, b) => a + b)).toBe(300)
+  })
+
+  it('bounds a batch by bytes as well, yet takes a message that alone is larger', async () => {
+    const large = 'x'.repeat(700 * 1024)
+    for (let n = 0; n < 5; n++) await nats.jetstream.publish(telemetrySubject, large)
+    const sizes: number[] = []
+    begin(
+      async (messages) => {
+        sizes.push(messages.length)
+      },
+      { batchBytesMax: 512 * 1024 },
+    )
+    await until('everything is acknowledged', isDrained)
+    expect(sizes).toEqual([1, 1, 1, 1, 1])
+  })
+
+  it('keeps batches apart when there is little, so that inserts stay few', async () => {
+    const begun: number[] = []
+    begin(
+      async () => {
+        begun.push(performance.now())
+      },
+      { batchIntervalMs: 150 },
+    )
+    for (let n = 0; n < 30; n++) {
+      await publish(n, n + 1)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    await until('everything is acknowledged', isDrained)
+    const gaps = begun.slice(1).map((at, index) => at - begun[index]!)
+    expect(gaps.length).toBeGreaterThan(0)
+    for (const gap of gaps) expect(gap).toBeGreaterThan(140)
+  })
+
+  it('waits out an outage with the messages in hand', async () => {
+    let away = true
+    const seen: number[] = []
+    let tries = 0
+    begin(async (messages) => {
+      tries++
+      if (away) throw new Error('the database is away')
+      seen.push(...messages.map(toNumber))
+    })
+    await publish(0, 50)
+    await until('it has been tried a few times', () => tries > 3)
+    expect(await isDrained()).toBe(false)
+    away = false
+    await until('everything is acknowledged', isDrained)
+    expect(new Set(seen)).toEqual(new Set(range(50)))
+    expect(await readMetric('di_consume_failures_total')).toBeGreaterThan(2)
+    expect(await readMetric('di_consume_given_back_total')).toBe(0)
+  })
+
+  it('sets a message apart that hits a defect, and goes on with its neighbours', async () => {
+    const seen: number[] = []
+    begin(async (messages) => {
+      for (const message of messages) {
+        if (toNumber(message) === 7) throw new TypeError('undefined is not a function')
+      }
+      seen.push(...messages.map(toNumber))
+    })
+    await publish(0, 20)
+    await until('all neighbours are handled', () => new Set(seen).size === 19)
+    expect(seen).not.toContain(7)
+    const info = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
+    await until('only that one is left', async () => {
+      const now = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
+      return now.num_ack_pending === 1 && now.num_pending === 0
+    })
+    expect(info.num_pending).toBe(0)
+    expect(await readMetric('di_consume_given_back_total')).toBe(1)
+  })
+
+  it('shares the messages among several processes, each message to one of them', async () => {
+    const seen: number[][] = [[], [], []]
+    for (const mine of seen) {
+      begin(
+        async (messages) => {
+          mine.push(...messages.map(toNumber))
+          await new Promise((resolve) => setTimeout(resolve, 2))
+        },
+        { batchMessagesMax: 8 },
+      )
+    }
+    await publish(0, 400)
+    await until('everything is acknowledged', isDrained)
+    expect(seen.flat().sort((a, b) => a - b)).toEqual(range(400))
+    for (const mine of seen) expect(mine.length).toBeGreaterThan(0)
+  })
+
+  it('gives back at once what it has not begun when it stops', async () => {
+    let finish = () => undefined as unknown
+    const finished = new Promise((resolve) => {
+      finish = () => resolve(undefined)
+    })
+    const first: number[] = []
+    const stopped = begin(
+      async (messages) => {
+        await finished
+        first.push(...messages.map(toNumber))
+      },
+      { batchMessagesMax: 5 },
+    )
+    await publish(0, 40)
+    await until(
+      'a batch is in hand',
+      async () => (await readMetric('di_consume_batches_total')) > 0,
+    )
+    const stopping = stopped.stop()
+    finish()
+    await stopping
+    const second: number[] = []
+    const startedMs = performance.now()
+    begin(async (messages) => {
+      second.push(...messages.map(toNumber))
+    })
+    await until('everything is acknowledged', isDrained)
+    // Far less than the ack wait of 30 s: nothing was left to time out.
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+    expect(first.length).toBeGreaterThan(0)
+    expect([...first, ...second].sort((a, b) => a - b)).toEqual(range(40))
+  })
+
+  it('says how far behind it is', async () => {
+    let away = true
+    begin(async () => {
+      if (away) throw new Error('the database is away')
+    })
+    await publish(0, 10)
+    await until('it sees what it holds', async () => {
+      return (await readMetric('di_consume_unacknowledged')) === 10
+    })
+    expect(await readMetric('di_consume_oldest_seconds')).toBeGreaterThan(0)
+    away = false
+    await until('it has caught up', async () => {
+      return (await readMetric('di_consume_unacknowledged')) === 0
+    })
+    expect(await readMetric('di_consume_oldest_seconds')).toBe(0)
+  })
+})
+
+describe('a consumer whose broker fails', () => {
+  it('goes on after its consumer was deleted', async () => {
+    const seen = new Set<number>()
+    const consumption = begin(async (messages) => {
+      for (const message of messages) seen.add(toNumber(message))
+    })
+    await publish(0, 5)
+    await until('it works', () => seen.size === 5)
+    await nats.manager.consumers.delete(telemetryStream, scorerConsumer)
+    await publish(5, 10)
+    await until('it works again', () => seen.size === 10)
+    expect(consumption.fault()).toBeNull()
+  })
+
+  it('goes on after the stream was lost with all that was in it', async () => {
+    const seen = new Set<number>()
+    begin(async (messages) => {
+      for (const message of messages) seen.add(toNumber(message))
+    })
+    await publish(0, 5)
+    await until('it works', () => seen.size === 5)
+    await nats.manager.streams.delete(telemetryStream)
+    await until('the stream is back', async () => {
+      await nats.manager.streams.info(telemetryStream)
+      return true
+    })
+    await publish(5, 10)
+    await until('it works again', () => seen.size === 10)
+  })
+
+  it('loses nothing when the broker is killed and started again, again and again', async () => {
+    const seen = new Set<number>()
+    begin(async (messages) => {
+      await new Promise((resolve) => setTimeout(resolve, 3))
+      for (const message of messages) seen.add(toNumber(message))
+    })
+    let published = 0
+    for (let round = 0; round < 3; round++) {
+      const before = published
+      while (published < before + 150) {
+        await nats.jetstream.publish(telemetrySubject, String(published))
+        published++
+      }
+      await server.kill('SIGKILL')
+      await server.restart()
+      await until('the connection is back', () => nats.connected())
+    }
+    // What was on its way when the broker died comes again after the ack wait of 30 s at the
+    // latest.
+    await until('everything was seen', () => seen.size === published, 45_000)
+  }, 90_000)
+})

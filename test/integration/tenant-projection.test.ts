@@ -1,0 +1,146 @@
+// The tenant directory's projection: whatever happens to it in NATS, it is equal to Postgres again
+// after a look or two, and a repair never undoes what a change has just written.
+import { randomUUID } from 'node:crypto'
+import type { KV } from 'nats'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { policyKey, type TenantEntry, tenantKey } from '#shared/core/messages.ts'
+import { openTenantsBucket } from '#shared/io/streams.ts'
+import { removeTenant } from '#shared/io/tenant-directory.ts'
+import { createTenantStore } from '#shared/io/tenant-store.ts'
+import { createTenant, setTenantStatus } from '../../services/console/manage-tenants.ts'
+import { rotate } from '../../services/console/rotation.ts'
+import {
+  type ConsoleRig,
+  createConsoleRig,
+  eventually,
+  type TestEdge,
+} from '../support/console-rig.ts'
+import { startNats, type TestNats } from '../support/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+
+let servers: { postgres: TestPostgres; nats: TestNats }
+let rig: ConsoleRig
+let bucket: KV
+let edge: TestEdge
+let tenantId: string
+let secret: string
+
+beforeAll(async () => {
+  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
+  servers = { postgres, nats }
+  rig = await createConsoleRig(servers)
+  edge = await rig.startEdge()
+})
+afterAll(async () => {
+  await rig?.close()
+  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
+})
+beforeEach(async () => {
+  tenantId = `tenant-${randomUUID().slice(0, 8)}`
+  const made = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const
+  secret = (await createTenant(rig.deps, { ...made, tenantId })).hmac_secret
+  bucket = await openTenantsBucket(rig.nats)
+})
+
+async function readText(key: string): Promise<string | null> {
+  const entry = await bucket.get(key)
+  return entry === null || entry.operation !== 'PUT' ? null : entry.string()
+}
+const readEntry = async () =>
+  JSON.parse((await readText(tenantKey(tenantId))) ?? 'null') as TenantEntry
+
+const expected = async () => (await createTenantStore(rig.postgres).findProjection(tenantId))!
+
+async function repaired(): Promise<void> {
+  await eventually(async () => {
+    await rig.projection.repair()
+    const { entry, policy } = await expected()
+    return (
+      (await readText(tenantKey(tenantId))) === JSON.stringify(entry) &&
+      (await readText(policyKey(policy.hash))) === policy.text
+    )
+  }, 'the projection equals Postgres')
+  await eventually(() => edge.judge(tenantId, secret) === 'accepted', 'the edge serves the tenant')
+}
+
+describe('the projection', () => {
+  it('is left alone while it is right', async () => {
+    await rig.projection.repair()
+    expect(await rig.projection.repair()).toBe(0)
+    expect(await rig.projection.repair()).toBe(0)
+  })
+
+  it('gets back an entry that was removed', async () => {
+    await removeTenant(bucket, tenantId)
+    await repaired()
+  })
+
+  it('gets back what an entry said before it was edited, whatever epoch the edit claims', async () => {
+    const entry = await readEntry()
+    const forged = { ...entry, epoch: 999, status: 'suspended' }
+    await bucket.put(tenantKey(tenantId), JSON.stringify(forged))
+    await eventually(
+      () => edge.judge(tenantId, secret) === 'refused',
+      'the edge follows the bucket',
+    )
+    await repaired()
+  })
+
+  it('gets back an entry and a policy that are not even JSON', async () => {
+    const { policy } = await expected()
+    await bucket.put(tenantKey(tenantId), 'x')
+    await bucket.put(policyKey(policy.hash), '{}')
+    await repaired()
+  })
+
+  it('loses an entry whose tenant is not in Postgres', async () => {
+    const entry = { ...(await readEntry()), tenant_id: 'left-over' }
+    await bucket.put(tenantKey('left-over'), JSON.stringify(entry))
+    await eventually(async () => {
+      await rig.projection.repair()
+      const held = await bucket.get(tenantKey('left-over'))
+      return held?.operation === 'DEL'
+    }, 'the entry is gone')
+  })
+
+  it('is made anew when the whole bucket is destroyed', async () => {
+    await bucket.destroy()
+    await repaired()
+  })
+
+  it('is filled again when its stream is purged, which no watch is told of', async () => {
+    await rig.nats.manager.streams.purge('KV_tenants')
+    await repaired()
+  })
+
+  it('is compared in time with changes, which are not mistaken for faults', async () => {
+    let repairs = 0
+    let changing = true
+    const repair = async () => {
+      while (changing) {
+        repairs += await rig.projection.repair()
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    }
+    await repaired()
+    const repairing = repair()
+    for (let n = 0; n < 5; n++) {
+      await setTenantStatus(rig.deps, { tenantId, status: 'suspended', actor: 'test' })
+      await setTenantStatus(rig.deps, { tenantId, status: 'active', actor: 'test' })
+      const request = { tenantId, actor: 'test', hmac: true, webhook: false, apiKey: false }
+      secret = (await rotate(rig.deps, request)).hmac_secret!
+      expect(edge.judge(tenantId, secret)).toBe('accepted')
+    }
+    changing = false
+    await repairing
+    expect(repairs).toBe(0)
+  })
+
+  it('shows which edge has applied what', async () => {
+    await eventually(async () => {
+      await rig.projection.repair()
+      const { revision, edges } = rig.projection.listEdges()
+      return edges.length === 1 && edges[0]!.applied_revision >= revision
+    }, 'the edge is listed as current')
+  })
+})

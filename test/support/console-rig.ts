@@ -1,0 +1,136 @@
+// A console's inside for tests: a migrated database, NATS with its bucket, edges that hold real
+// leases, and hands on every step of a rotation.
+import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { signBody, verifySignature } from '#shared/core/signature.ts'
+import { openTenantDirectory, type TenantDirectory } from '#shared/io/edge-directory.ts'
+import { createLog } from '#shared/io/log.ts'
+import { createMetrics } from '#shared/io/metrics.ts'
+import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { createSealer } from '#shared/io/sealed-secrets.ts'
+import { createTenantProjection, type TenantProjection } from '#shared/io/tenant-projection.ts'
+import { createDirectoryWriter } from '../../services/console/directory.ts'
+import type { ManageDeps } from '../../services/console/manage-tenants.ts'
+import type { RotationDeps } from '../../services/console/rotation.ts'
+import { migratePostgres } from './databases.ts'
+import type { TestNats } from './nats-server.ts'
+import type { TestPostgres } from './postgres-server.ts'
+
+export const testLog = createLog('test', 'silent')
+const nowMs = () => performance.now()
+
+export type TestEdge = {
+  directory: TenantDirectory
+  nats: Nats
+  /** What this edge would answer to a body signed with this secret. */
+  judge: (tenantId: string, secret: string) => 'accepted' | 'refused' | 'unavailable'
+  close: () => Promise<void>
+}
+
+export type ConsoleRig = {
+  postgresUrl: string
+  masterKey: string
+  postgres: Postgres
+  nats: Nats
+  projection: TenantProjection
+  deps: ManageDeps & RotationDeps
+  outcomes: string[]
+  /** Starts an edge and waits for its lease. */
+  startEdge: () => Promise<TestEdge>
+  close: () => Promise<void>
+}
+
+/** Waits for a condition; fails with what it last was. */
+export async function eventually(
+  holds: () => boolean | Promise<boolean>,
+  what: string,
+  limitMs = 10_000,
+): Promise<void> {
+  for (const startedMs = nowMs(); !(await holds()); ) {
+    if (nowMs() - startedMs > limitMs) throw new Error(`not within ${limitMs} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** One console's dependencies on a fresh database. The NATS server should be fresh as well. */
+export async function createConsoleRig(servers: {
+  postgres: TestPostgres
+  nats: TestNats
+}): Promise<ConsoleRig> {
+  const postgresUrl = await servers.postgres.createDatabase()
+  await migratePostgres(postgresUrl)
+  const masterKey = randomBytes(32).toString('base64')
+  const sealer = createSealer([masterKey])
+  const metrics = createMetrics('test')
+  const nats = await connectNats(servers.nats.url, 'test-console', testLog)
+  const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
+  const locks = createPostgres(postgresUrl, {
+    role: 'test changes',
+    log: testLog,
+    lockTimeoutMs: 10_000,
+    statementTimeoutMs: 15_000,
+  })
+  const findNats = () => nats
+  const projection = createTenantProjection({ findNats, postgres, log: testLog, metrics })
+  const outcomes: string[] = []
+  const edges: TestEdge[] = []
+  return {
+    postgresUrl,
+    masterKey,
+    postgres,
+    nats,
+    projection,
+    outcomes,
+    deps: {
+      postgres,
+      locks,
+      sealer,
+      randomBytes,
+      nowMs,
+      log: testLog,
+      directory: createDirectoryWriter(findNats, nowMs),
+      onOutcome: (outcome) => outcomes.push(outcome),
+      checkWebhookUrl: async (url) => ({ ok: true, url }),
+    },
+    startEdge: async () => {
+      const edge = await startEdge(servers.nats.url, masterKey)
+      edges.push(edge)
+      return edge
+    },
+    close: async () => {
+      projection.stop()
+      await Promise.all(edges.map((edge) => edge.close()))
+      await Promise.all([nats.close(), postgres.close(), locks.close()])
+    },
+  }
+}
+
+async function startEdge(natsUrl: string, masterKey: string): Promise<TestEdge> {
+  const edgeNats = await connectNats(natsUrl, 'test-edge', testLog)
+  const directory = openTenantDirectory({
+    nats: edgeNats,
+    sealer: createSealer([masterKey]),
+    log: testLog,
+    metrics: createMetrics('test-edge'),
+    edgeId: `edge-${randomUUID()}`,
+    nowMs,
+  })
+  await eventually(() => directory.leaseValid(), 'the edge holds a lease')
+  return {
+    directory,
+    nats: edgeNats,
+    judge: (tenantId, secret) => {
+      if (!directory.leaseValid()) return 'unavailable'
+      const tenant = directory.find(tenantId)
+      if (tenant === undefined || tenant.status !== 'active' || tenant.key === null)
+        return 'refused'
+      const body = Buffer.from('{}')
+      const header = signBody(body, createSecretKey(Buffer.from(secret)))
+      return verifySignature(body, header, tenant.key) ? 'accepted' : 'refused'
+    },
+    close: async () => {
+      await directory.close()
+      await edgeNats.close()
+    },
+  }
+}

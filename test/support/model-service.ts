@@ -1,0 +1,216 @@
+/**
+ * A device-intelligence service in memory, made of the pure core alone: what the real one must be
+ * indistinguishable from. It can be given a bug, so that tests can see whether whoever checks a
+ * service would notice.
+ */
+import { type Alert, decideAlert, toAlert } from '../../shared/core/alert-rules.ts'
+import { correlate, countKey } from '../../shared/core/correlation.ts'
+import { toEventId } from '../../shared/core/ids.ts'
+import type { AcceptedEvent } from '../../shared/core/messages.ts'
+import { defaultPolicy } from '../../shared/core/policy.ts'
+import { type Action, compilePolicy, toAction } from '../../shared/core/scoring.ts'
+import { parseTelemetry, scanTelemetry, type Telemetry } from '../../shared/core/telemetry.ts'
+
+export const bugs = [
+  'loses_a_session',
+  'loses_the_first_event_of_a_session',
+  'loses_a_user',
+  'shows_a_lower_score',
+  'shows_another_action',
+  'counts_a_session_twice',
+  'loses_an_alert',
+  'raises_a_needless_alert',
+  'ignores_velocity',
+  'sees_velocity_too_early',
+  'skips_a_seq',
+  'miscounts_the_total',
+  'lists_in_another_order',
+  'misattributes_a_reason',
+] as const
+export type Bug = (typeof bugs)[number]
+
+type Stored = { atMs: number; telemetry: Telemetry; score: number; action: Action; flags: string[] }
+
+export type ModelService = {
+  /** Takes a body at a moment and answers as ingest does. */
+  accept(body: Buffer, atMs: number): { status: number; json: unknown }
+  /** Answers a GET of the REST API. */
+  get(path: string): { status: number; json: unknown }
+  alerts: Alert[]
+}
+
+/** @param bug what it does wrong, once or wherever it can */
+export function createModelService(tenantId: string, bug?: Bug): ModelService {
+  const scorer = compilePolicy(defaultPolicy)
+  const eventsOf = new Map<string, Stored[]>()
+  const alerts: Alert[] = []
+  let bugsLeft = 1
+  /** True once, for a bug that strikes one victim. */
+  const strikes = (name: Bug, isVictim = true) => bug === name && isVictim && bugsLeft-- > 0
+
+  /** True whenever it is the victim's turn; the first that fits is the victim. */
+  let victim: string | null = null
+  const strikesAgain = (name: Bug, id: string, isVictim = true) => {
+    if (bug === name && isVictim) victim ??= id
+    return bug === name && victim === id
+  }
+  const ofDevice = (deviceId: string) => eventsOf.get(deviceId) ?? []
+
+  const countsOf = (deviceId: string, atMs: number) => {
+    const counts = new Map<string, number>()
+    if (bug === 'ignores_velocity') return counts
+    for (const rule of defaultPolicy.velocity) {
+      const inWindow = ofDevice(deviceId).filter(
+        (one) => one.atMs <= atMs && one.atMs > atMs - rule.windowSeconds * 1000,
+      )
+      const keys = inWindow.flatMap(({ telemetry: one }) =>
+        rule.metric === 'sessions_per_device'
+          ? [one.session_id]
+          : [one.user_id, one.account_id].filter((id) => id !== undefined),
+      )
+      const early = bug === 'sees_velocity_too_early' ? 15 : 0
+      counts.set(countKey(rule), new Set(keys).size + early)
+    }
+    return counts
+  }
+
+  const raise = (event: AcceptedEvent) => {
+    const counts = countsOf(event.body.device_id, event.received_at)
+    const scored = { score: event.rasp_score, reasons: event.reasons }
+    const needless = strikes('raises_a_needless_alert', event.rasp_action === 'ALLOW')
+    const risk = correlate(scored, counts, defaultPolicy)
+    const draft = decideAlert(event, needless ? { ...risk, action: 'REVIEW' } : risk)
+    if (draft === null || alerts.some((alert) => alert.alert_id === draft.alertId)) return
+    if (strikesAgain('loses_an_alert', draft.alertId)) return
+    if (strikes('misattributes_a_reason')) {
+      draft.reasons = draft.reasons.map((reason) => ({ ...reason, code: 'TIME_SPOOFED' }))
+    }
+    const skipped = strikes('skips_a_seq', alerts.length > 2) ? 1 : 0
+    const seq = (alerts.at(-1)?.seq ?? 0) + 1 + skipped
+    // Strictly later than the one before, as the real one's.
+    const lastMs = alerts.length === 0 ? 0 : Date.parse(alerts.at(-1)!.created_at)
+    const createdAt = new Date(Math.max(Math.floor(event.received_at), lastMs + 1))
+    alerts.push(toAlert(draft, { seq, disposition: 'OPEN', createdAt }))
+  }
+
+  const accept: ModelService['accept'] = (body, atMs) => {
+    const parsed = parseTelemetry(body, scanTelemetry(body))
+    if (!parsed.ok) return { status: 400, json: parsed.errors }
+    const { telemetry } = parsed
+    const { score, action, reasons } = scorer(telemetry.signals)
+    const flags = reasons.map((reason) => reason.code)
+    const eventId = toEventId(body)
+    const json = {
+      status: 'accepted',
+      rasp_score: score,
+      rasp_action: action,
+      event_id: eventId,
+      flags,
+    }
+    const own = ofDevice(telemetry.device_id)
+    const isFirst = !own.some((one) => one.telemetry.session_id === telemetry.session_id)
+    const isLost =
+      strikesAgain('loses_a_session', telemetry.session_id) ||
+      strikesAgain('loses_the_first_event_of_a_session', eventId, isFirst && atMs % 60_000 > 5_000)
+    if (isLost) return { status: 200, json }
+    eventsOf.set(telemetry.device_id, [...own, { atMs, telemetry, score, action, flags }])
+    raise({
+      event_id: eventId,
+      tenant_id: tenantId,
+      received_at: atMs,
+      rasp_score: score,
+      rasp_action: action,
+      reasons,
+      policy_version: 1,
+      policy_hash: '',
+      epoch: 1,
+      body: telemetry,
+    })
+    return { status: 200, json }
+  }
+
+  const showDevice = (deviceId: string) => {
+    const own = ofDevice(deviceId)
+    if (own.length === 0) return { status: 404, json: null }
+    const sessions = [...new Set(own.map((one) => one.telemetry.session_id))].map((id) => {
+      const facts = own.filter((one) => one.telemetry.session_id === id)
+      const highest = facts.reduce((most, one) => (one.score > most.score ? one : most))
+      const lower = strikes('shows_a_lower_score', highest.score > 0) ? 1 : 0
+      const other = strikes('shows_another_action', highest.action === 'BLOCK')
+      return {
+        session_id: id,
+        rasp_action: other ? 'REVIEW' : toAction(highest.score, defaultPolicy.thresholds),
+        rasp_score: highest.score - lower,
+        flags: highest.flags,
+        ...timesOf(facts, 'started_at'),
+      }
+    })
+    sessions.sort((a, b) => (a.started_at < b.started_at ? 1 : -1))
+    const users = own.flatMap(({ telemetry: one }) =>
+      [one.user_id, one.account_id].filter((id) => id !== undefined),
+    )
+    const usersSeenOn = [...new Set(users)].sort()
+    if (strikes('loses_a_user', usersSeenOn.length > 0)) usersSeenOn.pop()
+    return {
+      status: 200,
+      json: {
+        device_id: deviceId,
+        ...timesOf(own, 'first_seen_at'),
+        peak_rasp_score: Math.max(...own.map((one) => one.score)),
+        users_seen_on: usersSeenOn,
+        sessions,
+        sessions_total: sessions.length + (strikes('counts_a_session_twice') ? 1 : 0),
+        sessions_cursor: null,
+      },
+    }
+  }
+
+  const listAlerts = (query: URLSearchParams) => {
+    const limit = Math.min(500, Number(query.get('limit') ?? 50))
+    const matching = alerts.filter(
+      (alert) =>
+        isAsked(query.get('decision'), alert.decision.action) &&
+        isAsked(query.get('disposition'), alert.disposition) &&
+        isAsked(query.get('device_id'), alert.entity.device.device_id),
+    )
+    if (bug !== 'lists_in_another_order') matching.reverse()
+    const from = Number(query.get('cursor') ?? 0)
+    const data = matching.slice(from, from + limit)
+    const next = from + data.length
+    return {
+      status: 200,
+      json: {
+        data,
+        total: matching.length + (bug === 'miscounts_the_total' ? 1 : 0),
+        limit,
+        next_cursor: next < matching.length ? String(next) : null,
+      },
+    }
+  }
+
+  return {
+    accept,
+    alerts,
+    get(path) {
+      const url = new URL(path, 'http://model')
+      const device = /^\/v1\/di\/devices\/(.+)$/.exec(url.pathname)?.[1]
+      const answer =
+        device === undefined ? listAlerts(url.searchParams) : showDevice(decodeURIComponent(device))
+      // As it would be after a trip over the wire.
+      return { status: answer.status, json: JSON.parse(JSON.stringify(answer.json)) }
+    },
+  }
+}
+
+const isAsked = (asked: string | null, value: string) => asked === null || asked === value
+
+function timesOf<Name extends string>(
+  facts: Stored[],
+  first: Name,
+): Record<Name | 'last_seen_at', string> {
+  const times = facts.map((one) => one.atMs)
+  return {
+    [first]: new Date(Math.min(...times)).toISOString(),
+    last_seen_at: new Date(Math.max(...times)).toISOString(),
+  } as Record<Name | 'last_seen_at', string>
+}

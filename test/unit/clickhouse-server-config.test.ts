@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest'
+import {
+  toBootSql,
+  toServerConfigXml,
+  toUsersXml,
+} from '../../deploy/local/clickhouse-http/server-config.ts'
+
+const open = { logLevel: 'critical', passwordSha256Hex: null, bootDoorPort: null }
+const closed = { logLevel: 'debug', passwordSha256Hex: 'ab12', bootDoorPort: 4711 }
+
+describe('the configuration of the embedded ClickHouse', () => {
+  test('with a password, the password is asked before the boot door', () => {
+    const users = toUsersXml(closed)
+    expect(users).not.toContain('<password></password>')
+    const hash = users.indexOf('<password_sha256_hex>ab12</password_sha256_hex>')
+    expect(hash).toBeGreaterThan(0)
+    expect(users.indexOf('<http_authentication>')).toBeGreaterThan(hash)
+    expect(toServerConfigXml(closed)).toContain('<uri>http://127.0.0.1:4711/</uri>')
+  })
+
+  test('without a password there is no boot door', () => {
+    expect(toUsersXml(open)).toContain('<password></password>')
+    expect(toUsersXml(open)).not.toContain('http_authentication')
+    expect(toServerConfigXml(open)).not.toContain('http_authentication')
+  })
+
+  test('users come from this machine only', () => {
+    const allowed = [...toUsersXml(closed).matchAll(/<ip>([^<]*)<\/ip>/g)].map((match) => match[1])
+    expect(allowed).toEqual(['127.0.0.1', '::1'])
+  })
+
+  test('a quote or backslash in the path of the port file stays inside its string', () => {
+    expect(toBootSql("/a'b\\c/port")).toContain("INTO OUTFILE '/a\\'b\\\\c/port' TRUNCATE")
+  })
+
+  test('every element that is opened is closed', () => {
+    for (const xml of [open, closed].flatMap((f) => [toServerConfigXml(f), toUsersXml(f)])) {
+      const stack: string[] = []
+      for (const [, slash, name] of xml.matchAll(/<(\/?)(\w+)>/g)) {
+        if (slash) expect(stack.pop()).toBe(name)
+        else stack.push(name!)
+      }
+      expect(stack).toEqual([])
+    }
+  })
+})

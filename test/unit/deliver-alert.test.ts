@@ -1,0 +1,256 @@
+// One attempt with a receiver, a database and a clock that the test plays: what is an attempt, what
+// is none, and that nothing is ever sent on old knowledge.
+import { expect, test } from 'vitest'
+import { webhookSecretAgeMaxMs } from '#shared/core/limits.ts'
+import { verifyDelivery } from '#shared/core/webhook-signing.ts'
+import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
+import {
+  type OutboundAnswer,
+  OutboundError,
+  StaleConnectionError,
+} from '#shared/io/outbound-http.ts'
+import { PostgresUnavailableError } from '#shared/io/postgres.ts'
+import { UnsealError } from '#shared/io/sealed-secrets.ts'
+import { type DeliverDeps, deliverAlert } from '../../services/delivery/deliver-alert.ts'
+import { createReadWebhook, type FreshWebhook } from '../../services/delivery/read-webhook.ts'
+
+const start = Date.parse('2027-01-01T00:00:00Z')
+const url = 'https://receiver.example/hook'
+const claimed: ClaimedDelivery = {
+  tenantId: 'acme',
+  deliveryId: 'dlv_1',
+  claim: 'claim-1',
+  claimedUntilMs: start + 30_000,
+  event: 'risk.alert',
+  body: Buffer.from('{"alert_id":"alr_1"}'),
+  attempts: 2,
+  createdAtMs: start,
+  environment: 'live',
+  url,
+}
+const released = (dueAtMs: number) => ({
+  tenantId: 'acme',
+  deliveryId: 'dlv_1',
+  claim: 'claim-1',
+  attempt: null,
+  next: { state: 'pending', dueAtMs },
+})
+
+/**
+ * A world that behaves, with what a test changes about it, and everything that was posted in it.
+ */
+function play(some: Partial<DeliverDeps> = {}) {
+  const posted: { headers: Record<string, string>; body: Buffer }[] = []
+  const releases: string[] = []
+  const world = {
+    nowMs: start,
+    monotonicMs: 0,
+    webhook: {
+      environment: 'live',
+      suspended: false,
+      state: 'on',
+      url,
+      sealedSecret: 'sealed:one',
+    } as Omit<FreshWebhook, 'readAtMs'>,
+    connections: 0,
+    post: async (): Promise<OutboundAnswer> => ({
+      status: 200,
+      retryAfter: undefined,
+      body: Buffer.from('ok'),
+      address: '93.184.215.14',
+    }),
+  }
+  const deps: DeliverDeps = {
+    connect: async () => {
+      world.connections += 1
+      return {
+        address: '93.184.215.14',
+        post: (body, headers) => {
+          posted.push({ headers, body: Buffer.from(body) })
+          return world.post()
+        },
+        release: () => undefined,
+      }
+    },
+    readWebhook: async () => ({ ...world.webhook, readAtMs: world.monotonicMs }),
+    unseal: (sealed) => sealed.replace('sealed:', 'whsec_'),
+    allowPrivate: false,
+    nowMs: () => world.nowMs,
+    monotonicMs: () => world.monotonicMs,
+    random: () => 0,
+    onSend: () => undefined,
+    onRelease: (_claimed, why) => releases.push(why),
+    ...some,
+  }
+  const deliver = (one = claimed, stop = new AbortController().signal) =>
+    deliverAlert(one, deps, stop)
+  return { world, deps, posted, releases, deliver }
+}
+
+test('an attempt sends the stored bytes and is recorded with its number, times and answer', async () => {
+  const { posted, deliver } = play()
+  expect(await deliver()).toEqual({
+    tenantId: 'acme',
+    deliveryId: 'dlv_1',
+    claim: 'claim-1',
+    attempt: {
+      attempt: 3,
+      atMs: start,
+      durationMs: 0,
+      status: 200,
+      errorKind: null,
+      error: null,
+      address: '93.184.215.14',
+      answer: 'ok',
+    },
+    next: { state: 'delivered' },
+  })
+  expect(posted).toHaveLength(1)
+  expect(posted[0]!.body.equals(claimed.body)).toBe(true)
+  expect(posted[0]!.headers).toMatchObject({
+    'x-service-attempt': '3',
+    'x-service-timestamp': String(start / 1_000),
+    'user-agent': 'device-intelligence-webhook/1',
+  })
+})
+
+test('a secret that was read too long ago never signs: it is read again', async () => {
+  const { world, posted, deliver } = play({
+    readWebhook: async () => {
+      const read = { ...world.webhook, readAtMs: world.monotonicMs }
+      if (world.webhook.sealedSecret === 'sealed:one') {
+        // The process is held up between the read and the signature; the secret is rotated
+        // meanwhile.
+        world.monotonicMs += webhookSecretAgeMaxMs + 1
+        world.webhook.sealedSecret = 'sealed:two'
+      }
+      return read
+    },
+  })
+  expect((await deliver()).next).toEqual({ state: 'delivered' })
+  expect(posted).toHaveLength(1)
+  const { body, headers } = posted[0]!
+  expect(verifyDelivery(body, headers['x-service-signature'], 'whsec_two')).toBe(true)
+})
+
+test('a process that overslept its claim sends nothing', async () => {
+  const { world, posted, releases, deliver } = play()
+  world.nowMs = claimed.claimedUntilMs - 14_999
+  expect(await deliver()).toEqual(released(world.nowMs))
+  expect([posted, releases]).toEqual([[], ['claim_too_old']])
+})
+
+test('an idle connection that had ended costs no attempt: the next connection is used', async () => {
+  const { world, posted, deliver } = play()
+  const { post } = world
+  world.post = async () => {
+    if (posted.length < 3) throw new StaleConnectionError()
+    return post()
+  }
+  expect((await deliver()).attempt).toMatchObject({ attempt: 3, status: 200 })
+  expect(world.connections).toBe(3)
+})
+
+test.each([
+  ['the URL was changed', { url: 'https://other.example/' }, 'webhook_changed', 0],
+  ['the webhook was switched off', { state: 'off' }, 'webhook_changed', 0],
+  ['the webhook was paused', { state: 'paused' }, 'waiting', 0],
+  ['the tenant was suspended', { suspended: true }, 'waiting', 0],
+  ['a rotation is under way', { sealedSecret: null }, 'no_secret', 1_000],
+] as const)('nothing is sent, and no attempt spent, when %s', async (_what, change, why, inMs) => {
+  const { world, posted, releases, deliver } = play()
+  Object.assign(world.webhook, change)
+  expect(await deliver()).toEqual(released(start + inMs))
+  expect([posted, releases]).toEqual([[], [why]])
+})
+
+test.each([
+  [
+    'the secret cannot be opened',
+    new UnsealError({ tenantId: 'acme', kind: 'webhook' }, 'x'),
+    60_000,
+  ],
+  ['something unforeseen happens', new RangeError('x'), 10_000],
+])('nothing is sent, and no attempt spent, when %s', async (_what, error, inMs) => {
+  const { posted, deliver } = play({
+    unseal: () => {
+      throw error
+    },
+  })
+  expect(await deliver()).toEqual(released(start + inMs))
+  expect(posted).toEqual([])
+})
+
+test('our own database being away is no failure of the receiver', async () => {
+  const { posted, releases, deliver } = play({
+    readWebhook: () => Promise.reject(new PostgresUnavailableError(new Error('x'))),
+  })
+  expect(await deliver()).toEqual(released(start))
+  const slow = play({
+    timeoutMs: 20,
+    readWebhook: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 60))
+      return { ...slow.world.webhook, readAtMs: 0 }
+    },
+  })
+  expect(await slow.deliver()).toEqual(released(start))
+  expect([...posted, ...slow.posted]).toEqual([])
+  expect([...releases, ...slow.releases]).toEqual(['database', 'database'])
+})
+
+test('without a webhook it is skipped; a URL that the rules refuse is a failed attempt', async () => {
+  const { world, posted, deliver } = play()
+  expect((await deliver({ ...claimed, url: null })).next).toEqual({
+    state: 'skipped',
+    reason: 'no_webhook',
+  })
+  expect(await deliver({ ...claimed, url: 'http://receiver.example/hook' })).toMatchObject({
+    attempt: { attempt: 3, status: null, errorKind: 'refused_address' },
+    next: { state: 'pending', dueAtMs: start + 120_000 },
+  })
+  expect([world.connections, posted]).toEqual([0, []])
+})
+
+test('an error of the connection is an attempt with its kind; a stop is none', async () => {
+  const failing = play({
+    connect: () => Promise.reject(new OutboundError('tls', 'TLS failed', '93.184.215.14')),
+  })
+  expect(await failing.deliver()).toMatchObject({
+    attempt: { errorKind: 'tls', error: 'TLS failed', address: '93.184.215.14', answer: null },
+  })
+  const stop = new AbortController()
+  const stopped = play({
+    connect: (_target, signal) => {
+      stop.abort()
+      return Promise.reject(signal.reason)
+    },
+  })
+  expect(await stopped.deliver(claimed, stop.signal)).toEqual(released(start))
+  expect(stopped.releases).toEqual(['stopping'])
+})
+
+test('a read is shared only by those who asked before it began', async () => {
+  const asked: string[][] = []
+  const finish: (() => void)[] = []
+  let clock = 0
+  const read = createReadWebhook(
+    async (tenantIds) => {
+      asked.push([...tenantIds])
+      await new Promise<void>((resolve) => finish.push(resolve))
+      const webhook = { ...play().world.webhook }
+      return new Map(tenantIds.filter((id) => id !== 'gone').map((id) => [id, webhook]))
+    },
+    () => clock,
+    1,
+  )
+  const first = read('a')
+  clock = 10
+  const later = [read('a'), read('b'), read('b'), read('gone')]
+  expect(asked).toEqual([['a']])
+  finish[0]!()
+  expect((await first)!.readAtMs).toBe(0)
+  finish[1]!()
+  const webhooks = await Promise.all(later)
+  expect(asked).toEqual([['a'], ['a', 'b', 'gone']])
+  expect(webhooks.map((webhook) => webhook?.readAtMs)).toEqual([10, 10, 10, undefined])
+})
