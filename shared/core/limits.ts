@@ -119,9 +119,6 @@ export const retryAfterDelayMaxMs = 10 * 60 * 60 * 1000
 export const deliveriesInFlightMax = 256
 export const deliveriesInFlightPerTenantMax = 16
 
-/** What retries may take of the above: the rest is kept for first attempts. */
-export const retriesInFlightMax = deliveriesInFlightMax / 2
-
 /**
  * How long a claim on a delivery lasts: twice an attempt's time limit, so that an attempt and its
  * record fit with room for a slow database. After it another process takes the delivery over.

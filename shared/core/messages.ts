@@ -61,16 +61,6 @@ export function encodeEventHead(header: EventHeader): string {
   )
 }
 
-/**
- * One element of a batch message: the header around the untouched body text. The edge joins
- * elements with `[`, `,` and `]`, so a batch is itself one JSON array and no body is ever
- * re-serialised.
- * @param bodyText the verified body, which is known to be one JSON object
- */
-export function encodeEvent(header: EventHeader, bodyText: string): string {
-  return `${encodeEventHead(header)}${bodyText}}`
-}
-
 export type DecodedBatch = {
   events: AcceptedEvent[]
   /** Elements that are no event, by index: poison, never a reason to lose their neighbours. */

@@ -6,8 +6,6 @@
 /** Why a message or an event can never be processed; the value is a metric label. */
 export type DropReason = 'unreadable_batch' | 'invalid_event' | 'refused_by_store'
 
-export type Outcome = { kind: 'done' } | { kind: 'drop'; reason: DropReason; detail: string }
-
 /** Thrown by pure code for input that can never become valid; a stage turns it into a drop. */
 export class PoisonError extends Error {
   readonly reason: DropReason

@@ -22,9 +22,6 @@ export const retryDelaysMs: readonly number[] = [
   20 * hour,
 ]
 
-/** The first attempt and one per delay. */
-export const attemptsMax = retryDelaysMs.length + 1
-
 /** Jitter adds up to a tenth of the step. */
 export const jitterShare = 0.1
 

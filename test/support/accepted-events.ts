@@ -1,7 +1,12 @@
 // Accepted events for tests: bodies as an edge takes them, scored as an edge scores them, and the
 // batch messages that carry them.
 import { toEventId } from '#shared/core/ids.ts'
-import { type AcceptedEvent, decodeBatch, encodeEvent } from '#shared/core/messages.ts'
+import {
+  type AcceptedEvent,
+  decodeBatch,
+  type EventHeader,
+  encodeEventHead,
+} from '#shared/core/messages.ts'
 import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policy.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
@@ -81,4 +86,9 @@ export function makeEvents(events: readonly EventFacts[]): AcceptedEvent[] {
   const { events: decoded, invalid } = decodeBatch(makeMessage(events))
   if (invalid.length > 0) throw new Error(`an event is not valid: ${invalid[0]?.detail}`)
   return decoded
+}
+
+/** One element of a batch message, as the edge's group commit writes it. */
+export function encodeEvent(header: EventHeader, bodyText: string): string {
+  return `${encodeEventHead(header)}${bodyText}}`
 }

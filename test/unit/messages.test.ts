@@ -3,9 +3,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/ids.ts'
-import { decodeBatch, type EventHeader, encodeEvent } from '#shared/core/messages.ts'
+import { decodeBatch, type EventHeader } from '#shared/core/messages.ts'
 import { PoisonError } from '#shared/core/outcome.ts'
-import { makeBody, makeElement, makeMessage } from '../support/accepted-events.ts'
+import { encodeEvent, makeBody, makeElement, makeMessage } from '../support/accepted-events.ts'
 
 const toHeader = (bodyText: string): EventHeader => ({
   event_id: toEventId(Buffer.from(bodyText)),
