@@ -1,9 +1,11 @@
 /**
- * The api's server: a tenant's alerts from Postgres, its devices from ClickHouse, and the document
- * of the public interface. Built from its dependencies, so that tests can run it on any databases.
+ * The api's server: a tenant's alerts and signal weights from Postgres, its devices from
+ * ClickHouse, and the document of the public interface. Built from its dependencies, so that tests
+ * can run it on any databases.
  */
 import type { FastifyInstance } from 'fastify'
 import type { AlertStore } from '#shared/io/alert-store.ts'
+import type { CurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import type { HistoryStore } from '#shared/io/history-store.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
@@ -13,11 +15,13 @@ import { createRateLimits } from './rate-limits.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
 import { addOpenapiRoutes } from './routes/openapi.ts'
+import { addSignalRoutes } from './routes/signals.ts'
 
 export type ApiDeps = {
   tenants: Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'>
   alerts: Pick<AlertStore, 'listAlerts'>
   history: Pick<HistoryStore, 'findDevice'>
+  policies: CurrentPolicyStore
   /** The wall clock, and one that never goes back. */
   nowMs: () => number
   monotonicMs: () => number
@@ -44,6 +48,10 @@ export async function createApiApp(
   })
   addAlertRoutes(app, guard, { listAlerts: timed('alerts', deps.alerts.listAlerts) })
   addDeviceRoutes(app, guard, { findDevice: timed('device', deps.history.findDevice) })
+  addSignalRoutes(app, guard, {
+    findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),
+    nowMs: deps.nowMs,
+  })
   await addOpenapiRoutes(app)
   return app
 }

@@ -1,9 +1,10 @@
 /**
- * The api process: reads alerts from Postgres and device history from ClickHouse for tenants. It
- * starts without them: what does not need the one that is away is answered.
+ * The api process: reads alerts and policies from Postgres and device history from ClickHouse for
+ * tenants. It starts without them: what does not need the one that is away is answered.
  */
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
@@ -40,6 +41,7 @@ async function main(): Promise<void> {
       tenants: createTenantStore(postgres),
       alerts: createAlertStore(postgres),
       history: createHistoryStore(clickhouse),
+      policies: createCurrentPolicyStore(postgres),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

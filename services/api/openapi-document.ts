@@ -17,6 +17,7 @@ import {
   alertExample,
   deviceExample,
   ingestResultExample,
+  signalListExample,
   submissionExample,
 } from './openapi-examples.ts'
 import {
@@ -51,12 +52,14 @@ export function createOpenapiDocument(): Json {
       { name: 'Ingest', description: 'Telemetry of devices and sessions.' },
       { name: 'Alerts', description: 'What somebody should look at.' },
       { name: 'Devices', description: 'What is known of a device.' },
+      { name: 'Signals', description: 'What may be sent, and what it weighs.' },
       { name: 'Operations', description: 'For those who run the service.' },
     ],
     paths: {
       '/v1/rasp/ingest': ingestPath(),
       '/v1/di/alerts': { get: listAlerts() },
       '/v1/di/devices/{device_id}': { get: findDevice() },
+      '/v1/di/signals': { get: listSignals() },
       ...operationsPaths(),
     },
     webhooks: { 'risk.alert': { post: riskAlert() } },
@@ -191,6 +194,36 @@ function findDevice(): Json {
           },
           device_not_found: { detail: 'There is no telemetry of this device.' },
           uri_too_long: { detail: 'A part of the address is too long.' },
+          ...restFailures,
+        },
+        restHeaders,
+      ),
+    },
+  }
+}
+
+function listSignals(): Json {
+  return {
+    operationId: 'listSignals',
+    tags: ['Signals'],
+    summary: 'The signal catalog with the tenant’s weights',
+    description:
+      'Every signal that is known, what it must be, what it means, and what it weighs under the policy that the tenant has now. Other signals may be sent as well: they are kept and weigh nothing.',
+    security: [{ publicApiKey: [] }],
+    responses: {
+      200: answer(
+        'The catalog. The example shows a few signals of it.',
+        'SignalList',
+        signalListExample,
+        rateLimit,
+      ),
+      ...failures(
+        {
+          invalid_query: {
+            detail: 'The query has parameters that cannot be used.',
+            path: 'category',
+            message: 'is not a parameter of this call',
+          },
           ...restFailures,
         },
         restHeaders,

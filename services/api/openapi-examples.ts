@@ -3,10 +3,11 @@
  * real one, so that what the page shows is what the service does.
  */
 import { type Alert, decideAlert, initialDisposition, toAlert } from '#shared/core/alert-rules.ts'
-import { correlate, countKey } from '#shared/core/correlation.ts'
+import { correlate, countKey, findVelocity } from '#shared/core/correlation.ts'
 import { toEventId } from '#shared/core/ids.ts'
 import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
+import { type SignalList, toSignalList } from '#shared/core/signal-list.ts'
 
 export const submissionExample = {
   tenant_id: 'demo',
@@ -27,7 +28,11 @@ export const submissionExample = {
 
 const startedAt = '2026-03-01T09:30:00.123Z'
 const eventId = toEventId(Buffer.from(JSON.stringify(submissionExample)))
-const scored = compilePolicy(defaultPolicy)(submissionExample.signals)
+const scored = compilePolicy(defaultPolicy)(submissionExample.signals, {
+  sdkVersion: submissionExample.sdk_meta.sdk_version,
+  platform: submissionExample.sdk_meta.platform,
+  receivedAtMs: Date.parse(startedAt),
+})
 const flags = scored.reasons.map((reason) => reason.code)
 const sessionsInFiveMinutes = {
   key: countKey({ metric: 'sessions_per_device', windowSeconds: 300 }),
@@ -56,9 +61,11 @@ function toAlertExample(): Alert {
     policy_version: 1,
     policy_hash: toPolicyHash(defaultPolicy),
     epoch: 1,
+    position: 4_096,
     body: submissionExample,
   }
-  const draft = decideAlert(event, correlate(scored, counts, defaultPolicy))
+  const findings = findVelocity(defaultPolicy.velocity, counts)
+  const draft = decideAlert(event, correlate(scored, findings, defaultPolicy.thresholds))
   if (draft === null) throw new Error('the example must be one that raises an alert')
   const createdAt = new Date(Date.parse(startedAt) + 164)
   return toAlert(draft, { seq: 1029, disposition: initialDisposition, createdAt })
@@ -82,4 +89,22 @@ export const deviceExample = {
   ],
   sessions_total: 31,
   sessions_cursor: 'WyJDdXJzb3JzQXJlT3BhcXVlIl0',
+}
+
+export const signalListExample: SignalList = toSignalListExample()
+
+/** The whole list would be most of the document. */
+function toSignalListExample(): SignalList {
+  const shown = ['root.su_binary', 'root.verified_boot_state', 'network.vpn_active']
+  const policyHash = toPolicyHash(defaultPolicy)
+  const list = toSignalList({ policy: defaultPolicy, version: 1, policyHash }, 0)
+  const excerpt = list.categories
+    .map((one) => ({ ...one, signals: one.signals.filter((of) => shown.includes(of.signal)) }))
+    .filter((one) => one.signals.length > 0)
+  const named = new Set(excerpt.flatMap((one) => one.signals.map((of) => of.flag)))
+  return {
+    policy: list.policy,
+    categories: excerpt,
+    flags: Object.fromEntries(Object.entries(list.flags).filter(([flag]) => named.has(flag))),
+  }
 }

@@ -21,17 +21,23 @@ import type { Alert, Disposition } from '#shared/core/alert-rules.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server.ts'
 import type { TenantProjection } from '#shared/io/tenant-projection.ts'
+import type { UnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
+import type { ExplainDeps } from './explain-event.ts'
 import type { ManageDeps } from './manage-tenants.ts'
 import type { RotationDeps } from './rotation.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addCredentialRoutes } from './routes/credentials.ts'
+import { addEventRoutes } from './routes/events.ts'
 import { addOverviewRoutes } from './routes/overview.ts'
+import { addPolicyRoutes } from './routes/policies.ts'
+import { addSignalRoutes } from './routes/signals.ts'
 import { addTenantRoutes } from './routes/tenants.ts'
 import type { Delivery } from './schemas.ts'
 import { problemValidatorCompiler } from './validation.ts'
 
 export type ConsoleDeps = ManageDeps &
-  RotationDeps & {
+  RotationDeps &
+  ExplainDeps & {
     adminToken: string
     projection: Pick<TenantProjection, 'listEdges'>
     setDisposition: (change: {
@@ -41,6 +47,9 @@ export type ConsoleDeps = ManageDeps &
       actor: string
     }) => Promise<Alert | null>
     listDeliveries: (of: { tenantId: string; state?: string; limit: number }) => Promise<Delivery[]>
+    listUnknownSignals: UnknownSignalStore['listUnknownSignals']
+    /** The wall clock; `nowMs` never goes back. */
+    wallMs: () => number
   }
 
 export type ConsoleApp = FastifyInstance<
@@ -68,7 +77,7 @@ export async function createConsoleApp(
       info: {
         title: 'Device intelligence: admin API',
         version: '1.0.0',
-        description: 'What operators do: tenants, credentials, webhooks, dispositions.',
+        description: 'What operators do: tenants, credentials, webhooks, policies, dispositions.',
       },
       servers: [{ url: '/' }],
       components: { securitySchemes: { admin: { type: 'http', scheme: 'bearer' } } },
@@ -88,6 +97,9 @@ export async function createConsoleApp(
         addCredentialRoutes(routes, deps)
         addAlertRoutes(routes, deps)
         addOverviewRoutes(routes, deps)
+        addPolicyRoutes(routes, deps)
+        addEventRoutes(routes, deps)
+        addSignalRoutes(routes, deps)
       })
       scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>
         // Serialised here: the document has no schema of its own to be written through.

@@ -6,8 +6,11 @@
 import { Command } from 'commander'
 import { registerAlerts } from './cli/alerts.ts'
 import { CliError, createCliContext } from './cli/context.ts'
+import { registerExplain } from './cli/explain.ts'
 import { registerFleet } from './cli/fleet.ts'
 import { registerOverview } from './cli/overview.ts'
+import { registerPolicies } from './cli/policies.ts'
+import { registerSignals } from './cli/signals.ts'
 import { registerTenants } from './cli/tenants.ts'
 
 async function main(): Promise<void> {
@@ -32,6 +35,9 @@ async function main(): Promise<void> {
   registerTenants(program, context)
   registerAlerts(program, context)
   registerOverview(program, context)
+  registerPolicies(program, context)
+  registerExplain(program, context)
+  registerSignals(program, context)
   registerFleet(program, context)
   await program.parseAsync()
 }

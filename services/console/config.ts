@@ -7,6 +7,7 @@ export function readConsoleConfig(env: Env) {
     {
       NATS_URL: variables.NATS_URL,
       POSTGRES_URL: variables.POSTGRES_URL,
+      CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       MASTER_KEY: variables.MASTER_KEY,
       ADMIN_TOKEN: variables.ADMIN_TOKEN,
       CONSOLE_LISTEN: variables.CONSOLE_LISTEN,

@@ -1,7 +1,9 @@
 /** The console process: wires the admin API to its databases, keeps the directory, drains. */
 import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alert-store.ts'
+import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { createDeliveryStore } from '#shared/io/delivery-store.ts'
+import { createEventStore } from '#shared/io/event-store.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
@@ -11,6 +13,7 @@ import { checkWebhookTarget } from '#shared/io/outbound-http.ts'
 import { createPostgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
 import { createTenantProjection } from '#shared/io/tenant-projection.ts'
+import { createUnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
@@ -41,6 +44,10 @@ async function main(): Promise<void> {
     log.warn('Postgres does not answer yet, so MASTER_KEY was not compared with what is stored')
   })
 
+  // Asked by operators only; the console does not wait for it.
+  const clickhouse = createClickhouse(config.CLICKHOUSE_URL, { name: 'console' })
+  lifecycle.onStop('clickhouse', () => clickhouse.close())
+
   const findNats = connectInBackground(config.NATS_URL, log, lifecycle.onStop)
   const projection = createTenantProjection({ findNats, postgres, log, metrics })
   const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
@@ -61,6 +68,9 @@ async function main(): Promise<void> {
       checkWebhookTarget(url, { environment, allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS }),
     setDisposition: createAlertStore(postgres).setDisposition,
     listDeliveries: createDeliveryStore(postgres).listDeliveries,
+    findEvent: createEventStore(clickhouse).findEvent,
+    listUnknownSignals: createUnknownSignalStore(clickhouse).listUnknownSignals,
+    wallMs: Date.now,
   }
   const upkeep = startUpkeep({ rotation: deps, projection, log, metrics })
   lifecycle.onStop('upkeep', upkeep.stop)

@@ -12,6 +12,7 @@ import { createCredentialStore } from '#shared/io/credential-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Postgres, Session } from '#shared/io/postgres.ts'
+import type { EdgesWaited } from '#shared/io/tenant-directory.ts'
 import { withTenantLock } from '#shared/io/tenant-lock.ts'
 import { createTenantStore, type TenantStatus, type TenantView } from '#shared/io/tenant-store.ts'
 import { type Maker, makeApiKey, makeHmacSecret, makeWebhookSecret } from './credentials.ts'
@@ -173,11 +174,18 @@ export async function setTenantRates(
   })
 }
 
-/** Waits until every edge acts on what was just committed. */
-async function tellEdges(deps: ManageDeps, session: Session, tenantId: string): Promise<void> {
+/**
+ * Waits until every edge acts on what was just committed.
+ * @throws Problem unavailable when it is recorded but an edge may not know yet
+ */
+export async function tellEdges(
+  deps: Pick<ManageDeps, 'directory'>,
+  session: Session,
+  tenantId: string,
+): Promise<EdgesWaited> {
   try {
     const revision = await projectPresent(deps.directory, session, tenantId)
-    await deps.directory.awaitEdges(revision)
+    return await deps.directory.awaitEdges(revision)
   } catch (error) {
     throw unavailable(
       'The change is recorded, but the edges cannot be reached: they follow as soon as NATS is ' +
@@ -212,7 +220,11 @@ export async function setTenantWebhook(
   return { tenant_id: tenantId, webhook_url: url }
 }
 
-async function requireTenant(db: Pick<Postgres, 'query'>, tenantId: string): Promise<TenantView> {
+/** @throws Problem tenant_not_found */
+export async function requireTenant(
+  db: Pick<Postgres, 'query'>,
+  tenantId: string,
+): Promise<TenantView> {
   const tenant = await createTenantStore(db).findTenant(tenantId)
   if (tenant === null) throw tenantNotFound(tenantId)
   return tenant

@@ -83,7 +83,7 @@ const newRateSchema = z
 
 export const ratesBody = z.strictObject({ ingest_rate: newRateSchema, rest_rate: newRateSchema })
 
-const limitSchema = (most: number, usual: number) =>
+export const limitSchema = (most: number, usual: number) =>
   z.coerce.number().int().min(1).max(most).default(usual)
 
 export const listTenantsQuery = z.strictObject({
@@ -178,6 +178,29 @@ export const edgesSchema = z.object({
       edge_id: z.string(),
       applied_revision: z.number().int(),
       announced_at: z.string(),
+    }),
+  ),
+})
+
+/** The days that the widest window of any policy looks back. */
+export const unknownSignalDaysMax = 30
+
+export const listUnknownSignalsQuery = z.strictObject({
+  days: limitSchema(unknownSignalDaysMax, 7).describe('how far to look back'),
+  limit: limitSchema(1_000, 100),
+})
+
+export const unknownSignalsSchema = z.object({
+  days: z.number().int(),
+  data: z.array(
+    z.object({
+      signal: z.string().describe('category.name'),
+      sdk_version: z.string(),
+      platform: z.string(),
+      events: z.number().int().describe('each once, however often it was delivered'),
+      devices: z.number().int(),
+      first_seen_at: z.string(),
+      last_seen_at: z.string(),
     }),
   ),
 })

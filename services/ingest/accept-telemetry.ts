@@ -124,10 +124,12 @@ export function decideTelemetry(
     return refuse('body', new Problem('invalid_body', detail, { errors: parsed.errors }))
   }
   if (policy === null) return refusals.tenantUnusable
-  const score = scoreTelemetry(parsed.telemetry, tenant, policy)
+  // One moment for all: what is suppressed at it, and what is stored as it.
+  const receivedAtMs = edge.wallMs()
+  const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
   // Verified against what was current a moment ago: it must be so still, now that it is stored.
   if (!edge.leaseValid()) return refusals.lease
-  return accept(body, parsed, { tenant, score, receivedAtMs: edge.wallMs() })
+  return accept(body, parsed, { tenant, score, receivedAtMs })
 }
 
 /**
@@ -156,12 +158,18 @@ function refuseRate(seconds: number): Refusal {
   return refuse('rate', new Problem('rate_limited', detail, { retryAfterSeconds: seconds }))
 }
 
-function scoreTelemetry(telemetry: Telemetry, tenant: Tenant, policy: CompiledPolicy): Score {
+function scoreTelemetry(
+  telemetry: Telemetry,
+  tenant: Tenant,
+  policy: CompiledPolicy,
+  receivedAtMs: number,
+): Score {
   if (tenant.environment === 'sandbox') {
     const forced = findForcedScore(telemetry.device_id, policy.thresholds)
     if (forced !== null) return forced
   }
-  return policy.score(telemetry.signals as Signals)
+  const { sdk_version: sdkVersion, platform } = telemetry.sdk_meta
+  return policy.score(telemetry.signals as Signals, { sdkVersion, platform, receivedAtMs })
 }
 
 function toPlatform(platform: string): Platform {

@@ -1,26 +1,34 @@
 /**
  * The scorer process: takes accepted events from JetStream, writes them to ClickHouse, decides
  * alerts and writes those to Postgres with their deliveries. Several of it share the work.
+ *
+ * Storing and deciding are two consumers of one stream. A message is decided once it and all before
+ * it are stored, by whichever process: that is the stored floor. So Postgres being down delays no
+ * history, and what is decided never depends on who was faster.
  */
-import { scorerConsumer } from '#shared/core/messages.ts'
+import { deciderConsumer, scorerConsumer } from '#shared/core/messages.ts'
 import { createActivityStore } from '#shared/io/activity-store.ts'
-import { raiseAlerts } from '#shared/io/alert-raising-store.ts'
-import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
-import { consume } from '#shared/io/consume.ts'
-import { storeDeadLetters } from '#shared/io/dead-letters.ts'
+import { findUnraised, raiseAlerts } from '#shared/io/alert-raising-store.ts'
+import { type Clickhouse, checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { type ConsumedMessage, consume } from '#shared/io/consume.ts'
+import { type DeadLetter, storeDeadLetters as storeLetters } from '#shared/io/dead-letters.ts'
 import { publishDeliveryHints } from '#shared/io/delivery-hint-publisher.ts'
 import { createHttpServer, listen } from '#shared/io/http-server.ts'
-import { findLaterEvents, type LaterSubject } from '#shared/io/later-events-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
-import { createPostgres } from '#shared/io/postgres.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { createSdkNormStore } from '#shared/io/sdk-norm-store.ts'
+import { findEarlierEvents } from '#shared/io/session-events-store.ts'
+import { readStoredFloor } from '#shared/io/stored-floor.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
 import { readScorerConfig } from './config.ts'
-import { createScorerObserver } from './observe.ts'
-import { scoreBatch } from './score-batch.ts'
+import { type DecideBatchDependencies, decideBatch } from './decide-batch.ts'
+import { createDecodedMessages, type DecodedMessages } from './decoded-messages.ts'
+import { createScorerObserver, type ScorerObserver } from './observe.ts'
+import { type StoreBatchDependencies, storeBatch } from './store-batch.ts'
 
 /**
  * Five inserts a second at most unless they are full: each makes a part in every table, which costs
@@ -28,12 +36,16 @@ import { scoreBatch } from './score-batch.ts'
  * event's way. 4 MB are about 2,000 events, which is where larger inserts stop being cheaper per
  * row.
  */
-const limits = {
+const storeLimits = {
   batchMessagesMax: 512,
   batchBytesMax: 4 * 1024 * 1024,
   batchIntervalMs: 200,
   aheadBytesMax: 12 * 1024 * 1024,
 }
+/** Deciding follows storing: as soon as something is stored, but not for every other scorer's bit. */
+const decideLimits = { ...storeLimits, batchIntervalMs: 50, aheadBytesMax: 8 * 1024 * 1024 }
+/** Message bytes whose decoded form is kept from storing to deciding: some seconds' worth. */
+const decodedBytesMax = 8 * 1024 * 1024
 
 async function main(): Promise<void> {
   const config = readScorerConfig(process.env)
@@ -64,30 +76,69 @@ async function main(): Promise<void> {
   nats = connected
   lifecycle.onStop('nats', connected.close)
   const observe = createScorerObserver(metrics, () => performance.now())
-  const dependencies = {
+  const messages = createDecodedMessages(decodedBytesMax)
+  const storeDeadLetters = (letters: readonly DeadLetter[]) =>
+    storeLetters(connected, letters, observe.letterLost)
+  const giveUp = async ({ data, sequence }: ConsumedMessage, error: unknown) => {
+    const detail = error instanceof Error ? error.name : 'unknown'
+    await storeDeadLetters([{ reason: 'defect', detail, id: `${sequence}`, data }])
+    observe.dropped([{ reason: 'defect' }])
+  }
+  const common = { nats: connected, log, metrics, giveUp }
+  const deciding = consume({
+    ...common,
+    durable: deciderConsumer,
+    limits: decideLimits,
+    readyUpTo: () => readStoredFloor(connected),
+    handle: createDeciding({ messages, clickhouse, postgres, nats: connected, observe }),
+  })
+  const storing = consume({
+    ...common,
+    durable: scorerConsumer,
+    limits: storeLimits,
+    acknowledged: deciding.wake,
+    handle: createStoring({ messages, clickhouse, storeDeadLetters, observe }),
+  })
+  fault = () => storing.fault() ?? deciding.fault()
+  // Storing ends first, so that what it has in hand is decided here when there is time.
+  lifecycle.onStop('deciding', deciding.stop)
+  lifecycle.onStop('storing', storing.stop)
+}
+
+type Shared = {
+  messages: DecodedMessages
+  clickhouse: Clickhouse
+  observe: ScorerObserver
+}
+
+function createStoring({
+  clickhouse,
+  ...shared
+}: Shared & Pick<StoreBatchDependencies, 'storeDeadLetters'>) {
+  const dependencies: StoreBatchDependencies = {
+    ...shared,
     telemetry: createTelemetryStore(clickhouse),
-    activity: createActivityStore(clickhouse),
-    findPolicy: createPolicyDocuments(connected, postgres).findPolicy,
-    findLaterEvents: (subjects: readonly LaterSubject[]) => findLaterEvents(clickhouse, subjects),
-    raiseAlerts: (drafts: Parameters<typeof raiseAlerts>[1]) =>
-      raiseAlerts(postgres, drafts, Date.now),
-    publishHints: (raised: Parameters<typeof publishDeliveryHints>[1]) =>
-      publishDeliveryHints(connected, raised, observe.hintFailed),
-    storeDeadLetters: (letters: Parameters<typeof storeDeadLetters>[1]) =>
-      storeDeadLetters(connected, letters, observe.letterLost),
-    observe,
     wallMs: Date.now,
   }
-  const consumption = consume({
-    nats: connected,
-    durable: scorerConsumer,
-    log,
-    metrics,
-    limits,
-    handle: (messages) => scoreBatch(messages, dependencies),
-  })
-  fault = consumption.fault
-  lifecycle.onStop('consumption', consumption.stop)
+  return (batch: readonly ConsumedMessage[]) => storeBatch(batch, dependencies)
+}
+
+function createDeciding(
+  shared: Shared & { nats: Nats; postgres: Postgres },
+): (batch: readonly ConsumedMessage[]) => Promise<void> {
+  const { messages, clickhouse, postgres, nats, observe } = shared
+  const dependencies: DecideBatchDependencies = {
+    messages,
+    observe,
+    activity: createActivityStore(clickhouse),
+    findPolicy: createPolicyDocuments(nats, postgres).findPolicy,
+    norms: createSdkNormStore(clickhouse),
+    findEarlierEvents: (question) => findEarlierEvents(clickhouse, question),
+    findUnraised: (drafts) => findUnraised(postgres, drafts),
+    raiseAlerts: (drafts) => raiseAlerts(postgres, drafts, Date.now),
+    publishHints: (raised) => publishDeliveryHints(nats, raised, observe.hintFailed),
+  }
+  return (batch) => decideBatch(batch, dependencies)
 }
 
 run(main)

@@ -2,22 +2,27 @@
  * The scorer's metrics: everything that is stored, decided, raised, dropped or failed is counted.
  */
 import type { AlertDraft } from '#shared/core/alert-rules.ts'
+import { createBoundedLabel } from '#shared/core/bounded-labels.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
+import type { Signals } from '#shared/core/telemetry.ts'
+import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import type { RaiseOutcome } from '#shared/io/alert-raising-store.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
 
-export type ScorerStep = 'insert' | 'later' | 'activity' | 'raise' | 'hint'
+export type ScorerStep = 'insert' | 'activity' | 'missing' | 'raised' | 'session' | 'raise' | 'hint'
 
 export type ScorerObserver = {
   /** Measures a step that has begun, and passes on what it comes to. */
   timed: <T>(step: ScorerStep, work: Promise<T>) => Promise<T>
   /** @param nowMs the wall clock, in ms since 1970 */
   inserted: (events: readonly AcceptedEvent[], nowMs: number, withoutSignals: number) => void
-  dropped: (letters: readonly DeadLetter[]) => void
+  dropped: (letters: readonly Pick<DeadLetter, 'reason'>[]) => void
   /** A letter for which the dead-letter stream had no room. */
   letterLost: () => void
   raised: (drafts: readonly AlertDraft[], outcome: RaiseOutcome) => void
+  /** Alerts that events deserved and that had been raised before. */
+  existing: (alerts: number) => void
   /** An event whose bytes had been taken before. */
   retried: () => void
   unknownPolicy: () => void
@@ -44,6 +49,12 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
   const freshness = metrics.histogram('di_freshness_seconds', 'From the edge to ClickHouse', {
     buckets: [...latencyBucketsSeconds, 60, 300, 3_600],
   })
+  const unknown = metrics.counter(
+    'di_unknown_signals_total',
+    'Signals that the catalog does not know, by SDK version; the first hundred versions by name',
+    ['sdk_version'],
+  )
+  const toVersionLabel = createBoundedLabel()
   const unparsed = metrics.counter(
     'di_events_without_signals_total',
     'Events stored with their body but without parsed signals',
@@ -83,6 +94,10 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
       unparsed.inc(withoutSignals)
       for (const event of events) {
         scored.inc({ tenant: event.tenant_id, action: event.rasp_action })
+        const strangers = findUnknownSignals(event.body.signals as Signals).length
+        if (strangers > 0) {
+          unknown.inc({ sdk_version: toVersionLabel(event.body.sdk_meta.sdk_version) }, strangers)
+        }
         freshness.observe(Math.max(0, nowMs - event.received_at) / 1_000)
       }
     },
@@ -99,6 +114,7 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
       const unknown = new Set(outcome.unknownTenants)
       strangers.inc(drafts.filter((draft) => unknown.has(draft.tenantId)).length)
     },
+    existing: (alerts) => existing.inc(alerts),
     retried: () => retries.inc(),
     unknownPolicy: () => policies.inc(),
     hintFailed: () => hints.inc(),

@@ -1,60 +1,91 @@
 /**
- * Counting what velocity rules count: how many distinct sessions or users were seen on a device in
- * the window (t - w, t] that ends with an event at t. Counts are as of the event's own time, so
- * neither the order in which events are processed nor their repetition changes them.
+ * Counting what velocity rules count: how many distinct sessions, users, platforms or devices were
+ * seen on something in the window (t - w, t] of an event at t, among the events that came before it
+ * in the stream. Counts are as of the event's own place, so neither the order in which events are
+ * processed nor their repetition changes them.
  */
-import type { VelocityRule } from './policy.ts'
+import { type VelocityMetric, type VelocityRule, velocityMetrics } from './policy.ts'
 
-export type VelocityMetric = VelocityRule['metric']
+/** When something was seen: its place in the stream, and the edge's clock in ms. */
+export type Moment = { position: number; atMs: number }
 
-/**
- * What was seen on a device: for each session (or user) the times at which it was, in ms, in any
- * order, repetitions allowed.
- */
-export type Sightings = readonly (readonly number[])[]
-
-/**
- * Prepares counting in one window. A sighting at s is within the window of every event in [s, s +
- * w): each session's sightings merge to stretches of time in which it counts, and the count at t is
- * how many stretches have begun by then, less those that have ended.
- * @returns a function from an event's time to how many were seen in the window that ends with it
- */
-export function createWindowCount(
-  sightings: Sightings,
-  windowSeconds: number,
-): (atMs: number) => number {
-  const windowMs = windowSeconds * 1000
-  const begins: number[] = []
-  const ends: number[] = []
-  for (const times of sightings) {
-    const sorted = times.length > 1 ? [...times].sort(ascending) : times
-    let end = Number.NEGATIVE_INFINITY
-    for (const time of sorted) {
-      if (time > end) {
-        if (end !== Number.NEGATIVE_INFINITY) ends.push(end)
-        begins.push(time)
-      }
-      end = time + windowMs
-    }
-    if (end !== Number.NEGATIVE_INFINITY) ends.push(end)
-  }
-  begins.sort(ascending)
-  ends.sort(ascending)
-  return (atMs) => countUpTo(begins, atMs) - countUpTo(ends, atMs)
+/** When one session (or user, platform, device) was seen on what is asked about. */
+export type Sightings = {
+  /** The latest time among those before every asked event, in ms; null when there is none. */
+  beforeMs: number | null
+  /** The others, in any order, repetitions allowed. */
+  within: readonly Moment[]
 }
 
-const ascending = (a: number, b: number): number => a - b
-
-/** How many of the sorted values are at most `limit`. */
-function countUpTo(sorted: readonly number[], limit: number): number {
-  let low = 0
-  let high = sorted.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (sorted[middle]! <= limit) low = middle + 1
-    else high = middle
+/**
+ * Counts for many events at once: for each, how many subjects were seen at its position or before
+ * it, less than the window before it.
+ *
+ * Goes through the stream once and keeps the latest time of every subject so far in a Fenwick tree,
+ * so n sightings and m events cost (n + m) log n, whatever their times are.
+ * @returns one count for each moment asked, in their order
+ */
+export function countInWindow(
+  subjects: readonly Sightings[],
+  windowSeconds: number,
+  asked: readonly Moment[],
+): number[] {
+  const latest = subjects.map(({ beforeMs }) => beforeMs ?? Number.NEGATIVE_INFINITY)
+  const coming = subjects.flatMap(({ within }, subject) =>
+    within.map(({ position, atMs }) => ({ position, atMs, subject })),
+  )
+  coming.sort((a, b) => a.position - b.position)
+  const times = createTimeTree([
+    ...latest.filter(Number.isFinite),
+    ...coming.map((one) => one.atMs),
+  ])
+  for (const atMs of latest) if (atMs !== Number.NEGATIVE_INFINITY) times.add(atMs, 1)
+  const order = asked.map((_, index) => index)
+  order.sort((a, b) => asked[a]!.position - asked[b]!.position)
+  const counts = new Array<number>(asked.length).fill(0)
+  let next = 0
+  for (const index of order) {
+    const { position, atMs } = asked[index]!
+    for (; next < coming.length && coming[next]!.position <= position; next++) {
+      const { subject, atMs: seenMs } = coming[next]!
+      const before = latest[subject]!
+      if (seenMs <= before) continue
+      if (before !== Number.NEGATIVE_INFINITY) times.add(before, -1)
+      times.add(seenMs, 1)
+      latest[subject] = seenMs
+    }
+    counts[index] = times.countAbove(atMs - windowSeconds * 1000)
   }
-  return low
+  return counts
+}
+
+/** Counts of known times, of which those above a bound are asked. */
+function createTimeTree(times: number[]) {
+  const sorted = Float64Array.from(new Set(times)).sort()
+  const sums = new Int32Array(sorted.length + 1)
+  let total = 0
+  /** How many of the sorted times are at most `limit`. */
+  const rankOf = (limit: number): number => {
+    let low = 0
+    let high = sorted.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (sorted[middle]! <= limit) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+  return {
+    add: (time: number, by: number): void => {
+      total += by
+      for (let at = rankOf(time); at < sums.length; at += at & -at) sums[at]! += by
+    },
+    countAbove: (limit: number): number => {
+      let atMost = 0
+      for (let at = rankOf(limit); at > 0; at -= at & -at) atMost += sums[at]!
+      return total - atMost
+    },
+  }
 }
 
 /** The least threshold of each metric and window among some policies, and the widest windows. */
@@ -65,12 +96,13 @@ export type Screen = {
 }
 
 /**
- * What to look for in the activity of many devices at once: a device that exceeds none of it
- * triggers no rule of any of the policies.
+ * What to look for in the activity of many keys at once: what exceeds none of it triggers no rule
+ * of any of the policies.
  */
 export function toScreen(policies: Iterable<readonly VelocityRule[]>): Screen {
   const rules = new Map<string, Screen['rules'][number]>()
-  const widestSeconds = { sessions_per_device: 0, users_per_device: 0 }
+  const none = velocityMetrics.map((metric) => [metric, 0] as const)
+  const widestSeconds = Object.fromEntries(none) as Record<VelocityMetric, number>
   for (const policy of policies) {
     for (const { metric, windowSeconds, threshold, weight } of policy) {
       if (weight === 0) continue

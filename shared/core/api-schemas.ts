@@ -24,12 +24,12 @@ import { idSchema } from './telemetry.ts'
 /** The named schemas, for the components of the OpenAPI document. */
 export const apiComponents = z.registry<{ id: string }>()
 
-const instantSchema = z.iso.datetime({ precision: 3 }).meta({
+export const instantSchema = z.iso.datetime({ precision: 3 }).meta({
   description: 'ISO-8601 in UTC with milliseconds.',
   examples: ['2026-03-01T09:30:00.123Z'],
 })
 const riskSchema = z.int().min(0).max(100)
-const flagSchema = z
+export const flagSchema = z
   .string()
   .meta({
     description: `A reason flag. New ones may be added. ${Object.entries(flags)

@@ -1,68 +1,98 @@
 /**
- * What the scorer knows of a device beyond one event, turned into points: velocity rules of the
- * policy against counts from ClickHouse. They raise `risk_score`, never `rasp_score`.
+ * What the scorer knows beyond one event, turned into points: velocity rules against counts from
+ * ClickHouse, the client's own score, categories that went missing. They raise `risk_score`, never
+ * `rasp_score`.
  */
 import type { Flag } from './flags.ts'
-import type { Policy, VelocityRule } from './policy.ts'
+import type { Policy, VelocityMetric, VelocityRule } from './policy.ts'
 import { type Action, type Reason, type Score, toAction } from './scoring.ts'
 
-/** Count of distinct things seen in a window up to the event, by `metric:windowSeconds`. */
+/** Counts as of an event, by `metric:windowSeconds`. */
 export type Counts = ReadonlyMap<string, number>
 
 /** The key of one count. */
 export const countKey = (rule: Pick<VelocityRule, 'metric' | 'windowSeconds'>): string =>
   `${rule.metric}:${rule.windowSeconds}`
 
-const flagOfMetric: Record<VelocityRule['metric'], Flag> = {
+const flagOfMetric: Record<VelocityMetric, Flag> = {
   sessions_per_device: 'HIGH_VELOCITY',
   users_per_device: 'MANY_USERS_PER_DEVICE',
+  platforms_per_device: 'PLATFORM_CHANGED',
+  signal_flips: 'SIGNAL_FLAPPING',
+  devices_per_user: 'MANY_DEVICES_PER_USER',
+  devices_per_session: 'SESSION_REUSED',
+}
+
+/** Something about an event that deserves points: its flag, its weight and what proves it. */
+export type Finding = { code: Flag; weight: number; evidence: FindingEvidence }
+export type FindingEvidence = {
+  metric: string
+  count: number
+  threshold: number
+  /** "5m", "30d", or "event" for what is seen in the event alone. */
+  window: string
+  [more: string]: unknown
 }
 
 export type Risk = { riskScore: number; action: Action; reasons: Reason[] }
 
 /**
- * Raises an event's score by what the device's history shows.
- * @param counts the device's counts as of the event; a missing count reads as 0
+ * What velocity rules find.
+ * @param counts as of the event; a missing count reads as 0
+ * @param details more evidence by count key, such as which signal flips
+ */
+export function findVelocity(
+  rules: readonly VelocityRule[],
+  counts: Counts,
+  details: ReadonlyMap<string, Record<string, unknown>> = new Map(),
+): Finding[] {
+  const findings: Finding[] = []
+  for (const rule of rules) {
+    const key = countKey(rule)
+    const count = counts.get(key) ?? 0
+    if (count <= rule.threshold || rule.weight === 0) continue
+    const { metric, threshold, weight } = rule
+    const window = toWindowText(rule.windowSeconds)
+    const evidence = { metric, count, threshold, window, ...details.get(key) }
+    findings.push({ code: flagOfMetric[metric], weight, evidence })
+  }
+  return findings
+}
+
+/**
+ * Raises an event's score by what is known beyond it. Of the findings with one flag only the
+ * heaviest counts, of equals the first.
  * @returns the risk on the same 0..100 scale; its reasons add up to it, heaviest first
  */
 export function correlate(
   scored: Pick<Score, 'score' | 'reasons'>,
-  counts: Counts,
-  policy: Pick<Policy, 'velocity' | 'thresholds'>,
+  findings: readonly Finding[],
+  thresholds: Policy['thresholds'],
 ): Risk {
-  const heaviest = new Map<Flag, { rule: VelocityRule; count: number }>()
-  for (const rule of policy.velocity) {
-    const count = counts.get(countKey(rule)) ?? 0
-    if (count <= rule.threshold || rule.weight === 0) continue
-    const code = flagOfMetric[rule.metric]
-    const present = heaviest.get(code)
-    if (present === undefined || rule.weight > present.rule.weight) {
-      heaviest.set(code, { rule, count })
+  const heaviest = new Map<Flag, Finding>()
+  for (const finding of findings) {
+    const present = heaviest.get(finding.code)
+    if (present === undefined || finding.weight > present.weight) {
+      heaviest.set(finding.code, finding)
     }
   }
   const reasons = scored.reasons.map((reason) => ({ ...reason }))
   let riskScore = scored.score
-  for (const [code, { rule, count }] of [...heaviest].sort(byWeight)) {
-    const weight = Math.min(rule.weight, 100 - riskScore)
+  for (const { code, weight: full, evidence } of [...heaviest.values()].sort(byWeight)) {
+    const weight = Math.min(full, 100 - riskScore)
     riskScore += weight
-    const evidence: Record<string, unknown> = {
-      metric: rule.metric,
-      count,
-      threshold: rule.threshold,
-      window: toWindowText(rule.windowSeconds),
-    }
-    if (weight < rule.weight) evidence.capped = true
-    reasons.push({ code, weight, evidence })
+    reasons.push({
+      code,
+      weight,
+      evidence: weight < full ? { ...evidence, capped: true } : evidence,
+    })
   }
-  reasons.sort((a, b) => b.weight - a.weight || (a.code < b.code ? -1 : 1))
-  return { riskScore, action: toAction(riskScore, policy.thresholds), reasons }
+  reasons.sort(byWeight)
+  return { riskScore, action: toAction(riskScore, thresholds), reasons }
 }
 
-function byWeight(
-  [codeA, a]: [Flag, { rule: VelocityRule }],
-  [codeB, b]: [Flag, { rule: VelocityRule }],
-): number {
-  return b.rule.weight - a.rule.weight || (codeA < codeB ? -1 : 1)
+function byWeight(a: { code: string; weight: number }, b: { code: string; weight: number }) {
+  return b.weight - a.weight || (a.code < b.code ? -1 : 1)
 }
 
 /** 300 -> "5m", 3600 -> "1h", 2592000 -> "30d". */

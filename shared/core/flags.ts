@@ -34,6 +34,12 @@ export const flags = {
   REQUEST_FORGED: 'The request was not made by a genuine SDK.',
   HIGH_VELOCITY: 'The device starts far more sessions than a person does.',
   MANY_USERS_PER_DEVICE: 'More users appear on the device than a household has.',
+  MANY_DEVICES_PER_USER: 'The user appears on more devices than a person owns.',
+  SESSION_REUSED: 'One session id appears on more than one device.',
+  PLATFORM_CHANGED: 'One device id reports different platforms.',
+  SIGNAL_FLAPPING: 'A signal goes back and forth between detected and clean.',
+  SCORE_MISMATCH: 'The client’s own score is far from the one its signals give.',
+  SIGNALS_MISSING: 'Categories are empty that this SDK version usually fills.',
   SANDBOX_FORCED: 'A sandbox test device forces this action.',
 } as const satisfies Record<string, string>
 

@@ -140,10 +140,16 @@ export const noteCharactersMax = 2_000
 export const nameCharactersMax = 200
 
 /**
- * Events whose devices one activity query asks about. Their hashes travel as parameters of at most
- * 21 characters each, and ClickHouse takes 128 KiB in one parameter.
+ * Events that one activity query asks about. The hashes of their users, two each at most, travel as
+ * one parameter at 21 characters each, and ClickHouse takes 128 KiB in a parameter.
  */
-export const activityQueryMax = 5_000
+export const activityQueryMax = 3_000
+
+/** Earlier events of one session that are looked at for the first that deserved an alert. */
+export const sessionEventsMax = 1_000
+
+/** Sessions that one query asks about: their ids travel as one parameter. */
+export const sessionQueryMax = 100
 
 /**
  * Sessions or users of one device that velocity looks at, the latest first: a count beyond it reads
@@ -151,3 +157,18 @@ export const activityQueryMax = 5_000
  * megabyte.
  */
 export const activitySightingsMax = 20_000
+
+/**
+ * Bytes of a policy document. The default has 8 KB with every signal of the catalog; a message of
+ * NATS, which carries it to the edges, may have 1 MiB.
+ */
+export const policyBytesMax = 256 * 1024
+
+/**
+ * SDK versions that one query asks about. Each is up to 128 characters of three bytes, or of four
+ * with their escapes: 100 KB of the 128 KiB that ClickHouse takes in one parameter.
+ */
+export const sdkNormQueryMax = 200
+
+/** Norms kept in memory, at up to 1 KB each: 10,000 tenants on one version, for an hour. */
+export const sdkNormsCachedMax = 10_000

@@ -12,7 +12,9 @@ import { type Telemetry, telemetrySchema } from './telemetry.ts'
 /** Streams, subjects, buckets and durable consumers, one name each. */
 export const telemetryStream = 'TELEMETRY'
 export const telemetrySubject = 'telemetry.batch'
+/** Who stores events, and who decides on them once everything before them is stored. */
 export const scorerConsumer = 'scorer'
+export const deciderConsumer = 'decider'
 export const alertsStream = 'ALERTS'
 export const deliveryHintSubject = 'alerts.delivery'
 export const deliveryConsumer = 'delivery'
@@ -41,6 +43,8 @@ export type EventHeader = z.infer<typeof eventHeaderSchema>
 
 /** One accepted event as the scorer works on it. */
 export type AcceptedEvent = EventHeader & {
+  /** Its place in the stream: of two events, the lower came first. */
+  position: number
   body: Telemetry
   /** The body as it was signed, proven by the event id; missing when it cannot be told apart. */
   bodyBytes?: Uint8Array
@@ -67,11 +71,24 @@ export type DecodedBatch = {
   invalid: { index: number; detail: string; value: unknown }[]
 }
 
+/** Positions that one message has room for: an edge puts no more events into one. */
+const positionsPerMessage = 256
+
+/**
+ * The position of a message's first event: rises with the sequence, and from a stream to one that
+ * is made later, as long as a stream takes less than 3,900 messages a second on average.
+ * @param streamCreatedMs when the stream was made, since its sequences begin at 1
+ */
+export function toPosition(streamCreatedMs: number, sequence: number): number {
+  return streamCreatedMs * 1_000 + sequence * positionsPerMessage
+}
+
 /**
  * Reads a batch message.
+ * @param position of its first event
  * @throws PoisonError when the message as a whole cannot be read
  */
-export function decodeBatch(data: Uint8Array): DecodedBatch {
+export function decodeBatch(data: Uint8Array, position: number): DecodedBatch {
   let values: unknown
   try {
     values = JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.length).toString('utf8'))
@@ -84,8 +101,11 @@ export function decodeBatch(data: Uint8Array): DecodedBatch {
   const batch: DecodedBatch = { events: [], invalid: [] }
   values.forEach((value: unknown, index) => {
     const fault = findFault(value)
-    if (fault === null) batch.events.push(value as AcceptedEvent)
-    else batch.invalid.push({ index, detail: fault, value })
+    if (fault === null) {
+      const event = value as AcceptedEvent
+      event.position = position + Math.min(index, positionsPerMessage - 1)
+      batch.events.push(event)
+    } else batch.invalid.push({ index, detail: fault, value })
   })
   findBodies(data, values)
   return batch

@@ -4,7 +4,12 @@
  */
 
 /** Why a message or an event can never be processed; the value is a metric label. */
-export type DropReason = 'unreadable_batch' | 'invalid_event' | 'refused_by_store'
+export type DropReason =
+  | 'unreadable_batch'
+  | 'invalid_event'
+  | 'refused_by_store'
+  /** A message that hit a defect of ours again and again. */
+  | 'defect'
 
 /** Thrown by pure code for input that can never become valid; a stage turns it into a drop. */
 export class PoisonError extends Error {

@@ -34,5 +34,6 @@ export function findForcedScore(deviceId: string, thresholds: Policy['thresholds
 
 function toForcedScore(action: Action, thresholds: Policy['thresholds']): number {
   if (action === 'ALLOW') return 0
-  return action === 'REVIEW' ? thresholds.review : thresholds.block
+  // A policy that never blocks has its threshold above the scale.
+  return action === 'REVIEW' ? thresholds.review : Math.min(100, thresholds.block)
 }

@@ -1,37 +1,32 @@
 /**
- * Reads what velocity rules need of a device's recent past, for a whole batch of events at once.
- * One query screens all their devices; only those that may trigger a rule are then read in detail.
- * It also tells a client's retry of bytes that had already been taken. The events must have been
- * inserted.
+ * Reads what velocity rules need of the recent past, for a whole batch of events at once: of their
+ * devices, users and sessions. One query screens all of them; only those that may trigger a rule
+ * are then read in detail. It also tells a client's retry of bytes that had already been taken. The
+ * events, and all before them in the stream, must have been inserted; later ones may have been, and
+ * change nothing.
  */
-import { hash } from 'node:crypto'
-import {
-  createWindowCount,
-  type Screen,
-  type Sightings,
-  toScreen,
-  type VelocityMetric,
-} from '#shared/core/activity.ts'
+import type { Screen } from '#shared/core/activity.ts'
 import { type Counts, countKey } from '#shared/core/correlation.ts'
-import { activityQueryMax, activitySightingsMax } from '#shared/core/limits.ts'
-import type { VelocityRule } from '#shared/core/policy.ts'
+import { activityQueryMax } from '#shared/core/limits.ts'
+import {
+  type ActivitySubject,
+  places,
+  type Question,
+  recent,
+  rowsOfKeys,
+  toAsked,
+  toQuestion,
+} from './activity-rows-store.ts'
+import { readFlips, readSightings } from './activity-sightings-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
-
-/** An event whose device is asked about. */
-export type ActivitySubject = {
-  tenantId: string
-  deviceId: string
-  eventId: string
-  receivedAtMs: number
-  /** The velocity rules of the policy it was scored by. */
-  rules: readonly VelocityRule[]
-}
 
 export type Activity = {
   /** Counts as of the event; only those that exceed a rule's threshold are sure to be there. */
   counts: Counts
-  /** When the same event was received before, in ms: then this one is a client's retry. */
-  firstReceivedAtMs: number | null
+  /** More evidence, by the key of the count. */
+  details: ReadonlyMap<string, Record<string, unknown>>
+  /** Whether the same bytes were taken before: then this is a client's retry. */
+  retry: boolean
 }
 
 export type ActivityStore = {
@@ -56,205 +51,105 @@ async function countActivity(
   clickhouse: Clickhouse,
   subjects: readonly ActivitySubject[],
 ): Promise<Activity[]> {
-  const asked = subjects.map((subject) => ({
-    ...subject,
-    deviceHash: toHash(subject.deviceId),
-    eventHash: toHash(subject.eventId),
-  }))
-  const screen = toScreen(new Set(subjects.map((subject) => subject.rules)))
-  const span = toSpan(subjects)
-  const screened = await screenDevices(clickhouse, { asked, screen, span })
-  const suspects = asked.filter((one) => screened.suspects.has(toKey(one)))
-  const countsOf = await readSightings(clickhouse, { asked: suspects, screen, span })
+  const asked = subjects.map(toAsked)
+  const question = toQuestion(asked)
+  const { counted, flipping, firstSeen } = await screenKeys(clickhouse, question)
+  const countOf = await readSightings(clickhouse, question, counted)
+  const flipsOf = await readFlips(clickhouse, question, flipping)
   return asked.map((one) => {
-    const firstMs = screened.firstSeen.get(`${toKey(one)} ${one.eventHash}`)
-    return {
-      counts: countsOf(one),
-      firstReceivedAtMs: firstMs !== undefined && firstMs < one.receivedAtMs ? firstMs : null,
+    const counts = new Map<string, number>()
+    const details = new Map<string, Record<string, unknown>>()
+    for (const rule of one.rules) {
+      const key = countKey(rule)
+      if (rule.metric === 'signal_flips') {
+        const flips = flipsOf(one, rule)
+        if (flips === undefined || flips.signal === null) continue
+        counts.set(key, flips.flips)
+        details.set(key, { signal: flips.signal })
+      } else {
+        const count = countOf(one, rule)
+        if (count !== undefined) counts.set(key, count)
+      }
     }
+    const first = firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
+    return { counts, details, retry: first !== undefined && first < one.position }
   })
 }
 
-/** As ClickHouse computes `reinterpretAsUInt64(SHA256(text))`, in decimal. */
-function toHash(text: string): string {
-  return hash('sha256', text, 'buffer').readBigUInt64LE(0).toString()
-}
-
-type Asked = ActivitySubject & { deviceHash: string; eventHash: string }
-type Span = { firstMs: number; lastMs: number }
-type Question = { asked: readonly Asked[]; screen: Screen; span: Span }
-
-const toKey = (of: { tenantId: string; deviceHash: string }): string =>
-  `${of.tenantId} ${of.deviceHash}`
-
-function toSpan(subjects: readonly ActivitySubject[]): Span {
-  let firstMs = Number.POSITIVE_INFINITY
-  let lastMs = Number.NEGATIVE_INFINITY
-  for (const { receivedAtMs } of subjects) {
-    if (receivedAtMs < firstMs) firstMs = receivedAtMs
-    if (receivedAtMs > lastMs) lastMs = receivedAtMs
-  }
-  return { firstMs, lastMs }
-}
-
-const ofDevices = `tenant_id in {tenants:Array(String)} and device_hash in {devices:Array(UInt64)}
-  and received_at <= fromUnixTimestamp64Milli({last:Int64}, 'UTC')`
-
-function toParams({ asked, span }: Question): Record<string, unknown> {
-  return {
-    tenants: [...new Set(asked.map((one) => one.tenantId))],
-    devices: [...new Set(asked.map((one) => one.deviceHash))].map(BigInt),
-    last: span.lastMs,
-  }
+type Screened = {
+  /** Keys whose sightings are to be counted, and devices whose signals may flip. */
+  counted: Set<string>
+  flipping: Set<string>
+  /** The first position of events asked about, by device and event. */
+  firstSeen: Map<string, number>
 }
 
 /**
- * One pass over the devices of a batch, answering little for each: what exceeds a threshold in a
+ * One pass over the keys of a batch, answering little for each: what exceeds a threshold in a
  * window that is widened by the batch's own span, and which events were there twice.
  */
-async function screenDevices(
-  clickhouse: Clickhouse,
-  question: Question,
-): Promise<{ suspects: Set<string>; firstSeen: Map<string, number> }> {
-  const { asked, screen, span } = question
-  const conditions = screen.rules.map((rule, index) => toCondition(rule, `w${index}`))
+async function screenKeys(clickhouse: Clickhouse, question: Question): Promise<Screened> {
+  const { asked, screen, firstMs } = question
   const windows = screen.rules.map((rule, index) => [
     `w${index}`,
-    span.firstMs - rule.windowSeconds * 1000,
+    firstMs - rule.windowSeconds * 1000,
   ])
+  const conditions = { counted: ['false'], flipping: ['false'] }
+  screen.rules.forEach((rule, index) => {
+    const list = rule.metric === 'signal_flips' ? conditions.flipping : conditions.counted
+    list.push(toCondition(rule, `w${index}`))
+  })
   const result = await clickhouse.query({
     query: `
       select
         tenant_id,
-        toString(device_hash) as device,
-        ${conditions.join(' or ') || 'false'} as suspect,
+        toString(key_hash) as key,
+        ${conditions.counted.join(' or ')} as counted,
+        ${conditions.flipping.join(' or ')} as flipping,
         groupUniqArrayIf(
-          (toString(event_hash), toUnixTimestamp64Milli(received_at)),
-          event_hash in {events:Array(UInt64)}
+          (toString(event_hash), position),
+          session_hash != 0 and event_hash in {events:Array(UInt64)}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
-      from activity
-      where ${ofDevices}
-      group by tenant_id, device_hash
-      having suspect or retried`,
+      from (${rowsOfKeys})
+      group by tenant_id, key_hash
+      having counted or flipping or retried`,
     query_params: {
-      ...toParams(question),
+      ...question.params,
       ...Object.fromEntries(windows),
-      events: asked.map((one) => BigInt(one.eventHash)),
+      events: [...new Set(asked.map((one) => one.eventHash))].map(BigInt),
     },
     use_multipart_params_auto: true,
     format: 'JSONCompactEachRow',
   })
-  const suspects = new Set<string>()
-  const firstSeen = new Map<string, number>()
-  type Row = [string, string, boolean, [string, number][], number]
-  for (const [tenantId, deviceHash, suspect, sightings] of await result.json<Row>()) {
-    const key = toKey({ tenantId, deviceHash })
-    if (suspect) suspects.add(key)
-    for (const [eventHash, atMs] of sightings) {
+  const screened: Screened = { counted: new Set(), flipping: new Set(), firstSeen: new Map() }
+  type Row = [string, string, boolean, boolean, [string, number | string][], number]
+  for (const [tenantId, hash, counted, flipping, sightings] of await result.json<Row>()) {
+    const key = `${tenantId} ${hash}`
+    if (counted) screened.counted.add(key)
+    if (flipping) screened.flipping.add(key)
+    for (const [eventHash, position] of sightings) {
       const event = `${key} ${eventHash}`
-      firstSeen.set(event, Math.min(atMs, firstSeen.get(event) ?? atMs))
+      const known = screened.firstSeen.get(event) ?? Number.POSITIVE_INFINITY
+      screened.firstSeen.set(event, Math.min(Number(position), known))
     }
   }
-  return { suspects, firstSeen }
+  return screened
 }
 
 /**
- * Whether a device may exceed a rule. Cheap before exact: users and accounts are counted apart,
- * though one that is both counts once.
+ * Whether a key may exceed a rule. Cheap before exact: users and accounts are counted apart, though
+ * one that is both counts once; a signal that was both detected and clean may not have gone back.
  */
-function toCondition(rule: Screen['rules'][number], window: string): string {
-  const columns =
-    rule.metric === 'sessions_per_device' ? ['session_hash'] : ['user_hash', 'account_hash']
-  const recent = `received_at > fromUnixTimestamp64Milli({${window}:Int64}, 'UTC')`
+function toCondition({ metric, threshold }: Screen['rules'][number], window: string): string {
+  if (metric === 'signal_flips') {
+    const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent(window)})`
+    return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`
+  }
   // uniqUpTo stops at a hundred; it is exact up to its bound.
-  const distinct =
-    rule.threshold <= 100 ? `uniqUpToIf(${Math.max(1, rule.threshold)})` : 'uniqExactIf'
-  const counts = columns.map((column) => `${distinct}(${column}, ${column} != 0 and ${recent})`)
-  return `${counts.join(' + ')} > ${rule.threshold}`
-}
-
-/**
- * Reads when each session and user was seen on the suspects: of the time before the batch only the
- * last moment matters, since every window ends within the batch.
- * @returns a function from an asked event to its counts
- */
-async function readSightings(
-  clickhouse: Clickhouse,
-  question: Question,
-): Promise<(of: Asked) => Counts> {
-  if (question.asked.length === 0) return () => new Map()
-  const { screen, span } = question
-  const { sessions_per_device: sessionSeconds, users_per_device: userSeconds } =
-    screen.widestSeconds
-  const result = await clickhouse.query({
-    query: `
-      select tenant_id, toString(device_hash), metric, groupArray((before, within))
-      from (
-        select
-          tenant_id, device_hash, metric, subject,
-          maxIf(at, at <= {first:Int64}) as before,
-          groupUniqArrayIf(at, at > {first:Int64}) as within
-        from (
-          select
-            tenant_id, device_hash, toUnixTimestamp64Milli(received_at) as at,
-            arrayJoin([
-              ('sessions_per_device', session_hash, {sessions_from:Int64}),
-              ('users_per_device', user_hash, {users_from:Int64}),
-              ('users_per_device', account_hash, {users_from:Int64})
-            ]) as seen,
-            seen.1 as metric,
-            seen.2 as subject
-          from activity
-          where ${ofDevices}
-            and received_at > fromUnixTimestamp64Milli({from:Int64}, 'UTC')
-            and subject != 0
-            and at > seen.3
-        )
-        group by tenant_id, device_hash, metric, subject
-        order by greatest(before, arrayMax(within)) desc
-        limit {most:UInt32} by tenant_id, device_hash, metric
-      )
-      group by tenant_id, device_hash, metric`,
-    query_params: {
-      ...toParams(question),
-      first: span.firstMs,
-      sessions_from: span.firstMs - sessionSeconds * 1000,
-      users_from: span.firstMs - userSeconds * 1000,
-      from: span.firstMs - Math.max(sessionSeconds, userSeconds) * 1000,
-      most: activitySightingsMax,
-    },
-    use_multipart_params_auto: true,
-    format: 'JSONCompactEachRow',
-  })
-  type Row = [string, string, VelocityMetric, [number, number[]][]]
-  const sightings = new Map<string, Sightings>()
-  for (const [tenantId, deviceHash, metric, subjects] of await result.json<Row>()) {
-    sightings.set(
-      `${toKey({ tenantId, deviceHash })} ${metric}`,
-      subjects.map(([before, within]) => (before === 0 ? within : [before, ...within])),
-    )
-  }
-  return createCounting(sightings)
-}
-
-/** Counts of one device in one window are prepared once for all its events. */
-function createCounting(sightings: ReadonlyMap<string, Sightings>): (of: Asked) => Counts {
-  const prepared = new Map<string, (atMs: number) => number>()
-  return (one) => {
-    const counts = new Map<string, number>()
-    for (const rule of one.rules) {
-      const key = countKey(rule)
-      const seen = sightings.get(`${toKey(one)} ${rule.metric}`)
-      if (seen === undefined) continue
-      const name = `${toKey(one)} ${key}`
-      let count = prepared.get(name)
-      if (count === undefined) {
-        count = createWindowCount(seen, rule.windowSeconds)
-        prepared.set(name, count)
-      }
-      counts.set(key, count(one.receivedAtMs))
-    }
-    return counts
-  }
+  const distinct = threshold <= 100 ? `uniqUpToIf(${Math.max(1, threshold)})` : 'uniqExactIf'
+  const counts = places[metric].columns.map(
+    (column) => `${distinct}(${column}, ${column} != 0 and ${recent(window)})`,
+  )
+  return `(${counts.join(' + ')}) > ${threshold}`
 }

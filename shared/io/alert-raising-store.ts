@@ -26,7 +26,7 @@ export type RaiseOutcome = {
 
 /**
  * Raises alerts with their deliveries, due now. Repeating a call, or a draft within it, changes
- * nothing; of two drafts of one alert in one call the one with the higher risk score counts.
+ * nothing; of two drafts of one alert in one call the first counts.
  * @param nowMs the wall clock, read once the tenants' sequences are locked
  * @throws PostgresUnavailableError; the outcome is then unknown and the call is to be repeated
  */
@@ -48,13 +48,24 @@ export async function raiseAlerts(
   }
 }
 
-/** One draft per alert: the one that says most, else the first. */
+/**
+ * @returns those of the drafts whose alerts do not exist yet, without any lock: somebody else may
+ *   raise them at this moment
+ */
+export async function findUnraised(
+  postgres: Queryable,
+  drafts: readonly AlertDraft[],
+): Promise<AlertDraft[]> {
+  const existing = await findExisting(postgres, drafts)
+  return drafts.filter((draft) => !existing.has(`${draft.tenantId} ${draft.alertId}`))
+}
+
+/** One draft per alert: the first. */
 function dedupe(drafts: readonly AlertDraft[]): AlertDraft[] {
   const byId = new Map<string, AlertDraft>()
   for (const draft of drafts) {
     const key = `${draft.tenantId} ${draft.alertId}`
-    const present = byId.get(key)
-    if (present === undefined || draft.riskScore > present.riskScore) byId.set(key, draft)
+    if (!byId.has(key)) byId.set(key, draft)
   }
   // Ascending ids within a tenant: alerts of one instant then have `seq` in the order of the list.
   return [...byId.values()].sort((a, b) => compare(a.alertId, b.alertId))
@@ -130,7 +141,7 @@ async function raiseLocked(
 
 // A statement of its own after the lock: under READ COMMITTED its snapshot then has everything that
 // earlier holders of the lock committed.
-async function findExisting(tx: Queryable, drafts: AlertDraft[]): Promise<Set<string>> {
+async function findExisting(tx: Queryable, drafts: readonly AlertDraft[]): Promise<Set<string>> {
   const found = await tx.query<{ tenant_id: string; alert_id: string }>({
     name: 'raise-find-existing',
     text: `select tenant_id, alert_id

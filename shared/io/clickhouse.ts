@@ -120,6 +120,13 @@ export function describeFailure(error: unknown): { code?: string; type?: string 
   return { code: error.code, type: error.type ?? 'UNKNOWN' }
 }
 
+/** The same as an error's cause. */
+export function toLoggable(error: unknown): Error {
+  const failure = describeFailure(error)
+  if (failure instanceof Error) return failure
+  return new Error(`ClickHouse answered ${failure.type} (${failure.code})`)
+}
+
 const memoryLimitExceeded = 241
 // Names and numbers from ClickHouse's ErrorCodes.cpp.
 const dataCodes = new Set([

@@ -1,64 +1,100 @@
 /**
- * What a consumer counts, and how far behind it is: the lag is asked of the broker whenever metrics
- * are, so that it is there even when nothing is consumed.
+ * What consumers count, and how far behind each is: the lag is asked of the broker whenever metrics
+ * are, so that it is there even when nothing is consumed. All consumers of a process share one set
+ * of metrics, told apart by the label `consumer`.
  */
-import type { Counter } from 'prom-client'
+import type { Registry } from 'prom-client'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
 
 export type ConsumeMetrics = {
-  batches: Counter
-  messages: Counter
-  redelivered: Counter
-  failures: Counter
-  takeFailures: Counter
-  givenBack: Counter<'reason'>
+  batches: (messages: number, redelivered: number) => void
+  failed: () => void
+  takeFailed: () => void
+  givenBack: (reason: 'defect' | 'outage', messages: number) => void
+  givenUp: () => void
 }
 
 export type ObservedConsumer = { nats: Nats; stream: string; durable: string; metrics: Metrics }
 
+type Shared = { consumers: ObservedConsumer[]; of: (consumer: string) => ConsumeMetrics }
+
+const sharedOf = new WeakMap<Registry, Shared>()
+
 export function observeConsumer(observed: ObservedConsumer): ConsumeMetrics {
-  const { metrics } = observed
-  addLag(observed)
+  const { registry } = observed.metrics
+  let shared = sharedOf.get(registry)
+  if (shared === undefined) {
+    shared = createShared(observed.metrics)
+    sharedOf.set(registry, shared)
+  }
+  shared.consumers.push(observed)
+  return shared.of(observed.durable)
+}
+
+function createShared(metrics: Metrics): Shared {
+  const consumers: ObservedConsumer[] = []
+  addLag(metrics, consumers)
+  const count = (name: string, help: string) => metrics.counter(name, help, ['consumer'])
+  const batches = count('di_consume_batches_total', 'Batches begun')
+  const messages = count('di_consume_messages_total', 'Messages in batches begun')
+  const redelivered = count(
+    'di_consume_redelivered_total',
+    'Messages that had been delivered before',
+  )
+  const failures = count('di_consume_failures_total', 'Failed tries of a batch')
+  const takeFailures = count(
+    'di_consume_take_failures_total',
+    'Times that the messages stopped coming',
+  )
+  const givenBack = metrics.counter(
+    'di_consume_given_back_total',
+    'Messages given back to be delivered again',
+    ['consumer', 'reason'],
+  )
+  const givenUp = count(
+    'di_consume_given_up_total',
+    'Messages put aside because they hit a defect of ours again and again',
+  )
   return {
-    batches: metrics.counter('di_consume_batches_total', 'Batches begun'),
-    messages: metrics.counter('di_consume_messages_total', 'Messages in batches begun'),
-    redelivered: metrics.counter(
-      'di_consume_redelivered_total',
-      'Messages that had been delivered before',
-    ),
-    failures: metrics.counter('di_consume_failures_total', 'Failed tries of a batch'),
-    takeFailures: metrics.counter(
-      'di_consume_take_failures_total',
-      'Times that the messages stopped coming',
-    ),
-    givenBack: metrics.counter(
-      'di_consume_given_back_total',
-      'Messages given back to be delivered again',
-      ['reason'],
-    ),
+    consumers,
+    of: (consumer) => ({
+      batches: (taken, again) => {
+        batches.inc({ consumer })
+        messages.inc({ consumer }, taken)
+        redelivered.inc({ consumer }, again)
+      },
+      failed: () => failures.inc({ consumer }),
+      takeFailed: () => takeFailures.inc({ consumer }),
+      givenBack: (reason, count) => givenBack.inc({ consumer, reason }, count),
+      givenUp: () => givenUp.inc({ consumer }),
+    }),
   }
 }
 
 type Lag = { pending: number; unacknowledged: number; oldestSeconds: number }
 
-function addLag(observed: ObservedConsumer): void {
-  const { metrics } = observed
-  // Three gauges, one look: metrics are collected within a moment of each other.
-  let look: { atMs: number; lag: Promise<Lag | null> } | undefined
-  const readLag = (): Promise<Lag | null> => {
+function addLag(metrics: Metrics, consumers: readonly ObservedConsumer[]): void {
+  // Three gauges, one look at each consumer: metrics are collected within a moment of each other.
+  const looks = new Map<ObservedConsumer, { atMs: number; lag: Promise<Lag | null> }>()
+  const readLag = (observed: ObservedConsumer): Promise<Lag | null> => {
+    let look = looks.get(observed)
     if (look === undefined || performance.now() - look.atMs > 500) {
       look = { atMs: performance.now(), lag: askLag(observed).catch(() => null) }
+      looks.set(observed, look)
     }
     return look.lag
   }
   const addGauge = (name: string, help: string, pick: (lag: Lag) => number) => {
     metrics.gauge(name, help, {
+      labels: ['consumer'],
       async collect() {
-        const lag = await readLag()
-        // Without an answer there is no number: an old one would look like a healthy one.
-        if (lag === null) this.remove()
-        else this.set(pick(lag))
+        for (const observed of consumers) {
+          const lag = await readLag(observed)
+          // Without an answer there is no number: an old one would look like a healthy one.
+          if (lag === null) this.remove({ consumer: observed.durable })
+          else this.set({ consumer: observed.durable }, pick(lag))
+        }
       },
     })
   }

@@ -16,8 +16,9 @@ import { ackWaitMs, consumerConfigs, ensureStreams } from './streams.ts'
 /** A message as a handler sees it. */
 export type ConsumedMessage = {
   data: Uint8Array
-  /** Its place in the stream: names it for good. */
+  /** Its place in the stream, and when that stream was made: they name it for good. */
   sequence: number
+  streamCreatedMs: number
   /** Its place among all deliveries of the consumer: a gap means that another process got some. */
   deliverySequence: number
   /** 1 for the first time. */
@@ -33,6 +34,19 @@ export type ConsumeOptions = {
    * it is one of our own defects: then each message is tried by itself.
    */
   handle: (messages: readonly ConsumedMessage[]) => Promise<void>
+  /**
+   * Takes a message that has failed by a defect as often as it may: what keeps it where somebody
+   * can look at it. Then it is acknowledged.
+   */
+  giveUp: (message: ConsumedMessage, error: unknown) => Promise<void>
+  /**
+   * Up to which sequence messages may be handled by now; later ones wait. Left out, all may. It is
+   * asked again when `wake` says so, and every moment while something waits.
+   * @throws when it cannot be told at the moment
+   */
+  readyUpTo?: () => Promise<number>
+  /** Told whenever a batch has been acknowledged. */
+  acknowledged?: () => void
   limits: ConsumeLimits
   log: Log
   metrics: Metrics
@@ -53,6 +67,8 @@ export type Consumption = {
   stop: () => Promise<void>
   /** Null while messages can be taken, else why not. */
   fault: () => string | null
+  /** Says that more messages may be ready. */
+  wake: () => void
 }
 
 /**
@@ -67,8 +83,12 @@ const heartbeatMs = ackWaitMs / 4
  */
 const holdMaxMs = 30_000
 const giveBackMs = 1_000
-/** How long a message rests that failed for a reason of its own. */
-const setAsideMs = 60_000
+/** How long a message rests that failed for a reason of its own, and how often it may. */
+const setAsideMs = 2_000
+const defectsMax = 3
+/** How often it is asked whether what waits is ready by now. */
+const readyPollMs = 25
+const readyRetryMs = 250
 const stopMaxMs = 5_000
 
 type State = ConsumeOptions & {
@@ -76,6 +96,8 @@ type State = ConsumeOptions & {
   counted: ConsumeMetrics
   buffer: JsMsg[]
   bufferBytes: number
+  /** When the stream was made that a message is of. */
+  streamCreatedMs: WeakMap<JsMsg, number>
   inHand: readonly JsMsg[]
   stopping: AbortController
   fault: string | null
@@ -92,6 +114,7 @@ export function consume(options: ConsumeOptions): Consumption {
     counted: observeConsumer({ ...options, stream }),
     buffer: [],
     bufferBytes: 0,
+    streamCreatedMs: new WeakMap(),
     inHand: [],
     stopping: new AbortController(),
     fault: 'has not begun',
@@ -107,6 +130,7 @@ export function consume(options: ConsumeOptions): Consumption {
   const handling = handleBatches(state)
   return {
     fault: () => state.fault,
+    wake: () => state.wake(),
     stop: async () => {
       state.stopping.abort()
       state.wake()
@@ -127,14 +151,15 @@ async function takeForever(state: State): Promise<void> {
   for (let failures = 0; !signal.aborted; ) {
     try {
       const { nats, stream, durable } = state
+      const { created } = await nats.manager.streams.info(stream)
       const consumer = await nats.jetstream.consumers.get(stream, durable)
       state.fault = null
       failures = 0
-      await takeUntilBroken(state, consumer)
+      await takeUntilBroken(state, consumer, Date.parse(String(created)))
     } catch (error) {
       if (signal.aborted) return
       state.fault = 'messages cannot be taken'
-      state.counted.takeFailures.inc()
+      state.counted.takeFailed()
       if (failures === 0) state.log.warn({ err: error }, 'messages cannot be taken')
       if (isMissing(error)) await restore(state)
       await pause(Math.min(2_000, 50 * 2 ** failures++), signal)
@@ -142,8 +167,9 @@ async function takeForever(state: State): Promise<void> {
   }
 }
 
-async function takeUntilBroken(state: State, consumer: Consumer): Promise<void> {
+async function takeUntilBroken(state: State, consumer: Consumer, createdMs: number): Promise<void> {
   const { signal } = state.stopping
+  let newest = 0
   const messages = await consumer.consume({
     max_messages: clientMessagesMax,
     abort_on_missing_resource: true,
@@ -153,6 +179,10 @@ async function takeUntilBroken(state: State, consumer: Consumer): Promise<void> 
   if (signal.aborted) end()
   try {
     for await (const message of messages) {
+      // What comes for the first time comes in order, unless the stream is another by now.
+      if (!message.redelivered && message.seq <= newest) throw new Error('the stream was replaced')
+      if (!message.redelivered) newest = message.seq
+      state.streamCreatedMs.set(message, createdMs)
       state.buffer.push(message)
       state.bufferBytes += message.data.length
       if (state.buffer.length === 1 || isFull(state)) state.wake()
@@ -207,8 +237,26 @@ async function handleBatches(state: State): Promise<void> {
       await untilWoken(state, waitMs)
       continue
     }
+    const upTo = await findReady(state)
+    const batch = takeBatch(state, upTo)
+    if (batch.length === 0) {
+      await untilWoken(state, upTo === null ? readyRetryMs : readyPollMs)
+      continue
+    }
     begunMs = performance.now()
-    await handleBatch(state, takeBatch(state))
+    await handleBatch(state, batch)
+  }
+}
+
+/** @returns up to which sequence messages may be handled, or null when it cannot be told */
+async function findReady(state: State): Promise<number | null> {
+  if (state.readyUpTo === undefined) return Number.POSITIVE_INFINITY
+  try {
+    return await state.readyUpTo()
+  } catch (error) {
+    state.counted.failed()
+    state.log.debug({ err: error }, 'it cannot be told which messages are ready')
+    return null
   }
 }
 
@@ -227,63 +275,94 @@ function isFull(state: State): boolean {
   return state.buffer.length >= batchMessagesMax || state.bufferBytes >= batchBytesMax
 }
 
-function takeBatch(state: State): JsMsg[] {
+/** Takes what may be handled by now, in the order of arrival, up to the limits of a batch. */
+function takeBatch(state: State, upTo: number | null): JsMsg[] {
   const { batchMessagesMax, batchBytesMax } = state.limits
+  const batch: JsMsg[] = []
+  const rest: JsMsg[] = []
   let bytes = 0
-  let count = 0
+  let full = false
   for (const message of state.buffer) {
-    bytes += message.data.length
-    if (count > 0 && (bytes > batchBytesMax || count === batchMessagesMax)) {
-      bytes -= message.data.length
-      break
+    if (upTo === null || message.seq > upTo) {
+      rest.push(message)
+      continue
     }
-    count++
+    const size = message.data.length
+    full ||= batch.length > 0 && (bytes + size > batchBytesMax || batch.length === batchMessagesMax)
+    if (full) rest.push(message)
+    else {
+      bytes += size
+      batch.push(message)
+    }
   }
-  const batch = state.buffer.splice(0, count)
+  state.buffer = rest
   state.bufferBytes -= bytes
   state.inHand = batch
-  state.makeRoom()
+  if (batch.length > 0) state.makeRoom()
   return batch
 }
 
 async function handleBatch(state: State, batch: JsMsg[]): Promise<void> {
   const { counted } = state
-  counted.batches.inc()
-  counted.messages.inc(batch.length)
-  const redelivered = batch.filter((message) => message.redelivered).length
-  if (redelivered > 0) counted.redelivered.inc(redelivered)
+  counted.batches(batch.length, batch.filter((message) => message.redelivered).length)
   const error = await tryInPlace(state, batch)
   if (error === null) {
-    for (const message of batch) message.ack()
+    acknowledge(state, batch)
   } else if (isDefect(error) && batch.length > 1) {
     state.log.error({ err: error }, 'a batch failed by a defect; its messages are tried one by one')
     for (const message of batch) await handleAlone(state, message)
+  } else if (isDefect(error)) {
+    await setAside(state, batch[0]!, error)
   } else {
     // In an outage what waits goes with it: given back together, they come again in their order.
-    const waiting = isDefect(error) ? [] : state.buffer.splice(0)
-    if (waiting.length > 0) state.bufferBytes = 0
+    const waiting = state.buffer.splice(0)
+    state.bufferBytes = 0
     giveBack(state, [...batch, ...waiting], error)
     state.makeRoom()
   }
   state.inHand = []
 }
 
+function acknowledge(state: State, batch: readonly JsMsg[]): void {
+  for (const message of batch) message.ack()
+  state.acknowledged?.()
+}
+
 async function handleAlone(state: State, message: JsMsg): Promise<void> {
   const error = await tryInPlace(state, [message])
-  if (error === null) message.ack()
+  if (error === null) acknowledge(state, [message])
+  else if (isDefect(error)) await setAside(state, message, error)
   else giveBack(state, [message], error)
+}
+
+/**
+ * Lets a message rest that hit a defect of ours; when it has done so often enough, gives it up, so
+ * that nothing waits for it for ever.
+ */
+async function setAside(state: State, message: JsMsg, error: unknown): Promise<void> {
+  if (message.info.deliveryCount >= defectsMax) {
+    try {
+      await state.giveUp(toMessage(state, message), error)
+      state.counted.givenUp()
+      state.log.error({ err: error, seq: message.seq }, 'a message was given up')
+      return acknowledge(state, [message])
+    } catch (failure) {
+      state.log.warn({ err: failure }, 'a message could not be given up yet')
+    }
+  }
+  giveBack(state, [message], error)
 }
 
 function giveBack(state: State, batch: readonly JsMsg[], error: unknown): void {
   const defect = isDefect(error)
-  state.counted.givenBack.inc({ reason: defect ? 'defect' : 'outage' }, batch.length)
+  state.counted.givenBack(defect ? 'defect' : 'outage', batch.length)
   if (defect) state.log.error({ err: error, seq: batch[0]?.seq }, 'a message was set aside')
   for (const message of batch) message.nak(defect ? setAsideMs : giveBackMs)
 }
 
 /** @returns null once the batch is handled, else the last failure */
 async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknown> {
-  const messages = batch.map(toMessage)
+  const messages = batch.map((message) => toMessage(state, message))
   try {
     await pRetry(() => state.handle(messages), {
       retries: Number.POSITIVE_INFINITY,
@@ -293,7 +372,7 @@ async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknow
       randomize: true,
       shouldRetry: ({ error }) => !isDefect(error) && !state.stopping.signal.aborted,
       onFailedAttempt: ({ error, attemptNumber }) => {
-        state.counted.failures.inc()
+        state.counted.failed()
         if (attemptNumber === 1) state.log.warn({ err: error }, 'a batch failed; trying again')
       },
     })
@@ -313,11 +392,12 @@ function isDefect(error: unknown): boolean {
   )
 }
 
-function toMessage(message: JsMsg): ConsumedMessage {
+function toMessage(state: State, message: JsMsg): ConsumedMessage {
   const { streamSequence, deliverySequence, deliveryCount } = message.info
   return {
     data: message.data,
     sequence: streamSequence,
+    streamCreatedMs: state.streamCreatedMs.get(message) ?? 0,
     deliverySequence,
     deliveries: deliveryCount,
   }

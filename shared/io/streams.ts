@@ -17,6 +17,7 @@ import {
 import {
   alertsStream,
   deadLetterStream,
+  deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
   scorerConsumer,
@@ -85,6 +86,8 @@ function streamConfigs(sizes: StreamSizes): Partial<StreamConfig>[] {
 
 export const consumerConfigs: Record<string, { stream: string; config: Partial<ConsumerConfig> }> =
   {
+    // What a killed scorer had in hand is another's after ack_wait; a living one says so meanwhile.
+    // Poison is dropped by the scorer itself; anything else is infrastructure and is retried.
     [scorerConsumer]: {
       stream: telemetryStream,
       config: {
@@ -92,9 +95,19 @@ export const consumerConfigs: Record<string, { stream: string; config: Partial<C
         filter_subject: telemetrySubject,
         ack_policy: AckPolicy.Explicit,
         deliver_policy: DeliverPolicy.All,
-        // What a killed scorer had in hand is another's after this long; a living one says so meanwhile.
         ack_wait: nanos(ackWaitMs),
-        // Poison is dropped by the scorer itself; anything else is infrastructure and is retried.
+        max_deliver: -1,
+        max_ack_pending: 4_096,
+      },
+    },
+    [deciderConsumer]: {
+      stream: telemetryStream,
+      config: {
+        durable_name: deciderConsumer,
+        filter_subject: telemetrySubject,
+        ack_policy: AckPolicy.Explicit,
+        deliver_policy: DeliverPolicy.All,
+        ack_wait: nanos(ackWaitMs),
         max_deliver: -1,
         max_ack_pending: 4_096,
       },

@@ -5,8 +5,11 @@
 import { parseInstant } from '#shared/core/instants.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Action } from '#shared/core/scoring.ts'
+import { toSignalBits } from '#shared/core/signal-flips.ts'
 import { encodeSignals } from '#shared/core/signals-column.ts'
+import { toFilledCategories } from '#shared/core/signals-missing.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
+import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import type { RowWriter } from './row-binary.ts'
 
 /** What `writeTelemetryRow` writes, in its order. */
@@ -15,6 +18,7 @@ export const telemetryColumns = [
   'device_id',
   'session_id',
   'event_id',
+  'position',
   'received_at',
   'occurred_at',
   'user_id',
@@ -34,6 +38,10 @@ export const telemetryColumns = [
   'epoch',
   'signals',
   'signals_refused',
+  'filled_categories',
+  'unknown_signals',
+  'detected_bits',
+  'clean_bits',
   'body',
 ] as const
 
@@ -52,10 +60,13 @@ export function writeTelemetryRow(
   withSignals: boolean,
 ): void {
   const { body } = event
+  const signals = body.signals as Signals
+  const bits = toSignalBits(signals)
   writer.string(event.tenant_id)
   writer.string(body.device_id)
   writer.string(body.session_id)
   writer.string(event.event_id)
+  writer.int64(event.position)
   writer.int64(event.received_at)
   writer.nullableInt64(toOccurredAt(body.occurred_at))
   writer.string(body.user_id ?? '')
@@ -73,8 +84,14 @@ export function writeTelemetryRow(
   writer.uint32(event.policy_version)
   writer.string(event.policy_hash)
   writer.int64(event.epoch)
-  writer.string(withSignals ? encodeSignals(body.signals as Signals) : '{}')
+  writer.string(withSignals ? encodeSignals(signals) : '{}')
   writer.uint8(withSignals ? 0 : 1)
+  writer.uint8(toFilledCategories(signals))
+  writer.strings(findUnknownSignals(signals))
+  writer.uint32(bits.detected[0])
+  writer.uint32(bits.detected[1])
+  writer.uint32(bits.clean[0])
+  writer.uint32(bits.clean[1])
   if (event.bodyBytes === undefined) writer.string(JSON.stringify(body))
   else writer.bytes(event.bodyBytes)
 }

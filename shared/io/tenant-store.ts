@@ -7,6 +7,7 @@ import type { Environment } from '#shared/core/credentials.ts'
 import type { TenantEntry } from '#shared/core/messages.ts'
 import { Problem } from '#shared/core/problem.ts'
 import type { Rate } from '#shared/core/rate-limit.ts'
+import { insertPolicyDocument } from './policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from './postgres.ts'
 
 export type TenantStatus = 'active' | 'suspended'
@@ -189,11 +190,7 @@ async function insertTenant(db: Queryable, tenant: NewTenant): Promise<void> {
     if (!isSqlState(error, sqlStates.uniqueViolation, 'tenants_pkey')) throw error
     throw new Problem('tenant_exists', `There is a tenant ${tenantId} already.`)
   }
-  await db.query(
-    `insert into policy_documents (policy_hash, document, text) values ($1, $2::jsonb, $2)
-     on conflict (policy_hash) do nothing`,
-    [policy.hash, policy.text],
-  )
+  await insertPolicyDocument(db, policy)
   await db.query(
     `insert into tenant_policies (tenant_id, version, policy_hash, created_by)
      values ($1, 1, $2, $3)`,

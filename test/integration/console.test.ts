@@ -37,6 +37,8 @@ beforeAll(async () => {
     projection: rig.projection,
     setDisposition: createAlertStore(rig.postgres).setDisposition,
     listDeliveries: createDeliveryStore(rig.postgres).listDeliveries,
+    listUnknownSignals: async () => [],
+    wallMs: Date.now,
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, { environment, allowPrivate: true }, { resolve: resolveForTest }),
   }
@@ -224,6 +226,10 @@ describe('looking at tenants', () => {
       ['PUT', '/webhook', { url: 'https://hooks.example/a' }],
       ['DELETE', '/webhook'],
       ['GET', '/deliveries'],
+      ['GET', '/policy'],
+      ['GET', '/policy/versions'],
+      ['GET', '/policy/versions/1'],
+      ['PUT', '/policy', { preset: 'strict' }],
     ] as const
     for (const [method, path, body] of routes) {
       const answer = await call(method, `/tenants/nobody${path}`, body)
@@ -498,15 +504,25 @@ describe('the rest', () => {
     expect(routes.sort()).toEqual([
       'delete /admin/v1/tenants/{tenant_id}/webhook',
       'get /admin/v1/edges',
+      'get /admin/v1/events/{event_id}/explanation',
+      'get /admin/v1/policy-presets',
+      'get /admin/v1/policy-presets/{name}',
+      'get /admin/v1/policy.schema.json',
       'get /admin/v1/tenants',
       'get /admin/v1/tenants/{tenant_id}',
       'get /admin/v1/tenants/{tenant_id}/audit',
       'get /admin/v1/tenants/{tenant_id}/deliveries',
+      'get /admin/v1/tenants/{tenant_id}/policy',
+      'get /admin/v1/tenants/{tenant_id}/policy/versions',
+      'get /admin/v1/tenants/{tenant_id}/policy/versions/{version}',
+      'get /admin/v1/tenants/{tenant_id}/signals',
+      'get /admin/v1/tenants/{tenant_id}/unknown-signals',
       'post /admin/v1/alerts/{alert_id}/disposition',
       'post /admin/v1/tenants',
       'post /admin/v1/tenants/{tenant_id}/resume',
       'post /admin/v1/tenants/{tenant_id}/rotate',
       'post /admin/v1/tenants/{tenant_id}/suspend',
+      'put /admin/v1/tenants/{tenant_id}/policy',
       'put /admin/v1/tenants/{tenant_id}/rates',
       'put /admin/v1/tenants/{tenant_id}/webhook',
     ])

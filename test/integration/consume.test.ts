@@ -2,7 +2,12 @@
 // and neither an outage, a restart of the broker nor one bad message holds anything back for good.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { scorerConsumer, telemetryStream, telemetrySubject } from '#shared/core/messages.ts'
-import { type ConsumedMessage, type Consumption, consume } from '#shared/io/consume.ts'
+import {
+  type ConsumedMessage,
+  type ConsumeOptions,
+  type Consumption,
+  consume,
+} from '#shared/io/consume.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
@@ -42,12 +47,16 @@ afterEach(async () => {
   for (const consumption of consumptions) await consumption.stop()
 })
 
-function begin(handle: Handle, some: Partial<typeof limits> = {}): Consumption {
+type More = Partial<Pick<ConsumeOptions, 'giveUp' | 'readyUpTo' | 'acknowledged'>>
+
+function begin(handle: Handle, some: Partial<typeof limits> = {}, more: More = {}): Consumption {
   metrics = createMetrics('test')
   const consumption = consume({
     nats,
     durable: scorerConsumer,
     handle,
+    giveUp: async () => undefined,
+    ...more,
     limits: { ...limits, ...some },
     log,
     metrics,
@@ -168,24 +177,67 @@ describe('a consumer', () => {
     expect(await readMetric('di_consume_given_back_total')).toBe(0)
   })
 
-  it('sets a message apart that hits a defect, and goes on with its neighbours', async () => {
+  it('sets a message apart that hits a defect, and gives it up when it does so again', async () => {
     const seen: number[] = []
-    begin(async (messages) => {
-      for (const message of messages) {
-        if (toNumber(message) === 7) throw new TypeError('undefined is not a function')
-      }
-      seen.push(...messages.map(toNumber))
-    })
+    const givenUp: [ConsumedMessage, unknown][] = []
+    let refusals = 1
+    begin(
+      async (messages) => {
+        for (const message of messages) {
+          if (toNumber(message) === 7) throw new TypeError('undefined is not a function')
+        }
+        seen.push(...messages.map(toNumber))
+      },
+      {},
+      {
+        giveUp: async (message, error) => {
+          if (refusals-- > 0) throw new Error('there is no room for it')
+          givenUp.push([message, error])
+        },
+      },
+    )
     await publish(0, 20)
     await until('all neighbours are handled', () => new Set(seen).size === 19)
+    expect(givenUp).toEqual([])
+    await until('it is given up', isDrained, 30_000)
     expect(seen).not.toContain(7)
-    const info = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
-    await until('only that one is left', async () => {
-      const now = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
-      return now.num_ack_pending === 1 && now.num_pending === 0
-    })
-    expect(info.num_pending).toBe(0)
-    expect(await readMetric('di_consume_given_back_total')).toBe(1)
+    expect(givenUp.map(([message]) => toNumber(message))).toEqual([7])
+    expect(givenUp[0]![0].deliveries).toBe(4)
+    expect(givenUp[0]![1]).toBeInstanceOf(TypeError)
+    expect(await readMetric('di_consume_given_back_total')).toBe(3)
+    expect(await readMetric('di_consume_given_up_total')).toBe(1)
+  })
+
+  it('handles nothing beyond what is ready, and goes on when told that more is', async () => {
+    const seen: number[] = []
+    let ready = 0
+    let asked = 0
+    const consumption = begin(
+      async (messages) => {
+        for (const message of messages) {
+          expect(message.sequence).toBeLessThanOrEqual(ready)
+          seen.push(message.sequence)
+        }
+      },
+      {},
+      {
+        readyUpTo: async () => {
+          if (++asked % 5 === 0) throw new Error('the broker does not answer')
+          return ready
+        },
+      },
+    )
+    await publish(0, 30)
+    await until('it has asked', () => asked > 5)
+    expect(seen).toEqual([])
+    ready = 12
+    consumption.wake()
+    await until('the first are handled', () => seen.length === 12)
+    await until('it has asked again', () => asked > 15)
+    expect(seen).toEqual(range(12).map((n) => n + 1))
+    ready = 30
+    await until('everything is acknowledged', isDrained)
+    expect(seen).toEqual(range(30).map((n) => n + 1))
   })
 
   it('shares the messages among several processes, each message to one of them', async () => {

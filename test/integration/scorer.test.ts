@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   deadLetterStream,
+  deciderConsumer,
   deliveryHintSchema,
   scorerConsumer,
   telemetryStream,
@@ -323,19 +324,23 @@ describe('several scorers', () => {
     )
   })
 
-  it('decide again what was decided while a killed one had earlier events in hand', async () => {
+  it('decide nothing while somebody has earlier events in hand, and then all of it', async () => {
     await rig.endScorers()
     const all = sessions(22)
     await rig.publish(all.slice(0, 20))
     const consumer = await rig.nats.jetstream.consumers.get(telemetryStream, scorerConsumer)
     const held = await consumer.next({ expires: 5_000 })
     await rig.publish(all.slice(20))
-    await rig.startScorer()
-    await until('the later ones are decided', async () => {
-      const info = await rig.nats.manager.consumers.info(telemetryStream, scorerConsumer)
-      return info.num_pending === 0 && info.num_ack_pending === 1
+    const waiting = await rig.startScorer()
+    await until('the later ones are stored', async () => (await countEvents()) === 2)
+    await until('the decider has them in hand', async () => {
+      const info = await rig.nats.manager.consumers.info(telemetryStream, deciderConsumer)
+      return info.num_ack_pending === 2
     })
-    expect(await countEvents()).toBe(2)
+    await until('only what is held is not stored', async () => {
+      const held = await waiting.readMetric('di_consume_unacknowledged', 'consumer="scorer"')
+      return held === 1
+    })
     expect(await readAlerts()).toHaveLength(0)
     held!.nak()
     await rig.drained(20_000)

@@ -4,9 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/ids.ts'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/messages.ts'
-import { defaultPolicy } from '#shared/core/policy.ts'
 import { categories, parseTelemetry, scanTelemetry } from '#shared/core/telemetry.ts'
-import { type ActivitySubject, createActivityStore } from '#shared/io/activity-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-store.ts'
 import { type EventFacts, makeEvents, makeMessage, signalsOf } from '../support/accepted-events.ts'
@@ -33,7 +31,6 @@ async function select<Row>(query: string): Promise<Row[]> {
   return result.json<Row>()
 }
 
-// Activity is kept for 35 days, so its tests live in the present.
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
 const toText = (ms: number) => new Date(ms).toISOString().replace('T', ' ').slice(0, 23)
 
@@ -78,6 +75,11 @@ describe('an accepted event', () => {
       epoch: 1,
       frida: true,
       signals_refused: false,
+      position: 256,
+      filled_categories: 0b000100,
+      unknown_signals: [],
+      detected_bits: expect.anything(),
+      clean_bits: expect.anything(),
       body: Buffer.from(event!.bodyBytes!).toString(),
       row_version: expect.anything(),
     })
@@ -188,7 +190,7 @@ describe('signals', () => {
       .map((signals, n) => ({ tenantId: 'fuzz', sessionId: `s-${n}`, signals, nonce: seed }))
       .filter(isAcceptable)
     expect(events.length).toBeGreaterThan(runs / 2)
-    const accepted = decodeBatch(makeMessage(events)).events
+    const accepted = decodeBatch(makeMessage(events), 1).events
     const outcome = await store.insertTelemetry(accepted)
     expect(outcome).toEqual({ withoutSignals: [], refused: [] })
     const rows = await select<{ event_id: string; body: string }>(
@@ -282,138 +284,4 @@ function isAcceptable(facts: EventFacts): boolean {
   const message = makeMessage([facts]).toString()
   const body = Buffer.from(message.slice(message.indexOf(',"body":') + 8, -2))
   return parseTelemetry(body, scanTelemetry(body)).ok
-}
-
-describe('activity', () => {
-  const minuteMs = 60_000
-  const count = async (events: readonly AcceptedEvent[]) => {
-    const subjects: ActivitySubject[] = events.map((event) => ({
-      tenantId: event.tenant_id,
-      deviceId: event.body.device_id,
-      eventId: event.event_id,
-      receivedAtMs: event.received_at,
-      rules: defaultPolicy.velocity,
-    }))
-    return createActivityStore(clickhouse).countActivity(subjects)
-  }
-  const sessions = (tenantId: string, n: number, fromMs = nowMs): EventFacts[] =>
-    Array.from({ length: n }, (_, index) => ({
-      tenantId,
-      sessionId: `s-${index}`,
-      receivedAtMs: fromMs + index * 1000,
-    }))
-
-  it('counts sessions as of each event, from the first above the threshold on', async () => {
-    const events = makeEvents(sessions('velocity', 25))
-    await store.insertTelemetry(events)
-    const counts = (await count(events)).map((one) => one.counts.get('sessions_per_device:300'))
-    expect(counts).toEqual(Array.from({ length: 25 }, (_, index) => index + 1))
-  })
-
-  it('says nothing of a device that stays at the threshold', async () => {
-    const events = makeEvents(sessions('calm', 20))
-    await store.insertTelemetry(events)
-    for (const { counts } of await count(events)) expect(counts.size).toBe(0)
-  })
-
-  it('leaves out what is as old as the window is wide, and nothing younger', async () => {
-    const early = sessions('edge', 21, nowMs)
-    const atEdge = { tenantId: 'edge', sessionId: 'last', receivedAtMs: nowMs + 5 * minuteMs }
-    const events = makeEvents([...early, atEdge])
-    await store.insertTelemetry(events)
-    const last = (await count(events)).at(-1)
-    // Session 0 was seen exactly five minutes before: 20 others and itself are left.
-    expect(last?.counts.get('sessions_per_device:300')).toBe(21)
-  })
-
-  it('counts users and accounts alike, one that is both once', async () => {
-    const events = makeEvents([
-      { tenantId: 'users', userId: 'a', accountId: 'a', receivedAtMs: nowMs, nonce: 1 },
-      { tenantId: 'users', userId: 'b', receivedAtMs: nowMs + 1, nonce: 2 },
-      { tenantId: 'users', accountId: 'c', receivedAtMs: nowMs + 2, nonce: 3 },
-      { tenantId: 'users', receivedAtMs: nowMs + 3, nonce: 4 },
-      { tenantId: 'users', userId: 'd', receivedAtMs: nowMs + 4, nonce: 5 },
-    ])
-    await store.insertTelemetry(events)
-    const counts = (await count(events)).map((one) => one.counts.get('users_per_device:86400'))
-    expect(counts).toEqual([1, 2, 3, 3, 4])
-  })
-
-  it('never mixes tenants whose devices, sessions and users have the same names', async () => {
-    const ofBoth = ['twin-a', 'twin-b'].flatMap((tenantId) => sessions(tenantId, 15))
-    const events = makeEvents(ofBoth)
-    await store.insertTelemetry(events)
-    for (const { counts } of await count(events)) expect(counts.size).toBe(0)
-  })
-
-  it('is not changed by inserting everything again', async () => {
-    const events = makeEvents(sessions('again', 30))
-    await store.insertTelemetry(events)
-    const before = await count(events)
-    for (let round = 0; round < 3; round++) await store.insertTelemetry(events)
-    expect(await count(events)).toEqual(before)
-    await clickhouse.command({ query: 'optimize table activity final' })
-    expect(await count(events)).toEqual(before)
-  })
-
-  it('recognises a retry of the same bytes, and only the retry', async () => {
-    const facts = { tenantId: 'retry', receivedAtMs: nowMs }
-    const [first] = makeEvents([facts])
-    const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 1 }])
-    const [other] = makeEvents([{ ...facts, nonce: 2 }])
-    await store.insertTelemetry([first!, later!, other!])
-    const known = await count([first!, later!, other!])
-    expect(known.map((one) => one.firstReceivedAtMs)).toEqual([null, nowMs, null])
-  })
-
-  it('counts as a plain model does, for devices and times of every kind', async () => {
-    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
-    process.stdout.write(`activity seed ${seed}\n`)
-    const facts = fc.sample(
-      fc.record({
-        tenantId: fc.constantFrom('model-a', 'model-b'),
-        deviceId: fc.constantFrom('d1', 'd2', "d'3\\", 'd 4é'),
-        sessionId: fc.integer({ min: 1, max: 60 }).map((n) => `s-${n}`),
-        userId: fc.integer({ min: 1, max: 8 }).map((n) => `u-${n}`),
-        receivedAtMs: fc.oneof(
-          fc.integer({ min: nowMs, max: nowMs + 20 * minuteMs }),
-          fc.integer({ min: nowMs - 40 * 86_400_000, max: nowMs }),
-        ),
-        nonce: fc.integer(),
-      }),
-      { seed, numRuns: 600 },
-    )
-    const events = makeEvents(facts)
-    await store.insertTelemetry(events.slice(0, 300))
-    await store.insertTelemetry(events.slice(200))
-    const asked = events.slice(100)
-    const known = await count(asked)
-    let fired = 0
-    asked.forEach((event, index) => {
-      for (const rule of defaultPolicy.velocity) {
-        const expected = modelCount(events, event, rule)
-        const got = known[index]!.counts.get(`${rule.metric}:${rule.windowSeconds}`) ?? 0
-        if (expected > rule.threshold) fired++
-        // A count below its threshold need not be told.
-        if (expected > rule.threshold || got > 0) expect(got).toBe(expected)
-      }
-    })
-    expect(fired).toBeGreaterThan(0)
-  })
-})
-
-function modelCount(
-  events: readonly AcceptedEvent[],
-  at: AcceptedEvent,
-  rule: (typeof defaultPolicy.velocity)[number],
-): number {
-  const seen = new Set<string>()
-  for (const event of events) {
-    const ageMs = at.received_at - event.received_at
-    if (event.tenant_id !== at.tenant_id || event.body.device_id !== at.body.device_id) continue
-    if (ageMs < 0 || ageMs >= rule.windowSeconds * 1000) continue
-    if (rule.metric === 'sessions_per_device') seen.add(event.body.session_id)
-    else if (event.body.user_id !== undefined) seen.add(event.body.user_id)
-  }
-  return seen.size
 }

@@ -1,11 +1,13 @@
 // Accepted events for tests: bodies as an edge takes them, scored as an edge scores them, and the
 // batch messages that carry them.
 import { toEventId } from '#shared/core/ids.ts'
+import { batchEventsMax } from '#shared/core/limits.ts'
 import {
   type AcceptedEvent,
   decodeBatch,
   type EventHeader,
   encodeEventHead,
+  toPosition,
 } from '#shared/core/messages.ts'
 import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policy.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
@@ -60,12 +62,17 @@ export function makeBody(facts: EventFacts): string {
 export function makeElement(facts: EventFacts): string {
   const policy = facts.policy ?? defaultPolicy
   const bodyText = makeBody(facts)
-  const body = JSON.parse(bodyText) as { signals: Signals }
-  const score = compilePolicy(policy)(body.signals)
+  const body = JSON.parse(bodyText) as {
+    signals: Signals
+    sdk_meta: { sdk_version: string; platform: string }
+  }
+  const receivedAtMs = facts.receivedAtMs ?? Date.now()
+  const { sdk_version: sdkVersion, platform } = body.sdk_meta
+  const score = compilePolicy(policy)(body.signals, { sdkVersion, platform, receivedAtMs })
   const header = {
     event_id: toEventId(Buffer.from(bodyText)),
     tenant_id: facts.tenantId ?? 'acme',
-    received_at: facts.receivedAtMs ?? Date.now(),
+    received_at: receivedAtMs,
     rasp_score: score.score,
     rasp_action: score.action,
     reasons: score.reasons,
@@ -81,11 +88,17 @@ export function makeMessage(events: readonly EventFacts[]): Buffer {
   return Buffer.from(`[${events.map(makeElement).join(',')}]`)
 }
 
-/** Events as the scorer decodes them. */
-export function makeEvents(events: readonly EventFacts[]): AcceptedEvent[] {
-  const { events: decoded, invalid } = decodeBatch(makeMessage(events))
-  if (invalid.length > 0) throw new Error(`an event is not valid: ${invalid[0]?.detail}`)
-  return decoded
+/** Events as the scorer decodes them from the messages of a stream, from this sequence on. */
+export function makeEvents(events: readonly EventFacts[], sequence = 1): AcceptedEvent[] {
+  const made: AcceptedEvent[] = []
+  for (let at = 0; at < events.length; at += batchEventsMax) {
+    const message = makeMessage(events.slice(at, at + batchEventsMax))
+    const position = toPosition(0, sequence + at / batchEventsMax)
+    const { events: decoded, invalid } = decodeBatch(message, position)
+    if (invalid.length > 0) throw new Error(`an event is not valid: ${invalid[0]?.detail}`)
+    made.push(...decoded)
+  }
+  return made
 }
 
 /** One element of a batch message, as the edge's group commit writes it. */

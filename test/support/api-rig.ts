@@ -6,8 +6,10 @@ import type { Environment } from '#shared/core/credentials.ts'
 import { hashApiKey, toApiKey } from '#shared/core/credentials.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { type Action, toAction } from '#shared/core/scoring.ts'
+import type { Signals } from '#shared/core/telemetry.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alert-store.ts'
 import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createLog } from '#shared/io/log.ts'
@@ -58,6 +60,7 @@ export async function createApiRig(urls: {
       tenants: createTenantStore(postgres),
       alerts,
       history: createHistoryStore(clickhouse),
+      policies: createCurrentPolicyStore(postgres),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },
@@ -157,6 +160,9 @@ export function acceptEvent(of: {
   score?: number
   flags?: string[]
   userId?: string
+  sdkVersion?: string
+  platform?: string
+  signals?: Partial<Signals>
 }): AcceptedEvent {
   const score = of.score ?? 0
   const action: Action = toAction(score, { review: 40, block: 75 })
@@ -165,6 +171,7 @@ export function acceptEvent(of: {
     event_id: `evt_${id.slice(0, 22)}`,
     tenant_id: of.tenantId,
     received_at: of.atMs,
+    position: of.atMs,
     rasp_score: score,
     rasp_action: action,
     reasons: (of.flags ?? []).map((code) => ({ code, weight: 1, evidence: {} })),
@@ -176,9 +183,16 @@ export function acceptEvent(of: {
       device_id: of.deviceId,
       session_id: of.sessionId,
       ...(of.userId === undefined ? {} : { user_id: of.userId }),
-      sdk_meta: { sdk_version: '1.0.0', platform: 'android', batch_type: 'event' },
+      sdk_meta: {
+        sdk_version: of.sdkVersion ?? '1.0.0',
+        platform: of.platform ?? 'android',
+        batch_type: 'event',
+      },
       scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
-      signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
+      signals: {
+        ...{ root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
+        ...of.signals,
+      },
     },
   }
 }

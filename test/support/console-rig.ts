@@ -10,6 +10,7 @@ import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
 import { createTenantProjection, type TenantProjection } from '#shared/io/tenant-projection.ts'
 import { createDirectoryWriter } from '../../services/console/directory.ts'
+import type { ExplainDeps } from '../../services/console/explain-event.ts'
 import type { ManageDeps } from '../../services/console/manage-tenants.ts'
 import type { RotationDeps } from '../../services/console/rotation.ts'
 import { migratePostgres } from './databases.ts'
@@ -33,7 +34,8 @@ export type ConsoleRig = {
   postgres: Postgres
   nats: Nats
   projection: TenantProjection
-  deps: ManageDeps & RotationDeps
+  /** Without ClickHouse: no event is known. */
+  deps: ManageDeps & RotationDeps & ExplainDeps
   outcomes: string[]
   /** Starts an edge and waits for its lease. */
   startEdge: () => Promise<TestEdge>
@@ -52,14 +54,16 @@ export async function eventually(
   }
 }
 
-/** One console's dependencies on a fresh database. The NATS server should be fresh as well. */
-export async function createConsoleRig(servers: {
-  postgres: TestPostgres
-  nats: TestNats
-}): Promise<ConsoleRig> {
+/**
+ * One console's dependencies on a fresh database. The NATS server should be fresh as well.
+ * @param masterKey what other edges than the rig's own unseal with
+ */
+export async function createConsoleRig(
+  servers: { postgres: TestPostgres; nats: TestNats },
+  masterKey = randomBytes(32).toString('base64'),
+): Promise<ConsoleRig> {
   const postgresUrl = await servers.postgres.createDatabase()
   await migratePostgres(postgresUrl)
-  const masterKey = randomBytes(32).toString('base64')
   const sealer = createSealer([masterKey])
   const metrics = createMetrics('test')
   const nats = await connectNats(servers.nats.url, 'test-console', testLog)
@@ -91,6 +95,7 @@ export async function createConsoleRig(servers: {
       directory: createDirectoryWriter(findNats, nowMs),
       onOutcome: (outcome) => outcomes.push(outcome),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
+      findEvent: async () => null,
     },
     startEdge: async () => {
       const edge = await startEdge(servers.nats.url, masterKey)

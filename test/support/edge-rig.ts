@@ -168,7 +168,7 @@ async function readStored(nats: Nats): Promise<AcceptedEvent[]> {
   const events: AcceptedEvent[] = []
   for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
     const message = await nats.manager.streams.getMessage(telemetryStream, { seq })
-    const batch = decodeBatch(message.data)
+    const batch = decodeBatch(message.data, message.seq)
     if (batch.invalid.length > 0) throw new Error(`message ${seq}: ${batch.invalid[0]?.detail}`)
     events.push(...batch.events)
   }

@@ -4,11 +4,13 @@
  * service would notice.
  */
 import { type Alert, decideAlert, toAlert } from '../../shared/core/alert-rules.ts'
-import { correlate, countKey } from '../../shared/core/correlation.ts'
+import { correlate, countKey, findVelocity } from '../../shared/core/correlation.ts'
 import { toEventId } from '../../shared/core/ids.ts'
 import type { AcceptedEvent } from '../../shared/core/messages.ts'
-import { defaultPolicy } from '../../shared/core/policy.ts'
+import { defaultPolicy, type VelocityMetric } from '../../shared/core/policy.ts'
+import { findScoreMismatch } from '../../shared/core/score-mismatch.ts'
 import { type Action, compilePolicy, toAction } from '../../shared/core/scoring.ts'
+import { countSignalFlips, toSignalBits } from '../../shared/core/signal-flips.ts'
 import { parseTelemetry, scanTelemetry, type Telemetry } from '../../shared/core/telemetry.ts'
 
 export const bugs = [
@@ -22,6 +24,15 @@ export const bugs = [
   'raises_a_needless_alert',
   'ignores_velocity',
   'sees_velocity_too_early',
+  'counts_one_session_too_many',
+  'counts_one_session_too_few',
+  'ignores_flips',
+  'blames_another_signal_for_flips',
+  'ignores_devices_per_user',
+  'ignores_score_mismatch',
+  'misses_signals_that_are_there',
+  'leaves_a_reason_out',
+  'tells_of_a_later_event',
   'skips_a_seq',
   'miscounts_the_total',
   'lists_in_another_order',
@@ -29,7 +40,14 @@ export const bugs = [
 ] as const
 export type Bug = (typeof bugs)[number]
 
-type Stored = { atMs: number; telemetry: Telemetry; score: number; action: Action; flags: string[] }
+type Stored = {
+  eventId: string
+  atMs: number
+  telemetry: Telemetry
+  score: number
+  action: Action
+  flags: string[]
+}
 
 export type ModelService = {
   /** Takes a body at a moment and answers as ingest does. */
@@ -44,6 +62,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
   const scorer = compilePolicy(defaultPolicy)
   const eventsOf = new Map<string, Stored[]>()
   const alerts: Alert[] = []
+  let position = 0
   let bugsLeft = 1
   /** True once, for a bug that strikes one victim. */
   const strikes = (name: Bug, isVictim = true) => bug === name && isVictim && bugsLeft-- > 0
@@ -54,33 +73,75 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     if (bug === name && isVictim) victim ??= id
     return bug === name && victim === id
   }
-  const ofDevice = (deviceId: string) => eventsOf.get(deviceId) ?? []
+  const ofKey = (kind: 'device' | 'user', id: string) => eventsOf.get(`${kind} ${id}`) ?? []
+  const ofDevice = (deviceId: string) => ofKey('device', deviceId)
 
-  const countsOf = (deviceId: string, atMs: number) => {
+  /** Counts as of an event that was just stored, over all that were stored before it. */
+  const countsOf = ({ body, received_at }: AcceptedEvent) => {
     const counts = new Map<string, number>()
-    if (bug === 'ignores_velocity') return counts
+    const details = new Map<string, Record<string, unknown>>()
+    if (bug === 'ignores_velocity') return { counts, details }
     for (const rule of defaultPolicy.velocity) {
-      const inWindow = ofDevice(deviceId).filter(
-        (one) => one.atMs <= atMs && one.atMs > atMs - rule.windowSeconds * 1000,
-      )
-      const keys = inWindow.flatMap(({ telemetry: one }) =>
-        rule.metric === 'sessions_per_device'
-          ? [one.session_id]
-          : [one.user_id, one.account_id].filter((id) => id !== undefined),
-      )
-      const early = bug === 'sees_velocity_too_early' ? 15 : 0
-      counts.set(countKey(rule), new Set(keys).size + early)
+      const sinceMs = received_at - rule.windowSeconds * 1000
+      const recent = (all: Stored[]) => all.filter((one) => one.atMs > sinceMs)
+      const own = recent(ofDevice(body.device_id))
+      const distinct = (idsOf: (one: Telemetry) => string[]) =>
+        new Set(own.flatMap(({ telemetry }) => idsOf(telemetry))).size
+      const users = usersOf(body).map((user) => recent(ofKey('user', user)))
+      const count: Record<VelocityMetric, () => number> = {
+        sessions_per_device: () => distinct((one) => [one.session_id]) + sessionsOff(bug),
+        users_per_device: () => distinct(usersOf),
+        platforms_per_device: () => distinct((one) => [one.sdk_meta.platform]),
+        devices_per_session: () => 1,
+        devices_per_user: () => {
+          if (bug === 'ignores_devices_per_user') return 0
+          const devices = users.map((all) => new Set(all.map((one) => one.telemetry.device_id)))
+          return Math.max(0, ...devices.map((ids) => ids.size))
+        },
+        signal_flips: () => {
+          const { flips, signal } = flipsOf(own)
+          const blamed = bug === 'blames_another_signal_for_flips' ? 'root.jailbroken' : signal
+          details.set(countKey(rule), { signal: blamed })
+          return bug === 'ignores_flips' ? 0 : flips
+        },
+      }
+      counts.set(countKey(rule), count[rule.metric]())
     }
-    return counts
+    return { counts, details }
+  }
+
+  const toRisk = (event: AcceptedEvent) => {
+    const { rasp_score: score, reasons, body } = event
+    const { counts, details } = countsOf(event)
+    const findings = findVelocity(defaultPolicy.velocity, counts, details)
+    const mismatch = findScoreMismatch(body.scorer, score, defaultPolicy)
+    if (mismatch !== null && bug !== 'ignores_score_mismatch') findings.push(mismatch)
+    const { thresholds } = defaultPolicy
+    if (bug === 'misses_signals_that_are_there' && event.rasp_action !== 'ALLOW') {
+      const evidence = { metric: 'categories_missing', count: 1, threshold: 0, window: '24h' }
+      findings.push({ code: 'SIGNALS_MISSING', weight: 15, evidence })
+    }
+    const risk = correlate({ score, reasons }, findings, thresholds)
+    const less = correlate({ score, reasons }, findings.slice(1), thresholds)
+    const spared = risk.riskScore > less.riskScore && risk.action === less.action
+    const isAlert = risk.action !== 'ALLOW'
+    return strikes('leaves_a_reason_out', isAlert && spared) ? less : risk
   }
 
   const raise = (event: AcceptedEvent) => {
-    const counts = countsOf(event.body.device_id, event.received_at)
-    const scored = { score: event.rasp_score, reasons: event.reasons }
     const needless = strikes('raises_a_needless_alert', event.rasp_action === 'ALLOW')
-    const risk = correlate(scored, counts, defaultPolicy)
+    const risk = toRisk(event)
     const draft = decideAlert(event, needless ? { ...risk, action: 'REVIEW' } : risk)
-    if (draft === null || alerts.some((alert) => alert.alert_id === draft.alertId)) return
+    if (draft === null) return
+    const present = alerts.findIndex((alert) => alert.alert_id === draft.alertId)
+    if (present >= 0) {
+      const { seq, disposition, created_at, ...told } = alerts[present]!
+      const isOther = JSON.stringify(told.reasons) !== JSON.stringify(draft.reasons)
+      if (strikes('tells_of_a_later_event', isOther)) {
+        alerts[present] = toAlert(draft, { seq, disposition, createdAt: new Date(created_at) })
+      }
+      return
+    }
     if (strikesAgain('loses_an_alert', draft.alertId)) return
     if (strikes('misattributes_a_reason')) {
       draft.reasons = draft.reasons.map((reason) => ({ ...reason, code: 'TIME_SPOOFED' }))
@@ -97,7 +158,11 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     const parsed = parseTelemetry(body, scanTelemetry(body))
     if (!parsed.ok) return { status: 400, json: parsed.errors }
     const { telemetry } = parsed
-    const { score, action, reasons } = scorer(telemetry.signals)
+    const { score, action, reasons } = scorer(telemetry.signals, {
+      sdkVersion: telemetry.sdk_meta.sdk_version,
+      platform: telemetry.sdk_meta.platform,
+      receivedAtMs: atMs,
+    })
     const flags = reasons.map((reason) => reason.code)
     const eventId = toEventId(body)
     const json = {
@@ -113,7 +178,14 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
       strikesAgain('loses_a_session', telemetry.session_id) ||
       strikesAgain('loses_the_first_event_of_a_session', eventId, isFirst && atMs % 60_000 > 5_000)
     if (isLost) return { status: 200, json }
-    eventsOf.set(telemetry.device_id, [...own, { atMs, telemetry, score, action, flags }])
+    const stored = { eventId, atMs, telemetry, score, action, flags }
+    const keys = usersOf(telemetry).map((user) => `user ${user}`)
+    for (const key of [`device ${telemetry.device_id}`, ...keys]) {
+      eventsOf.set(key, [...(eventsOf.get(key) ?? []), stored])
+    }
+    position++
+    // The same bytes again: decided when they first came.
+    if (own.some((one) => one.eventId === eventId)) return { status: 200, json }
     raise({
       event_id: eventId,
       tenant_id: tenantId,
@@ -124,6 +196,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
       policy_version: 1,
       policy_hash: '',
       epoch: 1,
+      position,
       body: telemetry,
     })
     return { status: 200, json }
@@ -146,10 +219,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
       }
     })
     sessions.sort((a, b) => (a.started_at < b.started_at ? 1 : -1))
-    const users = own.flatMap(({ telemetry: one }) =>
-      [one.user_id, one.account_id].filter((id) => id !== undefined),
-    )
-    const usersSeenOn = [...new Set(users)].sort()
+    const usersSeenOn = [...new Set(own.flatMap((one) => usersOf(one.telemetry)))].sort()
     if (strikes('loses_a_user', usersSeenOn.length > 0)) usersSeenOn.pop()
     return {
       status: 200,
@@ -200,6 +270,26 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
       return { status: answer.status, json: JSON.parse(JSON.stringify(answer.json)) }
     },
   }
+}
+
+function usersOf({ user_id, account_id }: Telemetry): string[] {
+  return [...new Set([user_id, account_id].filter((id) => id !== undefined))]
+}
+
+/** Flips as of the last of a device's events, in their order. */
+function flipsOf(events: readonly Stored[]) {
+  const sightings = events.map(({ eventId, atMs, telemetry }, position) => {
+    return { event: eventId, position, atMs, ...toSignalBits(telemetry.signals) }
+  })
+  const last = sightings.slice(-1)
+  return countSignalFlips(sightings, last, Number.MAX_SAFE_INTEGER)[0]!
+}
+
+/** By how much sessions are miscounted. */
+function sessionsOff(bug: Bug | undefined): number {
+  if (bug === 'sees_velocity_too_early') return 15
+  if (bug === 'counts_one_session_too_many') return 1
+  return bug === 'counts_one_session_too_few' ? -1 : 0
 }
 
 const isAsked = (asked: string | null, value: string) => asked === null || asked === value

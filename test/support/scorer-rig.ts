@@ -7,7 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { scorerConsumer, telemetryStream, telemetrySubject } from '#shared/core/messages.ts'
+import {
+  deciderConsumer,
+  scorerConsumer,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/messages.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { createHistoryStore, type HistoryStore } from '#shared/io/history-store.ts'
 import { createLog } from '#shared/io/log.ts'
@@ -77,8 +82,11 @@ export async function createScorerRig(): Promise<ScorerRig> {
   // not run ahead of anything.
   const isDrained = async () => {
     const { state } = await nats.manager.streams.info(telemetryStream)
-    const info = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
-    return info.ack_floor.stream_seq === state.last_seq
+    for (const durable of [scorerConsumer, deciderConsumer]) {
+      const info = await nats.manager.consumers.info(telemetryStream, durable)
+      if (info.ack_floor.stream_seq !== state.last_seq) return false
+    }
+    return true
   }
   const env = { NATS_URL: natsServer.url, POSTGRES_URL: postgresUrl, CLICKHOUSE_URL: clickhouseUrl }
   const endScorers = async () => {
@@ -119,7 +127,9 @@ export async function createScorerRig(): Promise<ScorerRig> {
     isDrained,
     drained: (limitMs) => until('everything is acknowledged', isDrained, limitMs),
     redeliverAll: async () => {
-      await nats.manager.consumers.delete(telemetryStream, scorerConsumer)
+      for (const durable of [scorerConsumer, deciderConsumer]) {
+        await nats.manager.consumers.delete(telemetryStream, durable)
+      }
       await ensureStreams(nats)
     },
     endScorers,

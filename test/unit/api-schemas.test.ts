@@ -14,6 +14,7 @@ import {
 } from '#shared/core/api-schemas.ts'
 import { Problem, type ProblemBody } from '#shared/core/problem.ts'
 import { readQuery } from '#shared/core/query-string.ts'
+import { signalListSchema } from '#shared/core/signal-list.ts'
 import { parseTelemetry, scanTelemetry } from '#shared/core/telemetry.ts'
 import { createOpenapiDocument } from '../../services/api/openapi-document.ts'
 
@@ -154,6 +155,7 @@ describe('the OpenAPI document', () => {
       'post /v1/rasp/ingest',
       'get /v1/di/alerts',
       'get /v1/di/devices/{device_id}',
+      'get /v1/di/signals',
       'get /healthz',
       'get /readyz',
       'get /metrics',
@@ -202,6 +204,7 @@ describe('the OpenAPI document', () => {
       Object.keys(document.paths![path]![method]!.responses!)
     const common = ['400', '401', '408', '429', '431', '500', '503']
     expect(statusesOf('/v1/di/alerts')).toEqual(['200', ...common])
+    expect(statusesOf('/v1/di/signals')).toEqual(['200', ...common])
     expect(statusesOf('/v1/di/devices/{device_id}')).toEqual(
       ['200', ...common, '404', '414'].sort(),
     )
@@ -225,6 +228,8 @@ describe('the OpenAPI document', () => {
     expect(alertPageSchema.parse(page)).toEqual(page)
     const device = exampleOf('/v1/di/devices/{device_id}', 'get')
     expect(deviceSchema.parse(device)).toEqual(device)
+    const list = exampleOf('/v1/di/signals', 'get')
+    expect(signalListSchema.parse(list)).toEqual(list)
     const result = exampleOf('/v1/rasp/ingest', 'post')
     expect(ingestResultSchema.parse(result)).toEqual(result)
     const sent = document.webhooks!['risk.alert']!.post!.requestBody!.content!['application/json']!

@@ -1,33 +1,54 @@
-// Counting in windows, against the definition itself: a session counts at t when it was seen in
-// (t - w, t].
+// Counting in windows, against the definition itself: a session counts for an event at t when it was
+// seen at the event's place in the stream or before it, and later than t - w.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createWindowCount, toScreen } from '#shared/core/activity.ts'
+import { countInWindow, type Moment, type Sightings, toScreen } from '#shared/core/activity.ts'
 import type { VelocityRule } from '#shared/core/policy.ts'
 
+const at = (position: number, atMs: number): Moment => ({ position, atMs })
+const seen = (...within: Moment[]): Sightings => ({ beforeMs: null, within })
+
 describe('a window', () => {
-  it('takes in its end and leaves out its beginning', () => {
-    const count = createWindowCount([[1_000]], 60)
-    expect(count(999)).toBe(0)
-    expect(count(1_000)).toBe(1)
-    expect(count(60_999)).toBe(1)
-    expect(count(61_000)).toBe(0)
+  it('takes in the event itself and leaves out what is as old as it is wide', () => {
+    const sightings = [seen(at(1, 1_000))]
+    const asked = [at(1, 1_000), at(2, 60_999), at(3, 61_000)]
+    expect(countInWindow(sightings, 60, asked)).toEqual([1, 1, 0])
   })
 
-  it('counts a session once however often it was seen', () => {
-    const count = createWindowCount([[5, 1, 5, 3], [], [4]], 60)
-    expect([0, 1, 3, 4, 5, 100].map(count)).toEqual([0, 1, 1, 2, 2, 2])
+  it('leaves out what comes later in the stream, whatever its time', () => {
+    const sightings = [seen(at(1, 5_000)), seen(at(2, 4_000)), seen(at(3, 3_000))]
+    expect(countInWindow(sightings, 60, [at(2, 4_000), at(1, 5_000)])).toEqual([2, 1])
+  })
+
+  it('counts a session once however often it was seen, before the batch and within it', () => {
+    const before: Sightings = { beforeMs: 500, within: [at(4, 900), at(4, 900), at(6, 700)] }
+    expect(countInWindow([before, seen()], 60, [at(3, 600), at(6, 900)])).toEqual([1, 1])
   })
 
   it('counts as the definition does, for any times in any order', () => {
-    const times = fc.array(fc.array(fc.integer({ min: 0, max: 400_000 }), { maxLength: 6 }))
+    const moment = fc.record({ position: fc.nat(30), atMs: fc.nat(400_000) })
+    const sightings = fc.record({
+      beforeMs: fc.option(fc.nat(400_000), { nil: null }),
+      within: fc.array(moment, { maxLength: 6 }),
+    })
     fc.assert(
-      fc.property(times, fc.integer({ min: 60, max: 300 }), fc.nat(500_000), (seen, window, at) => {
-        const from = at - window * 1000
-        const expected = seen.filter((one) => one.some((time) => time > from && time <= at)).length
-        expect(createWindowCount(seen, window)(at)).toBe(expected)
-      }),
-      { numRuns: 500 },
+      fc.property(
+        fc.array(sightings, { maxLength: 12 }),
+        fc.integer({ min: 60, max: 300 }),
+        fc.array(moment, { maxLength: 10 }),
+        (subjects, windowSeconds, asked) => {
+          const expected = asked.map(({ position, atMs }) => {
+            const from = atMs - windowSeconds * 1000
+            return subjects.filter(
+              ({ beforeMs, within }) =>
+                (beforeMs !== null && beforeMs > from) ||
+                within.some((one) => one.position <= position && one.atMs > from),
+            ).length
+          })
+          expect(countInWindow(subjects, windowSeconds, asked)).toEqual(expected)
+        },
+      ),
+      { numRuns: 1_000 },
     )
   })
 })
@@ -52,7 +73,11 @@ describe('a screen', () => {
       threshold: 5,
     })
     expect(screen.rules).toHaveLength(3)
-    expect(screen.widestSeconds).toEqual({ sessions_per_device: 3600, users_per_device: 86_400 })
+    expect(screen.widestSeconds).toMatchObject({
+      sessions_per_device: 3600,
+      users_per_device: 86_400,
+      devices_per_user: 0,
+    })
   })
 
   it('does not look for what weighs nothing', () => {

@@ -2,10 +2,21 @@
 // accounted for, never above 100.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Counts, correlate, countKey, toWindowText } from '#shared/core/correlation.ts'
+import {
+  type Counts,
+  correlate as correlateFindings,
+  countKey,
+  findVelocity,
+  toWindowText,
+} from '#shared/core/correlation.ts'
 import { flags } from '#shared/core/flags.ts'
-import { defaultPolicy, type VelocityRule } from '#shared/core/policy.ts'
-import { toAction } from '#shared/core/scoring.ts'
+import {
+  defaultPolicy,
+  type Policy,
+  type VelocityRule,
+  velocityMetrics,
+} from '#shared/core/policy.ts'
+import { type Score, toAction } from '#shared/core/scoring.ts'
 
 const { thresholds } = defaultPolicy
 const rule = (some: Partial<VelocityRule>): VelocityRule => ({
@@ -18,6 +29,14 @@ const rule = (some: Partial<VelocityRule>): VelocityRule => ({
 type Entry = [VelocityRule, number]
 const counted = (...entries: Entry[]): Counts =>
   new Map(entries.map(([of, count]) => [countKey(of), count]))
+
+function correlate(
+  scored: Pick<Score, 'score' | 'reasons'>,
+  counts: Counts,
+  policy: Pick<Policy, 'velocity' | 'thresholds'>,
+) {
+  return correlateFindings(scored, findVelocity(policy.velocity, counts), policy.thresholds)
+}
 
 describe('correlation', () => {
   it('adds nothing at the threshold and the rule’s weight above it', () => {
@@ -64,7 +83,7 @@ describe('correlation', () => {
 
   it('keeps its laws for every policy and every count', () => {
     const anyRule = fc.record({
-      metric: fc.constantFrom('sessions_per_device' as const, 'users_per_device' as const),
+      metric: fc.constantFrom(...velocityMetrics),
       windowSeconds: fc.constantFrom(60, 300, 3600, 86_400, 2_592_000),
       threshold: fc.nat(50),
       weight: fc.nat(100),
@@ -93,6 +112,25 @@ describe('correlation', () => {
         },
       ),
     )
+  })
+
+  it('carries more evidence of a count along', () => {
+    const flips = rule({ metric: 'signal_flips', threshold: 3, weight: 10, windowSeconds: 86_400 })
+    const details = new Map([[countKey(flips), { signal: 'root.su_binary' }]])
+    const findings = findVelocity([flips], counted([flips, 5]), details)
+    expect(correlateFindings({ score: 0, reasons: [] }, findings, thresholds).reasons).toEqual([
+      {
+        code: 'SIGNAL_FLAPPING',
+        weight: 10,
+        evidence: {
+          metric: 'signal_flips',
+          count: 5,
+          threshold: 3,
+          window: '1d',
+          signal: 'root.su_binary',
+        },
+      },
+    ])
   })
 
   it('spells windows as people do', () => {

@@ -59,7 +59,12 @@ async function send(
 }
 
 function accepted({ body }: Request): Answer {
-  const { score, action, reasons } = scorer(JSON.parse(body.toString()).signals)
+  const { signals, sdk_meta } = JSON.parse(body.toString())
+  const { score, action, reasons } = scorer(signals, {
+    sdkVersion: sdk_meta.sdk_version,
+    platform: sdk_meta.platform,
+    receivedAtMs: 0,
+  })
   const json = {
     status: 'accepted',
     rasp_score: score,

@@ -8,10 +8,20 @@ import { makePopulation } from '../../services/console/cli/fleet/population.ts'
 import { prepareEvent } from '../../services/console/cli/fleet/telemetry-bodies.ts'
 import { defaultPolicy } from '../../shared/core/policy.ts'
 import { compilePolicy } from '../../shared/core/scoring.ts'
-import { parseTelemetry, scanTelemetry, type Telemetry } from '../../shared/core/telemetry.ts'
+import {
+  categories,
+  parseTelemetry,
+  scanTelemetry,
+  type Telemetry,
+} from '../../shared/core/telemetry.ts'
+import { findUnknownSignals } from '../../shared/core/unknown-signals.ts'
 
 const startedAtMs = Date.UTC(2026, 0, 15, 12)
 const scorer = compilePolicy(defaultPolicy)
+const scoreOf = ({ signals, sdk_meta }: Telemetry) => {
+  const { sdk_version: sdkVersion, platform } = sdk_meta
+  return scorer(signals, { sdkVersion, platform, receivedAtMs: startedAtMs })
+}
 
 function planOf(seed: number, devices: number, more: Partial<PlanOptions> = {}) {
   const phones = makePopulation(seed, devices)
@@ -68,7 +78,7 @@ describe('bodies', () => {
     const options = { plan, tenantId: 'fleet-unit', scorer, startedAtMs }
     parsed.forEach((one, event) => {
       if (!one.ok) throw new Error('not valid')
-      expect(scorer(one.telemetry.signals)).toEqual(prepareEvent(options, event, event).scored)
+      expect(scoreOf(one.telemetry)).toEqual(prepareEvent(options, event, event).scored)
     })
   })
 
@@ -93,19 +103,43 @@ describe('bodies', () => {
     expect(share((one) => one.user_id === undefined)).toBeGreaterThan(0.1)
     expect(share((one) => one.occurred_at === undefined)).toBeGreaterThan(0.05)
     expect(share((one) => 'susfs_detected' in one.signals.root)).toBeGreaterThan(0)
+    expect(share((one) => findUnknownSignals(one.signals).length === 0)).toBeGreaterThan(0.8)
     expect(share((one) => Object.values(one.signals.debugger).includes(null))).toBeGreaterThan(0)
+  })
+
+  it('have a signal that nobody knows in every event of one SDK version', () => {
+    const ahead = parsed.flatMap((one) => {
+      if (!one.ok) return []
+      const { sdk_version, framework } = one.telemetry.sdk_meta
+      const isAhead = sdk_version === '3.1.0' && framework === undefined
+      return isAhead && one.telemetry.sdk_meta.platform === 'android' ? [one.telemetry] : []
+    })
+    expect(ahead.length).toBeGreaterThan(50)
+    for (const { signals } of ahead) {
+      expect(findUnknownSignals(signals)).toContain('root.zygisk_companion_detected')
+    }
+  })
+
+  it('have something measured in every category, so that no signals are ever missing', () => {
+    const phones = makePopulation(5, 3_000).map((phone) => phone.signals)
+    const sent = parsed.flatMap((one) => (one.ok ? [one.telemetry.signals] : []))
+    for (const signals of [...phones, ...sent]) {
+      const empty = categories.filter((category) =>
+        Object.values(signals[category]).every((value) => value === null),
+      )
+      expect(empty).toEqual([])
+    }
   })
 
   it('carry a client verdict near ours, and forged ones from hostile phones', () => {
     const forged = parsed.filter(
-      (one) =>
-        one.ok && one.telemetry.scorer.rasp_score === 0 && scorer(one.telemetry.signals).score > 74,
+      (one) => one.ok && one.telemetry.scorer.rasp_score === 0 && scoreOf(one.telemetry).score > 74,
     )
     expect(forged.length).toBeGreaterThan(10)
     const far = parsed.filter((one) => {
       if (!one.ok) return true
       const { rasp_score } = one.telemetry.scorer
-      return rasp_score > 0 && Math.abs(rasp_score - scorer(one.telemetry.signals).score) > 7
+      return rasp_score > 0 && Math.abs(rasp_score - scoreOf(one.telemetry).score) > 7
     })
     expect(far).toEqual([])
   })
@@ -129,7 +163,7 @@ describe('the mix', () => {
       if (!one.ok) return
       const { kind } = plan.phones[plan.sessions[plan.sessionOf[event]!]!.phone]!
       const seen = actions.get(kind.name) ?? new Set()
-      actions.set(kind.name, seen.add(scorer(one.telemetry.signals).action))
+      actions.set(kind.name, seen.add(scoreOf(one.telemetry).action))
     })
     for (const name of ['stock-android', 'stock-ios', 'wifi-tablet', 'chromebook', 'developer']) {
       expect([name, [...(actions.get(name) ?? [])]]).toEqual([name, ['ALLOW']])

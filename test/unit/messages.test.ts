@@ -20,7 +20,7 @@ const toHeader = (bodyText: string): EventHeader => ({
 })
 const toMessage = (...elements: string[]) => Buffer.from(`[${elements.join(',')}]`)
 const bodiesOf = (message: Uint8Array) =>
-  decodeBatch(message).events.map((event) =>
+  decodeBatch(message, 7).events.map((event) =>
     event.bodyBytes === undefined ? null : Buffer.from(event.bodyBytes).toString(),
   )
 
@@ -41,7 +41,7 @@ describe('a batch message', () => {
       signals: { root: { list: [{}, { event_id: toHeader(second).event_id, x: head }, {}] } },
     })
     const message = toMessage(...[first, second].map((body) => encodeEvent(toHeader(body), body)))
-    const { events, invalid } = decodeBatch(message)
+    const { events, invalid } = decodeBatch(message, 7)
     expect(invalid).toEqual([])
     // Where a body cannot be told apart it is left to its meaning; it is never another's bytes.
     for (const event of events) {
@@ -55,23 +55,23 @@ describe('a batch message', () => {
   it('keeps an element that is no event apart from its neighbours', () => {
     const good = makeElement({})
     const foreign = makeElement({}).replace('"tenant_id":"acme","device', '"tenant_id":"b","device')
-    const { events, invalid } = decodeBatch(toMessage('1', good, '{}', 'null', foreign, '[]'))
+    const { events, invalid } = decodeBatch(toMessage('1', good, '{}', 'null', foreign, '[]'), 7)
     expect(events).toHaveLength(1)
     expect(invalid.map((one) => one.index)).toEqual([0, 2, 3, 4, 5])
   })
 
   it('is poison as a whole only when it cannot be read at all', () => {
     for (const text of ['', 'x', '{"a":1}', '[1', '"text"']) {
-      expect(() => decodeBatch(Buffer.from(text))).toThrow(PoisonError)
+      expect(() => decodeBatch(Buffer.from(text), 7)).toThrow(PoisonError)
     }
-    expect(decodeBatch(Buffer.from('[]')).events).toEqual([])
+    expect(decodeBatch(Buffer.from('[]'), 7).events).toEqual([])
   })
 
   it('reads what it writes, whatever the bodies hold', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue(), { minLength: 1, maxLength: 6 }), (values) => {
         const facts = values.map((value, nonce) => ({ nonce, more: { value } }))
-        const { events, invalid } = decodeBatch(makeMessage(facts))
+        const { events, invalid } = decodeBatch(makeMessage(facts), 7)
         expect(invalid).toEqual([])
         events.forEach((event, index) => {
           const text = makeBody(facts[index]!)

@@ -14,7 +14,7 @@ import {
 import { Problem } from '#shared/core/problem.ts'
 import { readQuery } from '#shared/core/query-string.ts'
 import { idSchema } from '#shared/core/telemetry.ts'
-import { describeFailure } from '#shared/io/clickhouse.ts'
+import { toLoggable } from '#shared/io/clickhouse.ts'
 import type { DeviceHistory, HistoryStore } from '#shared/io/history-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Guard } from '../authenticate.ts'
@@ -39,7 +39,7 @@ export function addDeviceRoutes(
         sessionsLimit: query.sessions_limit,
         before: cursor === undefined ? null : toPosition(scope, cursor),
       }).catch((error: unknown) => {
-        throw unavailable('The device history cannot be read at the moment.', toCause(error))
+        throw unavailable('The device history cannot be read at the moment.', toLoggable(error))
       })
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
@@ -47,13 +47,6 @@ export function addDeviceRoutes(
       return toDevice(device, scope)
     }),
   )
-}
-
-/** For the log. ClickHouse's own messages quote what was asked for, so they stay behind. */
-function toCause(error: unknown): Error {
-  const failure = describeFailure(error)
-  if (failure instanceof Error) return failure
-  return new Error(`ClickHouse answered ${failure.type} (${failure.code})`)
 }
 
 /** @param params the path's parameters, decoded */

@@ -42,6 +42,25 @@ export const balancedPolicy: Policy = {
         jb_symlinks: 30,
         jb_dylib_injected: 35,
       },
+      groups: [
+        // What a custom ROM is: unlocked, signed by its maker, a debuggable build. However many of
+        // these a phone shows, they are one choice of its owner and do not say that it is rooted.
+        // Together they weigh what the worst of them does, so a LineageOS phone is never blocked
+        // for them, with a basic verdict of Play Integrity and adb on top neither.
+        {
+          cap: 30,
+          signals: [
+            'bootloader_unlocked',
+            'oem_unlock_allowed',
+            'verified_boot_state',
+            'custom_rom',
+            'test_keys',
+            'dangerous_props',
+            'eng_build',
+            'busybox_binary',
+          ],
+        },
+      ],
     },
     emulator: {
       cap: 75,
@@ -195,10 +214,12 @@ export const balancedPolicy: Policy = {
     },
   },
   // Emulators normally look rooted: what proves an emulator halves the root category.
-  halving: {
-    category: 'root',
-    confirmedBy: ['emulator.is_emulator', 'emulator.is_simulator'],
-  },
+  halving: [
+    {
+      category: 'root',
+      confirmedBy: ['emulator.is_emulator', 'emulator.is_simulator'],
+    },
+  ],
   // Two independent critical signals of one category fill it.
   strongEvidence: { signals: 2 },
   floors: [
@@ -206,14 +227,10 @@ export const balancedPolicy: Policy = {
       score: 60,
       signals: [
         'root.root_hiding',
-        'debugger.frida_maps',
-        'debugger.frida_dbus_reply',
         'debugger.xposed_detected',
         'debugger.memdisk_mismatch',
         'debugger.symbol_or_runtime_hook',
         'debugger.callback_suppressed',
-        'tamper.package_name_mismatch',
-        'tamper.bundle_id_mismatch',
         'tamper.code_integrity_failed',
         'tamper.library_injected',
         'tamper.pi_app_verdict',
@@ -222,18 +239,38 @@ export const balancedPolicy: Policy = {
         'network.forged_request',
       ],
     },
+    // BLOCK by itself: Frida, native hooks and a repackaged app. Frida by whichever check found it,
+    // and an app under another name is as repackaged as one under another signature.
     {
       score: 80,
-      signals: ['debugger.frida_detected', 'debugger.native_hooks', 'tamper.signature_mismatch'],
+      signals: [
+        'debugger.frida_detected',
+        'debugger.frida_maps',
+        'debugger.frida_dbus_reply',
+        'debugger.native_hooks',
+        'tamper.signature_mismatch',
+        'tamper.package_name_mismatch',
+        'tamper.bundle_id_mismatch',
+      ],
     },
   ],
   // Posture and network describe a device's surroundings, not an attack on the app: however many,
   // they stay one point below BLOCK.
   softCategories: ['ecosystem', 'network'],
+  suppressions: [],
   velocity: [
     { metric: 'sessions_per_device', windowSeconds: 300, threshold: 20, weight: 30 },
     { metric: 'sessions_per_device', windowSeconds: 3600, threshold: 60, weight: 30 },
     { metric: 'users_per_device', windowSeconds: 86400, threshold: 3, weight: 20 },
     { metric: 'users_per_device', windowSeconds: 2592000, threshold: 5, weight: 30 },
+    { metric: 'devices_per_user', windowSeconds: 86400, threshold: 4, weight: 15 },
+    { metric: 'devices_per_user', windowSeconds: 2592000, threshold: 8, weight: 20 },
+    { metric: 'devices_per_session', windowSeconds: 86400, threshold: 1, weight: 15 },
+    { metric: 'platforms_per_device', windowSeconds: 2592000, threshold: 1, weight: 15 },
+    { metric: 'signal_flips', windowSeconds: 86400, threshold: 3, weight: 10 },
   ],
+  // A client that is honest scores by the same signals; one that is old scores by other weights. So
+  // it is a hint, too light to raise an alert by itself or to turn root alone, 70 at most, to BLOCK.
+  scoreMismatch: { threshold: 30, weight: 4 },
+  signalsMissing: { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 },
 }

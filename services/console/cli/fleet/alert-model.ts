@@ -1,112 +1,135 @@
 /**
- * Which alerts there must be. An event's own score says most of it; what velocity adds depends on
- * what the scorer had counted by then, and events that were under way together may be counted
- * either way. So the model has bounds: what must have been counted, what can have been, and the
- * actions between the two.
+ * Which alerts there must be, and of which event each tells. An event's own score and the client's
+ * verdict say most of it; what velocity adds is counted over the events before it in the stream,
+ * whoever was killed meanwhile, so it is open only where events were under way together or where a
+ * request got no answer. So the model has bounds: what must have been counted, what can have been,
+ * and the actions between the two.
  */
-import { correlate, countKey } from '#shared/core/correlation.ts'
-import type { Policy, VelocityRule } from '#shared/core/policy.ts'
+import {
+  type Counts,
+  correlate,
+  countKey,
+  findVelocity,
+  type Risk,
+} from '#shared/core/correlation.ts'
+import type { Policy, VelocityMetric } from '#shared/core/policy.ts'
+import { findScoreMismatch } from '#shared/core/score-mismatch.ts'
 import type { Action } from '#shared/core/scoring.ts'
 import type { DeviceModel } from './device-model.ts'
+import { createFlips } from './flip-model.ts'
 import { type EventFact, isAccepted } from './ledger.ts'
+import { type CountBounds, createSightings, type Sightings } from './sightings.ts'
 
-type VelocityPolicy = Pick<Policy, 'velocity' | 'thresholds'>
+/**
+ * What risk depends on. Missing signals are not among it: phones of the fleet fill every category
+ * in every event, so nothing is ever missing, and an alert that says so is a wrong one.
+ */
+export type RiskPolicy = Pick<Policy, 'velocity' | 'scoreMismatch' | 'thresholds'>
 
 /** What one event leads to at least and at most. */
-export type EventBounds = {
-  fact: EventFact
-  low: Action
-  high: Action
-  lowCounts: Map<string, number>
-  highCounts: Map<string, number>
-}
+export type EventBounds = { fact: EventFact; low: Action; high: Action }
 
 export type SessionBounds = { sessionId: string; events: EventBounds[] }
 
-/**
- * How far apart two events must be for their order to be certain: events that were accepted less
- * than this before another may be counted after it.
- */
-const orderMarginMs = 1_000
+export type DeviceBounds = {
+  deviceId: string
+  sessions: SessionBounds[]
+  /** What can have been counted for an event of the device, by `countKey`. */
+  countsOf: (fact: EventFact) => Map<string, CountBounds>
+}
 
-/** Bounds for every event of a device, by session. */
-export function boundAlerts(model: DeviceModel, policy: VelocityPolicy): SessionBounds[] {
-  const counters = new Map(
-    (['sessions_per_device', 'users_per_device'] as const).map((metric) => [
-      metric,
-      createSightings(model, metric),
-    ]),
-  )
+/** Bounds for every event of the fleet, by device and session. */
+export function boundAlerts(models: readonly DeviceModel[], policy: RiskPolicy): DeviceBounds[] {
+  const users = seeUsers(models)
+  return models.map((model) => boundDevice(model, users, policy))
+}
+
+/** On which devices each user was seen, and when. */
+function seeUsers(models: readonly DeviceModel[]): Map<string, Sightings> {
+  const users = new Map<string, Sightings>()
+  for (const { deviceId, facts } of models) {
+    for (const fact of facts) {
+      for (const user of fact.userIds) {
+        let devices = users.get(user)
+        if (devices === undefined) {
+          devices = createSightings()
+          users.set(user, devices)
+        }
+        devices.note(deviceId, fact)
+      }
+    }
+  }
+  return users
+}
+
+function boundDevice(
+  model: DeviceModel,
+  users: ReadonlyMap<string, Sightings>,
+  policy: RiskPolicy,
+): DeviceBounds {
+  const bounds = boundMetrics(model, users)
+  const countsOf = (fact: EventFact) =>
+    new Map(
+      policy.velocity.map((rule) => [
+        countKey(rule),
+        bounds[rule.metric](fact, rule.windowSeconds * 1000),
+      ]),
+    )
   const bound = (fact: EventFact): EventBounds => {
-    const lowCounts = new Map<string, number>()
-    const highCounts = new Map<string, number>()
-    for (const rule of policy.velocity) {
-      const sightings = counters.get(rule.metric)
-      if (sightings === undefined) continue
-      lowCounts.set(countKey(rule), sightings.atLeast(fact, rule.windowSeconds * 1000))
-      highCounts.set(countKey(rule), sightings.atMost(fact, rule.windowSeconds * 1000))
-    }
-    const low = correlate(fact.scored, lowCounts, policy).action
-    const high = correlate(fact.scored, highCounts, policy).action
-    return { fact, low, high, lowCounts, highCounts }
+    const counts = [...countsOf(fact)]
+    const actionAt = (end: 'low' | 'high') =>
+      toRisk(fact, new Map(counts.map(([key, one]) => [key, one[end]])), policy).action
+    const low = actionAt('low')
+    // Nearly always nothing is open.
+    const isOpen = counts.some(([, one]) => one.low !== one.high)
+    return { fact, low, high: isOpen ? actionAt('high') : low }
   }
-  return model.sessions.map(({ sessionId, facts }) => ({ sessionId, events: facts.map(bound) }))
+  const sessions = model.sessions.map(({ sessionId, facts }) => {
+    return { sessionId, events: facts.map(bound) }
+  })
+  return { deviceId: model.deviceId, sessions, countsOf }
 }
 
-type Sightings = {
-  atLeast(fact: EventFact, windowMs: number): number
-  atMost(fact: EventFact, windowMs: number): number
-}
+type MetricBounds = Record<VelocityMetric, (fact: EventFact, windowMs: number) => CountBounds>
 
-/** When each session or user of a device can first and last have been seen, ready to be counted. */
-function createSightings(model: DeviceModel, metric: VelocityRule['metric']): Sightings {
-  const keysOf = (fact: EventFact): readonly (string | number)[] =>
-    metric === 'users_per_device' ? fact.userIds : [fact.session]
-  type Sighting = { sentMs: number; acceptedMs: number; endedMs: number }
-  const byKey = new Map<string | number, Sighting>()
-  for (const fact of model.facts) {
-    for (const key of keysOf(fact)) {
-      const known = byKey.get(key)
-      const acceptedMs = isAccepted(fact) ? fact.acceptedMs : Number.POSITIVE_INFINITY
-      byKey.set(key, {
-        sentMs: Math.min(known?.sentMs ?? fact.sentMs, fact.sentMs),
-        acceptedMs: Math.min(known?.acceptedMs ?? acceptedMs, acceptedMs),
-        endedMs: Math.max(known?.endedMs ?? fact.endedMs, fact.endedMs),
-      })
-    }
+function boundMetrics(model: DeviceModel, users: ReadonlyMap<string, Sightings>): MetricBounds {
+  const { deviceId, facts } = model
+  const sessionsSeen = createSightings()
+  const usersSeen = createSightings()
+  for (const fact of facts) {
+    sessionsSeen.note(fact.session, fact)
+    for (const user of fact.userIds) usersSeen.note(user, fact)
   }
-  const sorted = (pick: (sighting: Sighting) => number) =>
-    Float64Array.from(byKey.values(), pick).sort()
-  const sent = sorted((one) => one.sentMs)
-  const accepted = sorted((one) => one.acceptedMs)
-  const ended = sorted((one) => one.endedMs)
+  // A session id is drawn for one phone, and a phone has one platform.
+  const one = () => ({ low: 1, high: 1 })
   return {
-    atLeast(fact, windowMs) {
-      const before = fact.sentMs - orderMarginMs
-      const since = (fact.acceptedMs ?? fact.endedMs) - windowMs + orderMarginMs
-      const certain = Math.max(0, countBelow(accepted, before) - countBelow(sent, since))
-      // The event itself is always counted.
-      const own = keysOf(fact).filter((key) => byKey.get(key)!.acceptedMs >= before).length
-      return certain + own
+    sessions_per_device: (fact, windowMs) => sessionsSeen.count(fact, [fact.session], windowMs),
+    users_per_device: (fact, windowMs) => usersSeen.count(fact, fact.userIds, windowMs),
+    platforms_per_device: one,
+    signal_flips: createFlips(facts),
+    // Of a user and an account that an event names, the one on more devices counts.
+    devices_per_user: (fact, windowMs) => {
+      const counts = fact.userIds.map((user) => users.get(user)!.count(fact, [deviceId], windowMs))
+      return {
+        low: Math.max(0, ...counts.map((count) => count.low)),
+        high: Math.max(0, ...counts.map((count) => count.high)),
+      }
     },
-    atMost(fact, windowMs) {
-      const until = fact.endedMs + orderMarginMs
-      const since = fact.sentMs - windowMs - orderMarginMs
-      return countBelow(sent, until) - countBelow(ended, since)
-    },
+    devices_per_session: one,
   }
 }
 
-/** How many of the ascending values are below `limit`. */
-function countBelow(values: Float64Array, limit: number): number {
-  let low = 0
-  let high = values.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (values[middle]! < limit) low = middle + 1
-    else high = middle
-  }
-  return low
+/** The risk of an event with just these counts. */
+export function toRisk(
+  { scored, client }: Pick<EventFact, 'scored' | 'client'>,
+  counts: Counts,
+  policy: RiskPolicy,
+  details?: ReadonlyMap<string, Record<string, unknown>>,
+): Risk {
+  const findings = findVelocity(policy.velocity, counts, details)
+  const mismatch = findScoreMismatch(client, scored.score, policy)
+  if (mismatch !== null) findings.push(mismatch)
+  return correlate(scored, findings, policy.thresholds)
 }
 
 const rank: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
@@ -114,6 +137,15 @@ const rank: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
 /** Whether an event can have led to an action. */
 export function canLeadTo({ low, high }: EventBounds, action: Action): boolean {
   return rank[low] <= rank[action] && rank[action] <= rank[high]
+}
+
+/**
+ * Whether an event can be the one that an alert tells of: the first in the stream that led to its
+ * action. It cannot when another that certainly did had been answered before this one was sent.
+ */
+export function canBeFirst(event: EventBounds, session: SessionBounds, action: Action): boolean {
+  const firstByMs = dueMs(session, action)
+  return canLeadTo(event, action) && (firstByMs === null || event.fact.sentMs <= firstByMs)
 }
 
 /** Actions of a session that are certain to have raised an alert each. */

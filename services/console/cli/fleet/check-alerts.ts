@@ -3,30 +3,32 @@
  * there is explained by an event of ours down to its last point, and the list itself is whole.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { correlate, countKey } from '#shared/core/correlation.ts'
+import { countKey, toWindowText } from '#shared/core/correlation.ts'
 import { toAlertId } from '#shared/core/ids.ts'
 import type { Policy } from '#shared/core/policy.ts'
 import { type Action, toSeverity } from '#shared/core/scoring.ts'
 import {
   boundAlerts,
+  canBeFirst,
   canLeadTo,
+  type DeviceBounds,
   type EventBounds,
   requiredActions,
   type SessionBounds,
+  toRisk,
 } from './alert-model.ts'
 import type { DeviceModel } from './device-model.ts'
 import { isAccepted, type Mismatch } from './ledger.ts'
 import type { AlertList, ListedAlert } from './read-back.ts'
 
 /** Bounds by session id, which are unique in a fleet. */
-export type AlertModel = Map<string, { deviceId: string; session: SessionBounds }>
+export type AlertModel = Map<string, KnownSession>
+type KnownSession = Pick<DeviceBounds, 'deviceId' | 'countsOf'> & { session: SessionBounds }
 
 export function toAlertModel(models: readonly DeviceModel[], policy: Policy): AlertModel {
   const model: AlertModel = new Map()
-  for (const device of models) {
-    for (const session of boundAlerts(device, policy)) {
-      model.set(session.sessionId, { deviceId: device.deviceId, session })
-    }
+  for (const { deviceId, sessions, countsOf } of boundAlerts(models, policy)) {
+    for (const session of sessions) model.set(session.sessionId, { deviceId, countsOf, session })
   }
   return model
 }
@@ -45,11 +47,6 @@ export type AlertChecking = {
   list: AlertList
   /** Whether the tenant is the fleet's alone, so that everything in it must be explained. */
   ownTenant: boolean
-  /**
-   * Whether requests had to be repeated after failures. Then processes may have been killed, and an
-   * alert may have been raised before earlier events, which the killed one had in hand, were known.
-   */
-  interrupted: boolean
 }
 
 /** Everything that is wrong with the alerts. */
@@ -153,7 +150,7 @@ function checkAlert(checking: AlertChecking, alert: ListedAlert): Mismatch[] {
   expect('alert_flags', codes, alert.flags)
   const sum = alert.reasons.reduce((total, reason) => total + reason.weight, 0)
   expect('alert_reasons_sum', risk_score, sum)
-  if (!known.session.events.some((event) => explains(event, alert, checking))) {
+  if (!known.session.events.some((event) => explains(event, known, alert, checking.policy))) {
     const got = { ...alert.decision, rasp_score: alert.rasp_score, reasons: alert.reasons }
     const expected = known.session.events.map(({ fact, low, high }) => ({
       rasp_score: fact.scored.score,
@@ -164,37 +161,52 @@ function checkAlert(checking: AlertChecking, alert: ListedAlert): Mismatch[] {
   return found
 }
 
-/** Whether an event, with the counts that the alert gives as evidence, leads to just this alert. */
+/**
+ * Whether an event leads to just this alert: it can be the first of its session to, and its risk
+ * with the counts that the alert gives as evidence, which must be possible ones, is the alert's. A
+ * count that the alert does not name is the least possible, so a reason left out is noticed.
+ */
 function explains(
   event: EventBounds,
+  { session, countsOf }: KnownSession,
   alert: ListedAlert,
-  { policy, interrupted }: AlertChecking,
+  policy: Policy,
 ): boolean {
   const { fact } = event
+  const action = alert.decision.action as Action
   if (fact.scored.score !== alert.rasp_score) return false
-  if (!interrupted && !canLeadTo(event, alert.decision.action as Action)) return false
   if ((fact.userIds[0] ?? null) !== (alert.entity.user?.user_id ?? null)) return false
-  const counts = evidenceOf(alert, policy)
-  for (const [key, count] of counts) {
-    const low = interrupted ? 0 : (event.lowCounts.get(key) ?? 0)
-    if (count < low || count > (event.highCounts.get(key) ?? 0)) return false
+  if (!canBeFirst(event, session, action)) return false
+  const bounds = countsOf(fact)
+  const counts = new Map([...bounds].map(([key, { low }]) => [key, low]))
+  const details = new Map<string, Record<string, unknown>>()
+  for (const { evidence } of alert.reasons) {
+    const key = findRule(evidence, policy)
+    if (key === null) continue
+    const { low, high, signals } = bounds.get(key)!
+    const count = Number(evidence.count)
+    if (!(Number.isInteger(count) && count >= low && count <= high)) return false
+    counts.set(key, count)
+    if (signals === undefined) continue
+    const signal = String(evidence.signal)
+    if (!signals.includes(signal)) return false
+    details.set(key, { signal })
   }
-  const risk = correlate(fact.scored, counts, policy)
+  const risk = toRisk(fact, counts, policy, details)
   return (
-    risk.action === alert.decision.action &&
+    risk.action === action &&
     risk.riskScore === alert.decision.risk_score &&
     isDeepStrictEqual(risk.reasons, alert.reasons)
   )
 }
 
-/** The counts that an alert's reasons name, by rule of the policy. */
-function evidenceOf(alert: ListedAlert, policy: Policy): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const { evidence } of alert.reasons) {
-    const rule = policy.velocity.find(
-      (one) => one.metric === evidence.metric && one.threshold === evidence.threshold,
-    )
-    if (rule !== undefined) counts.set(countKey(rule), Number(evidence.count))
-  }
-  return counts
+/** The key of the rule that a reason's evidence speaks of, or null when it is not of velocity. */
+function findRule(evidence: Record<string, unknown>, { velocity }: Policy): string | null {
+  const rule = velocity.find(
+    ({ metric, threshold, windowSeconds }) =>
+      metric === evidence.metric &&
+      threshold === evidence.threshold &&
+      toWindowText(windowSeconds) === evidence.window,
+  )
+  return rule === undefined ? null : countKey(rule)
 }

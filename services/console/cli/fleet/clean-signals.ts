@@ -37,7 +37,10 @@ function isMeasured(path: string, sdk: Sdk): boolean {
   return hashToUnit(`${sdk.name}/${path}`) < share
 }
 
-/** Signals of all six categories, every one of them healthy. */
+/**
+ * Signals of all six categories, every one of them healthy. In each category at least one is
+ * measured, so that nothing ever looks stripped.
+ */
 export function cleanSignals(
   phone: { platform: Platform; hardware: Hardware; sdk: Sdk },
   random: Random,
@@ -45,14 +48,17 @@ export function cleanSignals(
   const values = healthyValues(phone, random)
   const signals = Object.fromEntries(categories.map((one) => [one, {}])) as Signals
   for (const category of categories) {
+    let measured = false
     for (const [name, definition] of Object.entries(signalCatalog[category])) {
       if (!definition.platforms.includes(phone.platform)) continue
       if (serverSide.has(name) && phone.sdk.name !== 'server') continue
       if (!isMeasured(`${category}.${name}`, phone.sdk)) continue
       const value = name in values ? values[name] : definition.type === 'boolean' ? false : null
       // A check that timed out or lacked a permission: inconclusive, which is not "false".
-      const inconclusive = random.chance(0.015)
-      if (value !== undefined) signals[category][name] = inconclusive ? null : value
+      const inconclusive = random.chance(0.015) && measured
+      if (value === undefined) continue
+      signals[category][name] = inconclusive ? null : value
+      measured ||= value !== null
     }
   }
   return signals

@@ -157,8 +157,7 @@ async function judgeAlerts(
   for (;;) {
     judging.onProgress('checking alerts')
     const list = await readAlerts(judging.get)
-    const interrupted = ledger.counters.retries > 0
-    const found = checkAlerts({ tenantId, model, policy, list, ownTenant, interrupted })
+    const found = checkAlerts({ tenantId, model, policy, list, ownTenant })
     if (ownTenant) found.push(...(await checkFilters(judging, list.alerts)))
     if (found.length === 0 || isOver()) {
       for (const one of found) addMismatch(ledger.mismatches, one)

@@ -3,7 +3,9 @@
  * judged at its end. "Unknown" is an outcome of its own: a request without an answer may have been
  * stored.
  */
+import type { ClientVerdict } from '#shared/core/score-mismatch.ts'
 import type { Score } from '#shared/core/scoring.ts'
+import type { SignalBits } from '#shared/core/signal-flips.ts'
 import type { Plan } from './plan.ts'
 
 /**
@@ -12,12 +14,20 @@ import type { Plan } from './plan.ts'
  */
 export type EventOutcome = 'waiting' | 'accepted' | 'refused' | 'unknown'
 
-export type EventFact = {
+/** What an event says, as far as anything is expected of it. */
+export type EventContent = {
   event: number
   session: number
   scored: Score
+  /** The client's own verdict, as it was sent. */
+  client: ClientVerdict
+  /** Which watched signals it reports detected, and which clean. */
+  signalBits: SignalBits
   /** The user and the account that this event names; the first is the one alerts name. */
   userIds: readonly string[]
+}
+
+export type EventFact = EventContent & {
   outcome: EventOutcome
   /** When its first request left; all times in ms from the start of the run. */
   sentMs: number
@@ -103,19 +113,21 @@ export function createLedger(plan: Pick<Plan, 'sessionOf'>): Ledger {
 /** Notes that a request of the plan leaves. */
 export function noteSent(
   ledger: Ledger,
-  sending: { event: number; session: number; scored: Score; userIds: readonly string[] },
+  content: EventContent,
   nowMs: number,
   isRepeat: boolean,
 ): EventFact {
   ledger.counters.sent++
   if (isRepeat) ledger.counters.repeats++
-  const known = ledger.facts[sending.event]
+  const known = ledger.facts[content.event]
   if (known !== undefined) return known
-  const { event, session, scored, userIds } = sending
+  const { event, session, scored, client, signalBits, userIds } = content
   const fact: EventFact = {
     event,
     session,
     scored,
+    client,
+    signalBits,
     userIds,
     outcome: 'waiting',
     sentMs: nowMs,

@@ -2,7 +2,7 @@
  * Who is in the fleet: every phone with its kind, hardware, SDK, users and the signals it keeps
  * reporting. A pure function of the seed and the number of phones.
  */
-import { shareOut } from '#shared/core/scoring.ts'
+import { shareOut } from '#shared/core/score-reasons.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import { cleanSignals } from './clean-signals.ts'
 import { drawHardware, drawSdk, drawTablet, type Hardware, type Sdk } from './hardware.ts'
@@ -147,7 +147,7 @@ function createUsers(seed: number): Users {
     Array.from({ length: count }, () => signUp(random))
   return {
     draw(kind, random, farm) {
-      if (farm !== undefined) return drawFarmed(seed, farm, random)
+      if (farm !== undefined) return drawFarmed({ seed, kind, farm, random })
       if (kind.usage === 'accounts') return several(random.int(14, 40), random)
       if (random.chance(0.12)) return []
       if (random.chance(0.08)) return several(random.int(2, 3), random)
@@ -158,7 +158,14 @@ function createUsers(seed: number): Users {
   }
 }
 
-function drawFarmed(seed: number, farm: string, random: Random): string[] {
+type Farming = { seed: number; kind: Kind; farm: string; random: Random }
+
+/**
+ * A farm of emulators makes accounts, several to a phone; one of cloud phones keeps a few accounts
+ * busy, several phones to an account.
+ */
+function drawFarmed({ seed, kind, farm, random }: Farming): string[] {
+  const pool = kind.name === 'cloud-phone' ? farmSize / 3 : farmSize * 3
   const accounts = new Set<string>()
   const count = random.weighted([
     [1, 40],
@@ -167,7 +174,7 @@ function drawFarmed(seed: number, farm: string, random: Random): string[] {
     [6, 10],
   ])
   while (accounts.size < count) {
-    const account = random.int(1, farmSize * 3)
+    const account = random.int(1, pool)
     accounts.add(`usr_${createRandom(seed, `${farm}:account:${account}`).hex(14)}`)
   }
   return [...accounts]

@@ -107,9 +107,7 @@ function firstTimes(plan: Plan): Float64Array {
 
 async function deliver(sending: Sending, one: Ready, arrival: number): Promise<void> {
   const { plan, ledger, sinceStartMs } = sending
-  const { event, scored, userIds } = one
-  const told = { event, session: plan.sessionOf[event]!, scored, userIds }
-  const fact = noteSent(ledger, told, sinceStartMs(), plan.isRepeat[arrival] === 1)
+  const fact = noteSent(ledger, one, sinceStartMs(), plan.isRepeat[arrival] === 1)
   let mayBeStored = false
   for (let attempt = 1; ; attempt++) {
     const answer = await attemptOnce(sending, one)

@@ -3,21 +3,18 @@
  * function of the plan, the tenant and the start of the run, so the same event is the same bytes
  * whenever it is asked for; that is also how repeats are made.
  */
+import type { ClientVerdict } from '#shared/core/score-mismatch.ts'
 import type { Score, Scorer } from '#shared/core/scoring.ts'
+import { toSignalBits } from '#shared/core/signal-flips.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import { type BodyStyle, bodyStyles, toBodyText } from './body-text.ts'
 import { paint } from './clean-signals.ts'
+import type { EventContent } from './ledger.ts'
 import type { Plan, Session } from './plan.ts'
 import type { Phone } from './population.ts'
 import { createRandom, hashToUnit, type Random } from './random.ts'
 
-export type PreparedEvent = {
-  event: number
-  body: Buffer
-  scored: Score
-  /** Who is signed in, as far as the body says: none, the user, or the user and the account. */
-  userIds: string[]
-}
+export type PreparedEvent = EventContent & { body: Buffer }
 
 export type BodyOptions = {
   plan: Plan
@@ -37,6 +34,13 @@ const futureSignals = [
   ['emulator', 'gpu_renderer', 'Adreno (TM) 740'],
 ] as const
 
+/** An SDK release that is ahead of every catalog: it always reports one signal nobody knows. */
+const aheadOfCatalog = {
+  sdk: 'android',
+  version: '3.1.0',
+  signals: { zygisk_companion_detected: false },
+} as const
+
 /** Makes one event. `occurredMs` is when it happens, from the start of the run. */
 export function prepareEvent(
   options: BodyOptions,
@@ -44,14 +48,20 @@ export function prepareEvent(
   occurredMs: number,
 ): PreparedEvent {
   const { plan } = options
-  const session = plan.sessions[plan.sessionOf[event]!]!
+  const sessionIndex = plan.sessionOf[event]!
+  const session = plan.sessions[sessionIndex]!
   const phone = plan.phones[session.phone]!
   const batch = plan.batchOf[event]!
   const course = createRandom(plan.seed, `course:${session.sessionId}`)
   const chance = createRandom(plan.seed, `event:${event}`)
   const signals = signalsOf(phone, batch, course, chance)
   const owner = batch >= signInBatch(phone, session) ? ownerOf(phone, session) : {}
-  const scored = options.scorer(signals)
+  // What suppressions of the policy look at.
+  const scored = options.scorer(signals, {
+    sdkVersion: phone.sdk.version,
+    platform: phone.kind.platform,
+    receivedAtMs: options.startedAtMs + occurredMs,
+  })
   const value = {
     tenant_id: options.tenantId,
     device_id: phone.deviceId,
@@ -64,7 +74,15 @@ export function prepareEvent(
     signals,
   }
   const body = Buffer.from(toBodyText(value, styleOf(phone)), 'utf8')
-  return { event, body, scored, userIds: Object.values(owner) }
+  return {
+    event,
+    session: sessionIndex,
+    body,
+    scored,
+    client: value.scorer,
+    signalBits: toSignalBits(signals),
+    userIds: Object.values(owner),
+  }
 }
 
 function ownerOf(phone: Phone, { userId }: Session): Record<string, string> {
@@ -100,6 +118,9 @@ function signalsOf(phone: Phone, batch: number, course: Random, chance: Random):
   if (batch >= laterFrom) phone.kind.later?.(signals, course)
   if (chance.chance(0.01)) paint(signals, 'ecosystem', { screenshot_taken: true })
   if (chance.chance(0.01)) paint(signals, 'ecosystem', { active_call: true })
+  if (phone.sdk.name === aheadOfCatalog.sdk && phone.sdk.version === aheadOfCatalog.version) {
+    paint(signals, 'root', aheadOfCatalog.signals)
+  }
   if (phone.sdk.age > 0.7 && chance.chance(0.08)) {
     const [category, name, value] = chance.pick(futureSignals)
     paint(signals, category, { [name]: value })
@@ -147,7 +168,7 @@ function context(phone: Phone, chance: Random) {
 }
 
 /** The SDK's own verdict: near ours, unless whoever runs the phone forges it. */
-function clientVerdict(phone: Phone, scored: Score, chance: Random) {
+function clientVerdict(phone: Phone, scored: Score, chance: Random): ClientVerdict {
   if (chance.chance(phone.kind.forges)) {
     return { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] }
   }

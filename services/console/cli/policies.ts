@@ -1,0 +1,172 @@
+/** `di policy ...`: looking at a tenant's policy, setting it, and what there is to set. */
+import { readFile } from 'node:fs/promises'
+import { isAbsolute, join } from 'node:path'
+import { text as readAll } from 'node:stream/consumers'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { PolicyVersion } from '#shared/io/policy-store.ts'
+import type { PolicyAnswer } from '../manage-policies.ts'
+import { toLimit } from './alerts.ts'
+import { type CliContext, CliError } from './context.ts'
+import { toPolicyDiff, toPolicyText } from './policy-text.ts'
+import { toFields, toTable, toTime } from './tables.ts'
+
+type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; document: unknown }
+type VersionPage = { data: (PolicyVersion & { in_force: boolean })[]; next: number | null }
+type Preset = { name: string; policy_hash: string; document: unknown }
+
+const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/policy`
+const versionPathOf = (slug: string, version: number) => `${pathOf(slug)}/versions/${version}`
+
+/** Adds the group `policy`. */
+export function registerPolicies(program: Command, context: CliContext): void {
+  const policy = program.command('policy').description('look at and set what signals weigh')
+  addReads(policy, context)
+  addSet(policy, context)
+  addPresets(policy, context)
+}
+
+function addReads(policy: Command, context: CliContext): void {
+  policy
+    .command('show <slug>')
+    .description('the policy in force; with --json its document is under `document`')
+    .option('--version <n>', 'an older version', toVersion)
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, options: { version?: number }) => {
+      const path =
+        options.version === undefined ? pathOf(slug) : versionPathOf(slug, options.version)
+      context.out((await context.adminFetch('GET', path)) as ShownPolicy, toShownText)
+    })
+  policy
+    .command('versions <slug>')
+    .description('all versions, newest first')
+    .option('--limit <n>', 'at most this many', toLimit, 100)
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, options: { limit: number }) => {
+      const path = `${pathOf(slug)}/versions?limit=${options.limit}`
+      context.out((await context.adminFetch('GET', path)) as VersionPage, toVersionTable)
+    })
+}
+
+function toVersion(text: string): number {
+  const version = Number(text)
+  if (Number.isInteger(version) && version >= 1) return version
+  throw new InvalidArgumentError('must be a whole number from 1')
+}
+
+function toShownText(policy: ShownPolicy): string {
+  const head = toFields({
+    tenant_id: policy.tenant_id,
+    policy: policy.name,
+    version: `${policy.version} (${policy.policy_hash.slice(0, 8)})${
+      policy.in_force ? ', in force' : ', not in force'
+    }`,
+    set: `${toTime(policy.created_at)} by ${policy.created_by}`,
+  })
+  return `${head}\n\n${toPolicyText(policy.document, Date.now())}`
+}
+
+function toVersionTable({ data }: VersionPage): string {
+  return toTable(
+    ['VERSION', 'NAME', 'HASH', 'SET', 'BY', ''],
+    data.map((version) => [
+      String(version.version),
+      version.name,
+      version.policy_hash.slice(0, 8),
+      toTime(version.created_at),
+      version.created_by,
+      version.in_force ? 'in force' : '',
+    ]),
+  )
+}
+
+type SetOptions = { preset?: string; ifVersion?: number }
+
+function addSet(policy: Command, context: CliContext): void {
+  policy
+    .command('set <slug> [file]')
+    .description('set the policy from a file (- is stdin); returns once every edge scores by it')
+    .option('--preset <name>', 'a preset instead of a file: see `policy presets`')
+    .option('--if-version <n>', 'only while this version is in force', toVersion)
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, file: string | undefined, options: SetOptions) => {
+      if ((file === undefined) === (options.preset === undefined)) {
+        throw new CliError('Say one of FILE and --preset NAME.')
+      }
+      const body = file === undefined ? { preset: options.preset } : await readPolicy(context, file)
+      const query = options.ifVersion === undefined ? '' : `?if_version=${options.ifVersion}`
+      const path = `${pathOf(slug)}${query}`
+      const answer = (await context.adminFetch('PUT', path, body)) as PolicyAnswer
+      const diff = context.json ? '' : await findDiff(context, answer)
+      context.out(answer, () => toSetText(answer, diff))
+    })
+}
+
+/** What `policy show --json` printed will do as well as the document in it. */
+async function readPolicy({ env }: CliContext, file: string): Promise<unknown> {
+  const name = file === '-' ? 'stdin' : file
+  // npm runs us in the project's folder, whatever the one the file was named from.
+  const path = isAbsolute(file) ? file : join(env.INIT_CWD ?? '', file)
+  const text = await (file === '-' ? readAll(process.stdin) : readFile(path, 'utf8')).catch(
+    (error: unknown) => {
+      throw new CliError(`${name} cannot be read`, { cause: error })
+    },
+  )
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new CliError(`${name} is not JSON: ${(error as Error).message}`)
+  }
+  const shown = value as Partial<ShownPolicy> | null
+  return typeof shown?.document === 'object' && shown.policy_hash ? shown.document : value
+}
+
+async function findDiff(context: CliContext, answer: PolicyAnswer): Promise<string> {
+  const { tenant_id: slug, version, previous_version: previous } = answer
+  if (version === previous) return ''
+  const [before, after] = (await Promise.all(
+    [previous, version].map((one) => context.adminFetch('GET', versionPathOf(slug, one))),
+  )) as [ShownPolicy, ShownPolicy]
+  return toPolicyDiff(before.document, after.document)
+}
+
+function toSetText(answer: PolicyAnswer, diff: string): string {
+  const { version, previous_version: previous, lease_expired_edges: silent } = answer
+  const what =
+    version === previous
+      ? `Version ${version} (${answer.name}) was in force already.`
+      : `Version ${version} (${answer.name}) is in force, after version ${previous}.`
+  const refusing =
+    silent.length === 0 ? '' : `; ${silent.length} did not answer and refuse until they have it`
+  const edges = `${answer.confirmed_edges.length} edges confirmed in ${answer.duration_ms} ms`
+  return [`${what} ${edges}${refusing}.`, ...(diff === '' ? [] : [diff])].join('\n\n')
+}
+
+function addPresets(policy: Command, context: CliContext): void {
+  policy
+    .command('presets [name]')
+    .description('the presets, or one of them in full')
+    .option('--json', 'print one JSON document')
+    .action(async (name: string | undefined) => {
+      if (name === undefined) {
+        const presets = await context.adminFetch('GET', '/policy-presets')
+        context.out(presets as { data: Omit<Preset, 'document'>[] }, ({ data }) =>
+          toTable(
+            ['PRESET', 'HASH'],
+            data.map((preset) => [preset.name, preset.policy_hash.slice(0, 8)]),
+          ),
+        )
+        return
+      }
+      const preset = await context.adminFetch('GET', `/policy-presets/${encodeURIComponent(name)}`)
+      context.out(preset as Preset, ({ document }) => toPolicyText(document, Date.now()))
+    })
+  policy
+    .command('schema')
+    .description('the JSON Schema of a policy document')
+    .option('--json', 'print one JSON document')
+    .action(async () => {
+      const schema = await context.adminFetch('GET', '/policy.schema.json')
+      context.out(schema, (value) => JSON.stringify(value, null, 2))
+    })
+}

@@ -1,0 +1,97 @@
+/** `di signals ...`: what may be sent and what it weighs, and what is sent that nobody knows. */
+import { type Command, InvalidArgumentError } from 'commander'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
+import { type ListedSignal, type SignalList, toSignalList } from '#shared/core/signal-list.ts'
+import type { UnknownSignal } from '#shared/io/unknown-signal-store.ts'
+import { unknownSignalDaysMax } from '../schemas.ts'
+import { toLimit } from './alerts.ts'
+import type { CliContext } from './context.ts'
+import { toTable, toTime } from './tables.ts'
+
+type UnknownSignals = { days: number; data: UnknownSignal[] }
+
+/** Adds the group `signals`. */
+export function registerSignals(program: Command, context: CliContext): void {
+  const signals = program.command('signals').description('see what SDKs may send, and what they do')
+  signals
+    .command('list [slug]')
+    .description('the signal catalog with its weights for a tenant, or for any new one')
+    .option('--json', 'print one JSON document')
+    .action(async (slug?: string) => {
+      const list =
+        slug === undefined
+          ? listOfNewTenant()
+          : await context.adminFetch('GET', `/tenants/${encodeURIComponent(slug)}/signals`)
+      context.out(list as SignalList, toSignalText)
+    })
+  signals
+    .command('unknown <slug>')
+    .description('signals that the catalog does not know, by SDK version, most events first')
+    .option('--days <n>', 'how far to look back', toDays, 7)
+    .option('--limit <n>', 'at most this many', toLimit, 100)
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, { days, limit }: { days: number; limit: number }) => {
+      const query = new URLSearchParams({ days: String(days), limit: String(limit) })
+      const path = `/tenants/${encodeURIComponent(slug)}/unknown-signals?${query}`
+      context.out((await context.adminFetch('GET', path)) as UnknownSignals, toUnknownText)
+    })
+}
+
+function listOfNewTenant(): SignalList {
+  const policyHash = toPolicyHash(defaultPolicy)
+  return toSignalList({ policy: defaultPolicy, version: 1, policyHash }, 0)
+}
+
+function toDays(text: string): number {
+  const days = Number(text)
+  if (Number.isInteger(days) && days >= 1 && days <= unknownSignalDaysMax) return days
+  throw new InvalidArgumentError(`must be a whole number from 1 to ${unknownSignalDaysMax}`)
+}
+
+function toSignalText({ policy, categories }: SignalList): string {
+  const { name, version, thresholds } = policy
+  const title = `${name}, version ${version}: REVIEW from ${thresholds.review}, BLOCK from ${thresholds.block}`
+  const rows = categories.flatMap(({ category, cap, soft, signals }) => [
+    [category.toUpperCase(), '', '', '', '', `at most ${cap}${soft ? ', never BLOCK alone' : ''}`],
+    ...signals.map((one) => [
+      `  ${one.name}`,
+      one.type,
+      one.platforms.join(' '),
+      one.grade,
+      one.flag,
+      toWeightText(one),
+    ]),
+  ])
+  return `${title}\n\n${toTable(['SIGNAL', 'TYPE', 'PLATFORMS', 'GRADE', 'FLAG', 'WEIGHT'], rows)}`
+}
+
+/** `40`, `30 when false`, `12 from 5`, `FAILED 30, SELF_SIGNED 12`. */
+function toWeightText({ weight, suppressed }: ListedSignal): string {
+  const off = suppressed.length === 0 ? '' : ' (suppressed)'
+  if (typeof weight === 'number') return `${weight}${off}`
+  if ('when_false' in weight) return `${weight.when_false} when false${off}`
+  if ('at_least' in weight) return `${weight.weight} from ${weight.at_least}${off}`
+  const values = Object.entries(weight.values).map(([value, points]) => `${value} ${points}`)
+  return `${values.join(', ')}${off}`
+}
+
+function toUnknownText({ days, data }: UnknownSignals): string {
+  if (data.length === 0) return `The catalog knows every signal of the last ${days} days.`
+  return toTable(
+    ['SIGNAL', 'SDK', 'PLATFORM', 'EVENTS', 'DEVICES', 'FIRST SEEN', 'LAST SEEN'],
+    data.map((one) => [
+      toVisible(one.signal),
+      toVisible(one.sdk_version),
+      toVisible(one.platform),
+      String(one.events),
+      String(one.devices),
+      toTime(one.first_seen_at),
+      toTime(one.last_seen_at),
+    ]),
+  )
+}
+
+/** Clients chose this text: nothing in it may speak to the terminal. */
+function toVisible(text: string): string {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
+}

@@ -1,0 +1,55 @@
+/** Signals: the catalog as a tenant's policy weighs it, and what SDKs send that nobody knows. */
+import { signalListSchema, toSignalList } from '#shared/core/signal-list.ts'
+import { toLoggable } from '#shared/io/clickhouse.ts'
+import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
+import { unavailable } from '#shared/io/http-server.ts'
+import { createTenantStore } from '#shared/io/tenant-store.ts'
+import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import { tenantNotFound } from '../directory.ts'
+import {
+  listUnknownSignalsQuery,
+  problemSchema,
+  tenantParams,
+  unknownSignalsSchema,
+} from '../schemas.ts'
+
+export function addSignalRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  const policies = createCurrentPolicyStore(deps.postgres)
+  const tenants = createTenantStore(deps.postgres)
+  app.get(
+    '/tenants/:tenant_id/signals',
+    {
+      schema: {
+        summary: 'The signal catalog with what each signal weighs for a tenant',
+        params: tenantParams,
+        response: { 200: signalListSchema, default: problemSchema },
+      },
+    },
+    async ({ params }) => {
+      const current = await policies.findCurrentPolicy(params.tenant_id)
+      if (current === null) throw tenantNotFound(params.tenant_id)
+      return toSignalList(current, deps.wallMs())
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/unknown-signals',
+    {
+      schema: {
+        summary: 'What a tenant’s SDKs send that the catalog does not know, most events first',
+        params: tenantParams,
+        querystring: listUnknownSignalsQuery,
+        response: { 200: unknownSignalsSchema, default: problemSchema },
+      },
+    },
+    async ({ params, query: { days, limit } }) => {
+      const tenantId = params.tenant_id
+      if ((await tenants.findTenant(tenantId)) === null) throw tenantNotFound(tenantId)
+      const data = await deps
+        .listUnknownSignals({ tenantId, days, limit })
+        .catch((error: unknown) => {
+          throw unavailable('The telemetry cannot be read at the moment.', toLoggable(error))
+        })
+      return { days, data }
+    },
+  )
+}

@@ -1,0 +1,168 @@
+/**
+ * The second stage of a batch of messages: ask what is known, decide, raise, hint. It runs once
+ * everything before and in the batch is stored, and counts for each event only what came before it.
+ * So what is decided is a function of the stream alone: the same however messages are batched,
+ * repeated or shared among scorers. Every step is idempotent.
+ */
+import { type AlertDraft, decideAlert } from '#shared/core/alert-rules.ts'
+import { correlate, type Finding, findVelocity, type Risk } from '#shared/core/correlation.ts'
+import type { AcceptedEvent } from '#shared/core/messages.ts'
+import { defaultPolicy, type Policy } from '#shared/core/policy.ts'
+import { sandboxForced } from '#shared/core/sandbox.ts'
+import { findScoreMismatch } from '#shared/core/score-mismatch.ts'
+import { actions } from '#shared/core/scoring.ts'
+import type { Activity, ActivityStore } from '#shared/io/activity-store.ts'
+import type { RaisedAlert, RaiseOutcome } from '#shared/io/alert-raising-store.ts'
+import type { ConsumedMessage } from '#shared/io/consume.ts'
+import type { SdkNormStore } from '#shared/io/sdk-norm-store.ts'
+import type { EarlierQuestion } from '#shared/io/session-events-store.ts'
+import type { DecodedMessages } from './decoded-messages.ts'
+import { findMissing } from './find-missing.ts'
+import type { ScorerObserver } from './observe.ts'
+
+export type DecideBatchDependencies = {
+  messages: DecodedMessages
+  activity: ActivityStore
+  findPolicy: (policyHash: string) => Promise<Policy | null>
+  norms: SdkNormStore
+  findEarlierEvents: (question: EarlierQuestion) => Promise<AcceptedEvent[]>
+  /** Those of the drafts that have not been raised yet. */
+  findUnraised: (drafts: readonly AlertDraft[]) => Promise<AlertDraft[]>
+  raiseAlerts: (drafts: readonly AlertDraft[]) => Promise<RaiseOutcome>
+  publishHints: (raised: readonly RaisedAlert[]) => Promise<void>
+  observe: ScorerObserver
+}
+
+/** An alert that an event deserves. */
+type Deserved = { event: AcceptedEvent; draft: AlertDraft }
+
+/**
+ * Decides on messages whose events, and all before them, are stored.
+ * @throws when a store cannot be reached: nothing is lost, the batch is to be repeated
+ */
+export async function decideBatch(
+  batch: readonly ConsumedMessage[],
+  dependencies: DecideBatchDependencies,
+): Promise<void> {
+  const { messages, observe } = dependencies
+  // Poison was put aside when it was to be stored.
+  const events = batch.flatMap((message) => messages.take(message).events)
+  const deserved = await decide(events, dependencies, observe.retried)
+  const firsts = toFirsts(deserved)
+  if (firsts.length === 0) return
+  const drafts = firsts.map((one) => one.draft)
+  const unraised = new Set(await observe.timed('raised', dependencies.findUnraised(drafts)))
+  observe.existing(firsts.length - unraised.size)
+  const fresh = firsts.filter((one) => unraised.has(one.draft))
+  if (fresh.length === 0) return
+  const earlier = await observe.timed('session', decideEarlier(fresh, events, dependencies))
+  const freshIds = new Set(fresh.map((one) => one.draft.alertId))
+  const wanted = toFirsts([...fresh, ...earlier])
+    .map((one) => one.draft)
+    .filter((draft) => freshIds.has(draft.alertId))
+  // Alerts, deliveries and counters, all or nothing.
+  const raised = await observe.timed('raise', dependencies.raiseAlerts(wanted))
+  observe.raised(wanted, raised)
+  // A lost hint costs a second: delivery sweeps for what is due.
+  await observe.timed('hint', dependencies.publishHints(raised.raised))
+}
+
+/** Of several events that deserve one alert the first in the stream is what it tells of. */
+function toFirsts(deserved: readonly Deserved[]): Deserved[] {
+  const firsts = new Map<string, Deserved>()
+  for (const one of deserved) {
+    const key = `${one.draft.tenantId} ${one.draft.alertId}`
+    const present = firsts.get(key)
+    if (present === undefined || isBefore(one.event, present.event)) firsts.set(key, one)
+  }
+  return [...firsts.values()]
+}
+
+function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
+  return a.position === b.position ? a.event_id < b.event_id : a.position < b.position
+}
+
+/**
+ * Decides the earlier events of the sessions that alerts are about to be raised for, when another
+ * batch has them: one of them may deserve the same alert, and it comes first.
+ */
+async function decideEarlier(
+  fresh: readonly Deserved[],
+  events: readonly AcceptedEvent[],
+  dependencies: DecideBatchDependencies,
+): Promise<Deserved[]> {
+  const earlier = await dependencies.findEarlierEvents({
+    parts: fresh.map(({ event }) => ({
+      tenantId: event.tenant_id,
+      deviceId: event.body.device_id,
+      sessionId: event.body.session_id,
+      beforePosition: event.position,
+    })),
+    known: events.map((event) => event.position),
+  })
+  return decide(earlier, dependencies, () => undefined)
+}
+
+async function decide(
+  events: readonly AcceptedEvent[],
+  { activity, findPolicy, norms, observe }: DecideBatchDependencies,
+  onRetry: () => void,
+): Promise<Deserved[]> {
+  if (events.length === 0) return []
+  const policies = new Map<string, Policy>()
+  for (const hash of new Set(events.map((event) => event.policy_hash))) {
+    const policy = await findPolicy(hash)
+    // The edge's own verdict stands; only what is correlated falls back to the default's rules.
+    if (policy === null) observe.unknownPolicy()
+    policies.set(hash, policy ?? defaultPolicy)
+  }
+  const policyOf = (event: AcceptedEvent) => policies.get(event.policy_hash)!
+  const subjects = events.map((event) => ({
+    tenantId: event.tenant_id,
+    deviceId: event.body.device_id,
+    sessionId: event.body.session_id,
+    userIds: [event.body.user_id, event.body.account_id].filter((id) => id !== undefined),
+    eventId: event.event_id,
+    position: event.position,
+    receivedAtMs: event.received_at,
+    rules: policyOf(event).velocity,
+  }))
+  const [known, missing] = await Promise.all([
+    observe.timed('activity', activity.countActivity(subjects)),
+    observe.timed('missing', findMissing(norms, events, policyOf)),
+  ])
+  const deserved: Deserved[] = []
+  events.forEach((event, index) => {
+    // The same bytes again: decided when they first came, by what was known of the device then.
+    if (known[index]!.retry) {
+      onRetry()
+      return
+    }
+    const risk = toRisk(event, policyOf(event), known[index]!, missing.get(event))
+    const draft = decideAlert(event, risk)
+    if (draft !== null) deserved.push({ event, draft })
+  })
+  return deserved
+}
+
+/** What the edge decided, raised by what is known beyond the event; never lowered. */
+function toRisk(
+  event: AcceptedEvent,
+  policy: Policy,
+  known: Activity,
+  missing: Finding | undefined,
+): Risk {
+  const { rasp_score: score, rasp_action: action, reasons } = event
+  // A test device of a sandbox rehearses one action: nothing else may raise it.
+  if (reasons.some((reason) => reason.code === sandboxForced)) {
+    return { riskScore: score, action, reasons }
+  }
+  const findings = findVelocity(policy.velocity, known.counts, known.details)
+  const mismatch = findScoreMismatch(event.body.scorer, score, policy)
+  if (mismatch !== null) findings.push(mismatch)
+  if (missing !== undefined) findings.push(missing)
+  const risk = correlate({ score, reasons }, findings, policy.thresholds)
+  // Only with a policy that is not the one it was scored by can the edge's action be the higher
+  // one.
+  return actions.indexOf(action) > actions.indexOf(risk.action) ? { ...risk, action } : risk
+}

@@ -1,0 +1,15 @@
+/**
+ * "permissive": report only. It scores exactly as "balanced" does, so that what a tenant sees while
+ * it gets to know its devices is what "balanced" would make of them; it reviews what "balanced"
+ * would block, and blocks nothing, not even proof: a preset that is there to look must not lock
+ * anybody out. Whoever wants proof blocked is served by "balanced".
+ */
+import type { Policy } from '../policy.ts'
+import { balancedPolicy } from './balanced.ts'
+
+export const permissivePolicy: Policy = {
+  ...balancedPolicy,
+  name: 'permissive',
+  // 101 is never.
+  thresholds: { review: balancedPolicy.thresholds.block, block: 101 },
+}

@@ -1,0 +1,327 @@
+// What velocity rules count, in a real ClickHouse: as of each event's place in the stream, exactly,
+// however often and in whatever order rows were inserted.
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { countKey } from '#shared/core/correlation.ts'
+import type { AcceptedEvent } from '#shared/core/messages.ts'
+import { defaultPolicy, type VelocityRule } from '#shared/core/policy.ts'
+import type { ActivitySubject } from '#shared/io/activity-rows-store.ts'
+import { createActivityStore } from '#shared/io/activity-store.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { findEarlierEvents } from '#shared/io/session-events-store.ts'
+import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-store.ts'
+import { type EventFacts, makeEvents } from '../support/accepted-events.ts'
+import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
+import { migrateClickhouse } from '../support/databases.ts'
+
+let server: TestClickhouse
+let clickhouse: Clickhouse
+let store: TelemetryStore
+
+beforeAll(async () => {
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  store = createTelemetryStore(clickhouse)
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+// Activity is kept for 35 days, so its tests live in the present.
+const nowMs = Math.floor(Date.now() / 60_000) * 60_000
+const minuteMs = 60_000
+const dayMs = 86_400_000
+
+const usersOf = ({ body }: AcceptedEvent): string[] =>
+  [body.user_id, body.account_id].filter((id) => id !== undefined)
+
+const toSubject = (event: AcceptedEvent): ActivitySubject => ({
+  tenantId: event.tenant_id,
+  deviceId: event.body.device_id,
+  sessionId: event.body.session_id,
+  userIds: usersOf(event),
+  eventId: event.event_id,
+  position: event.position,
+  receivedAtMs: event.received_at,
+  rules: defaultPolicy.velocity,
+})
+const ask = (events: readonly AcceptedEvent[]) =>
+  createActivityStore(clickhouse).countActivity(events.map(toSubject))
+const countsOf = async (events: readonly AcceptedEvent[], key: string) =>
+  (await ask(events)).map((one) => one.counts.get(key))
+
+const sessions = (tenantId: string, n: number, fromMs = nowMs): EventFacts[] =>
+  Array.from({ length: n }, (_, index) => ({
+    tenantId,
+    sessionId: `s-${index}`,
+    receivedAtMs: fromMs + index * 1000,
+  }))
+
+describe('activity of a device', () => {
+  it('counts sessions as of each event, from the first above the threshold on', async () => {
+    const events = makeEvents(sessions('velocity', 25))
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'sessions_per_device:300')).toEqual(
+      Array.from({ length: 25 }, (_, index) => index + 1),
+    )
+  })
+
+  it('says nothing of a device that stays at the threshold', async () => {
+    const events = makeEvents(sessions('calm', 20))
+    await store.insertTelemetry(events)
+    for (const { counts } of await ask(events)) expect(counts.size).toBe(0)
+  })
+
+  it('leaves out what is as old as the window is wide, and nothing younger', async () => {
+    const early = sessions('edge', 21, nowMs)
+    const atEdge = { tenantId: 'edge', sessionId: 'last', receivedAtMs: nowMs + 5 * minuteMs }
+    const events = makeEvents([...early, atEdge])
+    await store.insertTelemetry(events)
+    // Session 0 was seen exactly five minutes before: 20 others and itself are left.
+    expect((await countsOf(events, 'sessions_per_device:300')).at(-1)).toBe(21)
+  })
+
+  it('is not changed by what comes later in the stream, whatever its time', async () => {
+    const events = makeEvents(sessions('ahead', 30), 5)
+    const later = makeEvents(sessions('ahead', 60, nowMs - minuteMs).slice(30), 6)
+    await store.insertTelemetry([...later, ...events])
+    expect((await countsOf(events, 'sessions_per_device:300')).at(-1)).toBe(30)
+    expect((await countsOf(later, 'sessions_per_device:300')).at(-1)).toBe(60)
+  })
+
+  it('counts users and accounts alike, one that is both once', async () => {
+    const events = makeEvents([
+      { tenantId: 'users', userId: 'a', accountId: 'a', receivedAtMs: nowMs, nonce: 1 },
+      { tenantId: 'users', userId: 'b', receivedAtMs: nowMs + 1, nonce: 2 },
+      { tenantId: 'users', accountId: 'c', receivedAtMs: nowMs + 2, nonce: 3 },
+      { tenantId: 'users', receivedAtMs: nowMs + 3, nonce: 4 },
+      { tenantId: 'users', userId: 'd', receivedAtMs: nowMs + 4, nonce: 5 },
+    ])
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'users_per_device:86400')).toEqual([1, 2, 3, 3, 4])
+  })
+
+  it('counts platforms, which one device has one of', async () => {
+    const sdk = (platform: string) => ({
+      sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
+    })
+    const events = makeEvents(
+      ['android', 'Android', 'ios'].map((platform, nonce) => ({
+        tenantId: 'platforms',
+        receivedAtMs: nowMs + nonce,
+        nonce,
+        more: sdk(platform),
+      })),
+    )
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'platforms_per_device:2592000')).toEqual([1, 1, 2])
+  })
+
+  it('counts how often a signal goes back and forth, and names it', async () => {
+    const values = [true, false, null, undefined, true, true, false, true]
+    const events = makeEvents(
+      values.map((value, nonce) => ({
+        tenantId: 'flips',
+        receivedAtMs: nowMs + nonce,
+        nonce,
+        signals: { root: value === undefined ? {} : { su_binary: value, magisk_detected: true } },
+      })),
+    )
+    await store.insertTelemetry(events)
+    const known = await ask(events)
+    const key = 'signal_flips:86400'
+    expect(known.map((one) => one.counts.get(key) ?? 0)).toEqual([0, 1, 1, 1, 2, 2, 3, 4])
+    expect(known.at(-1)!.details.get(key)).toEqual({ signal: 'root.su_binary' })
+  })
+})
+
+describe('activity of users and sessions', () => {
+  it('counts the devices of a user, of user and account the higher count', async () => {
+    const events = makeEvents(
+      Array.from({ length: 6 }, (_, n) => ({
+        tenantId: 'many-devices',
+        deviceId: `d-${n}`,
+        sessionId: `s-${n}`,
+        userId: n === 3 ? 'other' : 'user',
+        ...(n === 5 ? { accountId: 'other' } : {}),
+        receivedAtMs: nowMs + n,
+      })),
+    )
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'devices_per_user:86400')).toEqual([1, 2, 3, undefined, 4, 5])
+  })
+
+  it('counts the devices that one session id appears on', async () => {
+    const events = makeEvents(
+      ['a', 'a', 'b', 'c'].map((deviceId, nonce) => ({
+        tenantId: 'reused',
+        deviceId,
+        receivedAtMs: nowMs + nonce,
+        nonce,
+      })),
+    )
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'devices_per_session:86400')).toEqual([1, 1, 2, 3])
+  })
+})
+
+describe('activity', () => {
+  it('never mixes tenants whose devices, sessions and users have the same names', async () => {
+    const events = makeEvents(['twin-a', 'twin-b'].flatMap((tenantId) => sessions(tenantId, 15)))
+    await store.insertTelemetry(events)
+    for (const { counts } of await ask(events)) expect(counts.size).toBe(0)
+  })
+
+  it('is not changed by inserting everything again', async () => {
+    const events = makeEvents(sessions('again', 30))
+    await store.insertTelemetry(events)
+    const before = await ask(events)
+    for (let round = 0; round < 3; round++) await store.insertTelemetry(events)
+    expect(await ask(events)).toEqual(before)
+    await clickhouse.command({ query: 'optimize table activity final' })
+    expect(await ask(events)).toEqual(before)
+  })
+
+  it('recognises a retry of the same bytes, and only the retry', async () => {
+    const facts = { tenantId: 'retry', receivedAtMs: nowMs }
+    const [first, other] = makeEvents([facts, { ...facts, nonce: 2 }], 1)
+    const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 1 }], 2)
+    await store.insertTelemetry([later!, first!, other!, first!])
+    const known = await ask([first!, later!, other!])
+    expect(known.map((one) => one.retry)).toEqual([false, true, false])
+  })
+
+  it('counts as a plain model does, for devices, users and times of every kind', async () => {
+    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
+    process.stdout.write(`activity seed ${seed}\n`)
+    const facts = fc.sample(
+      fc.record({
+        tenantId: fc.constantFrom('model-a', 'model-b'),
+        deviceId: fc.constantFrom('d1', 'd2', "d'3\\", 'd 4é', 'd5', 'd6'),
+        sessionId: fc.integer({ min: 1, max: 60 }).map((n) => `s-${n}`),
+        userId: fc.integer({ min: 1, max: 8 }).map((n) => `u-${n}`),
+        receivedAtMs: fc.oneof(
+          fc.integer({ min: nowMs, max: nowMs + 20 * minuteMs }),
+          fc.integer({ min: nowMs - 34 * dayMs, max: nowMs }),
+        ),
+        signals: fc.record({
+          root: fc.record(
+            { su_binary: fc.boolean(), adb_root: fc.constant(true) },
+            { requiredKeys: [] },
+          ),
+        }),
+        nonce: fc.integer(),
+      }),
+      { seed, numRuns: 600 },
+    )
+    const events = makeEvents(facts, 9)
+    await store.insertTelemetry(events.slice(200))
+    await store.insertTelemetry(events.slice(0, 300))
+    const asked = events.slice(100)
+    const known = await ask(asked)
+    const fired = new Set<string>()
+    asked.forEach((event, index) => {
+      for (const rule of defaultPolicy.velocity) {
+        const expected = modelCount(events, event, rule)
+        const got = known[index]!.counts.get(countKey(rule)) ?? 0
+        if (expected > rule.threshold) fired.add(rule.metric)
+        // A count below its threshold need not be told.
+        if (expected > rule.threshold || got > 0) expect([rule, got]).toEqual([rule, expected])
+      }
+    })
+    const expected = defaultPolicy.velocity.map((rule) => rule.metric)
+    expect(fired).toEqual(new Set(expected.filter((metric) => metric !== 'platforms_per_device')))
+  })
+})
+
+function modelCount(
+  events: readonly AcceptedEvent[],
+  at: AcceptedEvent,
+  { metric, windowSeconds }: VelocityRule,
+): number {
+  const before = events.filter(
+    (event) =>
+      event.tenant_id === at.tenant_id &&
+      event.position <= at.position &&
+      event.received_at > at.received_at - windowSeconds * 1000,
+  )
+  const onDevice = before.filter((event) => event.body.device_id === at.body.device_id)
+  const unique = (ids: readonly string[]) => new Set(ids).size
+  switch (metric) {
+    case 'sessions_per_device':
+      return unique(onDevice.map((event) => event.body.session_id))
+    case 'users_per_device':
+      return unique(onDevice.flatMap(usersOf))
+    case 'platforms_per_device':
+      return unique(onDevice.map((event) => event.body.sdk_meta.platform))
+    case 'devices_per_user':
+      return Math.max(
+        ...usersOf(at).map((user) =>
+          unique(before.filter((e) => usersOf(e).includes(user)).map((e) => e.body.device_id)),
+        ),
+      )
+    case 'devices_per_session': {
+      const same = before.filter((event) => event.body.session_id === at.body.session_id)
+      return unique(same.map((event) => event.body.device_id))
+    }
+    case 'signal_flips': {
+      const values = onDevice
+        .map((event) => (event.body.signals.root as { su_binary?: boolean }).su_binary)
+        .filter((value) => value !== undefined)
+      return values.filter((value, index) => index > 0 && value !== values[index - 1]).length
+    }
+  }
+}
+
+describe('the earlier events of a session', () => {
+  it('are told apart from those already known, and read in their order, each once', async () => {
+    const part = (sessionId: string, beforePosition: number) => ({
+      tenantId: 'earlier',
+      deviceId: 'device-1',
+      sessionId,
+      beforePosition,
+    })
+    const facts = ['a', 'b', 'a', 'b', 'a'].map((sessionId, nonce) => ({
+      tenantId: 'earlier',
+      sessionId,
+      nonce,
+      receivedAtMs: nowMs + nonce,
+    }))
+    const events = makeEvents(facts, 3)
+    const foreign = makeEvents([{ ...facts[0]!, tenantId: 'another' }], 2)
+    await store.insertTelemetry([...events, ...foreign])
+    await store.insertTelemetry(events)
+    const parts = [part('a', events[4]!.position), part('b', events[1]!.position)]
+    const known = [events[4]!.position, events[1]!.position]
+    const find = (some: number[]) => findEarlierEvents(clickhouse, { parts, known: some })
+    const found = await find(known)
+    expect(found.map((event) => event.event_id)).toEqual([events[0]!.event_id, events[2]!.event_id])
+    const { bodyBytes, ...plain } = events[0]!
+    expect(found[0]).toEqual(plain)
+    expect(await find([events[0]!.position, events[2]!.position, ...known])).toEqual([])
+  })
+
+  it('stand where they first came, also when the same bytes came again with an older clock', async () => {
+    const facts = { tenantId: 'older-clock', receivedAtMs: nowMs }
+    const [first, last] = makeEvents([facts, { ...facts, nonce: 'last' }], 1)
+    const [again] = makeEvents([{ ...facts, receivedAtMs: nowMs - minuteMs }], 2)
+    await store.insertTelemetry([first!, last!])
+    await store.insertTelemetry([again!])
+    await clickhouse.command({ query: 'optimize table telemetry final' })
+    const found = await findEarlierEvents(clickhouse, {
+      parts: [
+        {
+          tenantId: 'older-clock',
+          deviceId: 'device-1',
+          sessionId: 'session-1',
+          beforePosition: again!.position + 1,
+        },
+      ],
+      known: [last!.position, again!.position],
+    })
+    expect(found).toHaveLength(1)
+    expect(found[0]).toMatchObject({ position: first!.position, received_at: nowMs })
+  })
+})
