@@ -1,8 +1,8 @@
 /**
  * Policies are data: what each signal weighs, category caps, floors, halving, thresholds, rules on
  * what is known beyond one event, and suppressions. A policy document is content-addressed, so ten
- * thousand tenants on the default share one. Every document that was ever stored must stay readable:
- * a new field has a default that leaves old documents scoring as they did.
+ * thousand tenants on the default share one. Every document that was ever stored must stay
+ * readable: a new field has a default that leaves old documents scoring as they did.
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'

@@ -1,7 +1,8 @@
 /**
  * How far the client's own verdict is from ours. The client's is advisory and may be anything; what
  * is measured here is only whether it speaks of the same device, and only where it speaks on our
- * scale. A verdict that cannot be compared is no evidence, as a signal that was not measured is not.
+ * scale. A verdict that cannot be compared is no evidence, just as a signal that was not measured
+ * is none.
  */
 import type { Finding } from './correlation.ts'
 import type { Policy } from './policy.ts'
@@ -16,10 +17,10 @@ export type ClientVerdict = {
 /**
  * The difference of two scores, in whole points of 0..100.
  *
- * A client that says 0 while its signals score 80 is the case this is for: an attacker who can forge
- * one number forges the verdict, and a client too old to score the signal looks the same. So 0
- * counts as the verdict it is, and the rule that uses the difference is to weigh little. What is
- * left out, because it says nothing of the device, reads as no difference:
+ * A client that says 0 while its signals score 80 is the case this is for: an attacker who can
+ * forge one number forges the verdict, and a client too old to score the signal looks the same. So
+ * 0 counts as the verdict it is, and the rule that uses the difference is to weigh little. What
+ * says nothing of the device reads as no difference:
  * - a score outside 0..100 or not finite: an error code or a sum without a bound;
  * - a fraction between 0 and 1, or at most 1 beside an action above ALLOW: a scale that ends at 1;
  * - 0 without any action and any flag: a client that does not score.

@@ -58,7 +58,9 @@ function addTally(
 ): void {
   const { hits } = tally
   const groups = tally.grouped < tally.sum ? findActedGroups(tally) : noGroups
-  const shares = shareOut(limitGroups(tally, groups), limit.granted)
+  // Strong evidence lifts even a category whose groups left it nothing.
+  const limited = tally.grouped === 0 ? noGroups : groups
+  const shares = shareOut(limitGroups(tally, limited), limit.granted)
   const touched = new Set<Evidence>()
   for (let index = 0; index < hits.length; index++) {
     const { rule } = hits[index]!

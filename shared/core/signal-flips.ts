@@ -92,7 +92,7 @@ function toWatched(category: Category): Watched[] {
 
 /**
  * Which watched signals an event found detected, and which clean. It looks for each watched signal
- * rather than at each that was sent, so a body with thousands of keys costs no more than a plain one.
+ * rather than at each that was sent, so thousands of keys cost no more than a few.
  */
 export function toSignalBits(signals: Signals): SignalBits {
   let detectedLow = 0

@@ -73,9 +73,10 @@ export type Consumption = {
 
 /**
  * Messages that the client itself holds or has asked for. It counts no bytes, so this bounds them:
- * 256 messages of a busy edge are some 40 MB.
+ * the broker ends a connection that has 64 MB waiting, and two consumers share one, at up to 1 MB a
+ * message.
  */
-const clientMessagesMax = 256
+const clientMessagesMax = 28
 /** Four heartbeats within the consumer's ack_wait. */
 const heartbeatMs = ackWaitMs / 4
 /**

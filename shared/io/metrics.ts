@@ -1,7 +1,7 @@
 /**
  * Prometheus metrics of one process: a registry of its own, Node's default metrics, and short
  * makers so that every counter is declared where it is counted. Label values come from closed sets,
- * or tenant slugs, never from client text.
+ * tenant slugs or a bounded number of what clients say.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 

@@ -167,6 +167,49 @@ describe('velocity', () => {
     })
   })
 
+  it('raises SIGNALS_MISSING when a category is empty that the SDK version always fills', async () => {
+    const filled = Object.fromEntries(
+      ['root', 'emulator', 'debugger', 'tamper', 'ecosystem', 'network'].map((category) => [
+        category,
+        { anything: false },
+      ]),
+    )
+    const hoursAgo = Math.floor(Date.now() / 3_600_000) * 3_600_000 - 5 * 3_600_000
+    const usual = Array.from({ length: 120 }, (_, n) => ({
+      tenantId,
+      deviceId: `usual-${n}`,
+      sessionId: `usual-${n}`,
+      receivedAtMs: hoursAgo + n,
+      signals: filled,
+    }))
+    await rig.publish(usual)
+    const rooted = { root: { su_binary: true, anything: false } }
+    const stripped = { ...filled, ...rooted, debugger: {}, tamper: { pi_device_verdict: null } }
+    await rig.publish([
+      { tenantId, sessionId: 'whole', signals: { ...filled, ...rooted } },
+      { tenantId, sessionId: 'stripped', signals: stripped },
+    ])
+    await rig.drained()
+    const alerts = await readAlerts()
+    const reasonOf = (sessionId: string) =>
+      alerts
+        .find((alert) => alert.session_id === sessionId)
+        ?.reasons.find((reason) => reason.code === 'SIGNALS_MISSING')
+    expect(reasonOf('whole')).toBeUndefined()
+    expect(reasonOf('stripped')).toEqual({
+      code: 'SIGNALS_MISSING',
+      weight: 15,
+      evidence: {
+        metric: 'missing_categories',
+        count: 2,
+        threshold: 0,
+        window: '24h',
+        categories: ['debugger', 'tamper'],
+        sdk_version: '4.2.0',
+      },
+    })
+  })
+
   it('never mixes two tenants whose devices and sessions have the same names', async () => {
     const other = `${tenantId}-other`
     await rig.addTenant(other)

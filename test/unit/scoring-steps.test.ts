@@ -68,6 +68,28 @@ describe('strong evidence', () => {
     })
   })
 
+  it('fills a category whose group lets nothing through', () => {
+    const debug = light.categories.debugger
+    const policy = {
+      ...light,
+      categories: {
+        ...light.categories,
+        debugger: {
+          cap: debug.cap,
+          signals: debug.signals,
+          groups: [{ cap: 0, signals: ['xposed_detected', 'native_hooks'] }],
+        },
+      },
+    }
+    const { score, reasons } = scoreBy(policy, {
+      debugger: { xposed_detected: true, native_hooks: true },
+    })
+    expect({ score, weights: reasons.map((one) => one.weight) }).toEqual({
+      score: 85,
+      weights: [85],
+    })
+  })
+
   it('does nothing where a policy has none', () => {
     const none = { ...light, strongEvidence: null }
     const found = { xposed_detected: true, native_hooks: true }
@@ -108,11 +130,10 @@ describe('halving', () => {
         { category: 'root', confirmedBy: ['emulator.cloud_phone'] },
       ],
     })
-    const signals = {
-      root: { su_binary: true },
-      emulator: { is_emulator: true, cloud_phone: true },
+    for (const emulator of [{ is_emulator: true }, { cloud_phone: true }]) {
+      const signals = { root: { su_binary: true }, emulator }
+      expect(evidenceOf(policy, signals, 'ROOTED')?.weight).toBe(20)
     }
-    expect(scoreBy(policy, signals).score).toBe(75 + 20)
   })
 
   it('gives back what a light confirmation would take away, and says nothing when that is all', () => {

@@ -251,6 +251,8 @@ describe('the quick way', () => {
     for (const name of names.slice(0, -1)) object = (object as Record<string, unknown>)?.[name]
     if (typeof object !== 'object' || object === null) return
     const name = names.at(-1)!
-    Object.defineProperty(object, name, { value, enumerable: true, configurable: true })
+    // A copy: what is written into it must not be there in the next run.
+    const own = { value: structuredClone(value), enumerable: true, configurable: true }
+    Object.defineProperty(object, name, own)
   }
 })
