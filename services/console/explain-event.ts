@@ -19,9 +19,13 @@ import { createPolicyStore, type PolicyVersion } from '#shared/io/policy-store.t
 import type { Queryable } from '#shared/io/postgres.ts'
 import { listSessionAlerts, type SessionAlert } from '#shared/io/session-alerts-store.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
+import { type CorrelationDeps, explainCorrelation } from './explain-correlation.ts'
 import type { EventExplanation, ExplainedAlert } from './explanation-schemas.ts'
 
-export type ExplainDeps = { postgres: Queryable; findEvent: EventStore['findEvent'] }
+export type ExplainDeps = CorrelationDeps & {
+  postgres: Queryable
+  findEvent: EventStore['findEvent']
+}
 
 /**
  * @throws Problem event_not_found; event_not_explainable, saying what is missing; unavailable
@@ -68,7 +72,7 @@ export async function explainEvent(deps: ExplainDeps, eventId: string): Promise<
         ? null
         : { device_id: body.device_id, rasp_score: forced.score, rasp_action: forced.action },
     steps,
-    correlation: null,
+    correlation: await explainCorrelation(deps, event, { policy, body, alerts }),
     alerts: alerts.map((one) => toExplainedAlert(one, event)),
   }
 }

@@ -76,7 +76,24 @@ export const eventExplanationSchema = z.object({
     .nullable()
     .describe('the sandbox test device that forced the verdict; the steps say what it replaced'),
   steps: scoreExplanationSchema,
-  correlation: z.looseObject({}).nullable().describe('what was known beyond the event'),
+  correlation: z
+    .object({
+      risk_score: z.number().int(),
+      action: actionSchema,
+      reasons: z.array(reasonSchema).describe('those that signals alone do not give'),
+      retry: z.boolean().describe('the same bytes came before: it was not decided again'),
+      matches_alert: z
+        .boolean()
+        .nullable()
+        .describe(
+          'whether the alert that this event raised says the same; null when it raised none',
+        ),
+    })
+    .nullable()
+    .describe(
+      'what was known beyond the event, counted again as of its place in the stream; null when ' +
+        'what it was counted from is no longer kept',
+    ),
   alerts: z.array(explainedAlertSchema).describe('the alerts of its session, oldest first'),
 })
 

@@ -5,6 +5,7 @@ import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { createDeliveryStore } from '#shared/io/delivery-store.ts'
 import { createEventStore } from '#shared/io/event-store.ts'
 import { listen } from '#shared/io/http-server.ts'
+import { createKnownStore } from '#shared/io/known-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
@@ -69,6 +70,7 @@ async function main(): Promise<void> {
     setDisposition: createAlertStore(postgres).setDisposition,
     listDeliveries: createDeliveryStore(postgres).listDeliveries,
     findEvent: createEventStore(clickhouse).findEvent,
+    findKnown: createKnownStore(clickhouse).findKnown,
     listUnknownSignals: createUnknownSignalStore(clickhouse).listUnknownSignals,
     wallMs: Date.now,
   }

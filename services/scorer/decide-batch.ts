@@ -5,26 +5,20 @@
  * repeated or shared among scorers. Every step is idempotent.
  */
 import { type AlertDraft, decideAlert } from '#shared/core/alert-rules.ts'
-import { correlate, type Finding, findVelocity, type Risk } from '#shared/core/correlation.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { defaultPolicy, type Policy } from '#shared/core/policy.ts'
-import { sandboxForced } from '#shared/core/sandbox.ts'
-import { findScoreMismatch } from '#shared/core/score-mismatch.ts'
-import { actions } from '#shared/core/scoring.ts'
-import type { Activity, ActivityStore } from '#shared/io/activity-store.ts'
+import { decideRisk } from '#shared/core/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alert-raising-store.ts'
 import type { ConsumedMessage } from '#shared/io/consume.ts'
-import type { SdkNormStore } from '#shared/io/sdk-norm-store.ts'
+import type { KnownStore } from '#shared/io/known-store.ts'
 import type { EarlierQuestion } from '#shared/io/session-events-store.ts'
 import type { DecodedMessages } from './decoded-messages.ts'
-import { findMissing } from './find-missing.ts'
 import type { ScorerObserver } from './observe.ts'
 
 export type DecideBatchDependencies = {
   messages: DecodedMessages
-  activity: ActivityStore
+  findKnown: KnownStore['findKnown']
   findPolicy: (policyHash: string) => Promise<Policy | null>
-  norms: SdkNormStore
   findEarlierEvents: (question: EarlierQuestion) => Promise<AcceptedEvent[]>
   /** Those of the drafts that have not been raised yet. */
   findUnraised: (drafts: readonly AlertDraft[]) => Promise<AlertDraft[]>
@@ -105,7 +99,7 @@ async function decideEarlier(
 
 async function decide(
   events: readonly AcceptedEvent[],
-  { activity, findPolicy, norms, observe }: DecideBatchDependencies,
+  { findKnown, findPolicy, observe }: DecideBatchDependencies,
   onRetry: () => void,
 ): Promise<Deserved[]> {
   if (events.length === 0) return []
@@ -117,20 +111,7 @@ async function decide(
     policies.set(hash, policy ?? defaultPolicy)
   }
   const policyOf = (event: AcceptedEvent) => policies.get(event.policy_hash)!
-  const subjects = events.map((event) => ({
-    tenantId: event.tenant_id,
-    deviceId: event.body.device_id,
-    sessionId: event.body.session_id,
-    userIds: [event.body.user_id, event.body.account_id].filter((id) => id !== undefined),
-    eventId: event.event_id,
-    position: event.position,
-    receivedAtMs: event.received_at,
-    rules: policyOf(event).velocity,
-  }))
-  const [known, missing] = await Promise.all([
-    observe.timed('activity', activity.countActivity(subjects)),
-    observe.timed('missing', findMissing(norms, events, policyOf)),
-  ])
+  const known = await observe.timed('known', findKnown(events, policyOf))
   const deserved: Deserved[] = []
   events.forEach((event, index) => {
     // The same bytes again: decided when they first came, by what was known of the device then.
@@ -138,31 +119,8 @@ async function decide(
       onRetry()
       return
     }
-    const risk = toRisk(event, policyOf(event), known[index]!, missing.get(event))
-    const draft = decideAlert(event, risk)
+    const draft = decideAlert(event, decideRisk(event, policyOf(event), known[index]!))
     if (draft !== null) deserved.push({ event, draft })
   })
   return deserved
-}
-
-/** What the edge decided, raised by what is known beyond the event; never lowered. */
-function toRisk(
-  event: AcceptedEvent,
-  policy: Policy,
-  known: Activity,
-  missing: Finding | undefined,
-): Risk {
-  const { rasp_score: score, rasp_action: action, reasons } = event
-  // A test device of a sandbox rehearses one action: nothing else may raise it.
-  if (reasons.some((reason) => reason.code === sandboxForced)) {
-    return { riskScore: score, action, reasons }
-  }
-  const findings = findVelocity(policy.velocity, known.counts, known.details)
-  const mismatch = findScoreMismatch(event.body.scorer, score, policy)
-  if (mismatch !== null) findings.push(mismatch)
-  if (missing !== undefined) findings.push(missing)
-  const risk = correlate({ score, reasons }, findings, policy.thresholds)
-  // Only with a policy that is not the one it was scored by can the edge's action be the higher
-  // one.
-  return actions.indexOf(action) > actions.indexOf(risk.action) ? { ...risk, action } : risk
 }

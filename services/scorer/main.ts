@@ -7,20 +7,19 @@
  * history, and what is decided never depends on who was faster.
  */
 import { deciderConsumer, scorerConsumer } from '#shared/core/messages.ts'
-import { createActivityStore } from '#shared/io/activity-store.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alert-raising-store.ts'
 import { type Clickhouse, checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { type ConsumedMessage, consume } from '#shared/io/consume.ts'
 import { type DeadLetter, storeDeadLetters as storeLetters } from '#shared/io/dead-letters.ts'
 import { publishDeliveryHints } from '#shared/io/delivery-hint-publisher.ts'
 import { createHttpServer, listen } from '#shared/io/http-server.ts'
+import { createKnownStore } from '#shared/io/known-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
-import { createSdkNormStore } from '#shared/io/sdk-norm-store.ts'
 import { findEarlierEvents } from '#shared/io/session-events-store.ts'
 import { readStoredFloor } from '#shared/io/stored-floor.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
@@ -130,9 +129,8 @@ function createDeciding(
   const dependencies: DecideBatchDependencies = {
     messages,
     observe,
-    activity: createActivityStore(clickhouse),
+    findKnown: createKnownStore(clickhouse).findKnown,
     findPolicy: createPolicyDocuments(nats, postgres).findPolicy,
-    norms: createSdkNormStore(clickhouse),
     findEarlierEvents: (question) => findEarlierEvents(clickhouse, question),
     findUnraised: (drafts) => findUnraised(postgres, drafts),
     raiseAlerts: (drafts) => raiseAlerts(postgres, drafts, Date.now),

@@ -78,8 +78,9 @@ describe('the path of one event', () => {
     })
     expect(alert).toMatchObject({
       seq: 1,
-      decision: { action: 'BLOCK', severity: 'CRITICAL', risk_score: 80 },
-      flags: ['HOOKING_DETECTED'],
+      // The client said 0 of a device that scores 80.
+      decision: { action: 'BLOCK', severity: 'CRITICAL', risk_score: 84 },
+      flags: ['HOOKING_DETECTED', 'SCORE_MISMATCH'],
       disposition: 'OPEN',
     })
 

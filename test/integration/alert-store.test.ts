@@ -121,14 +121,14 @@ describe('raising', () => {
     await expectConsistent(tenantId)
   })
 
-  test('keeps the higher risk score of two drafts of one alert', async () => {
+  test('keeps the first of several drafts of one alert', async () => {
     const tenantId = await addTenant()
     const drafts = [50, 70, 60].map((riskScore) =>
       draftAlert({ tenantId, sessionId: 's', riskScore }),
     )
     expect((await store.raiseAlerts(drafts, Date.now)).raised).toHaveLength(1)
     const { alerts } = await store.listAlerts(everything(tenantId))
-    expect(alerts.map((alert) => alert.decision.risk_score)).toEqual([70])
+    expect(alerts.map((alert) => alert.decision.risk_score)).toEqual([50])
   })
 
   test('leaves out and reports tenants that do not exist', async () => {

@@ -135,7 +135,6 @@ describe('a stored event', () => {
         differences: [],
         body_intact: true,
         forced: null,
-        correlation: null,
         policy: { version: answer.version, document_intact: true, created_by: 'admin' },
         recomputed: {
           rasp_score: answer.score,
@@ -238,6 +237,25 @@ describe('a stored event', () => {
         ],
       },
     ])
+    // What was known is counted again as of each event, however much came since.
+    expect((await explain(sent[0]!.eventId)).correlation).toEqual({
+      risk_score: 45,
+      action: 'REVIEW',
+      reasons: [],
+      retry: false,
+      matches_alert: true,
+    })
+    expect((await explain(sent[4]!.eventId)).correlation).toEqual({
+      risk_score: 65,
+      action: 'REVIEW',
+      reasons: [expect.objectContaining({ code: 'MANY_USERS_PER_DEVICE', weight: 20 })],
+      retry: false,
+      matches_alert: true,
+    })
+    expect((await explain(later.eventId)).correlation).toMatchObject({
+      risk_score: 65,
+      matches_alert: null,
+    })
     const { alerts } = await explain(later.eventId)
     expect(alerts).toMatchObject([{ event_id: sent[4]!.eventId, raised_by_this_event: false }])
   })

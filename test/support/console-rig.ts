@@ -96,6 +96,8 @@ export async function createConsoleRig(
       onOutcome: (outcome) => outcomes.push(outcome),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
+      findKnown: async () => [],
+      wallMs: Date.now,
     },
     startEdge: async () => {
       const edge = await startEdge(servers.nats.url, masterKey)

@@ -31,6 +31,7 @@ function toExplanationText(explanation: EventExplanation): string {
     `CATEGORIES\n${toCategories(steps)}`,
     `SCORE\n${toScore(steps)}`,
     `REASONS\n${toReasons(explanation.recomputed.reasons ?? [])}`,
+    `BEYOND THE EVENT\n${toCorrelation(explanation.correlation)}`,
     `ALERTS OF THE SESSION\n${toAlerts(explanation.alerts)}`,
   ].join('\n\n')
 }
@@ -134,6 +135,14 @@ function toReasons(reasons: ExplainedAlert['reasons']): string {
     ['POINTS', 'FLAG', 'EVIDENCE'],
     reasons.map(({ code, weight, evidence }) => [String(weight), code, JSON.stringify(evidence)]),
   )
+}
+
+function toCorrelation(correlation: EventExplanation['correlation']): string {
+  if (correlation === null) return 'what it was counted from is no longer kept'
+  if (correlation.retry) return 'the same bytes came before: this one was not decided again'
+  const { risk_score: risk, action, reasons, matches_alert: matches } = correlation
+  const alert = matches === null ? 'none by this event' : matches ? 'says the same' : 'DIFFERS'
+  return `${toFields({ risk: `${risk} ${action}`, alert })}\n${toReasons(reasons)}`
 }
 
 function toAlerts(alerts: ExplainedAlert[]): string {

@@ -1,0 +1,39 @@
+/**
+ * From an event, its policy and what is known beyond it to the risk that alerts are raised by.
+ */
+import { type Counts, correlate, type Finding, findVelocity, type Risk } from './correlation.ts'
+import type { AcceptedEvent } from './messages.ts'
+import type { Policy } from './policy.ts'
+import { sandboxForced } from './sandbox.ts'
+import { findScoreMismatch } from './score-mismatch.ts'
+import { actions } from './scoring.ts'
+
+/** What is known beyond one event, as of its place in the stream. */
+export type Known = {
+  counts: Counts
+  /** More evidence, by the key of the count. */
+  details: ReadonlyMap<string, Record<string, unknown>>
+  /** Categories that its SDK version usually fills and this event does not. */
+  missing: Finding | null
+  /** Whether the same bytes were taken before: then this is a client's retry. */
+  retry: boolean
+}
+
+export type RiskEvent = Pick<AcceptedEvent, 'rasp_score' | 'rasp_action' | 'reasons' | 'body'>
+
+/** What the edge decided, raised by what is known beyond the event; never lowered. */
+export function decideRisk(event: RiskEvent, policy: Policy, known: Known): Risk {
+  const { rasp_score: score, rasp_action: action, reasons } = event
+  // A test device of a sandbox rehearses one action: nothing else may raise it.
+  if (reasons.some((reason) => reason.code === sandboxForced)) {
+    return { riskScore: score, action, reasons }
+  }
+  const findings = findVelocity(policy.velocity, known.counts, known.details)
+  const mismatch = findScoreMismatch(event.body.scorer, score, policy)
+  if (mismatch !== null) findings.push(mismatch)
+  if (known.missing !== null) findings.push(known.missing)
+  const risk = correlate({ score, reasons }, findings, policy.thresholds)
+  // Only with a policy that is not the one it was scored by can the edge's action be the higher
+  // one.
+  return actions.indexOf(action) > actions.indexOf(risk.action) ? { ...risk, action } : risk
+}

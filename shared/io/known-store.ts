@@ -1,0 +1,77 @@
+/**
+ * Reads what is known beyond a batch of events, as of each one's place in the stream. The events,
+ * and all before them, must be stored; asked again, today or within 30 days, the answer is the same.
+ */
+import type { AcceptedEvent } from '#shared/core/messages.ts'
+import type { Policy } from '#shared/core/policy.ts'
+import type { Known } from '#shared/core/risk.ts'
+import { findSignalsMissing, needsNorm, toFilledCategories } from '#shared/core/signals-missing.ts'
+import type { Signals } from '#shared/core/telemetry.ts'
+import { createActivityStore } from './activity-store.ts'
+import type { Clickhouse } from './clickhouse.ts'
+import { createSdkNormStore, type SdkNormStore } from './sdk-norm-store.ts'
+
+export type KnownEvent = Pick<
+  AcceptedEvent,
+  'tenant_id' | 'event_id' | 'position' | 'received_at' | 'body'
+>
+
+export type KnownStore = {
+  /** @returns what is known beyond each event, in their order */
+  findKnown: <E extends KnownEvent>(
+    events: readonly E[],
+    policyOf: (event: E) => Policy,
+  ) => Promise<Known[]>
+}
+
+export function createKnownStore(clickhouse: Clickhouse): KnownStore {
+  const activity = createActivityStore(clickhouse)
+  const norms = createSdkNormStore(clickhouse)
+  return {
+    findKnown: async (events, policyOf) => {
+      const subjects = events.map((event) => ({
+        tenantId: event.tenant_id,
+        deviceId: event.body.device_id,
+        sessionId: event.body.session_id,
+        userIds: [event.body.user_id, event.body.account_id].filter((id) => id !== undefined),
+        eventId: event.event_id,
+        position: event.position,
+        receivedAtMs: event.received_at,
+        rules: policyOf(event).velocity,
+      }))
+      const [counted, missing] = await Promise.all([
+        activity.countActivity(subjects),
+        findMissing(norms, events, policyOf),
+      ])
+      return counted.map((one, index) => ({ ...one, missing: missing[index]! }))
+    },
+  }
+}
+
+/** Norms are asked for only where a category is empty and the policy has a rule for it. */
+async function findMissing<E extends KnownEvent>(
+  norms: SdkNormStore,
+  events: readonly E[],
+  policyOf: (event: E) => Policy,
+): Promise<Known['missing'][]> {
+  const findings = new Array<Known['missing']>(events.length).fill(null)
+  const open = events
+    .map((event, index) => {
+      return { event, index, filled: toFilledCategories(event.body.signals as Signals) }
+    })
+    .filter(({ event, filled }) => needsNorm(filled, policyOf(event)))
+  if (open.length === 0) return findings
+  const found = await norms.findNorms(
+    open.map(({ event }) => ({
+      tenantId: event.tenant_id,
+      sdkVersion: event.body.sdk_meta.sdk_version,
+      platform: event.body.sdk_meta.platform,
+      atMs: event.received_at,
+    })),
+  )
+  open.forEach(({ event, index, filled }, at) => {
+    const about = { filled, norm: found[at]!, sdkVersion: event.body.sdk_meta.sdk_version }
+    findings[index] = findSignalsMissing(about, policyOf(event))
+  })
+  return findings
+}
