@@ -133,8 +133,8 @@ export type FlipCount = { flips: number; signal: string | null }
 
 /**
  * Counts flips in the window of each asked event: among the device's sightings up to its position,
- * received less than `windowMs` before it. An event that did not measure a signal is passed over for
- * it; an event that is there several times counts where it first stands in the window.
+ * received less than `windowMs` before it. An event that did not measure a signal is passed over
+ * for it; an event that is there several times counts where it first stands in the window.
  *
  * Times need not rise with positions, since edges have clocks of their own. So what a window takes
  * in is no range of positions: a tree over all of them answers for any selection, one signal after

@@ -36,7 +36,7 @@ export function toNormWindow(atMs: number): { fromMs: number; toMs: number } {
   return { fromMs: toMs - normHours * hourMs, toMs }
 }
 
-/** Places of the bitmaps that devices are counted by; `clickhouse/0005-sdk-norms.sql` has it too. */
+/** Places of the bitmaps that devices are counted by, as in `clickhouse/0005-sdk-norms.sql`. */
 const places = 65_536
 
 /**

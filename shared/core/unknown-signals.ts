@@ -20,7 +20,7 @@ const known = categories.map((category) => ({
 }))
 
 /**
- * The unknown signals of an event as `category.name`, each once, sorted, whatever the order of keys.
+ * The unknown signals of an event as `category.name`, each once, sorted.
  * Those beyond the first 32 are left out; names of more than 64 characters become one
  * `category.(longer name)`.
  */

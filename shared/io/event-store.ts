@@ -45,8 +45,9 @@ type Row = Omit<
 // few granules, and the order picks the row that FINAL would.
 const eventSql = `
   select tenant_id as tenantId, device_id as deviceId, session_id as sessionId,
-    toFloat64(position) as position, toUnixTimestamp64Milli(received_at) as receivedAtMs, user_id as userId,
-    account_id as accountId, sdk_version as sdkVersion, platform, rasp_score as raspScore,
+    toFloat64(position) as position, toUnixTimestamp64Milli(received_at) as receivedAtMs,
+    user_id as userId, account_id as accountId, sdk_version as sdkVersion, platform,
+    rasp_score as raspScore,
     toString(rasp_action) as raspAction, flags, reasons, policy_version as policyVersion,
     policy_hash as policyHash, epoch, body
   from telemetry

@@ -1,6 +1,6 @@
 /**
  * Reads what is known beyond a batch of events, as of each one's place in the stream. The events,
- * and all before them, must be stored; asked again, today or within 30 days, the answer is the same.
+ * and all before them, must be stored; asked again within days, the answer is the same.
  */
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Policy } from '#shared/core/policy.ts'

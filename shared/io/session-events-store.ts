@@ -26,8 +26,8 @@ export type EarlierQuestion = {
 }
 
 /**
- * @returns the other events of these sessions before the given positions, each once, with the position
- *   and the time at which it first came; of a session that has more, a thousand
+ * @returns the other events of these sessions before the given positions, each once, with the
+ *   position and the time at which it first came; of a session that has more, a thousand
  */
 export async function findEarlierEvents(
   clickhouse: Clickhouse,

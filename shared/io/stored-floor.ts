@@ -1,7 +1,7 @@
 /**
  * How far the stream is stored without a gap: every message up to there has been acknowledged by
- * the scorer that stored it, whichever of them that was. What is decided only up to there is decided
- * with everything before it in ClickHouse.
+ * the scorer that stored it, whichever of them that was. What is decided only up to there is
+ * decided with everything before it in ClickHouse.
  */
 import { scorerConsumer, telemetryStream } from '#shared/core/messages.ts'
 import type { Nats } from './nats.ts'
