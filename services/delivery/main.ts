@@ -102,8 +102,6 @@ function followInBackground(options: { url: string; engine: Engine; log: Log; me
         handle: async (messages) => {
           for (const { data } of messages) followHint(data, engine.wake, engine.metrics)
         },
-        // A hint that cannot be followed is given up: the sweep finds its delivery.
-        giveUp: async () => undefined,
         limits: hintLimits,
         log,
         metrics,

@@ -19,6 +19,8 @@ export type DecideBatchDependencies = {
   messages: DecodedMessages
   findKnown: KnownStore['findKnown']
   findPolicy: (policyHash: string) => Promise<Policy | null>
+  /** The sequence up to which every message is decided. */
+  readDecidedFloor: () => Promise<number>
   findEarlierEvents: (question: EarlierQuestion) => Promise<AcceptedEvent[]>
   /** Those of the drafts that have not been raised yet. */
   findUnraised: (drafts: readonly AlertDraft[]) => Promise<AlertDraft[]>
@@ -49,7 +51,10 @@ export async function decideBatch(
   observe.existing(firsts.length - unraised.size)
   const fresh = firsts.filter((one) => unraised.has(one.draft))
   if (fresh.length === 0) return
-  const earlier = await observe.timed('session', decideEarlier(fresh, events, dependencies))
+  const undecided = await isAnyUndecided(batch, dependencies)
+  const earlier = undecided
+    ? await observe.timed('session', decideEarlier(fresh, events, dependencies))
+    : []
   const freshIds = new Set(fresh.map((one) => one.draft.alertId))
   const wanted = toFirsts([...fresh, ...earlier])
     .map((one) => one.draft)
@@ -74,6 +79,18 @@ function toFirsts(deserved: readonly Deserved[]): Deserved[] {
 
 function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
   return a.position === b.position ? a.event_id < b.event_id : a.position < b.position
+}
+
+/**
+ * Whether messages before this batch are still in somebody's hands. If not, every alert that an
+ * earlier event deserved has been raised, and nothing needs to be looked up.
+ */
+async function isAnyUndecided(
+  batch: readonly ConsumedMessage[],
+  { readDecidedFloor }: DecideBatchDependencies,
+): Promise<boolean> {
+  const first = Math.min(...batch.map((message) => message.sequence))
+  return (await readDecidedFloor()) < first - 1
 }
 
 /**

@@ -21,7 +21,7 @@ import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { findEarlierEvents } from '#shared/io/session-events-store.ts'
-import { readStoredFloor } from '#shared/io/stored-floor.ts'
+import { readDecidedFloor, readStoredFloor } from '#shared/io/stream-floors.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
 import { readScorerConfig } from './config.ts'
 import { type DecideBatchDependencies, decideBatch } from './decide-batch.ts'
@@ -83,7 +83,7 @@ async function main(): Promise<void> {
     await storeDeadLetters([{ reason: 'defect', detail, id: `${sequence}`, data }])
     observe.dropped([{ reason: 'defect' }])
   }
-  const common = { nats: connected, log, metrics, giveUp }
+  const common = { nats: connected, log, metrics }
   const deciding = consume({
     ...common,
     durable: deciderConsumer,
@@ -94,6 +94,8 @@ async function main(): Promise<void> {
   const storing = consume({
     ...common,
     durable: scorerConsumer,
+    // Decisions wait for everything before them to be stored, so nothing may stay for ever.
+    giveUp,
     limits: storeLimits,
     acknowledged: deciding.wake,
     handle: createStoring({ messages, clickhouse, storeDeadLetters, observe }),
@@ -131,6 +133,7 @@ function createDeciding(
     observe,
     findKnown: createKnownStore(clickhouse).findKnown,
     findPolicy: createPolicyDocuments(nats, postgres).findPolicy,
+    readDecidedFloor: () => readDecidedFloor(nats),
     findEarlierEvents: (question) => findEarlierEvents(clickhouse, question),
     findUnraised: (drafts) => findUnraised(postgres, drafts),
     raiseAlerts: (drafts) => raiseAlerts(postgres, drafts, Date.now),

@@ -93,6 +93,21 @@ export function toQuestion(asked: readonly Asked[]): Question {
   }
 }
 
+/** Dividing so little work among threads costs more than it saves. */
+export const oneThread = { max_threads: 1 } as const
+
+/** Narrows a question to some of its keys, whatever their kinds. */
+export function toKeyParams(keys: ReadonlySet<string>): Record<string, bigint[]> {
+  const hashes = [...keys].map((key) => BigInt(key.slice(key.indexOf(' ') + 1)))
+  const third = Math.ceil(hashes.length / 3)
+  // Any of the three will do; in thirds each parameter stays within its limit.
+  return {
+    devices: hashes.slice(0, third),
+    users: hashes.slice(third, 2 * third),
+    sessions: hashes.slice(2 * third),
+  }
+}
+
 /** Rows of the keys asked about, as far as the last event asked about. */
 export const rowsOfKeys = `
   select

@@ -7,7 +7,14 @@ import { countKey } from '#shared/core/correlation.ts'
 import { activitySightingsMax } from '#shared/core/limits.ts'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policy.ts'
 import { countSignalFlips, type FlipCount, type FlipSighting } from '#shared/core/signal-flips.ts'
-import { type Asked, places, type Question, rowsOfKeys, toQuestion } from './activity-rows-store.ts'
+import {
+  type Asked,
+  oneThread,
+  places,
+  type Question,
+  rowsOfKeys,
+  toKeyParams,
+} from './activity-rows-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
 /** The asked events whose keys, of any kind, are among these. */
@@ -56,12 +63,12 @@ export async function readSightings(
       )
       group by tenant_id, key_hash, metric`,
     query_params: {
-      ...toQuestion(concerned).params,
-      first_position: question.params.first_position,
-      last_position: question.params.last_position,
+      ...question.params,
+      ...toKeyParams(suspects),
       most: activitySightingsMax,
     },
     use_multipart_params_auto: true,
+    clickhouse_settings: oneThread,
     format: 'JSONCompactEachRow',
   })
   type Number64 = number | string
@@ -140,13 +147,12 @@ export async function readFlips(
       limit {most:UInt32} by tenant_id, key_hash`,
     query_params: {
       ...question.params,
-      devices: toQuestion(concerned).params.devices,
-      users: [],
-      sessions: [],
+      ...toKeyParams(suspects),
       from: question.firstMs - question.screen.widestSeconds.signal_flips * 1000,
       most: activitySightingsMax,
     },
     use_multipart_params_auto: true,
+    clickhouse_settings: oneThread,
     format: 'JSONCompactEachRow',
   })
   type Number64 = number | string

@@ -10,6 +10,7 @@ import { type Counts, countKey } from '#shared/core/correlation.ts'
 import { activityQueryMax } from '#shared/core/limits.ts'
 import {
   type ActivitySubject,
+  oneThread,
   places,
   type Question,
   recent,
@@ -54,8 +55,10 @@ async function countActivity(
   const asked = subjects.map(toAsked)
   const question = toQuestion(asked)
   const { counted, flipping, firstSeen } = await screenKeys(clickhouse, question)
-  const countOf = await readSightings(clickhouse, question, counted)
-  const flipsOf = await readFlips(clickhouse, question, flipping)
+  const [countOf, flipsOf] = await Promise.all([
+    readSightings(clickhouse, question, counted),
+    readFlips(clickhouse, question, flipping),
+  ])
   return asked.map((one) => {
     const counts = new Map<string, number>()
     const details = new Map<string, Record<string, unknown>>()
@@ -120,6 +123,7 @@ async function screenKeys(clickhouse: Clickhouse, question: Question): Promise<S
       events: [...new Set(asked.map((one) => one.eventHash))].map(BigInt),
     },
     use_multipart_params_auto: true,
+    clickhouse_settings: oneThread,
     format: 'JSONCompactEachRow',
   })
   const screened: Screened = { counted: new Set(), flipping: new Set(), firstSeen: new Map() }

@@ -35,10 +35,11 @@ export type ConsumeOptions = {
    */
   handle: (messages: readonly ConsumedMessage[]) => Promise<void>
   /**
-   * Takes a message that has failed by a defect as often as it may: what keeps it where somebody
-   * can look at it. Then it is acknowledged.
+   * Takes a message that fails by a defect again and again while others do not, for where something
+   * waits for every message: keeps it where somebody can look at it. Then it is acknowledged.
+   * Left out, it is tried for ever.
    */
-  giveUp: (message: ConsumedMessage, error: unknown) => Promise<void>
+  giveUp?: (message: ConsumedMessage, error: unknown) => Promise<void>
   /**
    * Up to which sequence messages may be handled by now; later ones wait. Left out, all may. It is
    * asked again when `wake` says so, and every moment while something waits.
@@ -84,8 +85,10 @@ const heartbeatMs = ackWaitMs / 4
  */
 const holdMaxMs = 30_000
 const giveBackMs = 1_000
-/** How long a message rests that failed for a reason of its own, and how often it may. */
-const setAsideMs = 2_000
+/** How long a message rests that failed for a reason of its own: longer each time, up to a limit. */
+const setAsideMs = 500
+const setAsideMaxMs = 60_000
+/** Deliveries after which a message that fails may be given up. */
 const defectsMax = 3
 /** How often it is asked whether what waits is ready by now. */
 const readyPollMs = 25
@@ -100,6 +103,9 @@ type State = ConsumeOptions & {
   /** When the stream was made that a message is of. */
   streamCreatedMs: WeakMap<JsMsg, number>
   inHand: readonly JsMsg[]
+  /** Messages acknowledged so far; and of one that failed, how many it had been when it first did. */
+  handled: number
+  handledBefore: Map<number, number>
   stopping: AbortController
   fault: string | null
   wake: () => void
@@ -117,6 +123,8 @@ export function consume(options: ConsumeOptions): Consumption {
     bufferBytes: 0,
     streamCreatedMs: new WeakMap(),
     inHand: [],
+    handled: 0,
+    handledBefore: new Map(),
     stopping: new AbortController(),
     fault: 'has not begun',
     wake: () => undefined,
@@ -326,6 +334,7 @@ async function handleBatch(state: State, batch: JsMsg[]): Promise<void> {
 
 function acknowledge(state: State, batch: readonly JsMsg[]): void {
   for (const message of batch) message.ack()
+  state.handled += batch.length
   state.acknowledged?.()
 }
 
@@ -337,13 +346,19 @@ async function handleAlone(state: State, message: JsMsg): Promise<void> {
 }
 
 /**
- * Lets a message rest that hit a defect of ours; when it has done so often enough, gives it up, so
- * that nothing waits for it for ever.
+ * Lets a message rest that hit a defect of ours. One that does so again and again is given up, but
+ * only while others are handled: where all fail, the mistake is not in the message, and all of them
+ * wait for a release that can handle them.
  */
 async function setAside(state: State, message: JsMsg, error: unknown): Promise<void> {
-  if (message.info.deliveryCount >= defectsMax) {
+  const { giveUp, handledBefore, handled } = state
+  const before = handledBefore.get(message.seq)
+  if (before === undefined) handledBefore.set(message.seq, handled)
+  const alone = before !== undefined && handled > before
+  if (giveUp !== undefined && alone && message.info.deliveryCount >= defectsMax) {
     try {
-      await state.giveUp(toMessage(state, message), error)
+      await giveUp(toMessage(state, message), error)
+      handledBefore.delete(message.seq)
       state.counted.givenUp()
       state.log.error({ err: error, seq: message.seq }, 'a message was given up')
       return acknowledge(state, [message])
@@ -358,7 +373,11 @@ function giveBack(state: State, batch: readonly JsMsg[], error: unknown): void {
   const defect = isDefect(error)
   state.counted.givenBack(defect ? 'defect' : 'outage', batch.length)
   if (defect) state.log.error({ err: error, seq: batch[0]?.seq }, 'a message was set aside')
-  for (const message of batch) message.nak(defect ? setAsideMs : giveBackMs)
+  for (const message of batch) message.nak(defect ? toRestMs(message) : giveBackMs)
+}
+
+function toRestMs({ info: { deliveryCount } }: JsMsg): number {
+  return Math.min(setAsideMaxMs, setAsideMs * 2 ** (deliveryCount - 1))
 }
 
 /** @returns null once the batch is handled, else the last failure */
