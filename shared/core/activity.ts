@@ -4,18 +4,13 @@
  * in the stream. Counts are as of the event's own place, so neither the order in which events are
  * processed nor their repetition changes them.
  */
-import { type VelocityMetric, type VelocityRule, velocityMetrics } from './policy.ts'
+import type { VelocityMetric, VelocityRule } from './policy.ts'
 
 /** When something was seen: its place in the stream, and the edge's clock in ms. */
 export type Moment = { position: number; atMs: number }
 
-/** When one session (or user, platform, device) was seen on what is asked about. */
-export type Sightings = {
-  /** The latest time among those before every asked event, in ms; null when there is none. */
-  beforeMs: number | null
-  /** The others, in any order, repetitions allowed. */
-  within: readonly Moment[]
-}
+/** When one session (or user, platform, device) was seen, in any order, repetitions allowed. */
+export type Sightings = readonly Moment[]
 
 /**
  * Counts for many events at once: for each, how many subjects were seen at its position or before
@@ -30,16 +25,12 @@ export function countInWindow(
   windowSeconds: number,
   asked: readonly Moment[],
 ): number[] {
-  const latest = subjects.map(({ beforeMs }) => beforeMs ?? Number.NEGATIVE_INFINITY)
-  const coming = subjects.flatMap(({ within }, subject) =>
-    within.map(({ position, atMs }) => ({ position, atMs, subject })),
+  const latest = subjects.map(() => Number.NEGATIVE_INFINITY)
+  const coming = subjects.flatMap((sightings, subject) =>
+    sightings.map(({ position, atMs }) => ({ position, atMs, subject })),
   )
   coming.sort((a, b) => a.position - b.position)
-  const times = createTimeTree([
-    ...latest.filter(Number.isFinite),
-    ...coming.map((one) => one.atMs),
-  ])
-  for (const atMs of latest) if (atMs !== Number.NEGATIVE_INFINITY) times.add(atMs, 1)
+  const times = createTimeTree(coming.map((one) => one.atMs))
   const order = asked.map((_, index) => index)
   order.sort((a, b) => asked[a]!.position - asked[b]!.position)
   const counts = new Array<number>(asked.length).fill(0)
@@ -88,29 +79,24 @@ function createTimeTree(times: number[]) {
   }
 }
 
-/** The least threshold of each metric and window among some policies, and the widest windows. */
-export type Screen = {
-  rules: { metric: VelocityMetric; windowSeconds: number; threshold: number }[]
-  /** Widest window of each metric, 0 when no rule has the metric. */
-  widestSeconds: Record<VelocityMetric, number>
-}
+/** By metric, the least threshold and the widest window that any of some policies has. */
+export type Screen = ReadonlyMap<VelocityMetric, { threshold: number; windowSeconds: number }>
 
 /**
  * What to look for in the activity of many keys at once: what exceeds none of it triggers no rule
  * of any of the policies.
  */
 export function toScreen(policies: Iterable<readonly VelocityRule[]>): Screen {
-  const rules = new Map<string, Screen['rules'][number]>()
-  const none = velocityMetrics.map((metric) => [metric, 0] as const)
-  const widestSeconds = Object.fromEntries(none) as Record<VelocityMetric, number>
+  const screen = new Map<VelocityMetric, { threshold: number; windowSeconds: number }>()
   for (const policy of policies) {
     for (const { metric, windowSeconds, threshold, weight } of policy) {
       if (weight === 0) continue
-      const key = `${metric}:${windowSeconds}`
-      const least = Math.min(threshold, rules.get(key)?.threshold ?? threshold)
-      rules.set(key, { metric, windowSeconds, threshold: least })
-      widestSeconds[metric] = Math.max(widestSeconds[metric], windowSeconds)
+      const present = screen.get(metric)
+      screen.set(metric, {
+        threshold: Math.min(threshold, present?.threshold ?? threshold),
+        windowSeconds: Math.max(windowSeconds, present?.windowSeconds ?? 0),
+      })
     }
   }
-  return { rules: [...rules.values()], widestSeconds }
+  return screen
 }

@@ -140,10 +140,10 @@ export const noteCharactersMax = 2_000
 export const nameCharactersMax = 200
 
 /**
- * Events that one activity query asks about. The hashes of their users, two each at most, travel as
- * one parameter at 21 characters each, and ClickHouse takes 128 KiB in a parameter.
+ * Events that one activity query asks about. Their hashes, four each at most, travel as one
+ * parameter at 21 characters each, and ClickHouse takes 128 KiB in a parameter.
  */
-export const activityQueryMax = 3_000
+export const activityQueryMax = 1_500
 
 /** Earlier events of one session that are looked at for the first that deserved an alert. */
 export const sessionEventsMax = 1_000
@@ -152,11 +152,10 @@ export const sessionEventsMax = 1_000
 export const sessionQueryMax = 100
 
 /**
- * Sessions or users of one device that velocity looks at, the latest first: a count beyond it reads
- * as this much. It bounds what a device that floods can cost: 20,000 times are about half a
- * megabyte.
+ * Events of one device, user or session that velocity looks at, the latest first. It bounds what a
+ * device that floods can cost: 20,000 are some three megabytes.
  */
-export const activitySightingsMax = 20_000
+export const activityRowsMax = 20_000
 
 /**
  * Bytes of a policy document. The default has 8 KB with every signal of the catalog; a message of

@@ -1,62 +1,17 @@
 /**
- * The rows of `activity` that a batch of events is about, as every question to it begins: the keys
- * of the events' devices, users and sessions, and the stream no further than the last of them.
+ * The rows of `activity` by their keys: a device, a user or a session of a tenant, by its hash. What
+ * is asked for is always bounded by a position: later events change nothing.
  */
 import { hash } from 'node:crypto'
-import { type Screen, toScreen } from '#shared/core/activity.ts'
-import type { VelocityMetric, VelocityRule } from '#shared/core/policy.ts'
+import type { ActivityKind, ActivityRow } from '#shared/core/activity-counting.ts'
+import { activityRowsMax } from '#shared/core/limits.ts'
+import type { Clickhouse } from './clickhouse.ts'
 
-/** An event that is asked about. */
-export type ActivitySubject = {
-  tenantId: string
-  deviceId: string
-  sessionId: string
-  /** Users and accounts alike. */
-  userIds: readonly string[]
-  eventId: string
-  position: number
-  receivedAtMs: number
-  /** The velocity rules of the policy it was scored by. */
-  rules: readonly VelocityRule[]
-}
+/** A key as it is used in maps: `tenant hash`. */
+export type ActivityKey = string
 
-/** What the rows of `activity` are about. */
-export type Kind = 'device' | 'user' | 'session'
-
-/** Where each metric finds its subjects: on which kind of key, in which columns. */
-export const places: Record<
-  Exclude<VelocityMetric, 'signal_flips'>,
-  { kind: Kind; columns: string[] }
-> = {
-  sessions_per_device: { kind: 'device', columns: ['session_hash'] },
-  users_per_device: { kind: 'device', columns: ['user_hash', 'account_hash'] },
-  platforms_per_device: { kind: 'device', columns: ['platform_hash'] },
-  devices_per_user: { kind: 'user', columns: ['user_device_hash'] },
-  devices_per_session: { kind: 'session', columns: ['session_device_hash'] },
-}
-
-export type Asked = ActivitySubject & { eventHash: string; keys: Record<Kind, string[]> }
-
-export type Question = {
-  asked: readonly Asked[]
-  screen: Screen
-  /** ClickHouse parameters that every query shares. */
-  params: Record<string, unknown>
-  firstMs: number
-}
-
-export function toAsked(subject: ActivitySubject): Asked {
-  const { tenantId, deviceId, sessionId, userIds } = subject
-  const toKey = (kind: Kind, id: string) => `${tenantId} ${toKeyHash(kind, id)}`
-  return {
-    ...subject,
-    eventHash: toHash(subject.eventId),
-    keys: {
-      device: [toKey('device', deviceId)],
-      user: [...new Set(userIds)].map((id) => toKey('user', id)),
-      session: [toKey('session', sessionId)],
-    },
-  }
+export function toActivityKey(tenantId: string, kind: ActivityKind, id: string): ActivityKey {
+  return `${tenantId} ${toKeyHash(kind, id)}`
 }
 
 /** As ClickHouse computes `reinterpretAsUInt64(SHA256(text))`, in decimal. */
@@ -64,61 +19,93 @@ export function toHash(text: string): string {
   return hash('sha256', text, 'buffer').readBigUInt64LE(0).toString()
 }
 
-export function toKeyHash(kind: Kind, id: string): string {
+export function toKeyHash(kind: ActivityKind, id: string): string {
   return toHash(`${kind} ${id}`)
 }
 
-export function toQuestion(asked: readonly Asked[]): Question {
-  const screen = toScreen(new Set(asked.map((one) => one.rules)))
-  const hashesOf = (kind: Kind): bigint[] => {
-    const keys = new Set(asked.flatMap((one) => one.keys[kind]))
-    return [...keys].map((key) => BigInt(key.slice(key.indexOf(' ') + 1)))
+/** Rows of keys, as far as a position. */
+export const ofKeys = `tenant_id in {tenants:Array(String)} and key_hash in {keys:Array(UInt64)}
+  and position <= {last_position:UInt64}`
+
+/** The parameters of `ofKeys`. It may find rows of keys that other tenants have. */
+export function toKeyParams(
+  keys: Iterable<ActivityKey>,
+  lastPosition: number,
+): Record<string, unknown> {
+  const tenants = new Set<string>()
+  const hashes = new Set<string>()
+  for (const key of keys) {
+    const space = key.indexOf(' ')
+    tenants.add(key.slice(0, space))
+    hashes.add(key.slice(space + 1))
   }
-  const needed = new Set(
-    screen.rules.map(({ metric }) => (metric === 'signal_flips' ? 'device' : places[metric].kind)),
-  )
-  const positions = asked.map((one) => one.position)
-  return {
-    asked,
-    screen,
-    firstMs: Math.min(...asked.map((one) => one.receivedAtMs)),
-    params: {
-      tenants: [...new Set(asked.map((one) => one.tenantId))],
-      devices: hashesOf('device'),
-      users: needed.has('user') ? hashesOf('user') : [],
-      sessions: needed.has('session') ? hashesOf('session') : [],
-      first_position: Math.min(...positions),
-      last_position: Math.max(...positions),
-    },
-  }
+  return { tenants: [...tenants], keys: [...hashes].map(BigInt), last_position: lastPosition }
 }
 
-/** Dividing so little work among threads costs more than it saves. */
-export const oneThread = { max_threads: 1 } as const
+/**
+ * Dividing so little work among threads costs more than it saves, and for these queries the older
+ * analyzer plans in two thirds of the time; planning is half of what they cost.
+ */
+export const smallQuery = { max_threads: 1, allow_experimental_analyzer: 0 } as const
 
-/** Narrows a question to some of its keys, whatever their kinds. */
-export function toKeyParams(keys: ReadonlySet<string>): Record<string, bigint[]> {
-  const hashes = [...keys].map((key) => BigInt(key.slice(key.indexOf(' ') + 1)))
-  const third = Math.ceil(hashes.length / 3)
-  // Any of the three will do; in thirds each parameter stays within its limit.
-  return {
-    devices: hashes.slice(0, third),
-    users: hashes.slice(third, 2 * third),
-    sessions: hashes.slice(2 * third),
+/** 53 bits of a hash: what a number of JavaScript holds exactly. */
+const short = (column: string): string => `bitAnd(${column}, 9007199254740991)`
+
+const halves = (column: string): string =>
+  `bitAnd(${column}, 4294967295), bitShiftRight(${column}, 32)`
+
+type Number64 = number | string
+type Row = [string, string, ...Number64[]]
+
+/**
+ * @param afterMs rows received after this, in ms since 1970
+ * @returns by key, its latest rows as far as the position; keys without any are left out
+ */
+export async function readActivityRows(
+  clickhouse: Clickhouse,
+  keys: Iterable<ActivityKey>,
+  { lastPosition, afterMs }: { lastPosition: number; afterMs: number },
+): Promise<Map<ActivityKey, ActivityRow[]>> {
+  const found = new Map<ActivityKey, ActivityRow[]>()
+  const params = toKeyParams(keys, lastPosition)
+  if ((params.keys as bigint[]).length === 0) return found
+  const result = await clickhouse.query({
+    query: `
+      select tenant_id, toString(key_hash), position, toUnixTimestamp64Milli(received_at),
+        ${short('event_hash')}, ${short('session_hash')}, ${short('user_hash')},
+        ${short('account_hash')}, ${short('platform_hash')}, ${short('user_device_hash')},
+        ${short('session_device_hash')}, ${halves('detected_bits')}, ${halves('clean_bits')}
+      from activity
+      where ${ofKeys} and received_at > fromUnixTimestamp64Milli({after:Int64}, 'UTC')
+      order by position desc
+      limit {most:UInt32} by tenant_id, key_hash`,
+    query_params: { ...params, after: afterMs, most: activityRowsMax },
+    use_multipart_params_auto: true,
+    clickhouse_settings: smallQuery,
+    format: 'JSONCompactEachRow',
+  })
+  for (const [tenantId, keyHash, ...numbers] of await result.json<Row>()) {
+    const key = `${tenantId} ${keyHash}`
+    const rows = found.get(key)
+    if (rows === undefined) found.set(key, [toRow(numbers.map(Number))])
+    else rows.push(toRow(numbers.map(Number)))
   }
+  return found
 }
 
-/** Rows of the keys asked about, as far as the last event asked about. */
-export const rowsOfKeys = `
-  select
-    tenant_id, key_hash, position, received_at, event_hash, session_hash, user_hash, account_hash,
-    platform_hash, detected_bits, clean_bits, user_device_hash, session_device_hash,
-    toUnixTimestamp64Milli(received_at) as at
-  from activity
-  where tenant_id in {tenants:Array(String)}
-    and (key_hash in {devices:Array(UInt64)} or key_hash in {users:Array(UInt64)}
-      or key_hash in {sessions:Array(UInt64)})
-    and position <= {last_position:UInt64}`
-
-export const recent = (window: string): string =>
-  `received_at > fromUnixTimestamp64Milli({${window}:Int64}, 'UTC')`
+function toRow(numbers: readonly number[]): ActivityRow {
+  const at = (index: number) => numbers[index]!
+  return {
+    position: at(0),
+    atMs: at(1),
+    event: at(2),
+    session: at(3),
+    user: at(4),
+    account: at(5),
+    platform: at(6),
+    userDevice: at(7),
+    sessionDevice: at(8),
+    detected: [at(9), at(10)],
+    clean: [at(11), at(12)],
+  }
+}
