@@ -82,15 +82,17 @@ function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
 }
 
 /**
- * Whether messages before this batch are still in somebody's hands. If not, every alert that an
+ * Whether messages before or between those of this batch are still in other hands. If not, every alert that an
  * earlier event deserved has been raised, and nothing needs to be looked up.
  */
 async function isAnyUndecided(
   batch: readonly ConsumedMessage[],
   { readDecidedFloor }: DecideBatchDependencies,
 ): Promise<boolean> {
-  const first = Math.min(...batch.map((message) => message.sequence))
-  return (await readDecidedFloor()) < first - 1
+  const sequences = new Set(batch.map((message) => message.sequence))
+  const first = Math.min(...sequences)
+  const between = Math.max(...sequences) - first + 1 - sequences.size
+  return between > 0 || (await readDecidedFloor()) < first - 1
 }
 
 /**

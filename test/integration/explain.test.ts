@@ -276,7 +276,8 @@ describe('di explain', () => {
     }
     const { eventId } = await send(sandbox, { device: 'read', session: 'read', signals })
     // Its alert may come at any moment.
-    const { alerts, ...explained } = await explain(eventId)
+    const { alerts, correlation, ...explained } = await explain(eventId)
+    expect(correlation).toMatchObject({ risk_score: 100, retry: false })
     expect(JSON.parse(di(eventId, '--json'))).toMatchObject(explained)
     const text = di(eventId)
     for (const line of [
