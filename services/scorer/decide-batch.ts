@@ -82,8 +82,8 @@ function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
 }
 
 /**
- * Whether messages before or between those of this batch are still in other hands. If not, every alert that an
- * earlier event deserved has been raised, and nothing needs to be looked up.
+ * Whether messages before or between those of this batch are still in other hands. If not, every
+ * alert that an earlier event deserved has been raised, and nothing needs to be looked up.
  */
 async function isAnyUndecided(
   batch: readonly ConsumedMessage[],

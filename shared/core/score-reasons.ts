@@ -153,19 +153,26 @@ function lift(drafts: Map<Flag, Draft>, { tallies, floor }: Tallied, points: num
  * remainders, ties to the earlier part.
  */
 export function shareOut(parts: readonly number[], total: number): number[] {
-  const sum = parts.reduce((a, b) => a + b, 0)
-  if (sum === 0) return parts.map(() => 0)
+  let sum = 0
+  for (const part of parts) sum += part
+  if (sum === 0 || total === 0) return new Array<number>(parts.length).fill(0)
   if (sum === total) return [...parts]
-  const exact = parts.map((part) => (part * total) / sum)
-  const shares = exact.map(Math.floor)
-  let left = total - shares.reduce((a, b) => a + b, 0)
-  const byRemainder = exact
-    .map((value, index) => ({ index, remainder: value - Math.floor(value) }))
-    .sort((a, b) => b.remainder - a.remainder || a.index - b.index)
-  for (const { index } of byRemainder) {
-    if (left <= 0) break
-    shares[index] = (shares[index] ?? 0) + 1
-    left--
+  const shares: number[] = []
+  let left = total
+  for (const part of parts) {
+    const share = Math.floor((part * total) / sum)
+    shares.push(share)
+    left -= share
+  }
+  // What is left is less than one point for each part, so each is lifted once at most.
+  const remainders = parts.map((part, index) => (part * total) / sum - shares[index]!)
+  for (; left > 0; left--) {
+    let largest = 0
+    for (let index = 1; index < remainders.length; index++) {
+      if (remainders[index]! > remainders[largest]!) largest = index
+    }
+    shares[largest]!++
+    remainders[largest] = -1
   }
   return shares
 }

@@ -1,7 +1,7 @@
 /**
  * How far the stream has been worked off without a gap, by whichever scorers. What is decided only
- * up to where all is stored is decided with everything before it in ClickHouse; and where all before
- * it is decided, there is no earlier event left that could change it.
+ * up to where all is stored is decided with everything before it in ClickHouse; and where all
+ * before it is decided, there is no earlier event left that could change it.
  */
 import { deciderConsumer, scorerConsumer, telemetryStream } from '#shared/core/messages.ts'
 import type { Nats } from './nats.ts'
