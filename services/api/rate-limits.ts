@@ -5,7 +5,13 @@
 import type { FastifyReply } from 'fastify'
 import { restBurst, restRatePerSecond } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
-import { type Bucket, fullBucket, type Rate, takeToken } from '#shared/core/rate-limit.ts'
+import {
+  type Bucket,
+  fullBucket,
+  type Rate,
+  takeToken,
+  toRateLimitFields,
+} from '#shared/core/rate-limit.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 
 export type RateLimits = {
@@ -37,11 +43,10 @@ export function createRateLimits(monotonicMs: () => number, metrics: Metrics): R
         bucket = fullBucket(rate, nowMs)
         buckets.set(tenantId, bucket)
       }
-      const { allowed, remaining, retryAfterSeconds } = takeToken(bucket, rate, nowMs)
-      const window = Math.max(1, Math.ceil(rate.burst / rate.perSecond))
-      const full = Math.ceil((rate.burst - bucket.tokens) / rate.perSecond)
-      reply.header('ratelimit-policy', `"tenant";q=${Math.floor(rate.burst)};w=${window}`)
-      reply.header('ratelimit', `"tenant";r=${remaining};t=${full}`)
+      const { allowed, retryAfterSeconds } = takeToken(bucket, rate, nowMs)
+      const fields = toRateLimitFields(bucket, rate)
+      reply.header('ratelimit-policy', fields.policy)
+      reply.header('ratelimit', fields.limit)
       if (allowed) return
       refused.inc({ tenant: tenantId })
       throw new Problem('rate_limited', 'The tenant is over its rate of calls.', {

@@ -24,12 +24,17 @@ import type { TenantProjection } from '#shared/io/tenant-projection.ts'
 import type { UnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import type { ExplainDeps } from './explain-event.ts'
 import type { ManageDeps } from './manage-tenants.ts'
+import type { RewrapDeps } from './rewrap.ts'
 import type { RotationDeps } from './rotation.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addCredentialRoutes } from './routes/credentials.ts'
+import { addErasureRoutes, type EraseRouteDeps } from './routes/erasures.ts'
 import { addEventRoutes } from './routes/events.ts'
 import { addOverviewRoutes } from './routes/overview.ts'
 import { addPolicyRoutes } from './routes/policies.ts'
+import { addRetentionRoutes } from './routes/retention.ts'
+import { addRetiredUseRoutes, type RetiredUseDeps } from './routes/retired-use.ts'
+import { addSecretRoutes } from './routes/secrets.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 import { addTenantRoutes } from './routes/tenants.ts'
 import type { Delivery } from './schemas.ts'
@@ -37,7 +42,10 @@ import { problemValidatorCompiler } from './validation.ts'
 
 export type ConsoleDeps = ManageDeps &
   RotationDeps &
-  ExplainDeps & {
+  RewrapDeps &
+  ExplainDeps &
+  RetiredUseDeps &
+  EraseRouteDeps & {
     adminToken: string
     projection: Pick<TenantProjection, 'listEdges'>
     setDisposition: (change: {
@@ -94,12 +102,16 @@ export async function createConsoleApp(
         admin.addHook('onRequest', createTokenCheck(deps.adminToken))
         const routes = admin.withTypeProvider<ZodTypeProvider>() as ConsoleApp
         addTenantRoutes(routes, deps)
+        addRetiredUseRoutes(routes, deps)
         addCredentialRoutes(routes, deps)
         addAlertRoutes(routes, deps)
         addOverviewRoutes(routes, deps)
         addPolicyRoutes(routes, deps)
         addEventRoutes(routes, deps)
         addSignalRoutes(routes, deps)
+        addSecretRoutes(routes, deps)
+        addRetentionRoutes(routes, deps)
+        addErasureRoutes(routes, deps)
       })
       scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>
         // Serialised here: the document has no schema of its own to be written through.

@@ -6,10 +6,13 @@
 import { Command } from 'commander'
 import { registerAlerts } from './cli/alerts.ts'
 import { CliError, createCliContext } from './cli/context.ts'
+import { registerErase } from './cli/erase.ts'
 import { registerExplain } from './cli/explain.ts'
 import { registerFleet } from './cli/fleet.ts'
 import { registerOverview } from './cli/overview.ts'
 import { registerPolicies } from './cli/policies.ts'
+import { registerRetention } from './cli/retention.ts'
+import { registerSecrets } from './cli/secrets.ts'
 import { registerSignals } from './cli/signals.ts'
 import { registerTenants } from './cli/tenants.ts'
 
@@ -33,11 +36,14 @@ async function main(): Promise<void> {
     write: (text) => process.stdout.write(text),
   })
   registerTenants(program, context)
+  registerRetention(program, context)
+  registerSecrets(program, context)
   registerAlerts(program, context)
   registerOverview(program, context)
   registerPolicies(program, context)
   registerExplain(program, context)
   registerSignals(program, context)
+  registerErase(program, context)
   registerFleet(program, context)
   await program.parseAsync()
 }

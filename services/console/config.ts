@@ -9,6 +9,7 @@ export function readConsoleConfig(env: Env) {
       POSTGRES_URL: variables.POSTGRES_URL,
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       MASTER_KEY: variables.MASTER_KEY,
+      MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       ADMIN_TOKEN: variables.ADMIN_TOKEN,
       CONSOLE_LISTEN: variables.CONSOLE_LISTEN,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,

@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { createDeliveryStore } from '#shared/io/delivery-store.ts'
+import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
+import { createErasureStore } from '#shared/io/erasure-store.ts'
 import { createEventStore } from '#shared/io/event-store.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
@@ -12,22 +14,29 @@ import { createMetrics } from '#shared/io/metrics.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { checkWebhookTarget } from '#shared/io/outbound-http.ts'
 import { createPostgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
-import { createSealer } from '#shared/io/sealed-secrets.ts'
+import { listRetiredUse } from '#shared/io/retired-use.ts'
+import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
+import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection } from '#shared/io/tenant-projection.ts'
 import { createUnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
+import { createErase } from './erase.ts'
+import { createRetention } from './retention.ts'
 import { requireMasterKey, startUpkeep } from './upkeep.ts'
 
 const nowMs = () => performance.now()
+
+/** A mutation rewrites parts of any size; it goes on when nobody waits for it any more. */
+const mutationMaxMs = 30 * 60 * 1000
 
 async function main(): Promise<void> {
   const config = readConsoleConfig(process.env)
   const log = createLog('console', config.LOG_LEVEL)
   const lifecycle = createLifecycle(log, config.PARENT_PID)
   const metrics = createMetrics('console')
-  const sealer = createSealer([config.MASTER_KEY])
+  const sealer = createSealer(toMasterKeys(config))
 
   const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, metrics })
   lifecycle.onStop('postgres', postgres.close)
@@ -48,12 +57,25 @@ async function main(): Promise<void> {
   // Asked by operators only; the console does not wait for it.
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, { name: 'console' })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
+  const mutations = createClickhouse(config.CLICKHOUSE_URL, {
+    name: 'console erasures',
+    requestTimeoutMs: mutationMaxMs,
+  })
+  lifecycle.onStop('mutations', () => mutations.close())
 
   const findNats = connectInBackground(config.NATS_URL, log, lifecycle.onStop)
-  const projection = createTenantProjection({ findNats, postgres, log, metrics })
+  const projection = createTenantProjection({ findNats, postgres, log, metrics, nowMs })
   const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
     'outcome',
   ])
+  const erasures = metrics.counter('di_erasures_total', 'Erasures of devices and users', [
+    'outcome',
+  ])
+  const rewraps = metrics.counter(
+    'di_secrets_rewrapped_total',
+    'Secrets that were sealed again under MASTER_KEY, and tenants for which that failed',
+    ['outcome'],
+  )
   const deps: ConsoleDeps = {
     postgres,
     locks,
@@ -65,6 +87,12 @@ async function main(): Promise<void> {
     adminToken: config.ADMIN_TOKEN,
     directory: createDirectoryWriter(findNats, nowMs),
     onOutcome: (outcome) => outcomes.inc({ outcome }),
+    onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
+    listProjectedElsewhere: async (keyId) => {
+      const nats = findNats()
+      if (nats === null) throw new Error('NATS is not connected')
+      return listProjectedElsewhere(await openTenantsBucket(nats), keyId)
+    },
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, { environment, allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS }),
     setDisposition: createAlertStore(postgres).setDisposition,
@@ -72,10 +100,26 @@ async function main(): Promise<void> {
     findEvent: createEventStore(clickhouse).findEvent,
     findKnown: createKnownStore(clickhouse).findKnown,
     listUnknownSignals: createUnknownSignalStore(clickhouse).listUnknownSignals,
+    listRetiredUse: async (secret) => {
+      const nats = findNats()
+      if (nats?.connected() !== true) throw new Error('NATS is not connected')
+      return listRetiredUse(nats, secret)
+    },
     wallMs: Date.now,
+    erase: createErase({
+      locks,
+      store: createErasureStore(mutations),
+      findNats,
+      nowMs,
+      wallMs: Date.now,
+      onOutcome: (outcome) => erasures.inc({ outcome }),
+    }),
   }
   const upkeep = startUpkeep({ rotation: deps, projection, log, metrics })
   lifecycle.onStop('upkeep', upkeep.stop)
+  const wallMs = Date.now
+  const retention = createRetention({ postgres, locks, clickhouse, log, metrics, nowMs, wallMs })
+  lifecycle.onStop('retention', retention.start().stop)
 
   const app = await createConsoleApp(deps, {
     log,

@@ -29,7 +29,10 @@ import {
   tenantNotFound,
 } from './directory.ts'
 
-/** Where a rotation stands. Tests stop one at each of these. */
+/**
+ * Where a rotation stands. Tests stop one at each of these. Without an HMAC secret there is nothing
+ * to tell the edges, and a rotation goes from `locked` to `on` in one transaction.
+ */
 export type RotationStage =
   | 'locked'
   | 'off'
@@ -133,7 +136,10 @@ async function replace(
 ): Promise<EdgesWaited> {
   if (made.hmac !== undefined) return replaceHmac(deps, session, request, made)
   await session.transaction((tx) => switchOthers(tx, request, made, {}))
-  await outlastSends(made)
+  const outlasted = outlastSends(made)
+  await deps.checkpoint?.('on')
+  await outlasted
+  await deps.checkpoint?.('on_everywhere')
   return { confirmed: [], leaseExpired: [], waitedMs: 0 }
 }
 
@@ -152,10 +158,12 @@ async function replaceHmac(
   } finally {
     if (!switched) await undoQuietly(deps, session, tenantId, actor)
   }
+  // From the commit on: telling the edges takes its time as well.
+  const outlasted = outlastSends(made)
   await deps.checkpoint?.('on')
   const revision = await projectPersistently(deps, session, tenantId)
   await deps.checkpoint?.('on_projected')
-  const [edges] = await Promise.all([deps.directory.awaitEdges(revision), outlastSends(made)])
+  const [edges] = await Promise.all([deps.directory.awaitEdges(revision), outlasted])
   await deps.checkpoint?.('on_everywhere')
   return edges
 }

@@ -43,6 +43,10 @@ export const createdTenantSchema = z
   })
   .describe('The only time the secrets are shown.')
 
+const retentionSchema = z
+  .object({ days: z.number().int().nullable(), default: z.boolean() })
+  .describe("days is null without a limit; default is whether it is the product's")
+
 const rateSchema = z.object({ per_second: z.number(), burst: z.number() }).nullable()
 
 export const tenantSchema = z.object({
@@ -59,6 +63,9 @@ export const tenantSchema = z.object({
   policy_hash: z.string(),
   ingest_rate: rateSchema,
   rest_rate: rateSchema,
+  retention: z
+    .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })
+    .describe('how long what is kept'),
   public_api_key: z
     .object({
       prefix: z.string(),

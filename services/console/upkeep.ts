@@ -4,11 +4,11 @@
  * because a server is away is counted and tried again.
  */
 import { ConfigError } from '#shared/io/config.ts'
-import { createCredentialStore } from '#shared/io/credential-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 import type { Queryable } from '#shared/io/postgres.ts'
-import { type Sealer, UnsealError } from '#shared/io/sealed-secrets.ts'
+import { findMasterKeyFault } from '#shared/io/sealed-secret-store.ts'
+import type { Sealer } from '#shared/io/sealed-secrets.ts'
 import type { TenantProjection } from '#shared/io/tenant-projection.ts'
 import { type RotationDeps, undoAbandonedRotations } from './rotation.ts'
 
@@ -60,17 +60,11 @@ export function startUpkeep(deps: UpkeepDeps): Upkeep {
 
 /**
  * Opens one stored secret per master key in use.
- * @throws ConfigError when MASTER_KEY is not the key that secrets are sealed under
+ * @throws ConfigError when neither MASTER_KEY nor MASTER_KEY_PREVIOUS opens one of them
  */
 export async function requireMasterKey(db: Queryable, sealer: Sealer): Promise<void> {
-  for (const { owner, sealed } of await createCredentialStore(db).listSealedSamples()) {
-    try {
-      sealer.unseal(sealed, owner)
-    } catch (error) {
-      if (!(error instanceof UnsealError)) throw error
-      throw new ConfigError([`MASTER_KEY does not open what is stored: ${error.message}`])
-    }
-  }
+  const fault = await findMasterKeyFault(db, sealer)
+  if (fault !== null) throw new ConfigError([fault])
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

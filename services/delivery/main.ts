@@ -13,7 +13,8 @@ import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createOutbound } from '#shared/io/outbound-http.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
-import { createSealer } from '#shared/io/sealed-secrets.ts'
+import { createMasterKeyCheck } from '#shared/io/sealed-secret-store.ts'
+import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
 import { readDeliveryConfig } from './config.ts'
 import { type Engine, startEngine } from './engine.ts'
 import { followHint } from './follow-hints.ts'
@@ -32,17 +33,27 @@ async function main(): Promise<void> {
 
   const postgres = createPostgres(config.POSTGRES_URL, { role: 'delivery', log, metrics })
   lifecycle.onStop('postgres', postgres.close)
+  const sealer = createSealer(toMasterKeys(config))
+  const monotonicMs = () => performance.now()
+  const checkMasterKey = createMasterKeyCheck({
+    postgres,
+    sealer,
+    log,
+    metrics,
+    nowMs: monotonicMs,
+  })
+  void checkMasterKey()
   const outbound = createOutbound()
   lifecycle.onStop('outbound', outbound.close)
   const engine = startEngine(
     {
       postgres,
       outbound,
-      sealer: createSealer([config.MASTER_KEY]),
+      sealer,
       log,
       metrics,
       nowMs: Date.now,
-      monotonicMs: () => performance.now(),
+      monotonicMs,
       random: Math.random,
       newId: randomUUID,
     },
@@ -65,7 +76,7 @@ async function main(): Promise<void> {
     log,
     metrics,
     stopping: lifecycle.stopping,
-    readyChecks: { postgres: postgres.checkReady },
+    readyChecks: { postgres: postgres.checkReady, master_key: checkMasterKey },
   })
   lifecycle.onStop('http', () => app.close())
   log.info({ url: await listen(app, config.DELIVERY_LISTEN) }, 'listening')

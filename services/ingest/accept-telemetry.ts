@@ -8,12 +8,13 @@ import { toEventId } from '#shared/core/ids.ts'
 import { retryAfterSeconds } from '#shared/core/limits.ts'
 import { encodeEventHead } from '#shared/core/messages.ts'
 import { Problem } from '#shared/core/problem.ts'
-import { takeToken } from '#shared/core/rate-limit.ts'
+import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/rate-limit.ts'
 import { findForcedScore } from '#shared/core/sandbox.ts'
 import type { Action, Score } from '#shared/core/scoring.ts'
-import { verifySignature } from '#shared/core/signature.ts'
+import type { verifySignature } from '#shared/core/signature.ts'
 import {
   parseTelemetry,
+  type Scan,
   type Signals,
   scanTelemetry,
   type Telemetry,
@@ -29,12 +30,24 @@ export type RefusalReason =
   | 'rate'
   | 'body'
   | 'lease'
+  | 'not_whole'
   | 'tenant_unusable'
   | 'disconnected'
   | 'overload'
   | 'not_stored'
 
-export type Refusal = { kind: 'refused'; reason: RefusalReason; problem: Problem }
+export type Refusal = {
+  kind: 'refused'
+  reason: RefusalReason
+  problem: Problem
+  /** Where an authenticated tenant with a rate stands. */
+  rateLimit?: RateLimitFields
+  /**
+   * Set when the signature was that of the secret which the tenant's last rotation replaced. The
+   * answer says nothing of it, in its bytes or in its time.
+   */
+  retired?: { tenantId: string; last4: string }
+}
 
 /** A submission that deserves its place in the stream; it counts once it is stored there. */
 export type Acceptance = {
@@ -47,6 +60,8 @@ export type Acceptance = {
   answer: string
   platform: Platform
   unknownSignals: number
+  /** Where a tenant with a rate stands. */
+  rateLimit: RateLimitFields | null
 }
 
 /** The platforms we tell apart in metrics. */
@@ -56,6 +71,10 @@ export type Platform = 'android' | 'ios' | 'other'
 export type EdgeView = {
   findTenant: (tenantId: string) => Tenant | undefined
   leaseValid: () => boolean
+  /** Whether every tenant that there is can be found. */
+  whole: () => boolean
+  /** One HMAC over the body, whatever the header is. */
+  verify: typeof verifySignature
   /** Stands in for the secret of tenants that cannot be verified, so that they cost the same. */
   decoyKey: KeyObject
   /** The monotonic clock. */
@@ -91,6 +110,7 @@ export const refusals = {
     ),
   ),
   lease: unavailable('lease', 'Credentials cannot be confirmed as current at the moment.'),
+  notWhole: unavailable('not_whole', 'Not all credentials are known at the moment.'),
   tenantUnusable: unavailable('tenant_unusable', 'The tenant cannot be served at the moment.'),
   disconnected: unavailable('disconnected', 'Telemetry cannot be stored at the moment.'),
   overload: unavailable('overload', 'More telemetry is waiting to be stored than can be held.'),
@@ -110,13 +130,28 @@ export function decideTelemetry(
   if (!edge.leaseValid()) return refusals.lease
   const scan = scanTelemetry(body)
   const tenant = scan.tenantId === null ? undefined : edge.findTenant(scan.tenantId)
-  const unverified = verifyTenant(body, signature, tenant, edge.decoyKey)
+  const unverified = verifyTenant(body, signature, tenant, edge)
   if (tenant === undefined || unverified !== null) return unverified ?? refusals.signatureInvalid
-  const { limiter, policy } = tenant
-  if (limiter !== null) {
-    const token = takeToken(limiter.bucket, limiter.rate, edge.nowMs())
-    if (!token.allowed) return refuseRate(token.retryAfterSeconds)
-  }
+  const { limiter } = tenant
+  if (limiter === null) return decideVerified(body, scan, { tenant, edge, rateLimit: null })
+  const token = takeToken(limiter.bucket, limiter.rate, edge.nowMs())
+  const rateLimit = toRateLimitFields(limiter.bucket, limiter.rate)
+  const decision = token.allowed
+    ? decideVerified(body, scan, { tenant, edge, rateLimit })
+    : refuseRate(token.retryAfterSeconds)
+  // A body that names two tenants is authenticated for neither: it is told nothing of either.
+  if (decision.kind === 'accepted' || decision === refusals.signatureInvalid) return decision
+  return { ...decision, rateLimit }
+}
+
+/** What is left to check and to do once the tenant is known and within its rate. */
+function decideVerified(
+  body: Buffer,
+  scan: Scan,
+  facts: { tenant: Tenant; edge: EdgeView; rateLimit: RateLimitFields | null },
+): Acceptance | Refusal {
+  const { tenant, edge, rateLimit } = facts
+  const { policy } = tenant
   const parsed = parseTelemetry(body, scan)
   if (!parsed.ok) {
     if (parsed.otherTenant) return refusals.signatureInvalid
@@ -129,28 +164,36 @@ export function decideTelemetry(
   const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
   // Verified against what was current a moment ago: it must be so still, now that it is stored.
   if (!edge.leaseValid()) return refusals.lease
-  return accept(body, parsed, { tenant, score, receivedAtMs })
+  return accept(body, parsed, { tenant, score, receivedAtMs, rateLimit })
 }
 
 /**
  * Whether the signature is the tenant's. A tenant that is unknown, suspended or between two secrets
  * is answered exactly as a wrong signature: there is no secret that anybody could rightly sign
- * with.
+ * with. What is verified costs one HMAC; what is not costs two, whoever it says it is: the second
+ * is over the secret that a rotation replaced, or the decoy.
  * @returns null when it is, else the refusal
  */
 function verifyTenant(
   body: Buffer,
   signature: string,
   tenant: Tenant | undefined,
-  decoyKey: KeyObject,
+  edge: EdgeView,
 ): Refusal | null {
-  const verified = verifySignature(body, signature, tenant?.key ?? decoyKey)
-  if (tenant === undefined || tenant.status !== 'active') return refusals.signatureInvalid
-  // Our own fault, which says nothing of the signature: its clients must not give up on a 401.
-  if (tenant.fault === 'unsealable_secret' || tenant.fault === 'unreadable_entry') {
+  const { decoyKey, verify } = edge
+  const active = tenant?.status === 'active'
+  const key = tenant?.key ?? null
+  if (verify(body, signature, key ?? decoyKey) && active && key !== null) return null
+  const retired = tenant?.retired ?? null
+  const late = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
+  // Our own faults, which say nothing of the signature: its clients must not give up on a 401.
+  if (!edge.whole()) return refusals.notWhole
+  if (active && (tenant.fault === 'unsealable_secret' || tenant.fault === 'unreadable_entry')) {
     return refusals.tenantUnusable
   }
-  return verified && tenant.key !== null ? null : refusals.signatureInvalid
+  if (!late || tenant === undefined) return refusals.signatureInvalid
+  const { kind, reason, problem } = refusals.signatureInvalid
+  return { kind, reason, problem, retired: { tenantId: tenant.tenantId, last4: retired.last4 } }
 }
 
 function refuseRate(seconds: number): Refusal {
@@ -179,7 +222,12 @@ function toPlatform(platform: string): Platform {
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry; unknownSignals: number },
-  facts: { tenant: Tenant; score: Score; receivedAtMs: number },
+  facts: {
+    tenant: Tenant
+    score: Score
+    receivedAtMs: number
+    rateLimit: RateLimitFields | null
+  },
 ): Acceptance {
   const { tenant, score } = facts
   const eventId = toEventId(body)
@@ -207,5 +255,6 @@ function accept(
     answer,
     platform: toPlatform(parsed.telemetry.sdk_meta.platform),
     unknownSignals: parsed.unknownSignals,
+    rateLimit: facts.rateLimit,
   }
 }

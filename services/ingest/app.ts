@@ -14,6 +14,7 @@ import {
   waitingBytesMax,
   waitingEventsMax,
 } from '#shared/core/limits.ts'
+import { verifySignature } from '#shared/core/signature.ts'
 import type { TenantDirectory } from '#shared/io/edge-directory.ts'
 import { createHttpServer } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
@@ -22,10 +23,11 @@ import type { PublishBatch } from '#shared/io/telemetry-publisher.ts'
 import { type CommitLimits, createGroupCommit } from './group-commit.ts'
 import { answerPending, type Intake, type Pending, receiveTelemetry } from './intake.ts'
 import { createIngestObserver } from './observe.ts'
+import type { RetiredUse } from './retired-use.ts'
 
 /** What the intake works with once NATS is there. */
 export type Edge = {
-  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'fault'>
+  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'whole' | 'fault'>
   publish: PublishBatch
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
@@ -38,6 +40,8 @@ export type IngestDependencies = {
   /** Null until NATS has been reached for the first time. */
   edge: () => Edge | null
   stopping: () => boolean
+  /** Counts what was signed with a secret that a rotation replaced. */
+  retiredUse: RetiredUse
   /** A key that no tenant has, of the length that tenants' secrets have. */
   decoyKey: KeyObject
   newRequestId: () => string
@@ -108,12 +112,15 @@ function createIntake(dependencies: IngestDependencies): Intake {
   const intake: Intake = {
     log: dependencies.log,
     observe,
+    retiredUse: dependencies.retiredUse,
     stopping: dependencies.stopping,
     newRequestId: dependencies.newRequestId,
     connected: () => edge()?.connected() === true,
     view: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
+      whole: () => edge()?.directory.whole() === true,
+      verify: verifySignature,
       decoyKey: dependencies.decoyKey,
       nowMs,
       wallMs: dependencies.wallMs,

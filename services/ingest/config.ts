@@ -6,6 +6,7 @@ export function readIngestConfig(env: Env) {
     {
       NATS_URL: variables.NATS_URL,
       MASTER_KEY: variables.MASTER_KEY,
+      MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,

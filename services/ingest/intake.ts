@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem } from '#shared/core/problem.ts'
+import type { RateLimitFields } from '#shared/core/rate-limit.ts'
 import { toRequestId, writeProblem } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import {
@@ -17,6 +18,7 @@ import {
 import { type GroupCommit, toWaiterBytes, type Waiter } from './group-commit.ts'
 import type { IngestObserver } from './observe.ts'
 import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
+import type { RetiredUse } from './retired-use.ts'
 
 /** A submission that waits for its message's acknowledgement. */
 export type Pending = Waiter & {
@@ -30,6 +32,7 @@ export type Intake = {
   view: EdgeView
   commit: GroupCommit<Pending>
   observe: IngestObserver
+  retiredUse: RetiredUse
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   stopping: () => boolean
@@ -51,7 +54,12 @@ export function receiveTelemetry(
   receiveBody(request, (body) => {
     try {
       const refusal = body === null ? refusals.tooLarge : take(intake, request, response, body)
-      if (refusal !== null) answerRefusal(intake, request, response, refusal)
+      if (refusal === null) return
+      answerRefusal(intake, request, response, refusal)
+      if (refusal.retired === undefined || body === null) return
+      const { tenantId, last4 } = refusal.retired
+      // Once the answer is on its way.
+      setImmediate(() => intake.retiredUse.note(tenantId, last4, body))
     } catch (error) {
       intake.log.error({ err: error }, 'a submission could not be decided')
       const problem = new Problem('internal_error', 'The request could not be processed.')
@@ -72,8 +80,9 @@ function take(
   const signature = request.headers['x-service-signature'] as string | undefined
   const decision = decideTelemetry(body, signature, intake.view)
   if (decision.kind === 'refused') return decision
+  const { head, rateLimit } = decision
+  if (rateLimit !== null) setRateLimit(response, rateLimit)
   if (!intake.connected()) return refusals.disconnected
-  const { head } = decision
   const taken = intake.commit.offer({
     head,
     body,
@@ -116,7 +125,14 @@ function answerRefusal(
   refusal: Refusal,
 ): void {
   intake.observe.refused(refusal)
+  if (refusal.rateLimit !== undefined) setRateLimit(response, refusal.rateLimit)
   answerProblem(intake, request, response, refusal.problem)
+}
+
+/** Before the head is written; only tenants with a rate pay for it. */
+function setRateLimit(response: ServerResponse, { policy, limit }: RateLimitFields): void {
+  response.setHeader('ratelimit-policy', policy)
+  response.setHeader('ratelimit', limit)
 }
 
 function answerProblem(

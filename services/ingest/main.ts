@@ -10,10 +10,12 @@ import { createLifecycle, type Lifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
 import { connectNats } from '#shared/io/nats.ts'
-import { createSealer } from '#shared/io/sealed-secrets.ts'
+import { startRetiredUseReporter } from '#shared/io/retired-use.ts'
+import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry-publisher.ts'
 import { createIngest, type Edge } from './app.ts'
 import { type IngestConfig, readIngestConfig } from './config.ts'
+import { createRetiredUse, type RetiredUse } from './retired-use.ts'
 
 const nowMs = () => performance.now()
 
@@ -29,12 +31,14 @@ async function main(): Promise<void> {
   const lifecycle = createLifecycle(log, config.PARENT_PID)
   const metrics = createMetrics('ingest')
 
-  const edge = openEdge({ config, log, metrics, lifecycle })
+  const retiredUse = createRetiredUse(metrics, nowMs)
+  const edge = openEdge({ config, log, metrics, lifecycle, retiredUse })
   const ingest = createIngest({
     log,
     metrics,
     edge,
     stopping: lifecycle.stopping,
+    retiredUse,
     decoyKey: createSecretKey(randomBytes(43)),
     newRequestId: createIds('req'),
     newBatchId: createIds('bat'),
@@ -52,20 +56,23 @@ function openEdge(options: {
   log: Log
   metrics: Metrics
   lifecycle: Lifecycle
+  retiredUse: RetiredUse
 }): () => Edge | null {
-  const { config, log, metrics, lifecycle } = options
+  const { config, log, metrics, lifecycle, retiredUse } = options
   let edge: Edge | null = null
-  const sealer = createSealer([config.MASTER_KEY])
+  const sealer = createSealer(toMasterKeys(config))
   connectNats(config.NATS_URL, 'ingest', log).then(
     (nats) => {
       const edgeId = randomBytes(9).toString('base64url')
       const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
+      const reporter = startRetiredUseReporter({ nats, edgeId, log, metrics, ...retiredUse })
       edge = {
         directory,
         connected: nats.connected,
         publish: createTelemetryPublisher(nats, log),
         close: async () => {
           await directory.close()
+          await reporter.close()
           await nats.close()
         },
       }

@@ -81,6 +81,12 @@ export const leaseMarginMs = 250
  */
 export const leaseStallMs = 1_000
 
+/**
+ * SDK versions told apart per tenant among requests signed with a retired secret: a report of them
+ * is 32 times 170 bytes at most, and a thief of the secret cannot make us keep more.
+ */
+export const retiredVersionsMax = 32
+
 /** An edge that has announced nothing for five leases is gone; what it announced is removed. */
 export const deadEdgeMs = 10_000
 
@@ -130,9 +136,11 @@ export const deliverySweepMs = 1_000
 
 /**
  * How old a read of a webhook secret may be when it signs. A rotation of the secret waits this
- * long, and a margin, after the old one is gone: then nothing signed with it is sent any more.
+ * long, and a margin of 50 ms, after the old one is gone: then nothing signed with it is sent any
+ * more, and the rotation has a quarter of a second in all. A read for many senders takes a few
+ * milliseconds and signing for all of them some twenty; whoever is later reads again.
  */
-export const webhookSecretAgeMaxMs = 500
+export const webhookSecretAgeMaxMs = 100
 
 /** Longest webhook URL, note and tenant name an operator may save, in characters. */
 export const urlCharactersMax = 2_048

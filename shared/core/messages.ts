@@ -155,6 +155,16 @@ export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
 export const policyKey = (policyHash: string): string => `policy.${policyHash}`
 export const edgeKey = (edgeId: string): string => `edge.${edgeId}`
 
+/**
+ * The KV key that says the bucket holds every tenant. It is lost with the bucket, and written again
+ * only once the bucket was found equal to Postgres: without it an edge cannot tell a tenant that
+ * does not exist from one that was not put back yet.
+ */
+export const wholeKey = 'whole'
+/** How many tenants there are at least, for those that are lost one by one. */
+export const wholeEntrySchema = z.object({ tenants: z.number().int().min(0) })
+export type WholeEntry = z.infer<typeof wholeEntrySchema>
+
 /** A tenant as the edges see it. The secret is sealed under MASTER_KEY. */
 export const tenantEntrySchema = z.object({
   tenant_id: z.string(),
@@ -164,6 +174,11 @@ export const tenantEntrySchema = z.object({
   epoch: z.number().int(),
   /** Null while a rotation has the old secret off and the new one not yet on. */
   hmac_secret_sealed: z.string().nullable(),
+  /**
+   * The one before, off for good: only to tell who still signs with it. Missing where there was no
+   * rotation yet, and from consoles that do not know of it.
+   */
+  hmac_secret_retired_sealed: z.string().optional(),
   policy_version: z.number().int(),
   /** Stands unescaped in every event's header. */
   policy_hash: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
@@ -173,6 +188,26 @@ export const tenantEntrySchema = z.object({
     .nullable(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
+
+/** KV bucket of what edges report of requests still signed with a retired secret. */
+export const retiredUseBucket = 'retired_use'
+/** One edge's report on one tenant; an edge's id is of letters, digits, `-` and `_`. */
+export const retiredUseKey = (tenantId: string, edgeId: string): string => `${tenantId}.${edgeId}`
+
+/** Requests that one edge refused because they were signed with a tenant's retired secret. */
+export const retiredUseSchema = z.object({
+  /** Which secret: a later rotation begins at zero. */
+  last4: z.string(),
+  versions: z.array(
+    z.object({
+      sdk_version: z.string(),
+      requests: z.number().int(),
+      /** How long ago the last one was, when this was reported: no clock is compared. */
+      age_ms: z.number(),
+    }),
+  ),
+})
+export type RetiredUseReport = z.infer<typeof retiredUseSchema>
 
 /** What an edge reports: the newest revision of the tenants bucket that it has applied. */
 export const edgeEntrySchema = z.object({ edge_id: z.string(), applied_revision: z.number().int() })

@@ -16,6 +16,14 @@ export type RateDecision = {
   retryAfterSeconds: number
 }
 
+/** A rate as its header fields say it. */
+export type RateLimitFields = {
+  /** `RateLimit-Policy`: the burst, and the seconds in which it flows in. */
+  policy: string
+  /** `RateLimit`: whole tokens left, and seconds until all are there again. */
+  limit: string
+}
+
 /** A bucket that cannot hold a whole token would never let anything through. */
 const sizeOf = (rate: Rate) => Math.max(1, rate.burst)
 
@@ -37,4 +45,19 @@ export function takeToken(bucket: Bucket, rate: Rate, nowMs: number): RateDecisi
   }
   const waitSeconds = (1 - bucket.tokens) / rate.perSecond
   return { allowed: false, remaining: 0, retryAfterSeconds: Math.max(1, Math.ceil(waitSeconds)) }
+}
+
+/**
+ * Where a bucket stands, as the IETF's draft on RateLimit header fields has it (structured fields,
+ * draft-ietf-httpapi-ratelimit-headers-10).
+ * @param bucket as `takeToken` has just left it
+ */
+export function toRateLimitFields(bucket: Bucket, rate: Rate): RateLimitFields {
+  const size = sizeOf(rate)
+  const window = Math.max(1, Math.ceil(size / rate.perSecond))
+  const fullSeconds = Math.ceil((size - bucket.tokens) / rate.perSecond)
+  return {
+    policy: `"tenant";q=${Math.floor(size)};w=${window}`,
+    limit: `"tenant";r=${Math.floor(bucket.tokens)};t=${fullSeconds}`,
+  }
 }

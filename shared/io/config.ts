@@ -42,6 +42,13 @@ const url = (protocols: string[]) =>
     `must be a URL with ${protocols.join(' or ')}`,
   )
 
+const masterKeySchema = z
+  .string('is required: 32 random bytes in base64')
+  .refine(
+    (text) => Buffer.from(text, 'base64').length === 32,
+    'must be 32 bytes in base64, as `openssl rand -base64 32` prints',
+  )
+
 /** The variables of `contract.md`; a process picks the ones it needs. */
 export const variables = {
   NATS_URL: z.string().min(1).default('nats://127.0.0.1:4222'),
@@ -49,12 +56,9 @@ export const variables = {
   POSTGRES_URL: url(['postgres:', 'postgresql:']).default(
     'postgres://postgres@127.0.0.1:5432/device_intelligence',
   ),
-  MASTER_KEY: z
-    .string('is required: 32 random bytes in base64')
-    .refine(
-      (text) => Buffer.from(text, 'base64').length === 32,
-      'must be 32 bytes in base64, as `openssl rand -base64 32` prints',
-    ),
+  MASTER_KEY: masterKeySchema,
+  /** The key before it, while secrets are still sealed under that one. */
+  MASTER_KEY_PREVIOUS: masterKeySchema.optional(),
   ADMIN_TOKEN: z
     .string('is required: the bearer token of the admin API')
     .min(16, 'must have at least 16 characters'),
@@ -78,6 +82,7 @@ const secretVariables = new Set([
   'CLICKHOUSE_URL',
   'POSTGRES_URL',
   'MASTER_KEY',
+  'MASTER_KEY_PREVIOUS',
   'ADMIN_TOKEN',
 ])
 

@@ -2,11 +2,19 @@
  * The tenant directory as an edge uses it: every tenant and policy in memory, kept by a watch over
  * the NATS KV bucket and trusted only under a lease (see edge-lease.ts). A watch that died, a
  * bucket that was lost and made anew, an entry that cannot be read: each ends in a refusal and a
- * fresh load, never in an answer from an old copy.
+ * fresh load, never in an answer from an old copy. While the bucket is being filled again, the
+ * tenants that are there are served and nobody is called unknown.
  */
-import { Events, type KV, type KvEntry, type QueuedIterator } from 'nats'
+import { ErrorCode, Events, type KV, type KvEntry, type QueuedIterator } from 'nats'
 import { deadEdgeMs, leaseMs, leaseRenewMs, leaseStallMs } from '#shared/core/limits.ts'
-import { type EdgeEntry, edgeKey, policyKey, tenantKey } from '#shared/core/messages.ts'
+import {
+  type EdgeEntry,
+  edgeKey,
+  policyKey,
+  tenantKey,
+  tenantsBucket,
+  wholeKey,
+} from '#shared/core/messages.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -32,7 +40,12 @@ export type TenantDirectory = {
   find: (tenantId: string) => Tenant | undefined
   /** Whether the copy is proven current at this moment; without it nothing may be accepted. */
   leaseValid: () => boolean
-  /** Whether a complete copy was ever loaded. */
+  /**
+   * Whether the copy has every tenant that there is: without it, one that is not found may only not
+   * have been put back yet.
+   */
+  whole: () => boolean
+  /** Whether a current copy was ever loaded. */
   loaded: () => boolean
   /** The newest revision of the bucket that the copy reflects. */
   revision: () => number
@@ -52,8 +65,6 @@ type State = TenantDirectoryOptions & {
   served: TenantCopy
   filling: TenantCopy
   loaded: boolean
-  /** When the bucket was lost, until its tenants have come back. */
-  lostMs: number | null
   closed: boolean
   /** The revision of this edge's own entry, 0 when there is none. */
   ownRevision: number
@@ -76,6 +87,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
   return {
     find: (tenantId) => state.served.tenants.get(tenantId),
     leaseValid: state.lease.valid,
+    whole: () => state.served.whole(),
     loaded: () => state.loaded,
     revision: state.lease.servedRevision,
     fault: () => findFault(state),
@@ -115,7 +127,6 @@ function createState(options: TenantDirectoryOptions): State {
       nowMs,
       leaseMs,
       announce: (appliedRevision) => announce(state, appliedRevision),
-      mayServe: () => mayServe(state),
       onCurrent: () => serve(state),
       onAnnounced: (outcome) => announcements.inc({ outcome }),
     }),
@@ -124,7 +135,6 @@ function createState(options: TenantDirectoryOptions): State {
     served: empty,
     filling: empty,
     loaded: false,
-    lostMs: null,
     closed: false,
     ownRevision: 0,
     heardMs: nowMs(),
@@ -208,6 +218,9 @@ function applyEntry(state: State, entry: KvEntry): boolean {
   if (key.startsWith(tenantKey(''))) {
     const present = entry.operation === 'PUT' ? (value ?? null) : undefined
     state.filling.setTenant(key.slice(tenantKey('').length), present)
+  } else if (key === wholeKey) {
+    state.filling.setWhole(value)
+    return false
   } else if (key.startsWith(policyKey(''))) {
     const present = entry.operation === 'PUT' ? (value ?? null) : undefined
     state.filling.setPolicy(key.slice(policyKey('').length), present)
@@ -241,8 +254,13 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
   try {
     return await put()
   } catch (error) {
-    if (!isWrongRevision(error) || !(await findOwnEntry(state, bucket))) throw error
-    return await put()
+    if (isWrongRevision(error)) {
+      if (await findOwnEntry(state, bucket)) return await put()
+    } else if (await isBucketGone(state, error)) {
+      state.log.warn('the tenants bucket is gone: refusing until it is there again')
+      reload(state, 'lost')
+    }
+    throw error
   }
 }
 
@@ -255,11 +273,22 @@ async function findOwnEntry(state: State, bucket: KV): Promise<boolean> {
   state.ownRevision = present?.revision ?? 0
   if (own) return true
   // Somebody took us for dead, or the bucket is not the one that we announced ourselves to.
-  state.lostMs = state.nowMs()
   state.log.warn('this edge is no longer registered: loading the tenant directory afresh')
   reload(state, 'lost')
   return false
 }
+
+/** Whether nobody answered because there is no such stream, and not because its leader is away. */
+async function isBucketGone({ nats }: State, error: unknown): Promise<boolean> {
+  if ((error as { code?: string }).code !== ErrorCode.NoResponders) return false
+  return nats.manager.streams.info(`KV_${tenantsBucket}`).then(
+    () => false,
+    (why: { api_error?: { err_code?: number } }) => why.api_error?.err_code === streamNotFound,
+  )
+}
+
+/** JetStream's code for it. */
+const streamNotFound = 10059
 
 function reload(state: State, reason: ReloadReason): void {
   if (reason === 'lost') state.lease.drop()
@@ -269,26 +298,10 @@ function reload(state: State, reason: ReloadReason): void {
   state.watch = null
 }
 
-/** How long a bucket that was lost may stay without the tenants it had. */
-const lostPatienceMs = 30_000
-
-/**
- * A bucket made anew is filled again tenant by tenant. Until then a tenant that is missing is not
- * an unknown one: refusing with 503 keeps its clients trying, a 401 would make them give up.
- */
-function mayServe(state: State): boolean {
-  const { lostMs, served, filling } = state
-  if (lostMs === null || served.tenants.size === 0) return true
-  if (filling.tenants.size > 0 && state.nowMs() - lostMs > lostPatienceMs) return true
-  for (const tenantId of served.tenants.keys()) if (!filling.tenants.has(tenantId)) return false
-  return true
-}
-
 /** The watched copy is current: it is what requests are judged by from now on. */
 function serve(state: State): void {
   state.served = state.filling
   state.loaded = true
-  state.lostMs = null
   state.log.info({ tenants: state.served.tenants.size }, 'the tenant directory is current')
 }
 
@@ -315,6 +328,7 @@ function tick(state: State): void {
 function findFault(state: State): string | null {
   if (!state.loaded) return 'the tenant directory is not loaded'
   if (!state.lease.valid()) return 'the credential lease has run out'
+  if (!state.served.whole()) return 'the tenant directory is not complete'
   let unsealable = 0
   for (const tenant of state.served.tenants.values()) {
     if (tenant.fault !== 'unsealable_secret') return null
@@ -328,6 +342,11 @@ function observeState(state: State): void {
   metrics.gauge('di_lease_valid', 'Whether this edge holds a credential lease', {
     collect() {
       this.set(lease.valid() ? 1 : 0)
+    },
+  })
+  metrics.gauge('di_directory_whole', 'Whether the served copy has every tenant', {
+    collect() {
+      this.set(state.served.whole() ? 1 : 0)
     },
   })
   metrics.gauge('di_directory_revision', 'Newest revision that the served copy reflects', {

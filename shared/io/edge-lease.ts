@@ -12,8 +12,6 @@ export type LeaseOptions = {
    * stored before. Rejects when it is unknown whether it was stored.
    */
   announce: (appliedRevision: number) => Promise<number>
-  /** Asked when a copy is proven current: false keeps it from being served, and the lease away. */
-  mayServe: () => boolean
   /** The watched copy is current for the first time since `restart`: from now on it is served. */
   onCurrent: () => void
   onAnnounced: (outcome: 'stored' | 'failed') => void
@@ -50,7 +48,7 @@ const proofsMax = 16
 
 /** A lease that is not held yet. */
 export function createEdgeLease(options: LeaseOptions): EdgeLease {
-  const { announce, mayServe, onCurrent, onAnnounced, nowMs, leaseMs } = options
+  const { announce, onCurrent, onAnnounced, nowMs, leaseMs } = options
   let validUntilMs = Number.NEGATIVE_INFINITY
   let watch = 0
   let current = false
@@ -65,7 +63,7 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
     while (proofs[0] !== undefined && proofs[0].revision <= appliedRevision) {
       askedMs = proofs.shift()!.askedMs
     }
-    if (askedMs === Number.NEGATIVE_INFINITY || !mayServe()) return
+    if (askedMs === Number.NEGATIVE_INFINITY) return
     validUntilMs = Math.max(validUntilMs, askedMs + leaseMs)
     if (current) return
     current = true

@@ -33,6 +33,21 @@ export function toKeyId(masterKey: Buffer): string {
   return hash('sha256', Buffer.concat([Buffer.from('key-id:'), masterKey]), 'base64url').slice(0, 8)
 }
 
+/** The id of the key that a sealed text names, or null when the text is of another form. */
+export function toSealingKeyId(sealed: string): string | null {
+  const [version, id, , text] = sealed.split('.')
+  return version === 'v1' && id !== undefined && text !== undefined ? id : null
+}
+
+/** The keys of a process's configuration, the one that seals first. */
+export function toMasterKeys(config: {
+  MASTER_KEY: string
+  MASTER_KEY_PREVIOUS?: string | undefined
+}): [string, ...string[]] {
+  const { MASTER_KEY: key, MASTER_KEY_PREVIOUS: previous } = config
+  return previous === undefined ? [key] : [key, previous]
+}
+
 /**
  * @param masterKeys base64 keys of 32 bytes; the first seals, all of them unseal
  */

@@ -26,6 +26,7 @@ import {
   tenantsBucket,
 } from '#shared/core/messages.ts'
 import type { Nats } from './nats.ts'
+import { openRetiredUseBucket } from './retired-use.ts'
 
 const hourMs = 60 * 60 * 1000
 
@@ -152,6 +153,7 @@ export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Pro
     requireEcho(`consumer ${config.durable_name}`, config, info.config)
   }
   await openTenantsBucket(nats, sizes.replicas)
+  await openRetiredUseBucket(nats, sizes.replicas)
 }
 
 /**

@@ -5,7 +5,7 @@
  * served from what was there before.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { type TenantEntry, tenantEntrySchema } from '#shared/core/messages.ts'
+import { type TenantEntry, tenantEntrySchema, wholeEntrySchema } from '#shared/core/messages.ts'
 import { type Policy, policySchema } from '#shared/core/policy.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/rate-limit.ts'
 import { compilePolicy, type Scorer } from '#shared/core/scoring.ts'
@@ -28,6 +28,8 @@ export type Tenant = {
   epoch: number
   /** Null while a rotation has the old secret off and the new one not yet on. */
   key: KeyObject | null
+  /** The secret before it, which opens nothing any more: to tell who still signs with it. */
+  retired: RetiredSecret | null
   policyVersion: number
   policyHash: string
   /** Null while its document is missing. */
@@ -37,8 +39,15 @@ export type Tenant = {
   fault: TenantFault | null
 }
 
+/** A secret that a rotation has replaced, with the four characters operators know it by. */
+export type RetiredSecret = { key: KeyObject; last4: string }
+
 export type TenantCopy = {
   tenants: ReadonlyMap<string, Tenant>
+  /** Whether every tenant is here, as far as whoever fills the bucket has said so. */
+  whole: () => boolean
+  /** Takes what is said of the bucket's being whole; undefined takes it away. */
+  setWhole: (entry: unknown) => void
   /** Takes a tenant's entry; undefined takes the tenant away. */
   setTenant: (tenantId: string, entry: unknown) => void
   /** Takes a policy document; undefined takes it away from tenants to come. */
@@ -60,6 +69,12 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const policies = new Map<string, CompiledPolicy>()
   /** Tenants whose policy has not come yet, by its hash. */
   const waiting = new Map<string, Set<string>>()
+  let tenantsMin = Number.POSITIVE_INFINITY
+
+  const setWhole = (value: unknown) => {
+    const parsed = wholeEntrySchema.safeParse(value)
+    tenantsMin = parsed.success ? parsed.data.tenants : Number.POSITIVE_INFINITY
+  }
 
   const setTenant = (tenantId: string, value: unknown) => {
     if (value === undefined) {
@@ -105,7 +120,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     waiting.delete(hash)
   }
 
-  return { tenants, setTenant, setPolicy }
+  return { tenants, whole: () => tenants.size >= tenantsMin, setWhole, setTenant, setPolicy }
 }
 
 function toTenant(
@@ -120,6 +135,7 @@ function toTenant(
     status: entry.status,
     epoch: entry.epoch,
     key,
+    retired: unsealRetired(entry, options.sealer),
     policyVersion: entry.policy_version,
     policyHash: entry.policy_hash,
     policy,
@@ -142,6 +158,18 @@ function unsealKey(
   }
 }
 
+/** A retired secret that cannot be opened is only not told apart from a wrong one. */
+function unsealRetired(entry: TenantEntry, sealer: Sealer): RetiredSecret | null {
+  if (entry.hmac_secret_retired_sealed === undefined) return null
+  try {
+    const owner = { tenantId: entry.tenant_id, kind: 'hmac' as const }
+    const secret = sealer.unseal(entry.hmac_secret_retired_sealed, owner)
+    return { key: createSecretKey(secret, 'utf8'), last4: secret.slice(-4) }
+  } catch {
+    return null
+  }
+}
+
 function toLimiter(entry: TenantEntry, options: TenantCopyOptions): Tenant['limiter'] {
   const rate = entry.ingest_rate
   if (rate === null) return null
@@ -157,6 +185,7 @@ function unreadable(tenantId: string): Tenant {
     status: 'active',
     epoch: 0,
     key: null,
+    retired: null,
     policyVersion: 0,
     policyHash: '',
     policy: null,

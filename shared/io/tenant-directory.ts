@@ -13,6 +13,7 @@ import {
   type TenantEntry,
   tenantEntrySchema,
   tenantKey,
+  wholeKey,
 } from '#shared/core/messages.ts'
 import type { Nats } from './nats.ts'
 import { openTenantsBucket } from './streams.ts'
@@ -91,7 +92,9 @@ export type EdgesWaited = {
 /**
  * Waits until every edge acts on a revision or refuses to act at all: each has announced the
  * revision, or a lease and its margin have passed since the call, after which an edge that has not
- * applied the revision cannot hold a lease. Edges that appear meanwhile are waited for as well.
+ * applied the revision cannot hold a lease. Edges that appear meanwhile are waited for as well. In
+ * a bucket that was lost and is not whole again, edges may be missing that hold a lease from the
+ * bucket before: then only time is proof.
  * Never throws: an unreachable NATS only means waiting the whole time.
  */
 export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaited> {
@@ -161,8 +164,11 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
         if (listed && done()) resolve(true)
       }
       const initializedFn = () => {
-        listed = true
-        settle()
+        // Asked after the list, so that what was lost before it shows.
+        bucket.get(wholeKey).then((whole) => {
+          listed = whole?.operation === 'PUT'
+          settle()
+        }, reject)
       }
       const follow = async () => {
         const watch = await bucket.watch({ key: edgeKey('*'), initializedFn })

@@ -2,11 +2,21 @@
  * Keeps the projection of the tenants in NATS equal to Postgres, whatever happened to it: an entry
  * that is missing, stale, edited or left over is put right within seconds, and counted. A repair
  * never races with a rotation: it writes only where the entry is still the very revision it looked
- * at before it asked Postgres.
+ * at before it asked Postgres. Once nothing is missing it says so in the bucket itself, which is
+ * what lets edges call a tenant unknown and rotations trust the register of the edges.
  */
 import { hash } from 'node:crypto'
 import type { KV, KvEntry, QueuedIterator } from 'nats'
-import { edgeEntrySchema, edgeKey, policyKey, tenantKey } from '#shared/core/messages.ts'
+import { leaseMarginMs, leaseMs } from '#shared/core/limits.ts'
+import {
+  edgeEntrySchema,
+  edgeKey,
+  policyKey,
+  tenantKey,
+  type WholeEntry,
+  wholeEntrySchema,
+  wholeKey,
+} from '#shared/core/messages.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
@@ -36,6 +46,8 @@ export type TenantProjectionOptions = {
   postgres: Postgres
   log: Log
   metrics: Metrics
+  /** The monotonic clock. */
+  nowMs: () => number
 }
 
 /** The bucket as a watch has brought it. */
@@ -49,6 +61,8 @@ type Copy = {
   changes: number
   revision: number
   ended: boolean
+  /** When it began. */
+  sinceMs: number
 }
 
 type State = TenantProjectionOptions & {
@@ -56,6 +70,8 @@ type State = TenantProjectionOptions & {
   copy: Copy | null
   /** What was compared last and found equal. */
   clean: string | null
+  /** Tenants at that moment. */
+  tenants: number
   /** Faults of the last look, by key: what changes at this moment looks wrong for an instant. */
   suspects: Map<string, string>
   repaired: (kind: RepairKind) => void
@@ -80,6 +96,7 @@ export function createTenantProjection(options: TenantProjectionOptions): Tenant
     store: createTenantStore(options.postgres),
     copy: null,
     clean: null,
+    tenants: 0,
     suspects: new Map(),
     repaired: (kind) => repairs.inc({ kind }),
   }
@@ -96,23 +113,23 @@ async function repair(state: State): Promise<number> {
   const before = state.copy
   const copy = await openCopy(state)
   const marker = `${copy.createdAt} ${copy.changes} ${await state.store.readMarker()}`
-  if (marker === state.clean) return 0
-  const found = await findFaults(state, copy)
+  if (marker === state.clean) {
+    await declareWhole(state, copy, state.tenants)
+    return 0
+  }
+  const { faults: found, tenants } = await findFaults(state, copy)
   // A change is in Postgres a moment before it is here. What a fresh load misses is missing;
   // anything else is at fault when the next look finds it unchanged.
   const faults = found.filter(
     (fault) => copy !== before || state.suspects.get(fault.key) === toSeen(fault),
   )
   state.suspects = new Map(found.map((fault) => [fault.key, toSeen(fault)]))
-  let written = 0
-  // Policies come first in the list, so no edge waits long for the policy of a tenant.
-  for (let at = 0; at < faults.length; at += repairsAtOnce) {
-    const batch = faults.slice(at, at + repairsAtOnce)
-    const results = await Promise.all(batch.map((fault) => repairOne(state, copy, fault)))
-    written += results.filter(Boolean).length
-  }
+  if ((readWhole(copy)?.tenants ?? 0) > tenants) await putWhole(copy, { tenants })
+  const written = await repairAll(state, copy, faults)
   // What was written comes back through the watch; only a comparison without a fault is clean.
   state.clean = found.length === 0 ? marker : null
+  state.tenants = tenants
+  if (found.length === 0) await declareWhole(state, copy, tenants)
   if (written > 0) {
     const keys = faults.slice(0, loggedKeysMax).map(({ key }) => key)
     state.log.warn(
@@ -121,6 +138,51 @@ async function repair(state: State): Promise<number> {
     )
   }
   return written
+}
+
+/** Policies come first in the list, so no edge waits long for the policy of a tenant. */
+async function repairAll(state: State, copy: Copy, faults: Fault[]): Promise<number> {
+  let written = 0
+  let at = 0
+  const work = async () => {
+    for (let fault = faults[at++]; fault !== undefined; fault = faults[at++]) {
+      if (await repairOne(state, copy, fault)) written++
+    }
+  }
+  await Promise.all(Array.from({ length: repairsAtOnce }, work))
+  return written
+}
+
+function readWhole({ held }: Copy): WholeEntry | null {
+  const entry = held.get(wholeKey)
+  const parsed = wholeEntrySchema.safeParse(entry?.operation === 'PUT' ? readJson(entry) : null)
+  return parsed.success ? parsed.data : null
+}
+
+/**
+ * Says in the bucket that every tenant is there. Of a bucket that does not say so yet, nobody knows
+ * what became of the one before it: edges may hold a lease from there and be registered nowhere. So
+ * it is said only once every such lease has run out, unless there is no tenant to protect.
+ */
+async function declareWhole(state: State, copy: Copy, tenants: number): Promise<void> {
+  const whole = readWhole(copy)
+  if (whole?.tenants === tenants) return
+  if (whole === null && tenants > 0) {
+    if (state.nowMs() - copy.sinceMs <= leaseMs + leaseMarginMs) return
+    // Once more, so that it is said of the very bucket that was compared.
+    if ((await openCopy(state)) !== copy) return
+  }
+  await putWhole(copy, { tenants })
+}
+
+async function putWhole({ bucket, held }: Copy, whole: WholeEntry): Promise<void> {
+  const previousSeq = held.get(wholeKey)?.revision ?? 0
+  try {
+    await bucket.put(wholeKey, JSON.stringify(whole), { previousSeq })
+  } catch (error) {
+    // Another console was first; the next look sees what it wrote.
+    if (!isWrongRevision(error)) throw error
+  }
 }
 
 /** The copy, begun anew when its watch ended or its bucket was lost, purged or made again. */
@@ -137,7 +199,7 @@ async function openCopy(state: State): Promise<Copy> {
     if (current && (await hasReached(copy, streamInfo.state.last_seq, subjects))) return copy
     copy.watch.stop()
   }
-  state.copy = await loadCopy(bucket, createdAt)
+  state.copy = await loadCopy(bucket, createdAt, state.nowMs())
   state.clean = null
   return state.copy
 }
@@ -154,7 +216,7 @@ async function hasReached(copy: Copy, revision: number, keys: number): Promise<b
   return false
 }
 
-async function loadCopy(bucket: KV, createdAt: string): Promise<Copy> {
+async function loadCopy(bucket: KV, createdAt: string, sinceMs: number): Promise<Copy> {
   let initialized = () => undefined as unknown
   const loaded = new Promise((resolve) => {
     initialized = () => resolve(undefined)
@@ -168,6 +230,7 @@ async function loadCopy(bucket: KV, createdAt: string): Promise<Copy> {
     changes: 0,
     revision: 0,
     ended: false,
+    sinceMs,
   }
   void follow(copy)
   let timer: NodeJS.Timeout | undefined
@@ -189,7 +252,7 @@ async function follow(copy: Copy): Promise<void> {
   try {
     for await (const entry of copy.watch) {
       copy.held.set(entry.key, entry)
-      if (!entry.key.startsWith(edgeKey(''))) copy.changes++
+      if (!entry.key.startsWith(edgeKey('')) && entry.key !== wholeKey) copy.changes++
       copy.revision = Math.max(copy.revision, entry.revision)
     }
   } catch {
@@ -212,7 +275,7 @@ type Fault = {
  * What the bucket held, then what Postgres says. In this order: an entry that changed in between
  * has another revision by now, and writing on the one we saw is refused.
  */
-async function findFaults(state: State, copy: Copy): Promise<Fault[]> {
+async function findFaults(state: State, copy: Copy): Promise<{ faults: Fault[]; tenants: number }> {
   const held = new Map(copy.held)
   const entries = await state.store.listEntries()
   const faults: Fault[] = []
@@ -237,7 +300,7 @@ async function findFaults(state: State, copy: Copy): Promise<Fault[]> {
   for (const key of held.keys()) {
     if (key.startsWith(tenantKey('')) && !known.has(key)) compare(key, null, 'left_over')
   }
-  return faults
+  return { faults, tenants: entries.length }
 }
 
 /** A policy document proves itself: its address is its hash. */
@@ -267,6 +330,7 @@ function listEdges({ copy }: State): { revision: number; edges: EdgeView[] } {
   const edges: EdgeView[] = []
   let revision = 0
   for (const [key, entry] of copy?.held ?? []) {
+    if (key === wholeKey) continue
     if (!key.startsWith(edgeKey(''))) {
       revision = Math.max(revision, entry.revision)
       continue

@@ -7,6 +7,12 @@ import type { Environment } from '#shared/core/credentials.ts'
 import type { TenantEntry } from '#shared/core/messages.ts'
 import { Problem } from '#shared/core/problem.ts'
 import type { Rate } from '#shared/core/rate-limit.ts'
+import {
+  type RetainedKind,
+  type RetentionView,
+  retainedKinds,
+  toRetentionView,
+} from '#shared/core/retention.ts'
 import { insertPolicyDocument } from './policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from './postgres.ts'
 
@@ -52,6 +58,8 @@ export type TenantView = {
   policy_hash: string
   ingest_rate: { per_second: number; burst: number } | null
   rest_rate: { per_second: number; burst: number } | null
+  /** How long what is kept. */
+  retention: Record<RetainedKind, RetentionView>
   public_api_key: {
     prefix: string
     last4: string
@@ -76,6 +84,8 @@ export type TenantStore = {
   /** Tenants by id, continuing after one. */
   listTenants: (page: { limit: number; after?: string | undefined }) => Promise<TenantView[]>
   countTenants: () => Promise<number>
+  /** The HMAC secret that the last rotation replaced; null before the first. */
+  findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
   /** Sets the status and raises the epoch; false when it was so already. */
   setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
   /** Sets a rate; null is the product's default. Raises the epoch, since edges hold one of them. */
@@ -112,6 +122,18 @@ export function createTenantStore(db: Queryable): TenantStore {
     countTenants: async () => {
       const { rows } = await db.query<{ n: number }>('select count(*) as n from tenants')
       return rows[0]!.n
+    },
+    findRetiredHmac: async (tenantId) => {
+      const { rows } = await db.query<{ last4: string; retired_at: Date }>(
+        `select last4, retired_at from tenant_secrets
+         where tenant_id = $1 and kind = 'hmac' and state = 'retired'
+         order by secret_id desc limit 1`,
+        [tenantId],
+      )
+      const row = rows[0]
+      return row === undefined
+        ? null
+        : { last4: row.last4, retiredAt: row.retired_at.toISOString() }
     },
     setStatus: async (tenantId, status) => {
       const { rowCount } = await db.query(
@@ -247,18 +269,24 @@ type EntryRow = RateColumns & {
   status: TenantStatus
   epoch: number
   sealed: string | null
+  retired_sealed: string | null
   policy_version: number
   policy_hash: string
 }
 
 const entrySql = (more = '') => `
 select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy_hash, s.sealed,
+  r.sealed as retired_sealed,
   t.ingest_rate_per_second as per_second, t.ingest_burst as burst${more}
 from tenants t
 join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
 join policy_documents d using (policy_hash)
 left join tenant_secrets s
-  on s.tenant_id = t.tenant_id and s.kind = 'hmac' and s.state = 'active'`
+  on s.tenant_id = t.tenant_id and s.kind = 'hmac' and s.state = 'active'
+left join lateral (
+  select sealed from tenant_secrets
+  where tenant_id = t.tenant_id and kind = 'hmac' and state = 'retired'
+  order by secret_id desc limit 1) r on true`
 
 function toEntry(row: EntryRow): TenantEntry {
   return {
@@ -267,13 +295,17 @@ function toEntry(row: EntryRow): TenantEntry {
     status: row.status,
     epoch: row.epoch,
     hmac_secret_sealed: row.sealed,
+    ...(row.retired_sealed === null ? {} : { hmac_secret_retired_sealed: row.retired_sealed }),
     policy_version: row.policy_version,
     policy_hash: row.policy_hash,
     ingest_rate: toRate(row),
   }
 }
 
-type ViewRow = Omit<TenantView, 'created_at' | 'ingest_rate' | 'rest_rate'> & {
+type ViewRow = Omit<TenantView, 'created_at' | 'ingest_rate' | 'rest_rate' | 'retention'> & {
+  events_days: number | null
+  alerts_days: number | null
+  deliveries_days: number | null
   created_at: Date
   ingest_rate_per_second: number | null
   ingest_burst: number | null
@@ -289,6 +321,7 @@ const viewSql = `
 select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.policy_version,
   coalesce(p.policy_hash, '') as policy_hash,
   t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
+  t.events_days, t.alerts_days, t.deliveries_days,
   w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
   w.off_reason as webhook_off_reason,
   case when k.key_hash is not null then jsonb_build_object('prefix', k.prefix, 'last4', k.last4,
@@ -322,6 +355,7 @@ function toView(row: ViewRow): TenantView {
     policy_hash: row.policy_hash,
     ingest_rate: toViewRate(row.ingest_rate_per_second, row.ingest_burst),
     rest_rate: toViewRate(row.rest_rate_per_second, row.rest_burst),
+    retention: toRetention(row),
     public_api_key: row.public_api_key,
     hmac_secret: row.hmac_secret,
     webhook_secret: row.webhook_secret,
@@ -330,3 +364,10 @@ function toView(row: ViewRow): TenantView {
 
 const toViewRate = (perSecond: number | null, burst: number | null) =>
   perSecond === null || burst === null ? null : { per_second: perSecond, burst }
+
+function toRetention(row: ViewRow): TenantView['retention'] {
+  const view = (kind: RetainedKind) => toRetentionView(kind, row[`${kind}_days`])
+  return Object.fromEntries(
+    retainedKinds.map((kind) => [kind, view(kind)]),
+  ) as TenantView['retention']
+}

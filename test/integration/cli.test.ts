@@ -134,7 +134,8 @@ describe('tenants', () => {
     const shown = await diJson('tenants', 'show', 'acme')
     expect(shown).toMatchObject({
       tenant_id: 'acme',
-      public_api_key: { last4: expect.any(String) },
+      public_api_key: { last4: expect.any(String), last_used_at: null },
+      retired_secret_use: { retired_secret: null, requests: 0, data: [] },
     })
     expect(JSON.stringify(shown)).not.toContain(created.hmac_secret)
 
@@ -142,6 +143,12 @@ describe('tenants', () => {
     expect(rotated.hmac_secret).not.toBe(created.hmac_secret)
     expect(rotated.webhook_secret).not.toBe(created.webhook_secret)
     expect(rotated).not.toHaveProperty('public_api_key')
+    expect(await diJson('tenants', 'show', 'acme')).toMatchObject({
+      retired_secret_use: {
+        retired_secret: { last4: created.hmac_secret.slice(-4) },
+        ...{ requests: 0, data: [] },
+      },
+    })
     expect(await diJson('tenants', 'rotate', 'acme', '--api-key')).toMatchObject({
       public_api_key: expect.stringMatching(/^dpk_sandbox_/),
     })

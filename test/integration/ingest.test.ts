@@ -294,13 +294,19 @@ describe('429', () => {
   it('says when to come back, and then lets through again; others are not touched', async () => {
     const rated = await rig.projectTenant('rated', { ingest_rate: { perSecond: 4, burst: 2 } })
     await until(() => edge.directory.revision() >= rated.revision, 'the edge knows the tenant')
-    const statuses: number[] = []
-    for (let at = 0; at < 3; at++) statuses.push((await sendAs(rated, bodyOf('rated'))).status)
-    expect(statuses).toEqual([200, 200, 429])
+    const answers: Answer[] = []
+    for (let at = 0; at < 3; at++) answers.push(await sendAs(rated, bodyOf('rated')))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+    for (const [at, { headers }] of answers.entries()) {
+      expect(headers.get('ratelimit-policy')).toBe('"tenant";q=2;w=1')
+      expect(headers.get('ratelimit')).toBe(`"tenant";r=${at === 0 ? 1 : 0};t=1`)
+    }
     const refused = await sendAs(rated, bodyOf('rated'))
     expectProblem(refused, 429, 'rate_limited')
     expect(refused.headers.get('retry-after')).toBe('1')
-    expect((await sendAs(acme, bodyOf('acme'))).status).toBe(200)
+    const unlimited = await sendAs(acme, bodyOf('acme'))
+    expect(unlimited.status).toBe(200)
+    expect(unlimited.headers.has('ratelimit')).toBe(false)
     // A change of the tenant that keeps the rate gives no fresh burst.
     const renamed = await rig.projectTenant('rated', { ...rated.entry, epoch: 2 })
     expect(renamed.revision).toBeGreaterThan(rated.revision)
@@ -308,6 +314,23 @@ describe('429', () => {
       async () => (await sendAs(rated, bodyOf('rated'))).status === 200,
       'the rate lets something through again',
     )
+  })
+})
+
+describe('the RateLimit fields', () => {
+  it('are on every answer to a tenant with a rate, and on none that names nobody', async () => {
+    const ingest_rate = { perSecond: 0.5, burst: 10 }
+    const told = await rig.projectTenant('told', { ingest_rate })
+    await until(() => edge.directory.revision() >= told.revision, 'the edge knows the tenant')
+    const limitOf = ({ status, headers }: Answer) => [status, headers.get('ratelimit')]
+    const invalid = bodyOf('told', { device_id: 7 })
+    expect(limitOf(await sendAs(told, bodyOf('told')))).toEqual([200, '"tenant";r=9;t=2'])
+    expect(limitOf(await sendAs(told, invalid))).toEqual([400, '"tenant";r=8;t=4'])
+    const wrong = await send(edge, bodyOf('told'), { secret: 'wrong' })
+    expect(limitOf(wrong)).toEqual([401, null])
+    const two = bodyOf('told').replace('{', '{"tenant_id":"told",').replace('"told"}', '"acme"}')
+    const twice = `${two.slice(0, -1)},"tenant_id":"acme"}`
+    expect(limitOf(await sendAs(told, twice))).toEqual([401, null])
   })
 })
 

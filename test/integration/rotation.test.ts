@@ -260,7 +260,7 @@ const stages: RotationStage[] = [
 const beforeOn = (stage: RotationStage) => stages.indexOf(stage) < stages.indexOf('on')
 
 /** A console that stops for good at a stage, with its connections to Postgres cut. */
-async function crashAt(stage: RotationStage) {
+async function crashAt(stage: RotationStage, asked: Partial<typeof only> = { hmac: true }) {
   const application = `crash-${randomUUID().slice(0, 8)}`
   const locks = createPostgres(rig.postgresUrl, { role: application, log: testLog })
   let reached = () => {}
@@ -280,7 +280,7 @@ async function crashAt(stage: RotationStage) {
       await asleep
     },
   }
-  const outcome = rotate(deps, hmacOnly()).then(
+  const outcome = rotate(deps, { ...only, ...asked, tenantId, actor: 'test' }).then(
     (answer) => answer,
     (error: unknown) => error as Error,
   )
@@ -345,6 +345,69 @@ describe.each(stages)('a console that dies at the stage "%s"', (stage) => {
     expect(judgements(answer.hmac_secret!)).toEqual(everywhere('accepted'))
     expect(await createCredentialStore(rig.postgres).listRotating()).toEqual([])
     await overlap.end()
+  })
+})
+
+/** Which credentials of the tenant are on, in the clear where Postgres could be asked to unseal. */
+async function readActive(kind: 'hmac' | 'webhook'): Promise<string[]> {
+  const { rows } = await rig.postgres.query<{ sealed: string }>(
+    `select sealed from tenant_secrets where tenant_id = $1 and kind = $2 and state = 'active'`,
+    [tenantId, kind],
+  )
+  return rows.map(({ sealed }) => rig.deps.sealer.unseal(sealed, { tenantId, kind }))
+}
+
+async function countActiveKeys(): Promise<number> {
+  const { rows } = await rig.postgres.query<{ count: number }>(
+    `select count(*)::int as count from api_keys where tenant_id = $1 and state = 'active'`,
+    [tenantId],
+  )
+  return rows[0]!.count
+}
+
+const isKeyOn = async (key: string) =>
+  (await createTenantStore(rig.postgres).findTenantByApiKey(hashApiKey(key))) !== null
+
+const withoutHmac: RotationStage[] = ['locked', 'on', 'on_everywhere']
+const together: [string, Partial<typeof only>, RotationStage[]][] = [
+  ['webhook', { webhook: true }, withoutHmac],
+  ['api-key', { apiKey: true }, withoutHmac],
+  ['webhook and api-key', { webhook: true, apiKey: true }, withoutHmac],
+  ['all three', { hmac: true, webhook: true, apiKey: true }, stages],
+]
+const crashes = together.flatMap(([name, asked, at]) =>
+  at.map((stage) => ({ name, asked: { ...only, ...asked }, stage })),
+)
+
+describe.each(crashes)('a console that dies rotating $name at "$stage"', ({ asked, stage }) => {
+  it('leaves all of the old or all of the new on, and the next call is what counts', async () => {
+    const crashed = await crashAt(stage, asked)
+    onTestFinished(() => void crashed.wake())
+    // None is on twice, none is lost, and what was rotated together changed together.
+    const isOld = beforeOn(stage)
+    const [webhook, ...more] = await readActive('webhook')
+    expect(more).toEqual([])
+    expect(webhook === old.webhook_secret).toBe(isOld || !asked.webhook)
+    expect(await countActiveKeys()).toBe(1)
+    expect(await isKeyOn(old.public_api_key)).toBe(isOld || !asked.apiKey)
+
+    const answer = await rotate(rig.deps, { ...asked, tenantId, actor: 'test' })
+    const expectAnswered = async () => {
+      const webhookOn = answer.webhook_secret ?? old.webhook_secret
+      expect(await readActive('webhook')).toEqual([webhookOn])
+      expect(await countActiveKeys()).toBe(1)
+      expect(await isKeyOn(answer.public_api_key ?? old.public_api_key)).toBe(true)
+      const hmacOn = answer.hmac_secret ?? old.hmac_secret
+      expect(await readActive('hmac')).toEqual([hmacOn])
+      expect(judgements(hmacOn)).toEqual(everywhere('accepted'))
+      if (asked.hmac) expect(judgements(old.hmac_secret)).toEqual(everywhere('refused'))
+    }
+    await expectAnswered()
+    // The dead console turns out to have been asleep.
+    await crashed.wake()
+    await rig.projection.repair()
+    await expectAnswered()
+    expect(await createCredentialStore(rig.postgres).listRotating()).toEqual([])
   })
 })
 

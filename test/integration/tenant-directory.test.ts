@@ -15,6 +15,7 @@ import {
   bodyOf,
   type EdgeRig,
   nowMs,
+  putWhole,
   send,
   startEdgeRig,
   type TestEdge,
@@ -228,26 +229,73 @@ describe('when the bucket or the watch is lost', () => {
   it('a bucket made anew is loaded afresh: nothing of the old one is served', async () => {
     const edge = await startEdge()
     const old = await rig.projectTenant('acme', { epoch: 400 })
+    const unknown = { tenantId: 'nobody-at-all', secret: old.secret }
     await waitFor(old.revision)
     expect(await statusOf(edge, old)).toBe(200)
+    expect(await statusOf(edge, unknown)).toBe(401)
     const ids = edge.directory.revision()
     await rig.nats.manager.streams.delete(stream)
-    await until(() => !edge.directory.leaseValid(), 'the lease has run out')
+    // A renewal notices: nobody waits for the lease to run out.
+    await until(() => !edge.directory.leaseValid(), 'the lease is given up', leaseMs - 500)
     expect(await statusOf(edge, old)).toBe(503)
+    await until(edge.directory.leaseValid, 'the edge holds a lease on the empty bucket')
+    for (const tenant of [old, unknown]) expect(await statusOf(edge, tenant)).toBe(503)
+    expect((await fetch(`${edge.url}/readyz`)).status).toBe(503)
     // The console fills the new bucket; the sequence begins at one again.
     const fresh = await rig.projectTenant('acme', { epoch: 401 })
     expect(fresh.revision).toBeLessThan(ids)
-    expect(await statusOf(edge, old)).toBe(503)
-    const others = ['fine', 'garbled', 'sealed', 'late', 'alone', 'suspended']
-    for (const id of others) await rig.projectTenant(id)
-    for (let at = 0; at < 3_000; at += 250) {
-      const batch = Array.from({ length: 250 }, (_, index) => `many-${at + index}`)
-      await Promise.all(batch.map((id) => rig.projectTenant(id)))
+    const other = await startEdge()
+    for (const one of [edge, other]) {
+      await until(() => one.directory.find('acme') !== undefined, 'the tenant has come back')
+      expect(await statusOf(one, fresh)).toBe(200)
+      // Not all is there: nobody is told that a signature is wrong, known as the tenant may be.
+      for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(503)
+      expect(await one.count('di_ingest_refused_total', { reason: 'not_whole' })).toBeGreaterThan(0)
     }
-    await until(edge.directory.leaseValid, 'the edge holds a lease again')
-    expect(await statusOf(edge, old)).toBe(401)
-    expect(await statusOf(edge, fresh)).toBe(200)
+    await putWhole(rig.nats, 1)
+    for (const one of [edge, other]) {
+      await until(one.directory.whole, 'the edge knows that it has everything')
+      for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(401)
+      expect((await fetch(`${one.url}/readyz`)).status).toBe(200)
+    }
     expect(await edge.count('di_directory_reloads_total', { reason: 'lost' })).toBeGreaterThan(0)
+  })
+
+  it('one entry that is lost is missed: no signature is called wrong until it is back', async () => {
+    const [edge, bucket] = [await startEdge(), await openTenantsBucket(rig.nats)]
+    const [one, two] = [await rig.projectTenant('one-lost'), await rig.projectTenant('two-kept')]
+    await waitFor(two.revision)
+    await putWhole(rig.nats, edge.directory.find('acme') === undefined ? 2 : 3)
+    const wrong = { tenantId: 'two-kept', secret: one.secret }
+    expect([await statusOf(edge, one), await statusOf(edge, wrong)]).toEqual([200, 401])
+    await bucket.delete(tenantKey('one-lost'))
+    await until(() => !edge.directory.whole(), 'the edge misses it')
+    const other = await startEdge()
+    for (const at of [edge, other]) {
+      expect([await statusOf(at, one), await statusOf(at, wrong)]).toEqual([503, 503])
+      expect(await statusOf(at, two)).toBe(200)
+    }
+    const back = await rig.projectTenant('one-lost', { ...one.entry })
+    await waitFor(back.revision)
+    for (const at of [edge, other]) {
+      expect([await statusOf(at, one), await statusOf(at, wrong)]).toEqual([200, 401])
+    }
+    await putWhole(rig.nats, 0)
+  })
+
+  it('a change right after the loss waits out the leases that nobody registered', async () => {
+    const edge = await startEdge()
+    const old = await rig.projectTenant('acme', { epoch: 450 })
+    await waitFor(old.revision)
+    await rig.nats.manager.streams.delete(stream)
+    const off = await rig.projectTenant('acme', { epoch: 451, secret: null })
+    const { waitedMs } = await waitFor(off.revision)
+    expect(waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
+    expect(await statusOf(edge, old)).toBe(503)
+    await putWhole(rig.nats, 1)
+    const on = await rig.projectTenant('acme', { epoch: 452 })
+    expect((await waitFor(on.revision)).waitedMs).toBeLessThan(500)
+    expect(await statusOf(edge, on)).toBe(200)
   })
 
   it('a watch that dies silently is noticed, and a change it missed is not missed', async () => {

@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import type { KV } from 'nats'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { policyKey, type TenantEntry, tenantKey } from '#shared/core/messages.ts'
+import { leaseMarginMs, leaseMs } from '#shared/core/limits.ts'
+import { policyKey, type TenantEntry, tenantKey, wholeKey } from '#shared/core/messages.ts'
 import { openTenantsBucket } from '#shared/io/streams.ts'
 import { removeTenant } from '#shared/io/tenant-directory.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
@@ -48,6 +49,8 @@ async function readText(key: string): Promise<string | null> {
 }
 const readEntry = async () =>
   JSON.parse((await readText(tenantKey(tenantId))) ?? 'null') as TenantEntry
+
+const countTenants = () => createTenantStore(rig.postgres).countTenants()
 
 const expected = async () => (await createTenantStore(rig.postgres).findProjection(tenantId))!
 
@@ -111,6 +114,50 @@ describe('the projection', () => {
   it('is filled again when its stream is purged, which no watch is told of', async () => {
     await rig.nats.manager.streams.purge('KV_tenants')
     await repaired()
+  })
+
+  it('of a lost bucket is called whole once every lease from before has run out', async () => {
+    await repaired()
+    const startMs = performance.now()
+    await bucket.destroy()
+    await eventually(() => !edge.directory.leaseValid(), 'the edge has noticed')
+    await repaired()
+    expect(edge.directory.whole()).toBe(false)
+    await eventually(async () => {
+      await rig.projection.repair()
+      return edge.directory.whole()
+    }, 'the edge knows that all is there')
+    expect(performance.now() - startMs).toBeGreaterThan(leaseMs + leaseMarginMs)
+    expect(JSON.parse((await readText(wholeKey))!)).toEqual({ tenants: await countTenants() })
+  })
+
+  it('keeps the number of tenants that it says it has right, whatever becomes of it', async () => {
+    const isRight = async () => {
+      await rig.projection.repair()
+      const said = JSON.parse((await readText(wholeKey)) ?? '{}') as { tenants?: number }
+      return said.tenants === (await countTenants())
+    }
+    await eventually(isRight, 'the number is right')
+    for (const text of ['{"tenants":99999}', '{"tenants":0}', 'x', '[]']) {
+      await bucket.put(wholeKey, text)
+      await eventually(isRight, 'the number is right again')
+      await eventually(edge.directory.whole, 'the edge has all')
+    }
+    await bucket.delete(wholeKey)
+    await eventually(isRight, 'the number is back')
+    // One tenant fewer: said before its entry goes, so that the edge misses nothing meanwhile.
+    await createTenantStore(rig.postgres).removeTenant(tenantId)
+    let missed = false
+    const watching = setInterval(() => {
+      missed ||= !edge.directory.whole()
+    }, 1)
+    await eventually(async () => {
+      await rig.projection.repair()
+      return edge.directory.find(tenantId) === undefined
+    }, 'the tenant is gone')
+    clearInterval(watching)
+    expect(missed).toBe(false)
+    await eventually(isRight, 'the number is right')
   })
 
   it('is compared in time with changes, which are not mistaken for faults', async () => {

@@ -1,18 +1,26 @@
 // A console's inside for tests: a migrated database, NATS with its bucket, edges that hold real
 // leases, and hands on every step of a rotation.
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { wholeKey } from '#shared/core/messages.ts'
+import { Problem } from '#shared/core/problem.ts'
 import { signBody, verifySignature } from '#shared/core/signature.ts'
+import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
 import { openTenantDirectory, type TenantDirectory } from '#shared/io/edge-directory.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { listRetiredUse } from '#shared/io/retired-use.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
+import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection, type TenantProjection } from '#shared/io/tenant-projection.ts'
 import { createDirectoryWriter } from '../../services/console/directory.ts'
 import type { ExplainDeps } from '../../services/console/explain-event.ts'
 import type { ManageDeps } from '../../services/console/manage-tenants.ts'
+import type { RewrapDeps } from '../../services/console/rewrap.ts'
 import type { RotationDeps } from '../../services/console/rotation.ts'
+import type { EraseRouteDeps } from '../../services/console/routes/erasures.ts'
+import type { RetiredUseDeps } from '../../services/console/routes/retired-use.ts'
 import { migratePostgres } from './databases.ts'
 import type { TestNats } from './nats-server.ts'
 import type { TestPostgres } from './postgres-server.ts'
@@ -35,10 +43,10 @@ export type ConsoleRig = {
   nats: Nats
   projection: TenantProjection
   /** Without ClickHouse: no event is known. */
-  deps: ManageDeps & RotationDeps & ExplainDeps
+  deps: ManageDeps & RotationDeps & RewrapDeps & ExplainDeps & RetiredUseDeps & EraseRouteDeps
   outcomes: string[]
-  /** Starts an edge and waits for its lease. */
-  startEdge: () => Promise<TestEdge>
+  /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
+  startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
   close: () => Promise<void>
 }
 
@@ -75,7 +83,10 @@ export async function createConsoleRig(
     statementTimeoutMs: 15_000,
   })
   const findNats = () => nats
-  const projection = createTenantProjection({ findNats, postgres, log: testLog, metrics })
+  // The database is as empty as the bucket; no upkeep says so here.
+  const bucket = await openTenantsBucket(nats)
+  await bucket.put(wholeKey, JSON.stringify({ tenants: 0 }))
+  const projection = createTenantProjection({ findNats, postgres, log: testLog, metrics, nowMs })
   const outcomes: string[] = []
   const edges: TestEdge[] = []
   return {
@@ -94,13 +105,20 @@ export async function createConsoleRig(
       log: testLog,
       directory: createDirectoryWriter(findNats, nowMs),
       onOutcome: (outcome) => outcomes.push(outcome),
+      onRewrap: () => undefined,
+      listProjectedElsewhere: async (keyId) =>
+        listProjectedElsewhere(await openTenantsBucket(nats), keyId),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
       findKnown: async () => [],
+      listRetiredUse: (secret) => listRetiredUse(nats, secret),
       wallMs: Date.now,
+      erase: async () => {
+        throw new Problem('unavailable', 'There is no ClickHouse here.')
+      },
     },
-    startEdge: async () => {
-      const edge = await startEdge(servers.nats.url, masterKey)
+    startEdge: async (masterKeys = [masterKey]) => {
+      const edge = await startEdge(servers.nats.url, masterKeys)
       edges.push(edge)
       return edge
     },
@@ -112,11 +130,11 @@ export async function createConsoleRig(
   }
 }
 
-async function startEdge(natsUrl: string, masterKey: string): Promise<TestEdge> {
+async function startEdge(natsUrl: string, masterKeys: [string, ...string[]]): Promise<TestEdge> {
   const edgeNats = await connectNats(natsUrl, 'test-edge', testLog)
   const directory = openTenantDirectory({
     nats: edgeNats,
-    sealer: createSealer([masterKey]),
+    sealer: createSealer(masterKeys),
     log: testLog,
     metrics: createMetrics('test-edge'),
     edgeId: `edge-${randomUUID()}`,

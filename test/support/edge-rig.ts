@@ -10,11 +10,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { choosePort } from '../../deploy/local/ports.ts'
 import { createIngest, type Edge } from '../../services/ingest/app.ts'
+import { createRetiredUse } from '../../services/ingest/retired-use.ts'
 import {
   type AcceptedEvent,
   decodeBatch,
   type TenantEntry,
   telemetryStream,
+  wholeKey,
 } from '../../shared/core/messages.ts'
 import { defaultPolicy, type Policy, toPolicyHash } from '../../shared/core/policy.ts'
 import { signBody } from '../../shared/core/signature.ts'
@@ -23,6 +25,7 @@ import { listen } from '../../shared/io/http-server.ts'
 import { createLog } from '../../shared/io/log.ts'
 import { createMetrics } from '../../shared/io/metrics.ts'
 import { connectNats, type Nats } from '../../shared/io/nats.ts'
+import { startRetiredUseReporter } from '../../shared/io/retired-use.ts'
 import { createSealer, type Sealer } from '../../shared/io/sealed-secrets.ts'
 import { ensureStreams, openTenantsBucket } from '../../shared/io/streams.ts'
 import { createTelemetryPublisher, type PublishBatch } from '../../shared/io/telemetry-publisher.ts'
@@ -104,6 +107,7 @@ export async function startEdgeRig(): Promise<EdgeRig> {
   const server = await startNats()
   const nats = await connectNats(server.url, 'test', quietLog)
   await ensureStreams(nats)
+  await putWhole(nats, 0)
   const masterKey = randomBytes(32).toString('base64')
   const sealer = createSealer([masterKey])
   const closing: (() => Promise<void>)[] = []
@@ -136,6 +140,12 @@ export async function startEdgeRig(): Promise<EdgeRig> {
     },
   }
   return rig
+}
+
+/** Says, as a console does, that the bucket has every tenant, so many at least. */
+export async function putWhole(nats: Nats, tenants: number): Promise<void> {
+  const bucket = await openTenantsBucket(nats)
+  await bucket.put(wholeKey, JSON.stringify({ tenants }))
 }
 
 async function project(
@@ -191,6 +201,11 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     nowMs,
   })
   const publish = createTelemetryPublisher(nats, quietLog)
+  const retiredUse = createRetiredUse(metrics, nowMs)
+  const reporter = startRetiredUseReporter({
+    ...retiredUse,
+    ...{ nats, edgeId, metrics, log: quietLog, everyMs: 100 },
+  })
   let stopping = false
   let ids = 0
   const edge: Edge = {
@@ -204,6 +219,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     metrics,
     edge: () => edge,
     stopping: () => stopping,
+    retiredUse,
     decoyKey: createSecretKey(randomBytes(43)),
     newRequestId: () => `req_${edgeId}-${++ids}`,
     newBatchId: () => `bat_${edgeId}-${++ids}`,
@@ -218,6 +234,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     ingest.app.server.closeAllConnections()
     await ingest.app.close()
     await directory.close()
+    await reporter.close()
     await nats.close()
   }
   return {

@@ -14,19 +14,14 @@ function createBench(announce: (applied: number) => Promise<number>) {
   const clock = { nowMs: 1_000 }
   const outcomes: string[] = []
   let currents = 0
-  let serves = true
   const lease = createEdgeLease({
     announce,
-    mayServe: () => serves,
     onCurrent: () => currents++,
     onAnnounced: (outcome) => outcomes.push(outcome),
     nowMs: () => clock.nowMs,
     leaseMs,
   })
-  const forbid = (forbidden: boolean) => {
-    serves = !forbidden
-  }
-  return { lease, clock, outcomes, currents: () => currents, forbid }
+  return { lease, clock, outcomes, currents: () => currents }
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -74,20 +69,6 @@ describe('a lease', () => {
     await turn()
     lease.applied(9)
     expect(lease.valid()).toBe(false)
-  })
-
-  it('is not granted to a copy that may not be served', async () => {
-    const { lease, forbid, currents } = createBench(async () => 1)
-    forbid(true)
-    lease.renew()
-    await turn()
-    lease.applied(1)
-    expect(lease.valid()).toBe(false)
-    forbid(false)
-    lease.renew()
-    await turn()
-    expect(lease.valid()).toBe(true)
-    expect(currents()).toBe(1)
   })
 
   it('ends at once when it is dropped, and no late proof brings it back', async () => {
@@ -224,7 +205,6 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
           if (isLost()) throw new Error('the acknowledgement was lost')
           return revision
         },
-        mayServe: () => true,
         onCurrent: () => {
           edge.served = edge.filling
         },

@@ -3,7 +3,7 @@ import { createSecretKey } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { balancedPolicy } from '#shared/core/policies/balanced.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
-import { signBody } from '#shared/core/signature.ts'
+import { signBody, verifySignature } from '#shared/core/signature.ts'
 import type { Tenant } from '#shared/io/tenant-copy.ts'
 import { decideTelemetry } from '../../services/ingest/accept-telemetry.ts'
 import { signalsOf } from '../support/any-policy.ts'
@@ -30,6 +30,7 @@ const tenant: Tenant = {
   status: 'active',
   epoch: 1,
   key,
+  retired: null,
   policyVersion: 1,
   policyHash: 'a'.repeat(32),
   policy: {
@@ -57,6 +58,8 @@ function decide(event: { sdk_version: string; platform: string }, atMs: number) 
   const decision = decideTelemetry(body, signBody(body, key), {
     findTenant: () => tenant,
     leaseValid: () => true,
+    whole: () => true,
+    verify: verifySignature,
     decoyKey: key,
     nowMs: () => 0,
     wallMs: () => wallMs++,

@@ -37,7 +37,12 @@ export type CliContext = {
    * @returns the JSON answer
    * @throws CliError with the problem's detail and its field errors
    */
-  adminFetch: (method: string, path: string, body?: unknown) => Promise<unknown>
+  adminFetch: (
+    method: string,
+    path: string,
+    body?: unknown,
+    options?: { timeoutMs?: number },
+  ) => Promise<unknown>
   /** The local stack's facts, or null when no stack has written them. */
   findStack: () => Stack | null
   /** Prints a result: JSON with `--json`, else what `toText` makes of it. */
@@ -69,7 +74,8 @@ export function createCliContext(options: {
   return {
     env,
     findStack,
-    adminFetch: (method, path, body) => callAdmin(findAdmin(env, findStack), method, path, body),
+    adminFetch: (method, path, body, options) =>
+      callAdmin(findAdmin(env, findStack), { method, path, body, ...options }),
     out: (value, toText) => {
       const text = options.json() ? JSON.stringify(value) : toText(value)
       options.write(text.endsWith('\n') ? text : `${text}\n`)
@@ -113,10 +119,9 @@ function findAdmin(env: CliEnv, findStack: () => Stack | null): Admin {
 
 async function callAdmin(
   { url, token }: Admin,
-  method: string,
-  path: string,
-  body: unknown,
+  request: { method: string; path: string; body: unknown; timeoutMs?: number },
 ): Promise<unknown> {
+  const { method, path, body, timeoutMs = requestTimeoutMs } = request
   const address = `${url}/admin/v1${path}`
   const answer = await fetch(address, {
     method,
@@ -125,7 +130,7 @@ async function callAdmin(
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(requestTimeoutMs),
+    signal: AbortSignal.timeout(timeoutMs),
   }).catch((error: unknown) => {
     throw new CliError(`${url} cannot be reached. Is the console running?`, { cause: error })
   })

@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { CreatedTenant } from '../manage-tenants.ts'
 import type { RotationAnswer } from '../rotation.ts'
+import type { RetiredUseAnswer } from '../routes/retired-use.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
@@ -22,6 +23,8 @@ type Tenant = {
   hmac_secret: { last4: string; created_at: string; state: string } | null
   webhook_secret: { last4: string; created_at: string } | null
 }
+
+type RetiredUse = Omit<RetiredUseAnswer, 'tenant_id'>
 
 type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
 type RotateOptions = { hmac?: true; webhook?: true; apiKey?: true }
@@ -88,8 +91,21 @@ function addReads(tenants: Command, context: CliContext): void {
     .option('--json', 'print one JSON document')
     .action(async (slug: string) => {
       const tenant = (await context.adminFetch('GET', pathOf(slug))) as Tenant
-      context.out(tenant, toTenantText)
+      const use = await findRetiredUse(context, slug)
+      context.out({ ...tenant, retired_secret_use: use }, toShownText)
     })
+}
+
+/** Who still signs with the secret before; null when the edges' reports cannot be read now. */
+async function findRetiredUse(context: CliContext, slug: string): Promise<RetiredUse | null> {
+  const path = `${pathOf(slug)}/retired-secret-use`
+  try {
+    const { tenant_id: _, ...use } = (await context.adminFetch('GET', path)) as RetiredUseAnswer
+    return use
+  } catch (error) {
+    if (error instanceof CliError) return null
+    throw error
+  }
 }
 
 async function listAll(context: CliContext): Promise<{ data: Tenant[]; total: number }> {
@@ -116,6 +132,23 @@ function toTenantTable(tenants: Tenant[]): string {
       tenant.webhook_state,
       toTime(tenant.created_at),
     ]),
+  )
+}
+
+function toShownText(tenant: Tenant & { retired_secret_use: RetiredUse | null }): string {
+  const { retired_secret_use: use } = tenant
+  const text = toTenantText(tenant)
+  if (use === null) return `${text}\n\nWhether its retired secret is in use is not known now.`
+  if (use.retired_secret === null || use.requests === 0) return text
+  const rows = use.data.map((row) => [
+    row.sdk_version,
+    String(row.requests),
+    toTime(row.last_seen_at),
+  ])
+  return (
+    `${text}\n\nRefused since ${toTime(use.retired_secret.retired_at)} for being signed with the ` +
+    `retired secret ...${use.retired_secret.last4}:\n` +
+    toTable(['SDK VERSION', 'REQUESTS', 'LAST SEEN'], rows)
   )
 }
 

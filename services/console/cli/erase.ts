@@ -1,0 +1,48 @@
+/** `di erase`: a device or a user, from every store. */
+import type { Command } from 'commander'
+import type { ErasureReceipt } from '../erase.ts'
+import { type CliContext, CliError } from './context.ts'
+import { toFields, toTable } from './tables.ts'
+
+/** Every mutation of a large table takes its time; fetch itself waits no longer for an answer. */
+const requestMaxMs = 5 * 60 * 1000
+
+/** Adds the command `erase`. */
+export function registerErase(program: Command, context: CliContext): void {
+  program
+    .command('erase <slug>')
+    .description('erase a device or a user of a tenant from every store; cannot be undone')
+    .option('--device <id>', 'everything of this device')
+    .option('--user <id>', 'everything of this user or account, on all devices')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, options: { device?: string; user?: string }) => {
+      const { device, user } = options
+      if ((device === undefined) === (user === undefined)) {
+        throw new CliError('Say one of --device ID and --user ID.')
+      }
+      const receipt = await context.adminFetch(
+        'POST',
+        `/tenants/${encodeURIComponent(slug)}/erasures`,
+        device === undefined ? { user_id: user } : { device_id: device },
+        { timeoutMs: requestMaxMs },
+      )
+      context.out(receipt as ErasureReceipt, toReceiptText)
+    })
+}
+
+function toReceiptText(receipt: ErasureReceipt): string {
+  const { subject, counts, notes } = receipt
+  const fields = toFields({
+    tenant_id: receipt.tenant_id,
+    erased: `a ${subject.kind}, SHA-256 ${subject.sha256}`,
+    started_at: receipt.started_at,
+    finished_at: receipt.finished_at,
+  })
+  const rows = Object.entries(counts).map(([store, { before, after }]) => [
+    store,
+    String(before),
+    String(after),
+  ])
+  const table = toTable(['STORE', 'BEFORE', 'AFTER'], rows)
+  return [fields, table, notes.map((note) => `- ${note}`).join('\n')].join('\n\n')
+}

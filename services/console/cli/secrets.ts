@@ -1,0 +1,47 @@
+/** `di secrets rewrap`: seals every stored secret again under the present MASTER_KEY. */
+import type { Command } from 'commander'
+import type { RewrapAnswer } from '../rewrap.ts'
+import { type CliContext, CliError } from './context.ts'
+
+/** Adds the group `secrets`. */
+export function registerSecrets(program: Command, context: CliContext): void {
+  program
+    .command('secrets')
+    .description('secrets at rest')
+    .command('rewrap')
+    .description(
+      'seal every stored secret again under MASTER_KEY, so that MASTER_KEY_PREVIOUS can go',
+    )
+    .option('--json', 'print one JSON document')
+    .action(async () => {
+      const answer = await rewrapAll(context)
+      context.out(answer, toText)
+      if (answer.remaining === 0) return
+      throw new CliError(
+        `${answer.remaining} tenants could not be done; the console's log says why. Keep ` +
+          'MASTER_KEY_PREVIOUS and ask again.',
+      )
+    })
+}
+
+/** One answer of the console covers some twenty seconds: asks for as long as there is progress. */
+async function rewrapAll(context: CliContext): Promise<RewrapAnswer> {
+  const ask = async () => (await context.adminFetch('POST', '/secrets/rewrap')) as RewrapAnswer
+  const sum = await ask()
+  for (let left = sum.remaining; left > 0; ) {
+    const next = await ask()
+    sum.rewrapped += next.rewrapped
+    sum.duration_ms += next.duration_ms
+    sum.remaining = next.remaining
+    if (next.remaining >= left) break
+    left = next.remaining
+  }
+  return sum
+}
+
+function toText(answer: RewrapAnswer): string {
+  const { rewrapped, already, tenants, duration_ms: ms } = answer
+  const done =
+    answer.remaining > 0 ? '' : ' All are sealed under MASTER_KEY: MASTER_KEY_PREVIOUS can go.'
+  return `${rewrapped} secrets sealed again, ${already} were already, ${tenants} tenants, ${ms} ms.${done}`
+}

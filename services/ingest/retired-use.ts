@@ -1,0 +1,116 @@
+/**
+ * Who still signs with a secret that a rotation has replaced: counted by tenant and SDK version, in
+ * a metric and in reports that reach the tenant's operator, so that a rotation that hurts is seen.
+ * Of the requests themselves nothing is kept. Whoever signs so was a client once, and may be a
+ * thief now: how much it can make us remember is bounded, per tenant and in all.
+ */
+import { createBoundedLabel } from '#shared/core/bounded-labels.ts'
+import { jsonDepthMax, metaCharactersMax, retiredVersionsMax } from '#shared/core/limits.ts'
+import type { RetiredUseReport } from '#shared/core/messages.ts'
+import { scanTelemetry } from '#shared/core/telemetry.ts'
+import type { Metrics } from '#shared/io/metrics.ts'
+
+export type RetiredUse = {
+  /**
+   * Counts one request, a moment later. `body` was signed with the tenant's retired secret, as is
+   * proven.
+   */
+  note: (tenantId: string, last4: string, body: Buffer) => void
+  /** Takes up to `max` tenants whose counts have changed since they were taken last. */
+  takeChanged: (max: number) => { tenantId: string; report: RetiredUseReport }[]
+  /** Gives a tenant back that was taken and could not be reported. */
+  giveBack: (tenantId: string) => void
+}
+
+/** Stands for a version that cannot be read. */
+const unreadable = 'unreadable'
+
+type Uses = {
+  last4: string
+  toLabel: (version: string) => string
+  versions: Map<string, { requests: number; lastMs: number }>
+}
+
+/**
+ * How long a body waits to be looked at, so that neither the time of its own answer nor that of the
+ * next tells it from another 401: right after the answer it was 14 us, which shows on one core.
+ */
+const lookAfterMs = 20
+
+/** Bodies that may wait: 16 MiB at their largest. */
+const waitingBodiesMax = 256
+
+/** @param nowMs the monotonic clock */
+export function createRetiredUse(metrics: Metrics, nowMs: () => number): RetiredUse {
+  const counter = metrics.counter(
+    'di_ingest_retired_secret_total',
+    'Submissions refused that were signed with the secret the last rotation replaced',
+    ['tenant', 'sdk_version'],
+  )
+  const toMetricLabel = createBoundedLabel()
+  const uses = new Map<string, Uses>()
+  const changed = new Set<string>()
+  let waiting: { tenantId: string; last4: string; body: Buffer; atMs: number }[] = []
+  let timer: NodeJS.Timeout | undefined
+  const count = () => {
+    clearTimeout(timer)
+    timer = undefined
+    const noted = waiting
+    waiting = []
+    for (const { tenantId, last4, body, atMs } of noted) {
+      const version = readSdkVersion(body)
+      counter.inc({ tenant: tenantId, sdk_version: toMetricLabel(version) })
+      let use = uses.get(tenantId)
+      if (use?.last4 !== last4) {
+        use = { last4, toLabel: createBoundedLabel(retiredVersionsMax), versions: new Map() }
+        uses.set(tenantId, use)
+      }
+      const label = use.toLabel(version)
+      const requests = (use.versions.get(label)?.requests ?? 0) + 1
+      use.versions.set(label, { requests, lastMs: atMs })
+      changed.add(tenantId)
+    }
+  }
+  return {
+    note: (tenantId, last4, body) => {
+      waiting.push({ tenantId, last4, body, atMs: nowMs() })
+      if (waiting.length >= waitingBodiesMax) count()
+      else timer ??= setTimeout(count, lookAfterMs)
+    },
+    takeChanged: (max) => {
+      count()
+      const taken: { tenantId: string; report: RetiredUseReport }[] = []
+      for (const tenantId of changed) {
+        if (taken.length === max) break
+        changed.delete(tenantId)
+        taken.push({ tenantId, report: toReport(uses.get(tenantId)!, nowMs()) })
+      }
+      return taken
+    },
+    giveBack: (tenantId) => changed.add(tenantId),
+  }
+}
+
+function toReport({ last4, versions }: Uses, nowMs: number): RetiredUseReport {
+  const list = [...versions].map(([version, { requests, lastMs }]) => ({
+    sdk_version: version,
+    requests,
+    age_ms: Math.max(0, Math.round(nowMs - lastMs)),
+  }))
+  return { last4, versions: list }
+}
+
+/** The one thing of the body that is looked at, and nothing of it is trusted. */
+function readSdkVersion(body: Buffer): string {
+  if (scanTelemetry(body).depth > jsonDepthMax) return unreadable
+  try {
+    const { sdk_meta: meta } = JSON.parse(body.toString('utf8')) as {
+      sdk_meta?: { sdk_version?: unknown }
+    }
+    const version = meta?.sdk_version
+    const readable = typeof version === 'string' && /^[\x20-\x7e]+$/.test(version)
+    return readable && version.length <= metaCharactersMax ? version : unreadable
+  } catch {
+    return unreadable
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * What edges report of requests still signed with a retired secret, on its way to the operators: a
+ * NATS KV bucket of its own, one small entry per edge and tenant, written seconds apart at most and
+ * only where something changed. It is kept apart from the tenant directory, whose every write costs
+ * every edge, and outlives edges and consoles alike; the entries age out.
+ */
+import { type KV, StorageType } from 'nats'
+import {
+  type RetiredUseReport,
+  retiredUseBucket,
+  retiredUseKey,
+  retiredUseSchema,
+} from '#shared/core/messages.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { Nats } from './nats.ts'
+import { readJson } from './tenant-directory.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+
+/** How long an edge's report outlives it. */
+const keptMs = 30 * dayMs
+
+export type RetiredUseReporter = {
+  /** Reports what is left and ends. */
+  close: () => Promise<void>
+}
+
+export type ReporterOptions = {
+  nats: Nats
+  edgeId: string
+  log: Log
+  metrics: Metrics
+  takeChanged: (max: number) => { tenantId: string; report: RetiredUseReport }[]
+  giveBack: (tenantId: string) => void
+  everyMs?: number
+}
+
+const reportEveryMs = 2_000
+
+/** Tenants per report: 32 writes a second at most, of which each may cost the server an fsync. */
+const reportTenantsMax = 64
+
+/** Reports now and then; what cannot be reported is reported later. */
+export function startRetiredUseReporter(options: ReporterOptions): RetiredUseReporter {
+  const reports = options.metrics.counter(
+    'di_ingest_retired_secret_reports_total',
+    'Reports of the use of retired secrets, one per tenant',
+    ['outcome'],
+  )
+  let bucket: KV | null = null
+  const report = async () => {
+    if (!options.nats.connected()) return
+    const taken = options.takeChanged(reportTenantsMax)
+    if (taken.length === 0) return
+    const results = await Promise.allSettled(
+      taken.map(async ({ tenantId, report }) => {
+        bucket ??= await openRetiredUseBucket(options.nats)
+        await bucket.put(retiredUseKey(tenantId, options.edgeId), JSON.stringify(report))
+      }),
+    )
+    results.forEach((result, index) => {
+      const outcome = result.status === 'fulfilled' ? 'stored' : 'failed'
+      reports.inc({ outcome })
+      if (result.status === 'fulfilled') return
+      options.giveBack(taken[index]!.tenantId)
+      // The bucket may have been lost: it is opened anew, which makes it.
+      bucket = null
+      options.log.debug({ err: result.reason }, 'the use of a retired secret was not reported')
+    })
+  }
+  let running: Promise<void> = Promise.resolve()
+  const timer = setInterval(() => {
+    running = running.then(report).catch(() => undefined)
+  }, options.everyMs ?? reportEveryMs)
+  return {
+    close: async () => {
+      clearInterval(timer)
+      await running
+      await report()
+    },
+  }
+}
+
+/** @param replicas of a bucket that is still to be made */
+export function openRetiredUseBucket(nats: Nats, replicas = 1): Promise<KV> {
+  return nats.jetstream.views.kv(retiredUseBucket, {
+    history: 1,
+    storage: StorageType.File,
+    replicas,
+    ttl: keptMs,
+    maxValueSize: 32 * 1024,
+    max_bytes: 256 * 1024 ** 2,
+  })
+}
+
+export type RetiredUseByVersion = {
+  sdk_version: string
+  requests: number
+  last_seen_at: string
+}
+
+/**
+ * Adds up what the edges have reported of one tenant and one retired secret, the most used version
+ * first.
+ * @param secret the secret's last four characters
+ * @throws when NATS is away
+ */
+export async function listRetiredUse(
+  nats: Nats,
+  secret: { tenantId: string; last4: string },
+): Promise<RetiredUseByVersion[]> {
+  const bucket = await openRetiredUseBucket(nats)
+  const byVersion = new Map<string, { requests: number; lastMs: number }>()
+  // Read and closed: a list of keys first would cost a request per edge.
+  const watch = await bucket.history({ key: retiredUseKey(secret.tenantId, '*') })
+  for await (const entry of watch) {
+    const parsed = retiredUseSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
+    if (!parsed.success || parsed.data.last4 !== secret.last4) continue
+    for (const { sdk_version: version, requests, age_ms: ageMs } of parsed.data.versions) {
+      const sum = byVersion.get(version) ?? { requests: 0, lastMs: 0 }
+      sum.requests += requests
+      sum.lastMs = Math.max(sum.lastMs, entry.created.getTime() - ageMs)
+      byVersion.set(version, sum)
+    }
+  }
+  return [...byVersion]
+    .map(([version, { requests, lastMs }]) => ({
+      sdk_version: version,
+      requests,
+      last_seen_at: new Date(lastMs).toISOString(),
+    }))
+    .sort((a, b) => b.requests - a.requests || (a.sdk_version < b.sdk_version ? -1 : 1))
+}
