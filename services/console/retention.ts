@@ -13,6 +13,7 @@ import { insertAudit } from '#shared/io/audit-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
+import { pause } from '#shared/io/pause.ts'
 import type { Postgres, Session } from '#shared/io/postgres.ts'
 import { dropPartitions, removeRows, retainedTables } from '#shared/io/retention-rows-store.ts'
 import {
@@ -279,17 +280,4 @@ function groupByCutoff(limits: TenantRetention[], { atMs }: Round): Map<number, 
     else group.push(tenantId)
   }
   return groups
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done, { once: true })
-    if (signal.aborted) done()
-  })
 }

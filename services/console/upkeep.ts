@@ -6,6 +6,7 @@
 import { ConfigError } from '#shared/io/config.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
+import { pause } from '#shared/io/pause.ts'
 import type { Queryable } from '#shared/io/postgres.ts'
 import { findMasterKeyFault } from '#shared/io/sealed-secret-store.ts'
 import type { Sealer } from '#shared/io/sealed-secrets.ts'
@@ -65,17 +66,4 @@ export function startUpkeep(deps: UpkeepDeps): Upkeep {
 export async function requireMasterKey(db: Queryable, sealer: Sealer): Promise<void> {
   const fault = await findMasterKeyFault(db, sealer)
   if (fault !== null) throw new ConfigError([fault])
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done, { once: true })
-    if (signal.aborted) done()
-  })
 }

@@ -11,6 +11,7 @@ import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
+import { pause } from './pause.ts'
 import { ackWaitMs, consumerConfigs, ensureStreams } from './streams.ts'
 
 /** A message as a handler sees it. */
@@ -421,17 +422,4 @@ function toMessage(state: State, message: JsMsg): ConsumedMessage {
     deliverySequence,
     deliveries: deliveryCount,
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve()
-    const end = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end)
-  })
 }

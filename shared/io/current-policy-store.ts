@@ -3,9 +3,8 @@
  * version that is comes from Postgres at each question; the documents themselves never change, so
  * those that were read once are kept.
  */
-import { defaultPolicy, type Policy, policySchema, toPolicyHash } from '#shared/core/policy.ts'
 import type { TenantPolicy } from '#shared/core/signal-list.ts'
-import { createPolicyStore } from './policy-store.ts'
+import { createPolicyDocuments } from './policy-document-store.ts'
 import type { Queryable } from './postgres.ts'
 
 export type CurrentPolicyStore = {
@@ -16,22 +15,8 @@ export type CurrentPolicyStore = {
   findCurrentPolicy: (tenantId: string) => Promise<TenantPolicy | null>
 }
 
-/** A thousand documents are a few megabytes. */
-const copiesMax = 1_000
-
 export function createCurrentPolicyStore(db: Queryable): CurrentPolicyStore {
-  const { findDocument } = createPolicyStore(db)
-  const copies = new Map<string, Policy>([[toPolicyHash(defaultPolicy), defaultPolicy]])
-  const findPolicy = async (policyHash: string): Promise<Policy> => {
-    const copy = copies.get(policyHash)
-    if (copy !== undefined) return copy
-    const text = await findDocument(policyHash)
-    if (text === null) throw new Error(`there is no policy document ${policyHash}`)
-    const policy = policySchema.parse(JSON.parse(text))
-    if (copies.size >= copiesMax) copies.clear()
-    copies.set(policyHash, policy)
-    return policy
-  }
+  const { findPolicy } = createPolicyDocuments(null, db)
   return {
     findCurrentPolicy: async (tenantId) => {
       const { rows } = await db.query<{ version: number; policy_hash: string }>({
@@ -44,7 +29,9 @@ export function createCurrentPolicyStore(db: Queryable): CurrentPolicyStore {
       const row = rows[0]
       if (row === undefined) return null
       const { version, policy_hash: policyHash } = row
-      return { policy: await findPolicy(policyHash), version, policyHash }
+      const policy = await findPolicy(policyHash)
+      if (policy === null) throw new Error(`policy document ${policyHash} is missing or unreadable`)
+      return { policy, version, policyHash }
     },
   }
 }

@@ -1,10 +1,12 @@
 /**
- * Policy documents by their content address, for stages that did not score the event themselves:
- * from memory, else from the KV bucket, else from Postgres, where every version stays for good.
+ * Policy documents by their content address, for processes that do not watch the tenant directory:
+ * from memory, else from the KV bucket where there is a connection to it, else from Postgres, where
+ * every version stays for good.
  */
 import { policyKey } from '#shared/core/messages.ts'
 import { defaultPolicy, type Policy, policySchema, toPolicyHash } from '#shared/core/policy.ts'
 import type { Nats } from './nats.ts'
+import { createPolicyStore } from './policy-store.ts'
 import type { Queryable } from './postgres.ts'
 import { openTenantsBucket } from './streams.ts'
 
@@ -19,14 +21,16 @@ export type PolicyDocuments = {
 /** Documents are immutable, so a copy is good for ever; a thousand are a few megabytes. */
 const copiesMax = 1_000
 
-export function createPolicyDocuments(nats: Nats, postgres: Queryable): PolicyDocuments {
+/** @param nats null where only Postgres is to be asked */
+export function createPolicyDocuments(nats: Nats | null, postgres: Queryable): PolicyDocuments {
+  const { findDocument } = createPolicyStore(postgres)
   const copies = new Map<string, Policy>([[toPolicyHash(defaultPolicy), defaultPolicy]])
   return {
     findPolicy: async (policyHash) => {
       const copy = copies.get(policyHash)
       if (copy !== undefined) return copy
-      const text =
-        (await findProjected(nats, policyHash)) ?? (await findStored(postgres, policyHash))
+      const projected = nats === null ? null : await findProjected(nats, policyHash)
+      const text = projected ?? (await findDocument(policyHash))
       const policy = text === null ? null : parse(text)
       if (policy !== null) {
         if (copies.size >= copiesMax) copies.clear()
@@ -45,15 +49,6 @@ async function findProjected(nats: Nats, policyHash: string): Promise<string | n
   } catch {
     return null
   }
-}
-
-async function findStored(postgres: Queryable, policyHash: string): Promise<string | null> {
-  const found = await postgres.query<{ text: string }>({
-    name: 'find-policy-document',
-    text: 'select text from policy_documents where policy_hash = $1',
-    values: [policyHash],
-  })
-  return found.rows[0]?.text ?? null
 }
 
 function parse(text: string): Policy | null {

@@ -20,6 +20,7 @@ import {
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
+import { createPolicyStore } from './policy-store.ts'
 import type { Postgres } from './postgres.ts'
 import { openTenantsBucket } from './streams.ts'
 import { isWrongRevision, readJson } from './tenant-directory.ts'
@@ -289,7 +290,7 @@ async function findFaults(state: State, copy: Copy): Promise<{ faults: Fault[]; 
   for (const policyHash of new Set(entries.map((entry) => entry.policy_hash))) {
     const key = policyKey(policyHash)
     if (isPolicy(held.get(key), policyHash)) continue
-    compare(key, await state.store.findPolicyText(policyHash), 'policy')
+    compare(key, await createPolicyStore(state.postgres).findDocument(policyHash), 'policy')
   }
   const known = new Set<string>()
   for (const entry of entries) {

@@ -98,8 +98,6 @@ export type TenantStore = {
   findProjection: (tenantId: string) => Promise<Projection | null>
   /** The same of all tenants, without the policies' texts. */
   listEntries: () => Promise<TenantEntry[]>
-  /** The text of a policy document. */
-  findPolicyText: (policyHash: string) => Promise<string | null>
   /** Changes whenever any entry does; cheap to ask. */
   readMarker: () => Promise<string>
 }
@@ -169,7 +167,7 @@ export function createTenantStore(db: Queryable): TenantStore {
 
 function createProjectionReads(
   db: Queryable,
-): Pick<TenantStore, 'findProjection' | 'listEntries' | 'findPolicyText' | 'readMarker'> {
+): Pick<TenantStore, 'findProjection' | 'listEntries' | 'readMarker'> {
   return {
     findProjection: async (tenantId) => {
       const { rows } = await db.query<EntryRow & { text: string }>(
@@ -183,13 +181,6 @@ function createProjectionReads(
     listEntries: async () => {
       const { rows } = await db.query<EntryRow>(`${entrySql()} order by t.tenant_id`)
       return rows.map(toEntry)
-    },
-    findPolicyText: async (policyHash) => {
-      const { rows } = await db.query<{ text: string }>(
-        'select text from policy_documents where policy_hash = $1',
-        [policyHash],
-      )
-      return rows[0]?.text ?? null
     },
     readMarker: async () => {
       const { rows } = await db.query<{ marker: string }>(

@@ -4,7 +4,9 @@
  * how long it took until every edge answered all of them again; ends with status 1 when an event
  * that was accepted is not in the stream, or an edge accepted what it must not.
  */
+
 import { randomInt } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type TenantEntry, tenantKey, tenantsBucket } from '#shared/core/messages.ts'
 import { openTenantsBucket } from '#shared/io/streams.ts'
@@ -18,7 +20,6 @@ import { type SignedLoad, startSignedLoad } from './signed-load.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const nowMs = () => performance.now()
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 type Damage = (rig: EdgeProcesses, before: TenantEntry) => Promise<unknown>
 

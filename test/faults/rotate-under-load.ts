@@ -2,6 +2,7 @@
  * Rotations of one tenant while clients sign with old and new secrets at three edges, and the edges
  * suffer. Each step of a plan is one rotation, and what happens to an edge before or during it.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { createRandom, type Random } from '../../services/console/cli/fleet/random.ts'
 import { checkAttempts, type Findings, type SeenRotation } from './check-attempts.ts'
 import { createEdgeFaults, type FaultKind, faultKinds } from './edge-faults.ts'
@@ -44,7 +45,6 @@ export type UnderLoad = {
   recoveriesMs: number[]
 }
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const nowMs = () => performance.now()
 
 /** How long after a rotation has returned a fault lasts at least where a plan does not say. */

@@ -3,8 +3,10 @@
  * told, some with older ones, and some with the newest one that exists anywhere, before anybody is
  * told of it. Every request is kept with when it began, when it ended and how.
  */
+
 import { createHmac } from 'node:crypto'
 import { Agent, request } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 
 export type Attempt = {
   edge: number
@@ -45,7 +47,6 @@ const answerLimitMs = 15_000
 const impatientMs = 50
 const openMax = 100
 const nowMs = () => performance.now()
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Starts five clients for each edge: two with the newest secret, two with older ones, one ahead. */
 export function startSignedLoad(options: LoadOptions): SignedLoad {
