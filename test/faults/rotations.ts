@@ -74,7 +74,7 @@ function report(rotations: RotationRun[]): void {
   for (const [name, tookMs] of [...groups].sort()) say(`  ${name}: ${toTimes(tookMs)}`)
   for (const state of ['well', 'one away', 'one away for a part of it']) {
     const tookMs = rotations.filter(({ edges }) => edges === state).map((run) => run.tookMs)
-    say(`  ${state}, all kinds: ${toTimes(tookMs)}`)
+    if (tookMs.length > 0) say(`  ${state}, all kinds: ${toTimes(tookMs)}`)
   }
 }
 
