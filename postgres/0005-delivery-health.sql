@@ -1,0 +1,22 @@
+-- What deliveries have shown of a webhook's health, shared by all delivery processes: how long it
+-- has been failing, and until when its deliveries are held. And replays: a delivery that is sent
+-- again keeps its id, bytes and attempts, and begins its schedule anew.
+
+alter table webhooks
+  -- The first failed attempt since the last success; null when the last one succeeded.
+  add column failing_since timestamptz,
+  -- Failed attempts since then, and what the last of them met.
+  add column failed_attempts integer not null default 0,
+  add column last_failure text,
+  -- The breaker is open while this is set: nothing is claimed before it, and one delivery at a time
+  -- after it, as a probe.
+  add column held_until timestamptz,
+  -- Probes that failed since it opened.
+  add column failed_probes integer not null default 0,
+  add constraint a_held_webhook_is_failing
+    check (held_until is null or failing_since is not null);
+
+alter table deliveries
+  -- Attempts made before the last replay: the schedule counts from here.
+  add column attempts_before integer not null default 0,
+  add constraint a_replay_follows_attempts check (attempts_before between 0 and attempts);
