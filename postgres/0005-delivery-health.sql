@@ -16,7 +16,13 @@ alter table webhooks
   add constraint a_held_webhook_is_failing
     check (held_until is null or failing_since is not null);
 
+-- A claim changes no indexed column, so it is an update within its page. A delivery that is being
+-- sent stays `pending`; `sending` is what earlier releases wrote.
 alter table deliveries
+  add column claimed_until timestamptz,
+  drop constraint only_a_claimed_delivery_is_sending,
+  add constraint a_claimed_delivery_has_not_ended check (claimed_by is null or ended_at is null),
   -- Attempts made before the last replay: the schedule counts from here.
   add column attempts_before integer not null default 0,
   add constraint a_replay_follows_attempts check (attempts_before between 0 and attempts);
+alter table deliveries set (fillfactor = 60);

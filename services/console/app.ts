@@ -23,11 +23,13 @@ import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server
 import type { TenantProjection } from '#shared/io/tenant-projection.ts'
 import type { UnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import type { ExplainDeps } from './explain-event.ts'
+import type { DeliveryDeps } from './manage-deliveries.ts'
 import type { ManageDeps } from './manage-tenants.ts'
 import type { RewrapDeps } from './rewrap.ts'
 import type { RotationDeps } from './rotation.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addCredentialRoutes } from './routes/credentials.ts'
+import { addDeliveryRoutes } from './routes/deliveries.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './routes/erasures.ts'
 import { addEventRoutes } from './routes/events.ts'
 import { addOverviewRoutes } from './routes/overview.ts'
@@ -37,7 +39,6 @@ import { addRetiredUseRoutes, type RetiredUseDeps } from './routes/retired-use.t
 import { addSecretRoutes } from './routes/secrets.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 import { addTenantRoutes } from './routes/tenants.ts'
-import type { Delivery } from './schemas.ts'
 import { problemValidatorCompiler } from './validation.ts'
 
 export type ConsoleDeps = ManageDeps &
@@ -45,7 +46,8 @@ export type ConsoleDeps = ManageDeps &
   RewrapDeps &
   ExplainDeps &
   RetiredUseDeps &
-  EraseRouteDeps & {
+  EraseRouteDeps &
+  DeliveryDeps & {
     adminToken: string
     projection: Pick<TenantProjection, 'listEdges'>
     setDisposition: (change: {
@@ -54,7 +56,6 @@ export type ConsoleDeps = ManageDeps &
       note: string | null
       actor: string
     }) => Promise<Alert | null>
-    listDeliveries: (of: { tenantId: string; state?: string; limit: number }) => Promise<Delivery[]>
     listUnknownSignals: UnknownSignalStore['listUnknownSignals']
     /** The wall clock; `nowMs` never goes back. */
     wallMs: () => number
@@ -105,6 +106,7 @@ export async function createConsoleApp(
         addRetiredUseRoutes(routes, deps)
         addCredentialRoutes(routes, deps)
         addAlertRoutes(routes, deps)
+        addDeliveryRoutes(routes, deps)
         addOverviewRoutes(routes, deps)
         addPolicyRoutes(routes, deps)
         addEventRoutes(routes, deps)

@@ -6,6 +6,7 @@
 import { Command } from 'commander'
 import { registerAlerts } from './cli/alerts.ts'
 import { CliError, createCliContext } from './cli/context.ts'
+import { registerDeliveries } from './cli/deliveries.ts'
 import { registerErase } from './cli/erase.ts'
 import { registerExplain } from './cli/explain.ts'
 import { registerFleet } from './cli/fleet.ts'
@@ -39,6 +40,7 @@ async function main(): Promise<void> {
   registerRetention(program, context)
   registerSecrets(program, context)
   registerAlerts(program, context)
+  registerDeliveries(program, context)
   registerOverview(program, context)
   registerPolicies(program, context)
   registerExplain(program, context)

@@ -6,6 +6,7 @@
  * look found nothing. The id itself is written nowhere.
  */
 import { Problem } from '#shared/core/problem.ts'
+import { withoutMirroring } from '#shared/io/analytics-mirror-store.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'
 import { toLoggable } from '#shared/io/clickhouse.ts'
 import {
@@ -156,6 +157,8 @@ async function erasePass(
   const erasable = { subject, eventIds: traces.eventIds }
   const postgresBefore = await countErasableAlerts(session, erasable)
   await eraseAlerts(session, erasable)
+  // What is copied from here on is read from here on: nothing of the subject is there any more.
+  await withoutMirroring(deps.locks, () => inClickhouse(() => store.eraseMirrors(traces)))
   const streamsBefore = await eraseStreams(nats, subject, cut)
   await eraseClickhouse(deps, nats, traces)
   const oldParts = await inClickhouse(() => store.dropOldParts(oldPartsMaxMs))

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse.ts'
-import { createDeliveryStore } from '#shared/io/delivery-store.ts'
+import { publishTenantHint } from '#shared/io/delivery-hint-publisher.ts'
 import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
 import { createErasureStore } from '#shared/io/erasure-store.ts'
 import { createEventStore } from '#shared/io/event-store.ts'
@@ -23,6 +23,7 @@ import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
 import { createErase } from './erase.ts'
+import { createMirror } from './mirror.ts'
 import { createRetention } from './retention.ts'
 import { requireMasterKey, startUpkeep } from './upkeep.ts'
 
@@ -96,7 +97,11 @@ async function main(): Promise<void> {
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, { environment, allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS }),
     setDisposition: createAlertStore(postgres).setDisposition,
-    listDeliveries: createDeliveryStore(postgres).listDeliveries,
+    hintDelivery: async (hint) => {
+      const nats = findNats()
+      if (nats === null) throw new Error('NATS is not connected')
+      await publishTenantHint(nats, hint)
+    },
     findEvent: createEventStore(clickhouse).findEvent,
     findKnown: createKnownStore(clickhouse).findKnown,
     listUnknownSignals: createUnknownSignalStore(clickhouse).listUnknownSignals,
@@ -120,6 +125,8 @@ async function main(): Promise<void> {
   const wallMs = Date.now
   const retention = createRetention({ postgres, locks, clickhouse, log, metrics, nowMs, wallMs })
   lifecycle.onStop('retention', retention.start().stop)
+  const mirror = createMirror({ postgres, locks, clickhouse, log, metrics, nowMs, wallMs })
+  lifecycle.onStop('mirror', mirror.start().stop)
 
   const app = await createConsoleApp(deps, {
     log,

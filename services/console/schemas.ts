@@ -58,7 +58,24 @@ export const tenantSchema = z.object({
   created_at: z.string(),
   webhook_url: z.string().nullable(),
   webhook_state: z.enum(['on', 'off', 'paused']),
-  webhook_off_reason: z.string().nullable(),
+  webhook_off_reason: z
+    .string()
+    .nullable()
+    .describe('operator, gone (it answered 410) or failing (for five days)'),
+  webhook_changed_at: z.string().nullable(),
+  webhook_health: z
+    .object({
+      failing_since: z.string().describe('the first failed attempt since the last success'),
+      failed_attempts: z.number().int(),
+      last_failure: z.string().nullable(),
+      held_until: z
+        .string()
+        .nullable()
+        .describe('set while deliveries are held: when the next probe is sent'),
+      failed_probes: z.number().int(),
+    })
+    .nullable()
+    .describe('null when nothing is known against it'),
   policy_version: z.number().int(),
   policy_hash: z.string(),
   ingest_rate: rateSchema,
@@ -141,22 +158,6 @@ export const alertSchema = z.looseObject({
   disposition: z.enum(dispositions),
   created_at: z.string(),
 })
-
-export const listDeliveriesQuery = z.strictObject({
-  state: z.enum(['pending', 'sending', 'delivered', 'failed', 'skipped']).optional(),
-  limit: limitSchema(500, 50),
-})
-
-/** A delivery as its store lists it. */
-const deliverySchema = z.looseObject({
-  delivery_id: z.string(),
-  alert_id: z.string().nullable(),
-  state: z.string(),
-  attempts: z.array(z.looseObject({ attempt: z.number().int() })),
-})
-export type Delivery = z.infer<typeof deliverySchema>
-
-export const deliveriesSchema = z.object({ data: z.array(deliverySchema) })
 
 export const listAuditQuery = z.strictObject({
   limit: limitSchema(500, 100),

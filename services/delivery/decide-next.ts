@@ -6,8 +6,10 @@ import { parseRetryAfterMs, retryDelayMs } from '#shared/core/retry-schedule.ts'
 import type { DeliveryOutcome } from '#shared/io/delivery-store.ts'
 
 export type Attempted = {
-  /** Which attempt it was, from 1. */
+  /** Which attempt it was since the delivery was made or last replayed, from 1. */
   attempt: number
+  /** Whether a failure is tried again at all: a test event is not. */
+  once: boolean
   /** Null when no answer came. */
   status: number | null
   /** The answer's `Retry-After`, as sent. */
@@ -37,7 +39,7 @@ export function decideNext(attempted: Attempted, nowMs: number, random: number):
     status !== null && mayDelay.includes(status)
       ? parseRetryAfterMs(attempted.retryAfter, nowMs)
       : null
-  const delayMs = retryDelayMs(attempt, random, askedMs)
+  const delayMs = attempted.once ? null : retryDelayMs(attempt, random, askedMs)
   if (delayMs === null) return { next: { state: 'failed', reason: 'exhausted' }, gone: false }
   return { next: { state: 'pending', dueAtMs: nowMs + delayMs }, gone: false }
 }

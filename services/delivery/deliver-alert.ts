@@ -6,9 +6,10 @@
  */
 import { webhookSecretAgeMaxMs, webhookTimeoutMs } from '#shared/core/limits.ts'
 import { checkWebhookUrl, type WebhookRules } from '#shared/core/outbound-address.ts'
-import { signDelivery } from '#shared/core/webhook-signing.ts'
+import { webhookTestEvent } from '#shared/core/test-event.ts'
+import { signDelivery, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
-import type { AttemptRecord, DeliveryOutcome } from '#shared/io/delivery-store.ts'
+import type { AttemptHealth, AttemptRecord, DeliveryOutcome } from '#shared/io/delivery-store.ts'
 import {
   type Outbound,
   type OutboundAnswer,
@@ -22,20 +23,25 @@ import { UnsealError } from '#shared/io/sealed-secrets.ts'
 import { decideNext } from './decide-next.ts'
 import type { FreshWebhook, ReadWebhook } from './read-webhook.ts'
 
+/** A claimed delivery with its webhook as it was when the claim was made. */
+export type FreshClaim = Omit<ClaimedDelivery, 'webhook'> & { webhook: FreshWebhook }
+
 export type DeliverDeps = {
   connect: Outbound['connect']
   readWebhook: ReadWebhook
   /** @throws UnsealError */
-  unseal: (sealed: string, tenantId: string) => string
+  openKeys: (sealed: string, tenantId: string) => WebhookKeys
   /** Whether sandbox tenants may use http and private addresses. */
   allowPrivate: boolean
   nowMs: () => number
   monotonicMs: () => number
   random: () => number
+  /** Notes an attempt; says whether its webhook's deliveries are to be held. */
+  noteAttempt: (tenantId: string, url: string, ok: boolean) => boolean
   /** The request is about to be written. */
-  onSend: (claimed: ClaimedDelivery) => void
+  onSend: (claimed: FreshClaim) => void
   /** Nothing was sent and the claim is given back. */
-  onRelease: (claimed: ClaimedDelivery, why: ReleaseReason, error?: unknown) => void
+  onRelease: (claimed: FreshClaim, why: ReleaseReason, error?: unknown) => void
   timeoutMs?: number
 }
 
@@ -80,12 +86,13 @@ class Release extends Error {
  * @param stop its abort gives the attempt up, because the process stops
  */
 export async function deliverAlert(
-  claimed: ClaimedDelivery,
+  claimed: FreshClaim,
   deps: DeliverDeps,
   stop: AbortSignal,
 ): Promise<DeliveryOutcome> {
-  const { tenantId, deliveryId, claim, url } = claimed
+  const { tenantId, deliveryId, claim, webhook } = claimed
   const base = { tenantId, deliveryId, claim, attempt: null }
+  const url = webhook.state === 'on' ? webhook.url : null
   if (url === null) return { ...base, next: { state: 'skipped', reason: 'no_webhook' } }
   const attempt = claimed.attempts + 1
   const atMs = deps.nowMs()
@@ -106,7 +113,13 @@ export async function deliverAlert(
     limit.end()
   }
   const status = answer?.status ?? null
-  const attempted = { attempt, status, retryAfter: answer?.retryAfter }
+  const isTest = claimed.event === webhookTestEvent
+  const attempted = {
+    attempt: attempt - claimed.attemptsBefore,
+    once: isTest,
+    status,
+    retryAfter: answer?.retryAfter,
+  }
   const { next, gone } = decideNext(attempted, deps.nowMs(), deps.random())
   const record: AttemptRecord = {
     attempt,
@@ -118,8 +131,28 @@ export async function deliverAlert(
     address: failure?.address ?? answer?.address ?? null,
     answer: answer === null ? null : toText(answer.body),
   }
-  const outcome: DeliveryOutcome = { ...base, attempt: record, next }
+  const health = toHealth(claimed, url, record, deps)
+  const outcome: DeliveryOutcome = {
+    ...base,
+    attempt: record,
+    next,
+    ...(health === null ? {} : { health }),
+  }
   return gone ? { ...outcome, switchOff: { url, reason: 'gone' } } : outcome
+}
+
+/** What an attempt says of its webhook. A test that fails says nothing: somebody is trying. */
+function toHealth(
+  claimed: FreshClaim,
+  url: string,
+  { status, errorKind }: AttemptRecord,
+  deps: DeliverDeps,
+): AttemptHealth | null {
+  const ok = errorKind === null
+  if (!ok && claimed.event === webhookTestEvent) return null
+  const hold = deps.noteAttempt(claimed.tenantId, url, ok)
+  const failure = ok ? null : errorKind === 'status' ? `status ${status}` : errorKind
+  return { url, ok, failure, probe: claimed.probe, hold }
 }
 
 function toReleaseReason(error: unknown): ReleaseReason {
@@ -147,7 +180,7 @@ function limitTime(ms: number, stop: AbortSignal): { signal: AbortSignal; end: (
   }
 }
 
-type Sendable = ClaimedDelivery & { url: string }
+type Sendable = FreshClaim & { url: string }
 
 /** @throws OutboundError for a failed attempt, Release for none */
 async function send(
@@ -156,7 +189,7 @@ async function send(
   signal: AbortSignal,
 ): Promise<OutboundAnswer> {
   const rules: WebhookRules = {
-    environment: claimed.environment,
+    environment: claimed.webhook.environment,
     allowPrivate: deps.allowPrivate,
   }
   const verdict = checkWebhookUrl(claimed.url, rules)
@@ -184,14 +217,16 @@ async function signAndPost(
 ): Promise<OutboundAnswer | null> {
   let posting = false
   try {
-    const webhook = await deps.readWebhook(claimed.tenantId)
-    const secret = openSecret(claimed, webhook, deps)
+    const webhook = isFresh(claimed.webhook, deps)
+      ? claimed.webhook
+      : await deps.readWebhook(claimed.tenantId)
+    const keys = openKeys(claimed, webhook, deps)
     if (signal.aborted) throw toAbort(signal)
     requireClaim(claimed, deps)
     const nowMs = deps.nowMs()
     const headers = signDelivery(
       claimed.body,
-      secret,
+      keys,
       {
         deliveryId: claimed.deliveryId,
         attempt: claimed.attempts + 1,
@@ -200,7 +235,7 @@ async function signAndPost(
       claimed.event,
     )
     // After the signature, not before: a process that was stopped in between must not send it.
-    if (deps.monotonicMs() - webhook!.readAtMs > webhookSecretAgeMaxMs) return null
+    if (!isFresh(webhook!, deps)) return null
     deps.onSend(claimed)
     posting = true
     return await connection.post(claimed.body, { ...headers, 'user-agent': userAgent }, signal)
@@ -208,6 +243,9 @@ async function signAndPost(
     if (!posting) connection.release()
   }
 }
+
+const isFresh = (webhook: FreshWebhook, deps: DeliverDeps): boolean =>
+  deps.monotonicMs() - webhook.readAtMs <= webhookSecretAgeMaxMs
 
 const userAgent = 'device-intelligence-webhook/1'
 
@@ -219,20 +257,20 @@ function toAbort(signal: AbortSignal): Error {
 }
 
 /** A process that was held up for long may have lost its claim; then another one is sending. */
-function requireClaim(claimed: ClaimedDelivery, deps: DeliverDeps): void {
+function requireClaim(claimed: FreshClaim, deps: DeliverDeps): void {
   const left = claimed.claimedUntilMs - deps.nowMs()
   if (left < (deps.timeoutMs ?? webhookTimeoutMs)) throw new Release('claim_too_old')
 }
 
 /** @throws Release when the webhook is no longer what the delivery was claimed for */
-function openSecret(claimed: Sendable, webhook: FreshWebhook | null, deps: DeliverDeps): string {
+function openKeys(claimed: Sendable, webhook: FreshWebhook | null, deps: DeliverDeps): WebhookKeys {
   if (webhook === null) throw new Release('webhook_changed')
   if (webhook.suspended || webhook.state === 'paused') throw new Release('waiting')
   const isSame = webhook.state === 'on' && webhook.url === claimed.url
   if (!isSame) throw new Release('webhook_changed')
   if (webhook.sealedSecret === null) throw new Release('no_secret')
   try {
-    return deps.unseal(webhook.sealedSecret, claimed.tenantId)
+    return deps.openKeys(webhook.sealedSecret, claimed.tenantId)
   } catch (error) {
     if (error instanceof UnsealError) throw new Release('unsealable', error)
     throw error

@@ -3,14 +3,22 @@
  * Postgres to find and send what is due; whoever has a hint calls `wake`. Any number of engines may
  * work on one database.
  */
-import { deliveryClaimMs, deliverySweepMs, webhookTimeoutMs } from '#shared/core/limits.ts'
+import {
+  deliveryClaimMs,
+  deliverySweepMs,
+  webhookFailedAttemptsMin,
+  webhookFailingMaxMs,
+  webhookTimeoutMs,
+} from '#shared/core/limits.ts'
+import { toWebhookKeys, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { Lane } from '#shared/io/delivery-claim-store.ts'
-import { createDeliveryStore } from '#shared/io/delivery-store.ts'
+import { createDeliveryStore, type WebhookHealth } from '#shared/io/delivery-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 import type { Outbound } from '#shared/io/outbound-http.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
 import type { Sealer } from '#shared/io/sealed-secrets.ts'
+import { createBreaker } from './breaker.ts'
 import { type Ask, createClaimLoop } from './claim-due.ts'
 import { type DeliverDeps, deliverAlert, type ReleaseReason } from './deliver-alert.ts'
 import { createDeliveryMetrics } from './metrics.ts'
@@ -63,15 +71,18 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   const stopping = new AbortController()
   const watched = watchFailures(postgres, monotonicMs)
   const store = createDeliveryStore(watched.postgres)
+  const breaker = createBreaker()
   const recorder = createRecorder({
     record: (outcomes) => store.recordOutcomes(outcomes, nowMs()),
+    onHealth: (health) => onHealth(health),
     log,
     metrics,
   })
   const deliverDeps: DeliverDeps = {
     connect: deps.outbound.connect,
     readWebhook: createReadWebhook(store.readWebhooks, monotonicMs),
-    unseal: rememberSecrets(deps.sealer),
+    openKeys: rememberKeys(deps.sealer),
+    noteAttempt: (tenantId, url, ok) => breaker.note(tenantId, url, ok, monotonicMs()),
     allowPrivate: settings.allowPrivate,
     nowMs,
     monotonicMs,
@@ -87,14 +98,17 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     timeoutMs: settings.timeoutMs ?? webhookTimeoutMs,
   }
   const loop = createClaimLoop({
-    claim: (asks: readonly Ask[]) =>
-      store.claimDeliveries({
+    claim: async (asks: readonly Ask[]) => {
+      const readAtMs = monotonicMs()
+      const claimed = await store.claimDeliveries({
         asks,
         claim: deps.newId(),
         claimMs: settings.claimMs ?? deliveryClaimMs,
         nowMs: nowMs(),
         takeOver: watched.quietForMs() > takeOverPauseMs,
-      }),
+      })
+      return claimed.map((one) => ({ ...one, webhook: { ...one.webhook, readAtMs } }))
+    },
     deliver: (claimed) => deliverAlert(claimed, deliverDeps, stopping.signal),
     slots,
     recorder,
@@ -111,6 +125,27 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     log,
     metrics,
   })
+  /** A webhook that failed or recovered: says so once, and does what follows at once. */
+  const onHealth = async (health: WebhookHealth): Promise<void> => {
+    const { tenantId, failingSinceMs, failedAttempts, wasHeld, heldUntilMs } = health
+    const about = { tenant_id: tenantId, failed_attempts: failedAttempts }
+    if (failingSinceMs === null) {
+      if (!wasHeld) return
+      metrics.holds.inc({ change: 'ended' })
+      log.info(about, 'a webhook works again: its deliveries are no longer held')
+      for (const retry of [false, true]) loop.wake({ tenantId, retry })
+      return
+    }
+    if (!wasHeld && heldUntilMs !== null) {
+      metrics.holds.inc({ change: 'begun' })
+      log.warn(about, 'a webhook fails: its deliveries are held and probed')
+    }
+    const isLong = nowMs() - failingSinceMs >= webhookFailingMaxMs
+    if (!isLong || failedAttempts < webhookFailedAttemptsMin) return
+    if (!(await store.switchFailingOff(health, nowMs()))) return
+    metrics.switchedOff.inc({ reason: 'failing' })
+    log.warn(about, 'a webhook has failed for five days: it is off')
+  }
   return {
     wake: loop.wake,
     metrics,
@@ -126,24 +161,22 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   }
 }
 
-/**
- * Secrets that are kept opened: each is as long as its sealed text, so this is a few MiB at most.
- */
+/** Secrets that are kept opened: each is a few hundred bytes. */
 const secretsMax = 10_000
 
 /**
  * Opens each sealed secret once. A rotated secret is another sealed text, so none is used too long.
  */
-function rememberSecrets(sealer: Sealer): DeliverDeps['unseal'] {
-  const opened = new Map<string, string>()
+function rememberKeys(sealer: Sealer): DeliverDeps['openKeys'] {
+  const opened = new Map<string, WebhookKeys>()
   return (sealed, tenantId) => {
     const key = `${tenantId} ${sealed}`
     const known = opened.get(key)
     if (known !== undefined) return known
-    const secret = sealer.unseal(sealed, { tenantId, kind: 'webhook' })
+    const keys = toWebhookKeys(sealer.unseal(sealed, { tenantId, kind: 'webhook' }))
     if (opened.size >= secretsMax) opened.clear()
-    opened.set(key, secret)
-    return secret
+    opened.set(key, keys)
+    return keys
   }
 }
 

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { deliveryConsumer } from '#shared/core/messages.ts'
 import { type Consumption, consume } from '#shared/io/consume.ts'
+import { deliverySession } from '#shared/io/delivery-claim-store.ts'
 import { createHttpServer, listen } from '#shared/io/http-server.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
@@ -31,7 +32,12 @@ async function main(): Promise<void> {
   const lifecycle = createLifecycle(log, config.PARENT_PID)
   const metrics = createMetrics('delivery')
 
-  const postgres = createPostgres(config.POSTGRES_URL, { role: 'delivery', log, metrics })
+  const postgres = createPostgres(config.POSTGRES_URL, {
+    role: 'delivery',
+    log,
+    metrics,
+    settings: deliverySession,
+  })
   lifecycle.onStop('postgres', postgres.close)
   const sealer = createSealer(toMasterKeys(config))
   const monotonicMs = () => performance.now()

@@ -65,6 +65,11 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
     switchedOff: metrics.counter('di_webhooks_switched_off_total', 'Webhooks switched off', [
       'reason',
     ]),
+    holds: metrics.counter(
+      'di_delivery_holds_total',
+      'Webhooks whose deliveries began or ended to be held because their receiver fails',
+      ['change'],
+    ),
     unrecorded: metrics.counter(
       'di_delivery_unrecorded_total',
       'Outcomes that Postgres refused to record',

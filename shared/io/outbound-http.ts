@@ -213,6 +213,9 @@ function toClient(socket: Socket, url: URL, idleMs: number): Client {
   })
 }
 
+/** Answers of 1xx before the real one; `102 Processing` is the only one that repeats. */
+const informationalMax = 16
+
 type Posted = { path: string; body: Uint8Array; headers: Record<string, string> }
 
 async function post(pooled: Pooled, posted: Posted, signal: AbortSignal): Promise<OutboundAnswer> {
@@ -225,6 +228,7 @@ async function post(pooled: Pooled, posted: Posted, signal: AbortSignal): Promis
     const kept: Buffer[] = []
     let keptBytes = 0
     let readBytes = 0
+    let informational = 0
     const onAbort = () => {
       if (controller === undefined) pooled.socket.destroy(signal.reason)
       else controller.abort(signal.reason)
@@ -242,8 +246,12 @@ async function post(pooled: Pooled, posted: Posted, signal: AbortSignal): Promis
         controller = started
         if (signal.aborted) onAbort()
       },
-      onResponseStart: (_controller, status, headers) => {
-        if (status < 200) return
+      onResponseStart: (started, status, headers) => {
+        if (status < 200) {
+          informational += 1
+          if (informational > informationalMax) started.abort(new AnswerTooLongError())
+          return
+        }
         pooled.reading.headArrived()
         const retryAfter = headers['retry-after']
         head = { status, retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter }
@@ -254,7 +262,7 @@ async function post(pooled: Pooled, posted: Posted, signal: AbortSignal): Promis
         if (wanted > 0) kept.push(Buffer.from(chunk.subarray(0, wanted)))
         keptBytes += wanted
         readBytes += chunk.length
-        pooled.reading.bodyArrived(chunk.length)
+        pooled.reading.bodyArrived(chunk)
         if (readBytes > webhookAnswerBytesMax) controller?.abort(new AnswerTooLongError())
       },
       onResponseEnd: () => end(),

@@ -59,6 +59,8 @@ export type PostgresOptions = {
   lockTimeoutMs?: number
   /** How long to wait for a free or a new connection; 3 s by default. */
   connectTimeoutMs?: number
+  /** Settings of every session, for statements whose plans must not depend on statistics. */
+  settings?: Readonly<Record<string, string>>
 }
 
 /** Postgres cannot be reached, is going down, or has no room: try again later. A 503 to clients. */
@@ -222,6 +224,7 @@ function toPoolConfig(url: string, options: PostgresOptions): pg.PoolConfig {
     keepAliveInitialDelayMillis: 10_000,
     statement_timeout: statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs ?? 5_000,
+    ...(options.settings === undefined ? {} : { options: toOptions(options.settings) }),
     // A process that stops in the middle of a transaction must not hold its locks for ever.
     idle_in_transaction_session_timeout: 30_000,
     // A server that accepts and then says nothing (paused, cut off) is noticed by us alone.
@@ -229,6 +232,11 @@ function toPoolConfig(url: string, options: PostgresOptions): pg.PoolConfig {
     types: { getTypeParser: toTypeParser as typeof pg.types.getTypeParser },
   }
 }
+
+const toOptions = (settings: Readonly<Record<string, string>>): string =>
+  Object.entries(settings)
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(' ')
 
 /** bigint as a number: ours are counters, and one above 2^53 is an error, not a wrong one. */
 function toTypeParser(oid: number, format?: 'text' | 'binary'): unknown {

@@ -27,11 +27,13 @@ export type TelemetryStore = {
 
 const into = `telemetry (${telemetryColumns.join(', ')})`
 
-// Signals come as JSON text. A body may name one path twice (`{"a.b": 1, "a": {"b": 2}}`): the
-// first counts, the body has both. Text that looks like a date stays the text it is.
+// Signals come as JSON text. A dot in a key is kept apart from the dots of paths, as `%2E`: else
+// `{"root.su_binary": true}` beside the categories would read as the signal that it is not. Text
+// that looks like a date stays the text it is.
 const settings: ClickHouseSettings = {
   input_format_binary_read_json_as_string: 1,
   type_json_skip_duplicated_paths: 1,
+  json_type_escape_dots_in_keys: 1,
   input_format_try_infer_dates: 0,
   input_format_try_infer_datetimes: 0,
 }

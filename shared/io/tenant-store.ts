@@ -13,8 +13,10 @@ import {
   retainedKinds,
   toRetentionView,
 } from '#shared/core/retention.ts'
+import type { WebhookState } from './delivery-store.ts'
 import { insertPolicyDocument } from './policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from './postgres.ts'
+import { resetHealth } from './webhook-store.ts'
 
 export type TenantStatus = 'active' | 'suspended'
 
@@ -52,8 +54,12 @@ export type TenantView = {
   epoch: number
   created_at: string
   webhook_url: string | null
-  webhook_state: 'on' | 'off' | 'paused'
+  webhook_state: WebhookState
   webhook_off_reason: string | null
+  /** When it was last set, paused, resumed or switched off. */
+  webhook_changed_at: string | null
+  /** What its deliveries have shown; null when nothing is known against it. */
+  webhook_health: WebhookHealth | null
   policy_version: number
   policy_hash: string
   ingest_rate: { per_second: number; burst: number } | null
@@ -68,6 +74,16 @@ export type TenantView = {
   } | null
   hmac_secret: { last4: string; created_at: string; state: string } | null
   webhook_secret: { last4: string; created_at: string } | null
+}
+
+export type WebhookHealth = {
+  /** The first failed attempt since the last success. */
+  failing_since: string
+  failed_attempts: number
+  last_failure: string | null
+  /** Set while deliveries are held: when the next probe is sent. */
+  held_until: string | null
+  failed_probes: number
 }
 
 export type TenantStore = {
@@ -157,7 +173,7 @@ export function createTenantStore(db: Queryable): TenantStore {
          values ($1, $2, case when $2::text is null then 'off' else 'on' end,
            case when $2::text is null then 'operator' end)
          on conflict (tenant_id) do update set url = excluded.url, state = excluded.state,
-           off_reason = excluded.off_reason, changed_at = clock_timestamp()`,
+           off_reason = excluded.off_reason, ${resetHealth}, changed_at = clock_timestamp()`,
         [tenantId, url],
       )
     },
@@ -293,7 +309,11 @@ function toEntry(row: EntryRow): TenantEntry {
   }
 }
 
-type ViewRow = Omit<TenantView, 'created_at' | 'ingest_rate' | 'rest_rate' | 'retention'> & {
+type ViewRow = Omit<
+  TenantView,
+  'created_at' | 'ingest_rate' | 'rest_rate' | 'retention' | 'webhook_changed_at'
+> & {
+  webhook_changed_at: Date | null
   events_days: number | null
   alerts_days: number | null
   deliveries_days: number | null
@@ -314,7 +334,11 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
   t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
   t.events_days, t.alerts_days, t.deliveries_days,
   w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
-  w.off_reason as webhook_off_reason,
+  w.off_reason as webhook_off_reason, w.changed_at as webhook_changed_at,
+  case when w.failing_since is not null then jsonb_build_object(
+    'failing_since', ${isoOf('w.failing_since')}, 'failed_attempts', w.failed_attempts,
+    'last_failure', w.last_failure, 'held_until', ${isoOf('w.held_until')},
+    'failed_probes', w.failed_probes) end as webhook_health,
   case when k.key_hash is not null then jsonb_build_object('prefix', k.prefix, 'last4', k.last4,
     'created_at', ${isoOf('k.created_at')}, 'last_used_at', ${isoOf('k.last_used_at')})
   end as public_api_key,
@@ -342,6 +366,8 @@ function toView(row: ViewRow): TenantView {
     webhook_url: row.webhook_url,
     webhook_state: row.webhook_state,
     webhook_off_reason: row.webhook_off_reason,
+    webhook_changed_at: row.webhook_changed_at?.toISOString() ?? null,
+    webhook_health: row.webhook_health,
     policy_version: row.policy_version,
     policy_hash: row.policy_hash,
     ingest_rate: toViewRate(row.ingest_rate_per_second, row.ingest_burst),

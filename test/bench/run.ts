@@ -1,12 +1,18 @@
 /**
- * `npm run bench [-- NAME...]`: runs the benchmarks, each a module that prints its own table. Every
+ * `npm run bench [-- NAME... [OPTIONS]]`: runs the benchmarks, each a module that prints its own table. Every
  * figure stands beside a floor measured in the same run.
  */
-const benchmarks: Record<string, () => Promise<{ run: () => void | Promise<void> }>> = {
-  scoring: () => import('./scoring.ts'),
-}
+const benchmarks: Record<string, () => Promise<{ run: (args: string[]) => void | Promise<void> }>> =
+  {
+    scoring: () => import('./scoring.ts'),
+    delivery: () => import('./delivery.ts'),
+    fairness: () => import('./fairness.ts'),
+  }
 
-const names = process.argv.slice(2)
+const words = process.argv.slice(2)
+const firstOption = words.findIndex((word) => word.startsWith('--'))
+const names = firstOption === -1 ? words : words.slice(0, firstOption)
+const options = firstOption === -1 ? [] : words.slice(firstOption)
 for (const name of names.length > 0 ? names : Object.keys(benchmarks)) {
   const load = benchmarks[name]
   if (load === undefined) {
@@ -14,5 +20,5 @@ for (const name of names.length > 0 ? names : Object.keys(benchmarks)) {
     process.stderr.write(`There is no benchmark ${name}; there are: ${known}\n`)
     process.exit(1)
   }
-  await (await load()).run()
+  await (await load()).run(options)
 }

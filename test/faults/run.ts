@@ -7,6 +7,8 @@ type Drill = { run: (args: string[]) => Promise<void> }
 const drills: Record<string, () => Promise<Drill>> = {
   rotations: () => import('./rotations.ts'),
   projection: () => import('./projection.ts'),
+  deliveries: () => import('./deliveries.ts'),
+  hostile: () => import('./hostile-receivers.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

@@ -225,7 +225,10 @@ describe('alerts and deliveries', () => {
     expect(alert).toMatchObject({ alert_id: alertId, disposition: 'FALSE_POSITIVE', seq: 1 })
     const deliveries = await diJson<{ data: object[] }>('deliveries', 'list', 'bank')
     expect(deliveries.data).toMatchObject([{ alert_id: alertId, state: 'pending', attempts: [] }])
-    expect(await diJson('deliveries', 'list', 'bank', '--state', 'failed')).toEqual({ data: [] })
+    expect(await diJson('deliveries', 'list', 'bank', '--state', 'failed')).toEqual({
+      data: [],
+      next: null,
+    })
   })
 })
 
@@ -361,7 +364,7 @@ describe('failures', () => {
       fails(['tenants', 'create', 'x', '--webhook-url', 'http://a.example'], 'webhook_url_refused'),
       fails(['alerts', 'disposition', 'alr_x', 'MAYBE', '--json'], '$.disposition'),
       fails(['alerts', 'disposition', 'alr_x', 'OPEN', '--json'], 'There is no alert alr_x.'),
-      fails(['tenants', 'webhook', 'acme', '--json'], 'Say one of --url URL and --off.'),
+      fails(['tenants', 'webhook', 'acme', '--json'], 'Say one of --url URL, --off, --pause'),
       fails(['tenants', 'create', '--json'], "missing required argument 'slug'"),
       fails(['nonsense', '--json'], "unknown command 'nonsense'"),
       fails(['deliveries', 'list', 'acme', '--limit', '0'], 'from 1 to 500'),

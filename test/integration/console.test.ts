@@ -7,7 +7,6 @@ import { hashApiKey, parseApiKey } from '#shared/core/credentials.ts'
 import { toAlertId } from '#shared/core/ids.ts'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { ConfigError } from '#shared/io/config.ts'
-import { createDeliveryStore } from '#shared/io/delivery-store.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
 import { checkWebhookTarget } from '#shared/io/outbound-http.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
@@ -36,7 +35,6 @@ beforeAll(async () => {
     adminToken,
     projection: rig.projection,
     setDisposition: createAlertStore(rig.postgres).setDisposition,
-    listDeliveries: createDeliveryStore(rig.postgres).listDeliveries,
     listUnknownSignals: async () => [],
     wallMs: Date.now,
     checkWebhookUrl: (url, environment) =>
@@ -226,6 +224,11 @@ describe('looking at tenants', () => {
       ['PUT', '/webhook', { url: 'https://hooks.example/a' }],
       ['DELETE', '/webhook'],
       ['GET', '/deliveries'],
+      ['GET', '/deliveries/dlv_x'],
+      ['POST', '/deliveries/replay', { failed: true }],
+      ['POST', '/deliveries/test'],
+      ['POST', '/webhook/pause'],
+      ['POST', '/webhook/resume'],
       ['GET', '/retired-secret-use'],
       ['GET', '/policy'],
       ['GET', '/policy/versions'],
@@ -513,6 +516,7 @@ describe('the rest', () => {
       'get /admin/v1/tenants/{tenant_id}',
       'get /admin/v1/tenants/{tenant_id}/audit',
       'get /admin/v1/tenants/{tenant_id}/deliveries',
+      'get /admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}',
       'get /admin/v1/tenants/{tenant_id}/policy',
       'get /admin/v1/tenants/{tenant_id}/policy/versions',
       'get /admin/v1/tenants/{tenant_id}/policy/versions/{version}',
@@ -522,10 +526,14 @@ describe('the rest', () => {
       'post /admin/v1/alerts/{alert_id}/disposition',
       'post /admin/v1/secrets/rewrap',
       'post /admin/v1/tenants',
+      'post /admin/v1/tenants/{tenant_id}/deliveries/replay',
+      'post /admin/v1/tenants/{tenant_id}/deliveries/test',
       'post /admin/v1/tenants/{tenant_id}/erasures',
       'post /admin/v1/tenants/{tenant_id}/resume',
       'post /admin/v1/tenants/{tenant_id}/rotate',
       'post /admin/v1/tenants/{tenant_id}/suspend',
+      'post /admin/v1/tenants/{tenant_id}/webhook/pause',
+      'post /admin/v1/tenants/{tenant_id}/webhook/resume',
       'put /admin/v1/tenants/{tenant_id}/policy',
       'put /admin/v1/tenants/{tenant_id}/rates',
       'put /admin/v1/tenants/{tenant_id}/retention',

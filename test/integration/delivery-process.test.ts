@@ -142,10 +142,11 @@ test('killed in the middle of a request, the delivery is sent again with its id 
   await waitFor(() => expect(there.requests).toHaveLength(1))
   first.child.kill('SIGKILL')
   await first.ended
-  expect(await fixtures.read(id!)).toMatchObject({ state: 'sending', attempts: 0 })
+  expect(await fixtures.read(id!)).toMatchObject({ state: 'pending', attempts: 0 })
+  expect((await fixtures.read(id!)).claimed_by).not.toBeNull()
   there.setAnswer((response) => response.end('ok'))
   // The claim runs out: its half minute is moved into the past.
-  await postgres.query('update deliveries set due_at = now() where delivery_id = $1', [id])
+  await postgres.query('update deliveries set claimed_until = now() where delivery_id = $1', [id])
   await startProcess()
   await waitForState(id!, 'delivered')
   const [before, after] = there.requests

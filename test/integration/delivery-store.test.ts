@@ -1,6 +1,7 @@
 // Claims, outcomes and listings of deliveries against a real PostgreSQL, with the clock handed in.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Lane } from '#shared/io/delivery-claim-store.ts'
+import { type DeliveryQuery, listDeliveries } from '#shared/io/delivery-operations-store.ts'
 import {
   type AttemptRecord,
   createDeliveryStore,
@@ -41,6 +42,7 @@ function claim(nowMs: number, lanes: (Lane & { room?: number })[], takeOver = tr
   const asks = lanes.map(({ room = 100, ...lane }) => ({ ...lane, room }))
   return store.claimDeliveries({ asks, claim: `c${++claims}`, claimMs, nowMs, takeOver })
 }
+const list = async (query: DeliveryQuery) => (await listDeliveries(postgres, query)).deliveries
 const first = (tenantId: string): Lane => ({ tenantId, retry: false })
 const retry = (tenantId: string): Lane => ({ tenantId, retry: true })
 
@@ -74,15 +76,16 @@ test('a claim hands out what is due, with its exact bytes, and holds it', async 
     deliveryId: id,
     event: 'risk.alert',
     attempts: 0,
-    environment: 'sandbox',
-    url: 'https://example.com/hook',
+    attemptsBefore: 0,
+    probe: false,
+    webhook: { environment: 'sandbox', state: 'on', url: 'https://example.com/hook' },
     claimedUntilMs: start + claimMs,
   })
   expect(claimed!.body.toString()).toMatch(
     /^\{"alert_id": "alr_.*",\n "created_at":"x", {2}"n": \d+\.0\}$/,
   )
   expect(await claim(start, [first(tenantId)])).toEqual([])
-  expect(await fixtures.read(id!)).toMatchObject({ state: 'sending', claimed_by: claimed!.claim })
+  expect(await fixtures.read(id!)).toMatchObject({ state: 'pending', claimed_by: claimed!.claim })
 })
 
 test('nothing is handed out early, but for the clock difference of a first attempt', async () => {
@@ -109,7 +112,7 @@ test('a claim that ran out is taken over with the same bytes, but only where tha
   // The first holder comes back late: its outcome must not touch what another one is doing.
   const late = await store.recordOutcomes([outcome(lost!, { state: 'delivered' })], start)
   expect(late.recorded.size).toBe(0)
-  expect(await fixtures.read(lost!.deliveryId)).toMatchObject({ state: 'sending', attempts: 0 })
+  expect(await fixtures.read(lost!.deliveryId)).toMatchObject({ claimed_by: taken!.claim, attempts: 0 })
   const done = await store.recordOutcomes([outcome(taken!, { state: 'delivered' })], start)
   expect([...done.recorded]).toEqual([taken!.deliveryId])
 })
@@ -171,7 +174,7 @@ test('a suspended tenant and a paused webhook wait; without a webhook there is n
   await fixtures.setWebhook(tenantId, null)
   expect(await dueNow()).toHaveLength(1)
   const [claimed] = await claim(start, [first(tenantId)])
-  expect(claimed).toMatchObject({ deliveryId: id, url: null })
+  expect(claimed).toMatchObject({ deliveryId: id, webhook: { state: 'off' } })
   await store.recordOutcomes(
     [outcome(claimed!, { state: 'skipped', reason: 'no_webhook' }, null)],
     start,
@@ -231,7 +234,7 @@ test('an attempt is recorded with what becomes of its delivery, many at once', a
     start + 100,
   )
   expect(recorded.recorded.size).toBe(4)
-  const listed = await store.listDeliveries({ tenantId, limit: 10 })
+  const listed = await list({ tenantId, limit: 10 })
   const byId = new Map(listed.map((one) => [one.delivery_id, one]))
   expect(byId.get(a!.deliveryId)).toMatchObject({
     tenant_id: tenantId,
@@ -282,15 +285,13 @@ test('a list is the tenant’s own, newest first, by state and bounded', async (
     start,
   )
   const { tenantId } = mine
-  const all = await store.listDeliveries({ tenantId, limit: 10 })
+  const all = await list({ tenantId, limit: 10 })
   expect(all.map((one) => one.delivery_id)).toHaveLength(3)
   expect(all[0]!.delivery_id).toBe(newer)
-  expect(ids2(await store.listDeliveries({ tenantId, state: 'delivered', limit: 10 }))).toEqual(
-    new Set(older),
-  )
-  expect(await store.listDeliveries({ tenantId, state: 'failed', limit: 10 })).toEqual([])
-  expect(await store.listDeliveries({ tenantId, limit: 1 })).toHaveLength(1)
-  expect(await store.listDeliveries({ tenantId: 'nobody', limit: 10 })).toEqual([])
+  expect(ids2(await list({ tenantId, state: 'delivered', limit: 10 }))).toEqual(new Set(older))
+  expect(await list({ tenantId, state: 'failed', limit: 10 })).toEqual([])
+  expect(await list({ tenantId, limit: 1 })).toHaveLength(1)
+  expect(await list({ tenantId: 'nobody', limit: 10 })).toEqual([])
 })
 const ids2 = (listed: { delivery_id: string }[]) => new Set(listed.map((one) => one.delivery_id))
 
@@ -325,7 +326,7 @@ test('a receiver that is gone switches its webhook off, once, with an audit entr
   ])
   // Without the claim there is no effect at all.
   const again = await store.recordOutcomes([gone(b!)], start)
-  expect(again).toEqual({ recorded: new Set(), switchedOff: [] })
+  expect(again).toEqual({ recorded: new Set(), switchedOff: [], health: [] })
 })
 
 test('a webhook is read as it is now: secret, state, status; a rotation shows no secret', async () => {

@@ -4,7 +4,8 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { retryDelaysMs } from '#shared/core/retry-schedule.ts'
 import { verifyDelivery } from '#shared/core/webhook-signing.ts'
-import { createDeliveryStore, type DeliveryView } from '#shared/io/delivery-store.ts'
+import { type DeliveryView, findDeliveries } from '#shared/io/delivery-operations-store.ts'
+import { createDeliveryStore } from '#shared/io/delivery-store.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { migratePostgres } from '../support/databases.ts'
@@ -61,8 +62,8 @@ const status =
 const silence: Answer = () => undefined
 
 async function view(tenantId: string, deliveryId: string): Promise<DeliveryView> {
-  const listed = await createDeliveryStore(postgres).listDeliveries({ tenantId, limit: 1_000 })
-  return listed.find((one) => one.delivery_id === deliveryId)!
+  const [found] = await findDeliveries(postgres, tenantId, [deliveryId])
+  return found!
 }
 const waitFor = (check: () => Promise<void> | void, timeout = 10_000) =>
   vi.waitFor(check, { timeout, interval: 5 })

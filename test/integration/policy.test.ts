@@ -7,7 +7,6 @@ import { presets } from '#shared/core/policies/presets.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policy.ts'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { listAudit } from '#shared/io/audit-store.ts'
-import { createDeliveryStore } from '#shared/io/delivery-store.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../services/console/app.ts'
 import { createTenant } from '../../services/console/manage-tenants.ts'
@@ -43,7 +42,6 @@ beforeAll(async () => {
     adminToken,
     projection: rig.projection,
     setDisposition: createAlertStore(rig.postgres).setDisposition,
-    listDeliveries: createDeliveryStore(rig.postgres).listDeliveries,
     listUnknownSignals: async () => [],
     wallMs: Date.now,
   }

@@ -31,7 +31,6 @@ beforeAll(async () => {
     adminToken,
     projection: rig.projection,
     setDisposition: async () => null,
-    listDeliveries: async () => [],
     listUnknownSignals: async () => [],
   }
   const http = { log: testLog, metrics: createMetrics('console'), readyChecks: {} }

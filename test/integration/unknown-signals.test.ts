@@ -41,7 +41,6 @@ beforeAll(async () => {
     {
       ...{ ...rig.deps, adminToken, projection: rig.projection, wallMs: Date.now },
       setDisposition: async () => null,
-      listDeliveries: async () => [],
       ...createUnknownSignalStore(clickhouse),
     },
     {

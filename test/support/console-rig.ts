@@ -4,6 +4,7 @@ import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { wholeKey } from '#shared/core/messages.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { signBody, verifySignature } from '#shared/core/signature.ts'
+import { publishTenantHint } from '#shared/io/delivery-hint-publisher.ts'
 import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
 import { openTenantDirectory, type TenantDirectory } from '#shared/io/edge-directory.ts'
 import { createLog } from '#shared/io/log.ts'
@@ -16,6 +17,7 @@ import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection, type TenantProjection } from '#shared/io/tenant-projection.ts'
 import { createDirectoryWriter } from '../../services/console/directory.ts'
 import type { ExplainDeps } from '../../services/console/explain-event.ts'
+import type { DeliveryDeps } from '../../services/console/manage-deliveries.ts'
 import type { ManageDeps } from '../../services/console/manage-tenants.ts'
 import type { RewrapDeps } from '../../services/console/rewrap.ts'
 import type { RotationDeps } from '../../services/console/rotation.ts'
@@ -43,7 +45,13 @@ export type ConsoleRig = {
   nats: Nats
   projection: TenantProjection
   /** Without ClickHouse: no event is known. */
-  deps: ManageDeps & RotationDeps & RewrapDeps & ExplainDeps & RetiredUseDeps & EraseRouteDeps
+  deps: ManageDeps &
+    RotationDeps &
+    RewrapDeps &
+    ExplainDeps &
+    RetiredUseDeps &
+    EraseRouteDeps &
+    DeliveryDeps
   outcomes: string[]
   /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
@@ -113,6 +121,7 @@ export async function createConsoleRig(
       findKnown: async () => [],
       listRetiredUse: (secret) => listRetiredUse(nats, secret),
       wallMs: Date.now,
+      hintDelivery: (hint) => publishTenantHint(nats, hint),
       erase: async () => {
         throw new Problem('unavailable', 'There is no ClickHouse here.')
       },

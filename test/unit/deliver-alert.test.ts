@@ -2,8 +2,7 @@
 // is none, and that nothing is ever sent on old knowledge.
 import { expect, test } from 'vitest'
 import { webhookSecretAgeMaxMs } from '#shared/core/limits.ts'
-import { verifyDelivery } from '#shared/core/webhook-signing.ts'
-import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
+import { toWebhookKeys, verifyDelivery } from '#shared/core/webhook-signing.ts'
 import {
   type OutboundAnswer,
   OutboundError,
@@ -11,12 +10,16 @@ import {
 } from '#shared/io/outbound-http.ts'
 import { PostgresUnavailableError } from '#shared/io/postgres.ts'
 import { UnsealError } from '#shared/io/sealed-secrets.ts'
-import { type DeliverDeps, deliverAlert } from '../../services/delivery/deliver-alert.ts'
+import {
+  type DeliverDeps,
+  deliverAlert,
+  type FreshClaim,
+} from '../../services/delivery/deliver-alert.ts'
 import { createReadWebhook, type FreshWebhook } from '../../services/delivery/read-webhook.ts'
 
 const start = Date.parse('2027-01-01T00:00:00Z')
 const url = 'https://receiver.example/hook'
-const claimed: ClaimedDelivery = {
+const claimed: FreshClaim = {
   tenantId: 'acme',
   deliveryId: 'dlv_1',
   claim: 'claim-1',
@@ -24,9 +27,18 @@ const claimed: ClaimedDelivery = {
   event: 'risk.alert',
   body: Buffer.from('{"alert_id":"alr_1"}'),
   attempts: 2,
+  attemptsBefore: 0,
   createdAtMs: start,
-  environment: 'live',
-  url,
+  probe: false,
+  webhook: {
+    environment: 'live',
+    suspended: false,
+    state: 'on',
+    url,
+    sealedSecret: 'sealed:old',
+    // Long ago: what these tests change counts, not what was known at the claim.
+    readAtMs: Number.NEGATIVE_INFINITY,
+  },
 }
 const released = (dueAtMs: number) => ({
   tenantId: 'acme',
@@ -73,7 +85,8 @@ function play(some: Partial<DeliverDeps> = {}) {
       }
     },
     readWebhook: async () => ({ ...world.webhook, readAtMs: world.monotonicMs }),
-    unseal: (sealed) => sealed.replace('sealed:', 'whsec_'),
+    openKeys: (sealed) => toWebhookKeys(sealed.replace('sealed:', 'whsec_')),
+    noteAttempt: () => false,
     allowPrivate: false,
     nowMs: () => world.nowMs,
     monotonicMs: () => world.monotonicMs,
@@ -104,6 +117,7 @@ test('an attempt sends the stored bytes and is recorded with its number, times a
       answer: 'ok',
     },
     next: { state: 'delivered' },
+    health: { url, ok: true, failure: null, probe: false, hold: false },
   })
   expect(posted).toHaveLength(1)
   expect(posted[0]!.body.equals(claimed.body)).toBe(true)
@@ -173,7 +187,7 @@ test.each([
   ['something unforeseen happens', new RangeError('x'), 10_000],
 ])('nothing is sent, and no attempt spent, when %s', async (_what, error, inMs) => {
   const { posted, deliver } = play({
-    unseal: () => {
+    openKeys: () => {
       throw error
     },
   })
@@ -200,11 +214,12 @@ test('our own database being away is no failure of the receiver', async () => {
 
 test('without a webhook it is skipped; a URL that the rules refuse is a failed attempt', async () => {
   const { world, posted, deliver } = play()
-  expect((await deliver({ ...claimed, url: null })).next).toEqual({
+  expect((await deliver({ ...claimed, webhook: { ...claimed.webhook, url: null } })).next).toEqual({
     state: 'skipped',
     reason: 'no_webhook',
   })
-  expect(await deliver({ ...claimed, url: 'http://receiver.example/hook' })).toMatchObject({
+  const plain = { ...claimed.webhook, url: 'http://receiver.example/hook' }
+  expect(await deliver({ ...claimed, webhook: plain })).toMatchObject({
     attempt: { attempt: 3, status: null, errorKind: 'refused_address' },
     next: { state: 'pending', dueAtMs: start + 120_000 },
   })
@@ -227,6 +242,54 @@ test('an error of the connection is an attempt with its kind; a stop is none', a
   })
   expect(await stopped.deliver(claimed, stop.signal)).toEqual(released(start))
   expect(stopped.releases).toEqual(['stopping'])
+})
+
+test('what the claim knew of the webhook counts while it is fresh, and no longer', async () => {
+  let reads = 0
+  const { world, posted, deliver } = play({
+    readWebhook: async () => {
+      reads += 1
+      return { ...world.webhook, readAtMs: world.monotonicMs }
+    },
+  })
+  const fresh = { ...claimed, webhook: { ...claimed.webhook, readAtMs: 0 } }
+  world.monotonicMs = webhookSecretAgeMaxMs
+  await deliver(fresh)
+  expect(reads).toBe(0)
+  world.monotonicMs += 1
+  await deliver(fresh)
+  expect(reads).toBe(1)
+  const signatures = posted.map(({ headers }) => headers['x-service-signature']!)
+  expect(verifyDelivery(claimed.body, signatures[0], 'whsec_old')).toBe(true)
+  expect(verifyDelivery(claimed.body, signatures[1], 'whsec_one')).toBe(true)
+})
+
+test('a replayed delivery counts on and has its whole schedule again', async () => {
+  const { world, posted, deliver } = play()
+  world.post = async () => ({
+    status: 500,
+    retryAfter: undefined,
+    body: Buffer.from('no'),
+    address: '93.184.215.14',
+  })
+  const replayed = { ...claimed, attempts: 11, attemptsBefore: 11 }
+  expect(await deliver(replayed)).toMatchObject({
+    attempt: { attempt: 12 },
+    next: { state: 'pending', dueAtMs: start + 5_000 },
+    health: { url, ok: false, failure: 'status 500', probe: false, hold: false },
+  })
+  expect(posted[0]!.headers['x-service-attempt']).toBe('12')
+})
+
+test('a test event is tried once, and its failure is not held against the webhook', async () => {
+  const noted: boolean[] = []
+  const { world, deliver } = play({ noteAttempt: (_tenant, _url, ok) => noted.push(ok) < 0 })
+  const test = { ...claimed, event: 'webhook.test', attempts: 0 }
+  expect(await deliver(test)).toMatchObject({ next: { state: 'delivered' }, health: { ok: true } })
+  world.post = () => Promise.reject(new OutboundError('timeout', 'no answer'))
+  const failed = await deliver(test)
+  expect(failed.next).toEqual({ state: 'failed', reason: 'exhausted' })
+  expect([failed.health, noted]).toEqual([undefined, [true]])
 })
 
 test('a read is shared only by those who asked before it began', async () => {

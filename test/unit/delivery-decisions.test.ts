@@ -3,8 +3,15 @@ import { expect, test } from 'vitest'
 import { decideNext } from '../../services/delivery/decide-next.ts'
 
 const now = Date.parse('2027-01-01T00:00:00Z')
-const decide = (status: number | null, more: { attempt?: number; retryAfter?: string } = {}) =>
-  decideNext({ attempt: more.attempt ?? 1, status, retryAfter: more.retryAfter }, now, 0)
+const decide = (
+  status: number | null,
+  more: { attempt?: number; retryAfter?: string; once?: boolean } = {},
+) =>
+  decideNext(
+    { attempt: more.attempt ?? 1, once: more.once ?? false, status, retryAfter: more.retryAfter },
+    now,
+    0,
+  )
 
 test.each([200, 201, 202, 204, 226, 299])('%d is a success', (status) => {
   expect(decide(status)).toEqual({ next: { state: 'delivered' }, gone: false })
@@ -24,6 +31,12 @@ test.each([301, 302, 304, 307, 400, 401, 404, 409, 429, 500, 502, 503, 504, 599,
 test('after the eleventh attempt a delivery has failed', () => {
   expect(decide(500, { attempt: 11 }).next).toEqual({ state: 'failed', reason: 'exhausted' })
   expect(decide(200, { attempt: 11 }).next).toEqual({ state: 'delivered' })
+})
+
+test('a test event is tried once', () => {
+  expect(decide(500, { once: true }).next).toEqual({ state: 'failed', reason: 'exhausted' })
+  expect(decide(503, { once: true, retryAfter: '60' }).next).toMatchObject({ state: 'failed' })
+  expect(decide(204, { once: true }).next).toEqual({ state: 'delivered' })
 })
 
 test('410 ends the delivery and the webhook, at any attempt', () => {

@@ -2,8 +2,8 @@
 import type { Command } from 'commander'
 import type { AuditRow } from '#shared/io/audit-store.ts'
 import type { EdgeView } from '#shared/io/tenant-projection.ts'
-import { toLimit } from './alerts.ts'
 import type { CliContext } from './context.ts'
+import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'
 
 type AuditPage = { data: AuditRow[]; next: number | null }

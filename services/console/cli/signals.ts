@@ -4,8 +4,8 @@ import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
 import { type ListedSignal, type SignalList, toSignalList } from '#shared/core/signal-list.ts'
 import type { UnknownSignal } from '#shared/io/unknown-signal-store.ts'
 import { unknownSignalDaysMax } from '../schemas.ts'
-import { toLimit } from './alerts.ts'
 import type { CliContext } from './context.ts'
+import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'
 
 type UnknownSignals = { days: number; data: UnknownSignal[] }

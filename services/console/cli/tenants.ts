@@ -1,5 +1,6 @@
 /** `di tenants ...`: everything an operator does to a tenant. */
 import type { Command } from 'commander'
+import type { WebhookHealth } from '#shared/io/tenant-store.ts'
 import type { CreatedTenant } from '../manage-tenants.ts'
 import type { RotationAnswer } from '../rotation.ts'
 import type { RetiredUseAnswer } from '../routes/retired-use.ts'
@@ -17,6 +18,8 @@ type Tenant = {
   webhook_url: string | null
   webhook_state: string
   webhook_off_reason: string | null
+  webhook_changed_at: string | null
+  webhook_health: WebhookHealth | null
   policy_version: number
   policy_hash: string
   public_api_key: { prefix: string; last4: string; last_used_at: string | null } | null
@@ -154,7 +157,6 @@ function toShownText(tenant: Tenant & { retired_secret_use: RetiredUse | null })
 
 function toTenantText(tenant: Tenant): string {
   const { public_api_key: key, hmac_secret: hmac, webhook_secret: webhook } = tenant
-  const off = tenant.webhook_off_reason === null ? '' : ` (${tenant.webhook_off_reason})`
   return toFields({
     tenant_id: tenant.tenant_id,
     name: tenant.name || null,
@@ -167,10 +169,37 @@ function toTenantText(tenant: Tenant): string {
     hmac_secret:
       hmac === null ? null : `...${hmac.last4}, ${hmac.state} since ${toTime(hmac.created_at)}`,
     webhook_secret: webhook === null ? null : `...${webhook.last4}, ${toTime(webhook.created_at)}`,
-    webhook: `${tenant.webhook_state}${off}`,
+    webhook: toWebhookText(tenant),
     webhook_url: tenant.webhook_url,
     epoch: tenant.epoch,
   })
+}
+
+const offReasons: Record<string, string> = {
+  operator: 'by an operator',
+  gone: 'gone: the receiver answered 410',
+  failing: 'failing: no attempt succeeded for five days',
+}
+
+/** What the webhook does and why, in words. */
+function toWebhookText(tenant: Tenant): string {
+  const { webhook_state: state, webhook_off_reason: reason, webhook_health: health } = tenant
+  const changed = toTime(tenant.webhook_changed_at)
+  if (state === 'off') {
+    if (reason === null) return 'off'
+    const since = health === null ? '' : ` since ${toTime(health.failing_since)}`
+    return `off since ${changed} (${offReasons[reason] ?? reason}${since})`
+  }
+  const words = state === 'paused' ? `paused since ${changed}: deliveries wait` : state
+  return health === null ? words : `${words}, ${toHealthText(health)}`
+}
+
+function toHealthText(health: WebhookHealth): string {
+  const { failed_attempts: attempts, last_failure: last, held_until: heldUntil } = health
+  const many = `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`
+  const failing = `failing since ${toTime(health.failing_since)} (${many}, last: ${last ?? '-'})`
+  if (heldUntil === null) return failing
+  return `${failing}; deliveries are held, next probe ${toTime(heldUntil)}`
 }
 
 function addRotate(tenants: Command, context: CliContext): void {
@@ -210,22 +239,30 @@ function toRotatedText(answer: RotationAnswer): string {
   )
 }
 
+type WebhookOptions = { url?: string; off?: true; pause?: true; resume?: true }
+type WebhookSet = Pick<Tenant, 'tenant_id' | 'webhook_url'> & { webhook_state?: string }
+
 function addWebhook(tenants: Command, context: CliContext): void {
   tenants
     .command('webhook <slug>')
-    .description('say where alerts are delivered, or switch the webhook off')
+    .description('say where alerts are delivered, or whether they are')
     .option('--url <url>', 'deliver alerts there')
     .option('--off', 'deliver nothing')
+    .option('--pause', 'let deliveries wait')
+    .option('--resume', 'deliver again, also after the webhook was switched off for failing')
     .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: { url?: string; off?: true }) => {
-      if ((options.url === undefined) === (options.off === undefined)) {
-        throw new CliError('Say one of --url URL and --off.')
-      }
+    .action(async (slug: string, options: WebhookOptions) => {
       const path = `${pathOf(slug)}/webhook`
+      const { url, off, pause, resume } = options
+      if ([url, off, pause, resume].filter((one) => one !== undefined).length !== 1) {
+        throw new CliError('Say one of --url URL, --off, --pause and --resume.')
+      }
       const answer =
-        options.url === undefined
-          ? await context.adminFetch('DELETE', path)
-          : await context.adminFetch('PUT', path, { url: options.url })
-      context.out(answer as Pick<Tenant, 'tenant_id' | 'webhook_url'>, (tenant) => toFields(tenant))
+        url !== undefined
+          ? await context.adminFetch('PUT', path, { url })
+          : off
+            ? await context.adminFetch('DELETE', path)
+            : await context.adminFetch('POST', `${path}/${pause ? 'pause' : 'resume'}`)
+      context.out(answer as WebhookSet, (tenant) => toFields(tenant))
     })
 }

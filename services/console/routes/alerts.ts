@@ -1,20 +1,9 @@
-/** Alerts and their deliveries as operators work on them. */
+/** Alerts as operators work on them. */
 import { Problem } from '#shared/core/problem.ts'
-import { createTenantStore } from '#shared/io/tenant-store.ts'
 import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
-import { tenantNotFound } from '../directory.ts'
-import {
-  alertParams,
-  alertSchema,
-  deliveriesSchema,
-  dispositionBody,
-  listDeliveriesQuery,
-  problemSchema,
-  tenantParams,
-} from '../schemas.ts'
+import { alertParams, alertSchema, dispositionBody, problemSchema } from '../schemas.ts'
 
 export function addAlertRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
-  const store = createTenantStore(deps.postgres)
   app.post(
     '/alerts/:alert_id/disposition',
     {
@@ -34,23 +23,6 @@ export function addAlertRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
       })
       if (alert !== null) return alert
       throw new Problem('alert_not_found', `There is no alert ${params.alert_id}.`)
-    },
-  )
-  app.get(
-    '/tenants/:tenant_id/deliveries',
-    {
-      schema: {
-        summary: 'List deliveries with their attempts, newest first',
-        params: tenantParams,
-        querystring: listDeliveriesQuery,
-        response: { 200: deliveriesSchema, default: problemSchema },
-      },
-    },
-    async ({ params, query: { state, limit } }) => {
-      const tenantId = params.tenant_id
-      if ((await store.findTenant(tenantId)) === null) throw tenantNotFound(tenantId)
-      const of = { tenantId, limit, ...(state === undefined ? {} : { state }) }
-      return { data: await deps.listDeliveries(of) }
     },
   )
 }

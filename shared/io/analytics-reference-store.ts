@@ -1,0 +1,59 @@
+/**
+ * The reference page of the views of fraud teams, written from the comments that the views and
+ * their columns carry in the database.
+ */
+import { toAnalyticsDatabase } from './analytics-database.ts'
+import type { Clickhouse } from './clickhouse.ts'
+
+export type AnalyticsColumn = { name: string; type: string; comment: string }
+export type AnalyticsView = { name: string; comment: string; columns: AnalyticsColumn[] }
+
+/** The views beside this internal database by name, their columns in order. */
+export async function listAnalyticsViews(
+  clickhouse: Clickhouse,
+  internal: string,
+): Promise<AnalyticsView[]> {
+  const database = toAnalyticsDatabase(internal)
+  const result = await clickhouse.query({
+    query: `select name, comment, columns from (
+      select name, comment from system.tables where database = {database:String}
+    ) as views
+    left join (
+      select table as name, arrayMap(one -> one.2, arraySort(groupArray(
+        (position, (columns.name, type, columns.comment))))) as columns
+      from system.columns as columns where database = {database:String} group by table
+    ) as described using (name)
+    order by name`,
+    query_params: { database },
+    format: 'JSONCompactEachRow',
+  })
+  const rows = await result.json<[string, string, [string, string, string][]]>()
+  return rows.map(([name, comment, columns]) => ({
+    name,
+    comment,
+    columns: columns.map(([column, type, said]) => ({ name: column, type, comment: said })),
+  }))
+}
+
+const head = `# The \`analytics\` database
+
+Views for fraud teams, beside the service's internal tables. Names and types stay; what is new comes
+at the end. Beside an internal database of another name than \`device_intelligence\` it is called
+\`<name>_analytics\`. This page is written from the database's own comments by
+\`npm run docs:analytics\`.
+`
+
+/** The page as Markdown. A view that takes parameters has no columns of its own in the database. */
+export function toReferencePage(views: readonly AnalyticsView[]): string {
+  return [head, ...views.map(toSection)].join('\n')
+}
+
+function toSection({ name, comment, columns }: AnalyticsView): string {
+  const rows = columns.map(
+    (column) => `| \`${column.name}\` | \`${toCell(column.type)}\` | ${toCell(column.comment)} |`,
+  )
+  const table = rows.length === 0 ? [] : ['', '| column | type | |', '|---|---|---|', ...rows]
+  return [`## ${name}`, '', comment, ...table, ''].join('\n')
+}
+
+const toCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')

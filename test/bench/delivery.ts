@@ -1,0 +1,308 @@
+/**
+ * `npm run bench -- delivery [--deliveries N] [--rounds N]`: deliveries per second of one delivery
+ * process, beside a bare undici loop that posts the same bytes to the same receiver, in
+ * interleaved rounds; then how long an alert takes from its commit to the receiver's first byte,
+ * at half of that rate. A round counts only if every delivery arrived once and is `delivered`.
+ */
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { AlertDraft } from '#shared/core/alert-rules.ts'
+import { signDelivery } from '#shared/core/webhook-signing.ts'
+import { raiseAlerts } from '#shared/io/alert-raising-store.ts'
+import { publishDeliveryHints } from '#shared/io/delivery-hint-publisher.ts'
+import { createLog } from '#shared/io/log.ts'
+import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { ensureStreams } from '#shared/io/streams.ts'
+import { percentile } from '../faults/percentile.ts'
+import { draftAlert } from '../support/alert-drafts.ts'
+import { migratePostgres } from '../support/databases.ts'
+import { createDeliveryFixtures, testMasterKey } from '../support/delivery-fixtures.ts'
+import { startNats } from '../support/nats-server.ts'
+import { startPostgres } from '../support/postgres-server.ts'
+
+const projectDir = fileURLToPath(new URL('../..', import.meta.url))
+const log = createLog('bench', 'silent')
+const tenantsMax = 16
+/** As many connections as the delivery process may have requests in flight. */
+const connections = 64
+
+type Child = { child: ChildProcess; ask: <T>(message: unknown) => Promise<T> }
+
+type Rig = {
+  postgres: Postgres
+  nats: Nats
+  receiver: Child
+  floor: Child
+  origin: string
+  tenantIds: string[]
+  postgresPid: number
+  delivery: ChildProcess
+}
+
+const nowMs = () => performance.timeOrigin + performance.now()
+const print = (line: string) => process.stdout.write(`${line}\n`)
+const median = (values: readonly number[]) => percentile(values, 0.5)
+
+async function forkChild(file: string): Promise<{ child: Child; first: unknown }> {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), { serialization: 'advanced' })
+  const [first] = await once(child, 'message')
+  const ask = async <T>(message: unknown) => {
+    child.send(message as object)
+    const [answer] = await once(child, 'message')
+    return answer as T
+  }
+  return { child: { child, ask }, first }
+}
+
+/** CPU seconds of a process and all its children, from /proc. */
+function cpuSecondsOf(pid: number, withChildren = false): number {
+  const ticksOf = (stat: string) => {
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return Number(fields[11]) + Number(fields[12])
+  }
+  let ticks = ticksOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  if (withChildren) {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+    for (const child of children === '' ? [] : children.split(' ')) {
+      try {
+        ticks += ticksOf(readFileSync(`/proc/${child}/stat`, 'utf8'))
+      } catch {
+        // It has ended.
+      }
+    }
+  }
+  return ticks / 100
+}
+
+async function startDelivery(postgresUrl: string, natsUrl: string): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ['services/delivery/main.ts'], {
+    cwd: projectDir,
+    env: {
+      PATH: process.env.PATH,CE:process.env.CE,RE:process.env.RE,
+      POSTGRES_URL: postgresUrl,
+      NATS_URL: natsUrl,
+      MASTER_KEY: testMasterKey,
+      DELIVERY_LISTEN: '127.0.0.1:0',
+      ALLOW_PRIVATE_WEBHOOKS: '1',
+      LOG_LEVEL: 'warn',
+      PARENT_PID: String(process.pid),
+      ...(process.env.BENCH_DELIVERY_OPTIONS === undefined
+        ? {}
+        : { NODE_OPTIONS: process.env.BENCH_DELIVERY_OPTIONS }),
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const lines = createInterface({ input: child.stdout! })
+  lines.on('line', (line) => print(line))
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  return child
+}
+
+let sessions = 0
+const reasons = [
+  { code: 'ROOTED', weight: 40, evidence: { signals: ['root.su_binary', 'root.magisk_detected'] } },
+  { code: 'EMULATOR', weight: 35, evidence: { signals: ['emulator.is_emulator'] } },
+]
+const toDraft = (tenantId: string): AlertDraft =>
+  draftAlert({
+    tenantId,
+    sessionId: `session-${++sessions}`,
+    deviceId: `device-${sessions % 5_000}`,
+    userId: `user-${sessions % 3_000}`,
+    action: 'BLOCK',
+    riskScore: 75,
+    raspScore: 75,
+    reasons,
+  })
+
+/** Raises alerts in the scorer's way, the tenants in turns. */
+async function raise(rig: Rig, count: number): Promise<{ tenantId: string; deliveryId: string }[]> {
+  const drafts = Array.from({ length: count }, (_, n) =>
+    toDraft(rig.tenantIds[n % rig.tenantIds.length]!),
+  )
+  return (await raiseAlerts(rig.postgres, drafts, Date.now)).raised
+}
+
+async function setState(rig: Rig, state: 'on' | 'paused'): Promise<void> {
+  await rig.postgres.query('update webhooks set state = $1', [state])
+}
+
+type Arrivals = { arrivals: [string, number][] }
+
+async function countArrived(rig: Rig, count: number): Promise<void> {
+  const limitMs = nowMs() + 120_000
+  for (;;) {
+    const answer = await rig.receiver.ask<{ count: number }>('count')
+    if (answer.count >= count) return
+    if (nowMs() > limitMs) throw new Error(`only ${answer.count} of ${count} deliveries arrived`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+const rateOf = ({ arrivals }: Arrivals): number => {
+  const times = arrivals.map(([, at]) => at).sort((a, b) => a - b)
+  return ((times.length - 1) / (times.at(-1)! - times[0]!)) * 1_000
+}
+
+/** @returns posts per second, by the receiver's clock, and µs of CPU for each */
+async function runFloor(rig: Rig, count: number): Promise<{ rate: number; cpuUs: number }> {
+  const { rows } = await rig.postgres.query<{ delivery_id: string; body: Buffer }>(
+    'select delivery_id, body from deliveries limit 1000',
+  )
+  const timestampSeconds = Math.floor(Date.now() / 1_000)
+  await rig.receiver.ask('reset')
+  const answer = await rig.floor.ask<{ cpuUs: number }>({
+    origin: rig.origin,
+    path: '/hook',
+    requests: rows.map(({ delivery_id: deliveryId, body }) => ({
+      body: body.toString(),
+      headers: signDelivery(body, 'whsec_AAAA', { deliveryId, attempt: 1, timestampSeconds }),
+    })),
+    count,
+    connections,
+  })
+  return {
+    rate: rateOf(await rig.receiver.ask<Arrivals>('report')),
+    cpuUs: answer.cpuUs / count,
+  }
+}
+
+/** The same of the delivery process, with what Postgres spends. */
+async function runEngine(rig: Rig, count: number) {
+  await setState(rig, 'paused')
+  for (let left = count; left > 0; left -= 1_000) await raise(rig, Math.min(left, 1_000))
+  await rig.postgres.query('checkpoint')
+  await rig.receiver.ask('reset')
+  const before = [cpuSecondsOf(rig.delivery.pid!), cpuSecondsOf(rig.postgresPid, true)]
+  await setState(rig, 'on')
+  await countArrived(rig, count)
+  const report = await rig.receiver.ask<Arrivals>('report')
+  for (;;) {
+    const { rows } = await rig.postgres.query<{ n: number }>(
+      "select count(*) as n from deliveries where state <> 'delivered'",
+    )
+    if (Number(rows[0]!.n) === 0) break
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  const after = [cpuSecondsOf(rig.delivery.pid!), cpuSecondsOf(rig.postgresPid, true)]
+  requireOnce(report, count)
+  return {
+    rate: rateOf(report),
+    cpuUs: ((after[0]! - before[0]!) * 1e6) / count,
+    postgresUs: ((after[1]! - before[1]!) * 1e6) / count,
+  }
+}
+
+function requireOnce({ arrivals }: Arrivals, count: number): void {
+  const ids = new Set(arrivals.map(([id]) => id))
+  if (arrivals.length !== count || ids.size !== count) {
+    throw new Error(`void: ${arrivals.length} requests of ${ids.size} deliveries for ${count}`)
+  }
+}
+
+/** From the commit to the first byte, at a fixed rate, batches every 20 ms as a scorer makes them. */
+async function runOpenLoop(rig: Rig, rate: number, seconds: number): Promise<number[]> {
+  await rig.receiver.ask('reset')
+  const committed = new Map<string, number>()
+  const everyMs = 20
+  const startMs = nowMs()
+  let due = 0
+  let raised = 0
+  const hints: Promise<void>[] = []
+  while (nowMs() - startMs < seconds * 1_000) {
+    due = Math.floor(((nowMs() - startMs) / 1_000) * rate)
+    if (due > raised) {
+      const batch = await raise(rig, due - raised)
+      const atMs = nowMs()
+      raised = due
+      for (const { deliveryId } of batch) committed.set(deliveryId, atMs)
+      hints.push(publishDeliveryHints(rig.nats, batch, () => undefined))
+    }
+    await new Promise((resolve) => setTimeout(resolve, everyMs))
+  }
+  await Promise.all(hints)
+  await countArrived(rig, raised)
+  const report = await rig.receiver.ask<Arrivals>('report')
+  requireOnce(report, raised)
+  return report.arrivals.map(([id, at]) => at - committed.get(id)!)
+}
+
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      deliveries: { type: 'string', default: '20000' },
+      rounds: { type: 'string', default: '5' },
+    },
+  })
+  const count = Number(values.deliveries)
+  const [server, natsServer] = await Promise.all([
+    startPostgres({ settings: { fsync: 'on' } }),
+    startNats(),
+  ])
+  const url = await server.createDatabase()
+  await migratePostgres(url)
+  const postgres = createPostgres(url, { role: 'bench', log, statementTimeoutMs: 0 })
+  const nats = await connectNats(natsServer.url, 'bench', log)
+  await ensureStreams(nats)
+  const { child: receiver, first } = await forkChild('./delivery-receiver.ts')
+  const { child: floor } = await forkChild('./delivery-floor.ts')
+  const origin = `http://127.0.0.1:${(first as { port: number }).port}`
+  const fixtures = createDeliveryFixtures(postgres)
+  const tenantIds: string[] = []
+  for (let n = 0; n < tenantsMax; n++) {
+    tenantIds.push((await fixtures.addTenant({ url: `${origin}/hook` })).tenantId)
+  }
+  const delivery = await startDelivery(url, natsServer.url)
+  const postgresPid = server.pid
+  const rig: Rig = { postgres, nats, receiver, floor, origin, tenantIds, postgresPid, delivery }
+  try {
+    await report(rig, count, Number(values.rounds))
+  } finally {
+    delivery.kill('SIGTERM')
+    await once(delivery, 'exit')
+    receiver.child.disconnect()
+    floor.child.disconnect()
+    await nats.close()
+    await postgres.close()
+    await Promise.all([server.stop(), natsServer.stop()])
+  }
+}
+
+async function report(rig: Rig, count: number, rounds: number): Promise<void> {
+  print(`delivery, Node ${process.version}, ${count} deliveries a round, ${tenantsMax} tenants`)
+  print('round     floor/s  deliveries/s  ratio   CPU µs: floor  delivery  Postgres')
+  await runEngine(rig, Math.min(count, 4_000))
+  await runFloor(rig, Math.min(count, 4_000))
+  const ratios: number[] = []
+  const rates: number[] = []
+  for (let round = 1; round <= rounds; round++) {
+    const least = await runFloor(rig, count)
+    const own = await runEngine(rig, count)
+    ratios.push(own.rate / least.rate)
+    rates.push(own.rate)
+    print(
+      `${String(round).padEnd(8)} ${least.rate.toFixed(0).padStart(8)} ` +
+        `${own.rate.toFixed(0).padStart(13)} ${ratios.at(-1)!.toFixed(2).padStart(6)} ` +
+        `${least.cpuUs.toFixed(0).padStart(15)} ${own.cpuUs.toFixed(0).padStart(9)} ` +
+        `${own.postgresUs.toFixed(0).padStart(9)}`,
+    )
+  }
+  if (process.env.NOLOOP) return
+  const half = median(rates) / 2
+  print(
+    `median    ${median(rates).toFixed(0)}/s, ratio ${median(ratios).toFixed(2)} ` +
+      `(${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`,
+  )
+  const waits = await runOpenLoop(rig, half, 15)
+  print(
+    `committed to first byte at ${half.toFixed(0)}/s, ${waits.length} alerts: ` +
+      [0.5, 0.99, 1].map((rank) => `${percentile(waits, rank).toFixed(0)} ms`).join(' / ') +
+      ' (p50 / p99 / max)',
+  )
+}
