@@ -26,3 +26,16 @@ alter table deliveries
   add column attempts_before integer not null default 0,
   add constraint a_replay_follows_attempts check (attempts_before between 0 and attempts);
 alter table deliveries set (fillfactor = 60);
+
+-- Attempts go with their delivery, by a trigger instead of a foreign key: an attempt is only ever
+-- inserted by the statement that updates its delivery, so checking each one again is for nothing,
+-- and that was a quarter of what recording costs.
+alter table delivery_attempts drop constraint delivery_attempts_delivery_id_fkey;
+create function remove_attempts_of_removed_deliveries() returns trigger language plpgsql as $$
+begin
+  delete from delivery_attempts as a using removed where a.delivery_id = removed.delivery_id;
+  return null;
+end $$;
+create trigger attempts_go_with_their_delivery after delete on deliveries
+  referencing old table as removed
+  for each statement execute function remove_attempts_of_removed_deliveries();

@@ -42,9 +42,9 @@ create trigger new_deliveries_without_a_new_alert_are_noted
   after insert on deliveries
   for each row when (new.alert_id is null or new.due_at <> new.created_at)
   execute function note_mirror_change();
--- On the way of every attempt the condition is all that is evaluated.
+-- A claim names none of these columns; of an attempt's end the condition is all that is evaluated.
 create trigger ends_and_replays_without_an_attempt_are_noted
-  after update on deliveries
+  after update of state, ended_at, attempts_before on deliveries
   for each row when (
     new.attempts = old.attempts
     and ((new.ended_at is null) <> (old.ended_at is null)

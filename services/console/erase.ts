@@ -26,7 +26,7 @@ import {
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure-subject.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Nats } from '#shared/io/nats.ts'
-import type { Postgres, Session } from '#shared/io/postgres.ts'
+import { isSqlState, type Postgres, type Session, sqlStates } from '#shared/io/postgres.ts'
 import { withTenantLock } from '#shared/io/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
 import { tenantNotFound } from './directory.ts'
@@ -158,7 +158,7 @@ async function erasePass(
   const postgresBefore = await countErasableAlerts(session, erasable)
   await eraseAlerts(session, erasable)
   // What is copied from here on is read from here on: nothing of the subject is there any more.
-  await withoutMirroring(deps.locks, () => inClickhouse(() => store.eraseMirrors(traces)))
+  await inPause(deps.locks, () => inClickhouse(() => store.eraseMirrors(traces)))
   const streamsBefore = await eraseStreams(nats, subject, cut)
   await eraseClickhouse(deps, nats, traces)
   const oldParts = await inClickhouse(() => store.dropOldParts(oldPartsMaxMs))
@@ -172,6 +172,15 @@ async function erasePass(
     },
     later: await inClickhouse(() => store.countLater(traces)),
     oldParts,
+  }
+}
+
+async function inPause(locks: Postgres, work: () => Promise<void>): Promise<void> {
+  try {
+    await withoutMirroring(locks, work)
+  } catch (error) {
+    if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
+    throw unavailable('Alerts are being copied. Nothing is lost: call again.')
   }
 }
 

@@ -16,7 +16,6 @@ import {
   replayAlert,
   replayNext,
 } from '#shared/io/delivery-operations-store.ts'
-import type { WebhookState } from '#shared/io/delivery-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres.ts'
 import {
@@ -25,6 +24,7 @@ import {
   probeNow,
   resumeWebhook,
   type Webhook,
+  type WebhookState,
 } from '#shared/io/webhook-store.ts'
 import { requireTenant } from './manage-tenants.ts'
 

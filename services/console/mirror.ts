@@ -90,7 +90,8 @@ export function createMirror(deps: MirrorDeps): Mirror {
     copiedRows: (kind, count) => rows.inc({ kind }, count),
     copiedAtMs: 0,
     markedAtMs: Number.NEGATIVE_INFINITY,
-    purgedAtMs: deps.nowMs(),
+    // The first time a minute after the start: a console may not run for as long as an hour.
+    purgedAtMs: deps.nowMs() - purgeMs + 60_000,
   }
   metrics.gauge('di_mirror_lag_seconds', 'Age of the copy of alerts and deliveries', {
     collect() {

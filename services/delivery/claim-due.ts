@@ -45,7 +45,7 @@ const pauseAfterFailureMs = 250
  * From the beginning of one claim to the next. A claim costs Postgres a millisecond whatever it
  * brings; who has a hint when nothing is going on waits for none of this.
  */
-const claimEveryMs = Number(process.env.CE ?? 5)
+const claimEveryMs = 5
 
 const keyOf = (lane: Lane) => `${lane.retry ? 'r' : 'f'} ${lane.tenantId}`
 

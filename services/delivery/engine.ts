@@ -75,6 +75,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   const recorder = createRecorder({
     record: (outcomes) => store.recordOutcomes(outcomes, nowMs()),
     onHealth: (health) => onHealth(health),
+    monotonicMs,
     log,
     metrics,
   })

@@ -35,20 +35,27 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
   })
 
   const countOutcomes = (batch: readonly DeliveryOutcome[], recorded: ReadonlySet<string>) => {
+    // Most of a batch went the same way: one increment for all of them.
+    const ways = new Map<string, { outcome: string; error_kind: string; n: number }>()
+    const ends = new Map<string, { state: string; reason: string; n: number }>()
     for (const { deliveryId, attempt, next } of batch) {
       if (!recorded.has(deliveryId)) {
         lost.inc()
         continue
       }
+      const reason = 'reason' in next ? next.reason : 'none'
       if (attempt !== null) {
         const outcome = next.state === 'pending' ? 'rescheduled' : next.state
-        attempts.inc({ outcome, error_kind: attempt.errorKind ?? 'none' })
+        const error_kind = attempt.errorKind ?? 'none'
+        count(ways, `${outcome} ${error_kind}`, { outcome, error_kind, n: 0 })
         attemptSeconds.observe({ outcome }, attempt.durationMs / 1_000)
       }
       if (next.state !== 'pending') {
-        ended.inc({ state: next.state, reason: 'reason' in next ? next.reason : 'none' })
+        count(ends, `${next.state} ${reason}`, { state: next.state, reason, n: 0 })
       }
     }
+    for (const { n, ...labels } of ways.values()) attempts.inc(labels, n)
+    for (const { n, ...labels } of ends.values()) ended.inc(labels, n)
   }
   return {
     countOutcomes,
@@ -83,4 +90,10 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
       'How long the oldest due delivery has been due, at the last sweep',
     ),
   }
+}
+
+function count<T extends { n: number }>(counted: Map<string, T>, key: string, first: T): void {
+  const known = counted.get(key)
+  if (known === undefined) counted.set(key, first)
+  ;(known ?? first).n += 1
 }

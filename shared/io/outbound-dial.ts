@@ -252,7 +252,7 @@ function withAddress(error: unknown, address: string): unknown {
  * Where every connection's bytes land first, to be copied out at once. Left to itself Node takes
  * 64 KiB for each read: 200 receivers that answer too much then cost 50 MB before the first is cut.
  */
-const readBuffer = Buffer.alloc(16 * 1024)
+const readBuffer = Buffer.alloc(4 * 1024)
 
 function connectTcp(to: {
   address: string
@@ -261,7 +261,7 @@ function connectTcp(to: {
   signal: AbortSignal
 }): Promise<net.Socket> {
   // An address, never a name: nothing is looked up between the verdict and the connection.
-  const socket = net.connect({
+  const socket: net.Socket = net.connect({
     host: to.address,
     port: to.port,
     noDelay: true,
@@ -299,11 +299,11 @@ function startTls(
   const literal = toIpLiteral(url.hostname)
   const secured = tls.connect({
     socket,
+
     host: literal ?? url.hostname,
     // A server name is a name (RFC 6066); an address is checked against the certificate's own.
     ...(literal === null ? { servername: url.hostname.replace(/\.$/, '') } : {}),
     ALPNProtocols: ['http/1.1'],
-    highWaterMark: readBuffer.length,
     rejectUnauthorized: true,
     ...(options.trustedCertificates === undefined ? {} : { ca: options.trustedCertificates }),
   })

@@ -228,6 +228,7 @@ async function post(pooled: Pooled, posted: Posted, signal: AbortSignal): Promis
     const kept: Buffer[] = []
     let keptBytes = 0
     let readBytes = 0
+    let readBytesMax = webhookAnswerBytesMax
     let informational = 0
     const onAbort = () => {
       if (controller === undefined) pooled.socket.destroy(signal.reason)
@@ -253,6 +254,10 @@ async function post(pooled: Pooled, posted: Posted, signal: AbortSignal): Promis
           return
         }
         pooled.reading.headArrived()
+        // A body that says that it is too long is not worth reading further than it is kept.
+        if (Number(headers['content-length']) > webhookAnswerBytesMax) {
+          readBytesMax = webhookAnswerKeptBytesMax - 1
+        }
         const retryAfter = headers['retry-after']
         head = { status, retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter }
       },
@@ -263,7 +268,7 @@ async function post(pooled: Pooled, posted: Posted, signal: AbortSignal): Promis
         keptBytes += wanted
         readBytes += chunk.length
         pooled.reading.bodyArrived(chunk)
-        if (readBytes > webhookAnswerBytesMax) controller?.abort(new AnswerTooLongError())
+        if (readBytes > readBytesMax) controller?.abort(new AnswerTooLongError())
       },
       onResponseEnd: () => end(),
       onResponseError: (_controller, error) => end(error),

@@ -7,8 +7,8 @@
  */
 import type { Socket } from 'node:net'
 
-/** Largest head of an answer; Node's own default. */
-export const answerHeadBytesMax = 16 * 1024
+/** Largest head of an answer: no proxy in front of a receiver lets more through by default. */
+export const answerHeadBytesMax = 8 * 1024
 
 /**
  * Lines of a head; real ones have under fifty. Each costs far more to parse than its bytes to read,

@@ -13,10 +13,9 @@ import {
   retainedKinds,
   toRetentionView,
 } from '#shared/core/retention.ts'
-import type { WebhookState } from './delivery-store.ts'
 import { insertPolicyDocument } from './policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from './postgres.ts'
-import { resetHealth } from './webhook-store.ts'
+import { resetHealth, type WebhookState } from './webhook-store.ts'
 
 export type TenantStatus = 'active' | 'suspended'
 

@@ -3,8 +3,9 @@
  * What its health columns say is about the webhook as it was set: whoever sets it, resumes it or
  * switches it off begins that anew, in the same statement.
  */
-import type { WebhookState } from './delivery-store.ts'
 import type { Queryable } from './postgres.ts'
+
+export type WebhookState = 'on' | 'off' | 'paused'
 
 export type Webhook = { state: WebhookState; url: string | null; offReason: string | null }
 

@@ -83,7 +83,7 @@ async function startDelivery(postgresUrl: string, natsUrl: string): Promise<Chil
   const child = spawn(process.execPath, ['services/delivery/main.ts'], {
     cwd: projectDir,
     env: {
-      PATH: process.env.PATH,CE:process.env.CE,RE:process.env.RE,
+      PATH: process.env.PATH,
       POSTGRES_URL: postgresUrl,
       NATS_URL: natsUrl,
       MASTER_KEY: testMasterKey,

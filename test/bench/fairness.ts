@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- fairness [--rounds 3] [--seconds 20] [--backlog 10000] [--kinds hang,500]`: how
+ * `npm run bench -- fairness [--rounds 3] [--seconds 20] [--backlog 10000] [--kinds hang,fail]`: how
  * long alerts of twenty healthy tenants take from their commit to the receiver's first byte, alone
  * and beside a tenant whose backlog meets a bad endpoint, in interleaved rounds of the same run.
  * Each bad tenant is a fresh one, switched on as its round begins: what delivery has to learn of it
@@ -77,7 +77,7 @@ const kinds: Record<string, { name: string; url: (bench: Bench) => string }> = {
     name: 'refuses connections',
     url: ({ closedPort }) => `http://127.0.0.1:${closedPort}/`,
   },
-  '500': { name: 'answers 500 at once', url: ({ bad }) => `http://127.0.0.1:${bad.port}/500` },
+  fail: { name: 'answers 500 at once', url: ({ bad }) => `http://127.0.0.1:${bad.port}/500` },
   slow: { name: 'answers after 3 s', url: ({ bad }) => `http://127.0.0.1:${bad.port}/slow` },
 }
 
@@ -225,6 +225,13 @@ async function measureBeside(
   const { requests } = await bad.drop()
   result.attempts += Math.max(requests, rows[0]!.attempts)
   result.held += rows[0]!.held
+  await until('nothing of the bad tenant is in flight', async () => {
+    const claimed = await postgres.query(
+      'select from deliveries where tenant_id = $1 and claimed_by is not null limit 1',
+      [tenantId],
+    )
+    return claimed.rowCount === 0
+  })
   await postgres.query('delete from tenants where tenant_id = $1', [tenantId])
   await settle(bench)
 }

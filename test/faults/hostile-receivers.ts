@@ -1,5 +1,5 @@
 /**
- * `npm run faults -- hostile [--count 200] [--only PART-OF-NAME] [--times 1]`: attempts at once
+ * `npm run faults -- hostile [--count 200] [--only PART-OF-NAME] [--times 1] [--warm-ups 5]`: attempts at once
  * against each kind of hostile receiver, and against all kinds together. Every attempt must end as
  * it should within 15.5 s, and the process that sends must not grow by more than 30 MB; ends with
  * status 1 otherwise. Receivers and senders are processes of their own, a new sender each time, so
@@ -10,7 +10,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { webhookConnectTimeoutMs, webhookTimeoutMs } from '#shared/core/limits.ts'
-import { hostileAnswers } from './hostile-answers.ts'
+import { hasHandshake, hostileAnswers } from './hostile-answers.ts'
 import type { SenderOrders, SenderReport } from './hostile-sender.ts'
 import type { Ports } from './hostile-server.ts'
 
@@ -33,6 +33,7 @@ export async function run(args: string[]): Promise<void> {
       count: { type: 'string', default: '200' },
       only: { type: 'string', default: '' },
       times: { type: 'string', default: '1' },
+      'warm-ups': { type: 'string', default: '5' },
     },
   })
   const names = Object.keys(hostileAnswers).filter((name) => name.includes(values.only))
@@ -48,7 +49,10 @@ export async function run(args: string[]): Promise<void> {
     )
     for (const group of groups) {
       for (let time = 0; time < Number(values.times); time++) {
-        const report = await sendTo(group, ports, Number(values.count))
+        const report = await sendTo(group, ports, {
+          count: Number(values.count),
+          warmUps: Number(values['warm-ups']),
+        })
         broken += printRow(group, report, ports)
       }
     }
@@ -59,12 +63,16 @@ export async function run(args: string[]): Promise<void> {
   if (broken > 0) process.exitCode = 1
 }
 
-async function sendTo(names: string[], ports: Ports, count: number): Promise<SenderReport> {
+async function sendTo(
+  names: string[],
+  ports: Ports,
+  how: { count: number; warmUps: number },
+): Promise<SenderReport> {
   const urlOf = (name: string, tls: boolean) =>
     `${tls ? 'https' : 'http'}://receiver.test:${ports[name]}/${encodeURIComponent(name)}`
   const withTls = names.some((name) => hostileAnswers[name]!.tls)
   const orders: SenderOrders = {
-    count,
+    ...how,
     warmUp: withTls ? urlOf('well, TLS', true) : urlOf('well', false),
     urls: names.map((name) => urlOf(name, hostileAnswers[name]!.tls === true)),
   }

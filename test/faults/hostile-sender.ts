@@ -8,15 +8,22 @@ import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
-import { createOutbound } from '#shared/io/outbound-http.ts'
-import { type DeliverDeps, deliverAlert } from '../../services/delivery/deliver-alert.ts'
+import { toWebhookKeys } from '#shared/core/webhook-signing.ts'
+import { createOutbound, type Outbound } from '#shared/io/outbound-http.ts'
+import {
+  type DeliverDeps,
+  deliverAlert,
+  type FreshClaim,
+} from '../../services/delivery/deliver-alert.ts'
+import type { FreshWebhook } from '../../services/delivery/read-webhook.ts'
 
 export type SenderOrders = {
   /** How many attempts at once. */
   count: number
   /** Of the well-behaved receiver. */
   warmUp: string
+  /** How often `count` requests go to it at once, before memory is compared. */
+  warmUps: number
   /** Attempts go to these in turn. */
   urls: string[]
 }
@@ -35,55 +42,50 @@ const sampleMs = 50
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const body = Buffer.from(JSON.stringify({ alert_id: 'alr_1', padding: 'x'.repeat(1_000) }))
 
-const outbound = createOutbound({
-  resolve: async () => ['127.0.0.1'],
-  trustedCertificates: readFileSync(
-    new URL('../vectors/receiver-cert.pem', import.meta.url),
-    'utf8',
-  ),
-})
+const trustedCertificates = readFileSync(
+  new URL('../vectors/receiver-cert.pem', import.meta.url),
+  'utf8',
+)
+const create = () => createOutbound({ resolve: async () => ['127.0.0.1'], trustedCertificates })
 const monotonicMs = () => performance.now()
 
-function toDeps(url: string): DeliverDeps {
+function toDeps(outbound: Outbound, webhook: FreshWebhook): DeliverDeps {
   return {
     connect: outbound.connect,
-    readWebhook: async () => ({
-      url,
-      state: 'on',
-      sealedSecret: secret,
-      suspended: false,
-      readAtMs: monotonicMs(),
-    }),
-    unseal: (sealed) => sealed,
+    readWebhook: async () => ({ ...webhook, readAtMs: monotonicMs() }),
+    openKeys: toWebhookKeys,
     allowPrivate: true,
     nowMs: Date.now,
     monotonicMs,
     random: Math.random,
+    noteAttempt: () => false,
     onSend: () => undefined,
-    onRelease: (_claimed, _why, error) => {
-      throw error
+    onRelease: (_claimed, why, error) => {
+      throw error ?? new Error(`nothing was sent: ${why}`)
     },
   }
 }
 
-async function attempt(url: string, n: number): Promise<SenderReport['attempts'][number]> {
-  const claimed: ClaimedDelivery = {
-    tenantId: `tenant-${n}`,
-    deliveryId: `dlv_${n}`,
-    claim: 'claim',
-    claimedUntilMs: Date.now() + 60_000,
-    event: 'risk.alert',
-    body,
-    attempts: 0,
-    createdAtMs: Date.now(),
-    environment: 'sandbox',
-    url,
+async function attempt(
+  outbound: Outbound,
+  url: string,
+  n: number,
+): Promise<SenderReport['attempts'][number]> {
+  const webhook: FreshWebhook = {
+    ...{ environment: 'sandbox', suspended: false, state: 'on', url, sealedSecret: secret },
+    readAtMs: monotonicMs(),
   }
-  const beganMs = monotonicMs()
-  const outcome = await deliverAlert(claimed, toDeps(url), new AbortController().signal)
+  const claimed: FreshClaim = {
+    ...{ tenantId: `tenant-${n}`, deliveryId: `dlv_${n}`, claim: 'claim', event: 'risk.alert' },
+    ...{ body, attempts: 0, attemptsBefore: 0, probe: false, webhook },
+    claimedUntilMs: Date.now() + 60_000,
+    createdAtMs: Date.now(),
+  }
+  const deps = toDeps(outbound, webhook)
+  const outcome = await deliverAlert(claimed, deps, new AbortController().signal)
   const made = outcome.attempt
   const ended = String(made?.status ?? made?.errorKind ?? 'released')
-  return { url, ended, durationMs: monotonicMs() - beganMs }
+  return { url, ended, durationMs: monotonicMs() - webhook.readAtMs }
 }
 
 /** Whatever a socket reads is counted, whether anybody gets to see it or not. */
@@ -101,9 +103,14 @@ function watchSockets(): () => number {
   return () => Math.max(most, ...[...sockets].map((socket) => socket.bytesRead))
 }
 
-async function send({ count, warmUp, urls }: SenderOrders): Promise<SenderReport> {
-  await Promise.all(Array.from({ length: count }, (_, n) => attempt(warmUp, n)))
+async function send({ count, warmUp, warmUps, urls }: SenderOrders): Promise<SenderReport> {
+  const warming = create()
+  for (let round = 0; round < warmUps; round++) {
+    await Promise.all(Array.from({ length: count }, (_, n) => attempt(warming, warmUp, n)))
+  }
+  warming.close()
   await pause(500)
+  const outbound = create()
   const readBytes = watchSockets()
   const baseline = process.memoryUsage.rss()
   const peakBefore = process.resourceUsage().maxRSS * 1_024
@@ -116,7 +123,7 @@ async function send({ count, warmUp, urls }: SenderOrders): Promise<SenderReport
     sampledMs = monotonicMs()
   }, sampleMs)
   const attempts = await Promise.all(
-    Array.from({ length: count }, (_, n) => attempt(urls[n % urls.length]!, n)),
+    Array.from({ length: count }, (_, n) => attempt(outbound, urls[n % urls.length]!, n)),
   )
   // What is still under way when the attempts have ended counts as well.
   await pause(1_000)

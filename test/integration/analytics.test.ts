@@ -6,7 +6,9 @@ import { watchedSignals } from '#shared/core/signal-flips.ts'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
 import { listAnalyticsViews, toReferencePage } from '#shared/io/analytics-reference-store.ts'
+import { createErasureStore } from '#shared/io/erasure-store.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
+import { createErase } from '../../services/console/erase.ts'
 import { createMirror, type Mirror } from '../../services/console/mirror.ts'
 import { type EventFacts, signalsOf } from '../support/accepted-events.ts'
 import { testLog } from '../support/console-rig.ts'
@@ -360,5 +362,41 @@ describe('the shape', () => {
   it('is what the reference page says: npm run docs:analytics writes it', async () => {
     const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
     await expect(toReferencePage(views)).toMatchFileSnapshot('../../clickhouse/ANALYTICS.md')
+  })
+})
+
+describe('an erasure', () => {
+  it('takes a device out of every view while a copier is at work', async () => {
+    const where = `tenant_id = '${other}' and device_id = 'tablet'`
+    const { alerts } = await listed(other)
+    const lost = alerts.filter(({ entity }) => entity.device.device_id === 'tablet').length
+    expect(lost).toBeGreaterThan(0)
+    const copier = mirror.start()
+    const receipt = await createErase({
+      locks: rig.postgres,
+      store: createErasureStore(rig.clickhouse),
+      findNats: () => rig.nats,
+      nowMs: () => performance.now(),
+      wallMs: Date.now,
+      onOutcome: () => undefined,
+    })({ tenantId: other, kind: 'device', id: 'tablet', actor: 'test' })
+    await copier.stop()
+    await mirror.runRound()
+    expect(receipt.counts).toMatchObject({
+      'clickhouse.alerts_mirror': { before: lost, after: 0 },
+      'clickhouse.deliveries_mirror': { before: lost, after: 0 },
+    })
+    const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
+    const ofDevices = views.filter((one) => one.columns.some(({ name }) => name === 'device_id'))
+    expect(ofDevices.length).toBeGreaterThanOrEqual(8)
+    for (const { name } of ofDevices) {
+      expect([name, ...(await read(`select 1 from analytics.${name} where ${where}`))]).toEqual([
+        name,
+      ])
+    }
+    const left = await read<{ n: number }>(
+      `select count() as n from analytics.alerts where tenant_id = '${other}'`,
+    )
+    expect(left).toEqual([{ n: alerts.length - lost }])
   })
 })

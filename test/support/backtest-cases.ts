@@ -191,8 +191,10 @@ export const anyWholePolicy: fc.Arbitrary<Policy> = fc
     weights: anyWeights,
     suppressions: fc.oneof(fc.constant([]), fc.array(suppression, { maxLength: 4 })),
     strong: fc.constantFrom(null, 2, 3, 5),
+    // Most sums of full weights end at a cap, where nothing can differ any more.
+    divisor: fc.constantFrom(1, 3, 9, 27),
   })
-  .map(({ policy, weights, suppressions, strong }) => {
+  .map(({ policy, weights, suppressions, strong, divisor }) => {
     const own = byCategory((category) => ({
       ...policy.categories[category],
       signals: {
@@ -204,6 +206,18 @@ export const anyWholePolicy: fc.Arbitrary<Policy> = fc
         ),
       },
     }))
+    for (const { signals } of Object.values(own)) {
+      for (const [name, weight] of Object.entries(signals)) signals[name] = lighten(weight, divisor)
+    }
     const strongEvidence = strong === null ? null : { signals: strong }
     return policySchema.parse({ ...policy, categories: own, suppressions, strongEvidence })
   })
+
+function lighten(weight: SignalWeight, divisor: number): SignalWeight {
+  const lighter = (points: number) => Math.ceil(points / divisor)
+  if (typeof weight === 'number') return lighter(weight)
+  if ('whenFalse' in weight) return { whenFalse: lighter(weight.whenFalse) }
+  if ('atLeast' in weight) return { ...weight, weight: lighter(weight.weight) }
+  const values = Object.entries(weight.values).map(([value, points]) => [value, lighter(points)])
+  return { ...weight, values: Object.fromEntries(values) }
+}
