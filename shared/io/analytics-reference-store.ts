@@ -49,11 +49,6 @@ export function toReferencePage(views: readonly AnalyticsView[]): string {
 }
 
 function toSection({ name, comment, columns }: AnalyticsView): string {
-  const rows = columns.map(
-    (column) => `| \`${column.name}\` | \`${toCell(column.type)}\` | ${toCell(column.comment)} |`,
-  )
-  const table = rows.length === 0 ? [] : ['', '| column | type | |', '|---|---|---|', ...rows]
-  return [`## ${name}`, '', comment, ...table, ''].join('\n')
+  const list = columns.map((one) => `- \`${one.name}\` \`${one.type}\`: ${one.comment}`)
+  return [`## ${name}`, '', comment, ...(list.length === 0 ? [] : ['', ...list]), ''].join('\n')
 }
-
-const toCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')

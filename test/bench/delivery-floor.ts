@@ -1,6 +1,6 @@
 /**
  * The floor of the delivery benchmark, a process of its own: a bare undici loop that posts the same
- * bytes, headers signed beforehand, over as many connections as the engine may use, and does nothing else.
+ * bytes, headers signed beforehand, over as many connections as it is told, and does nothing else.
  */
 import { Pool } from 'undici'
 

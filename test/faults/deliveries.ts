@@ -55,7 +55,7 @@ export async function run(args: string[]): Promise<void> {
   })
   const findings = checkDeliveries(result)
   reportRun(result, findings)
-  reportFindings(findings, result.kills.length)
+  reportFindings(findings, result.kills.length, processes)
   const idle = findIdle(findings, result)
   for (const what of idle) say(`proves nothing: ${what}`)
   const broken = Object.values(findings.breaches).some((breaches) => breaches.length > 0)
@@ -79,10 +79,12 @@ function reportRun(result: UnderKills, findings: Findings): void {
   say(`answers: ${describe(findings.acts)}`)
 }
 
-function reportFindings(findings: Findings, kills: number): void {
+function reportFindings(findings: Findings, kills: number, processes: number): void {
+  const whose =
+    processes > 1 ? "claims at kills, the living process' too" : 'claims left behind and taken over'
   say(`kills: ${kills}, of which with requests in flight: ${findings.killsThatMet}`)
   say(`  requests unanswered at kills: ${findings.openAtKills}`)
-  say(`  claims left behind and taken over: ${findings.orphans}`)
+  say(`  ${whose}: ${findings.orphans}`)
   say(`attempts sent again because of a kill: ${findings.repeats}`)
   say(`  after a success: ${findings.repeatsAfterSuccess} (bound: ${findings.orphans} claims)`)
   say(`signatures verified: ${findings.signaturesVerified}`)

@@ -26,8 +26,8 @@ export type Kill = {
   sentMs: number
   settledMs: number
   /**
-   * Deliveries that it left claimed and that no kill before had. With two processes: what the other
-   * one held as well.
+   * Deliveries that it left claimed and that no kill before had. With two processes: all that were
+   * claimed, the other one's as well, for nobody outside can tell them apart.
    */
   orphans: ReadonlySet<string>
 }

@@ -132,8 +132,9 @@ async function killOnce({ rig, options, claimsLeft }: Run, which: number): Promi
   const orphans = new Set<string>()
   for (const { delivery_id, claimed_by } of rows) {
     const claim = `${delivery_id} ${claimed_by}`
-    // What an earlier kill left behind and nobody has taken over yet is that one's.
-    if (!claimsLeft.has(claim)) orphans.add(delivery_id)
+    // What an earlier kill left behind and nobody has taken over yet is that one's; but with two
+    // processes it may have been the other's then, and be left behind only now.
+    if (!claimsLeft.has(claim) || rig.processes.length > 1) orphans.add(delivery_id)
     claimsLeft.add(claim)
   }
   if (options.hurryClaims) {

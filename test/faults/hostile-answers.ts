@@ -66,8 +66,7 @@ export const hostileAnswers: Record<string, HostileAnswer> = {
   },
   'dripping 1xx answers': {
     onSocket: drip('', 'HTTP/1.1 103 Early Hints\r\n\r\n'),
-    ends: 'timeout',
-    slow: true,
+    ends: 'protocol',
   },
   'a dripping body': { onSocket: drip(endless, 'x'), ends: 200, slow: true },
   'dripping chunks': { onSocket: drip(chunked, '1\r\nx\r\n'), ends: 200, slow: true },

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer as createHttp } from 'node:http'
+import { createServer as createHttp, type RequestListener } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from 'node:net'
 import { createServer as createTls } from 'node:tls'
@@ -17,24 +17,29 @@ export type Ports = Record<string, number>
 const pem = (name: string) =>
   readFileSync(new URL(`../vectors/${name}.pem`, import.meta.url), 'utf8')
 
+const identity = { key: pem('receiver-key'), cert: pem('receiver-cert') }
+
+/** A server that gives one of the hostile answers, not listening yet. */
+export function createHostileServer(name: string): Server {
+  const listener = (socket: Socket) => {
+    socket.on('error', () => undefined)
+    hostileAnswers[name]!.onSocket(socket)
+    // What nobody reads hides the end of the connection behind it.
+    socket.resume()
+  }
+  const server = hasHandshake(name) ? createTls(identity, listener) : createTcp(listener)
+  return server.on('tlsClientError', () => undefined)
+}
+
 async function serve(): Promise<Ports> {
-  const identity = { key: pem('receiver-key'), cert: pem('receiver-cert') }
+  const answerWell: RequestListener = (request, response) => {
+    request.resume().on('end', () => response.end('ok'))
+  }
   const servers: Record<string, Server> = {
-    well: createHttp((request, response) => request.resume().on('end', () => response.end('ok'))),
-    'well, TLS': createHttps(identity, (request, response) =>
-      request.resume().on('end', () => response.end('ok')),
-    ),
+    well: createHttp(answerWell),
+    'well, TLS': createHttps(identity, answerWell),
   }
-  for (const [name, { onSocket }] of Object.entries(hostileAnswers)) {
-    const listener = (socket: Socket) => {
-      socket.on('error', () => undefined)
-      onSocket(socket)
-      // What nobody reads hides the end of the connection behind it.
-      socket.resume()
-    }
-    servers[name] = hasHandshake(name) ? createTls(identity, listener) : createTcp(listener)
-    servers[name].on('tlsClientError', () => undefined)
-  }
+  for (const name of Object.keys(hostileAnswers)) servers[name] = createHostileServer(name)
   const ports: Ports = {}
   for (const [name, server] of Object.entries(servers)) {
     server.listen(0, '127.0.0.1', 1_024)

@@ -112,7 +112,8 @@ test('a claim that ran out is taken over with the same bytes, but only where tha
   // The first holder comes back late: its outcome must not touch what another one is doing.
   const late = await store.recordOutcomes([outcome(lost!, { state: 'delivered' })], start)
   expect(late.recorded.size).toBe(0)
-  expect(await fixtures.read(lost!.deliveryId)).toMatchObject({ claimed_by: taken!.claim, attempts: 0 })
+  const held = await fixtures.read(lost!.deliveryId)
+  expect(held).toMatchObject({ claimed_by: taken!.claim, attempts: 0 })
   const done = await store.recordOutcomes([outcome(taken!, { state: 'delivered' })], start)
   expect([...done.recorded]).toEqual([taken!.deliveryId])
 })

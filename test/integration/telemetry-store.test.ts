@@ -79,6 +79,7 @@ describe('an accepted event', () => {
       filled_categories: 0b000100,
       unknown_signals: [],
       detected_bits: expect.anything(),
+      detected_signals: ['debugger.frida_detected'],
       clean_bits: expect.anything(),
       body: Buffer.from(event!.bodyBytes!).toString(),
       row_version: expect.anything(),
