@@ -62,7 +62,7 @@ export function createOpenapiDocument(): Json {
       '/v1/di/signals': { get: listSignals() },
       ...operationsPaths(),
     },
-    webhooks: { 'risk.alert': { post: riskAlert() } },
+    webhooks: { 'risk.alert': { post: riskAlert() }, 'webhook.test': { post: webhookTest() } },
     components: {
       schemas: componentSchemas(),
       headers: componentHeaders(),
@@ -319,6 +319,27 @@ function riskAlert(): Json {
       429: { description: 'Tried again, no sooner than `Retry-After` says.' },
       503: { description: 'Tried again, no sooner than `Retry-After` says.' },
       default: { description: 'Tried again on the schedule; after the last try it has failed.' },
+    },
+  }
+}
+
+/** The same protocol, with a body that says what it is. */
+function webhookTest(): Json {
+  const test = { type: 'object', required: ['test'], properties: { test: { const: true } } }
+  return {
+    ...riskAlert(),
+    operationId: 'webhookTest',
+    summary: 'An operator tries the webhook',
+    description:
+      'A test event: `X-Service-Event` is `webhook.test` and the body has `"test": true` in an object of the shape of an alert. It stands for no alert and is tried once. Verify it like an alert and answer 2xx.',
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: { allOf: [schemaRef('Alert'), test] },
+          example: { test: true, ...alertExample },
+        },
+      },
     },
   }
 }

@@ -183,7 +183,7 @@ function toSliceQuery(request: SliceRequest, withOdd: boolean): string {
   const columns = toEventsQuery(request, 'columns')
   const events = withOdd ? `${columns} union all ${toEventsQuery(request, 'body')}` : columns
   const grouped = `
-    select grouping(device) as of_events, device, session, old_action, to_action, on_platform,
+    select toUInt8(grouping(device)) as of_events, device, session, old_action, to_action, on_platform,
       version, old_flags, to_flags,
       count() as events,
       countIf(differs) as differing, groupArrayIf(10)(event, differs) as differing_ids,
@@ -198,7 +198,7 @@ function toSliceQuery(request: SliceRequest, withOdd: boolean): string {
       (old_action, to_action, on_platform, version, old_flags, to_flags))`
   const moved = 'of_events = 0 and old_actions != new_actions'
   return `
-    select toUInt8(of_events) as ofEvents, old_action as oldAction, to_action as newAction,
+    select of_events as ofEvents, old_action as oldAction, to_action as newAction,
       if(of_events, on_platform, session_platform) as platform,
       if(of_events, version, session_version) as sdkVersion,
       if(of_events, old_flags, if(${moved}, arraySort(old_alert_flags), [])) as oldFlags,

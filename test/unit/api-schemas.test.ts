@@ -161,6 +161,7 @@ describe('the OpenAPI document', () => {
       'get /metrics',
       'get /openapi.json',
       'post risk.alert',
+      'post webhook.test',
     ])
     expect(document.paths!['/v1/rasp/ingest']!.servers).toBeDefined()
   })
