@@ -5,7 +5,6 @@
  * every attempt.
  */
 import { webhookSecretAgeMaxMs, webhookTimeoutMs } from '#shared/core/limits.ts'
-import { checkWebhookUrl, type WebhookRules } from '#shared/core/outbound-address.ts'
 import { webhookTestEvent } from '#shared/core/test-event.ts'
 import { signDelivery, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
@@ -15,13 +14,14 @@ import {
   type OutboundAnswer,
   type OutboundConnection,
   OutboundError,
-  type OutboundTarget,
   StaleConnectionError,
 } from '#shared/io/outbound-http.ts'
 import { PostgresUnavailableError } from '#shared/io/postgres.ts'
 import { UnsealError } from '#shared/io/sealed-secrets.ts'
 import { decideNext } from './decide-next.ts'
 import type { FreshWebhook, ReadWebhook } from './read-webhook.ts'
+import type { Stop } from './stop.ts'
+import type { FindTarget } from './webhook-targets.ts'
 
 /** A claimed delivery with its webhook as it was when the claim was made. */
 export type FreshClaim = Omit<ClaimedDelivery, 'webhook'> & { webhook: FreshWebhook }
@@ -31,8 +31,7 @@ export type DeliverDeps = {
   readWebhook: ReadWebhook
   /** @throws UnsealError */
   openKeys: (sealed: string, tenantId: string) => WebhookKeys
-  /** Whether sandbox tenants may use http and private addresses. */
-  allowPrivate: boolean
+  findTarget: FindTarget
   nowMs: () => number
   monotonicMs: () => number
   random: () => number
@@ -83,12 +82,12 @@ class Release extends Error {
 
 /**
  * Makes one attempt. Never rejects: what is no attempt is a release.
- * @param stop its abort gives the attempt up, because the process stops
+ * @param stop gives the attempt up, because the process stops
  */
 export async function deliverAlert(
   claimed: FreshClaim,
   deps: DeliverDeps,
-  stop: AbortSignal,
+  stop: Stop,
 ): Promise<DeliveryOutcome> {
   const { tenantId, deliveryId, claim, webhook } = claimed
   const base = { tenantId, deliveryId, claim, attempt: null }
@@ -162,20 +161,20 @@ function toReleaseReason(error: unknown): ReleaseReason {
 }
 
 /** One signal for everything an attempt does: its time limit, and the process's end. */
-function limitTime(ms: number, stop: AbortSignal): { signal: AbortSignal; end: () => void } {
+function limitTime(ms: number, stop: Stop): { signal: AbortSignal; end: () => void } {
   const controller = new AbortController()
   const onStop = () => controller.abort(new OutboundError('aborted', 'the process is stopping'))
   const timer = setTimeout(
     () => controller.abort(new OutboundError('timeout', `no answer within ${ms} ms`)),
     ms,
   )
-  if (stop.aborted) onStop()
-  else stop.addEventListener('abort', onStop, { once: true })
+  if (stop.stopped) onStop()
+  else stop.add(onStop)
   return {
     signal: controller.signal,
     end: () => {
       clearTimeout(timer)
-      stop.removeEventListener('abort', onStop)
+      stop.remove(onStop)
     },
   }
 }
@@ -188,14 +187,7 @@ async function send(
   deps: DeliverDeps,
   signal: AbortSignal,
 ): Promise<OutboundAnswer> {
-  const rules: WebhookRules = {
-    environment: claimed.webhook.environment,
-    allowPrivate: deps.allowPrivate,
-  }
-  const verdict = checkWebhookUrl(claimed.url, rules)
-  // It was accepted when it was saved; the installation's rules have changed since.
-  if (!verdict.ok) throw new OutboundError('refused_address', `the URL is refused: ${verdict.why}`)
-  const target: OutboundTarget = { url: new URL(verdict.url), rules, owner: claimed.tenantId }
+  const target = deps.findTarget(claimed.tenantId, claimed.url, claimed.webhook.environment)
   for (;;) {
     const connection = await deps.connect(target, signal)
     try {

@@ -25,7 +25,9 @@ import { createDeliveryMetrics } from './metrics.ts'
 import { createReadWebhook } from './read-webhook.ts'
 import { createRecorder } from './record-outcomes.ts'
 import { createSlots, type SlotBounds } from './slots.ts'
+import { createStop } from './stop.ts'
 import { startSweep } from './sweep-due.ts'
+import { createFindTarget } from './webhook-targets.ts'
 
 export type EngineDeps = {
   postgres: Postgres
@@ -68,7 +70,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   const { postgres, log, nowMs, monotonicMs } = deps
   const slots = createSlots(settings.bounds)
   const metrics = createDeliveryMetrics(deps.metrics, slots.inFlight)
-  const stopping = new AbortController()
+  const stopping = createStop()
   const watched = watchFailures(postgres, monotonicMs)
   const store = createDeliveryStore(watched.postgres)
   const breaker = createBreaker()
@@ -84,7 +86,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     readWebhook: createReadWebhook(store.readWebhooks, monotonicMs),
     openKeys: rememberKeys(deps.sealer),
     noteAttempt: (tenantId, url, ok) => breaker.note(tenantId, url, ok, monotonicMs()),
-    allowPrivate: settings.allowPrivate,
+    findTarget: createFindTarget(settings.allowPrivate),
     nowMs,
     monotonicMs,
     random: deps.random,
@@ -110,7 +112,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
       })
       return claimed.map((one) => ({ ...one, webhook: { ...one.webhook, readAtMs } }))
     },
-    deliver: (claimed) => deliverAlert(claimed, deliverDeps, stopping.signal),
+    deliver: (claimed) => deliverAlert(claimed, deliverDeps, stopping),
     slots,
     recorder,
     monotonicMs,
@@ -153,7 +155,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     stop: async (graceMs) => {
       loop.stop()
       await within(graceMs, loop.idle())
-      stopping.abort()
+      stopping.stop()
       await loop.idle()
       await within(recordGraceMs, recorder.drained())
       recorder.stop()

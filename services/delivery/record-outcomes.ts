@@ -33,7 +33,7 @@ export type RecorderDeps = {
  * From the beginning of one statement to the next. It costs Postgres the better part of a
  * millisecond whatever it holds; a first outcome waits for none of this.
  */
-const writeEveryMs = 5
+const writeEveryMs = 10
 /** Outcomes in one statement. Answers are up to 4 KiB each, so a batch is 2 MiB at most. */
 const batchMax = 500
 const pauseMaxMs = 1_000

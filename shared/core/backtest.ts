@@ -12,17 +12,6 @@ export type BacktestSlice = { from: string | null; to: string | null }
 /** A policy that scored stored events. */
 export type ScoredBy = { policyHash: string; policy: Policy }
 
-/** Events that moved alike. Actions by number: 0 ALLOW, 1 REVIEW, 2 BLOCK. */
-export type EventGroup = {
-  oldAction: number
-  newAction: number
-  platform: string
-  sdkVersion: string
-  oldFlags: string[]
-  newFlags: string[]
-  events: number
-}
-
 /** Sessions that moved alike. Actions as bits: bit n is set when some event has action n. */
 export type SessionGroup = {
   oldActions: number
@@ -44,7 +33,8 @@ export type SessionMove = {
 }
 
 export type SliceFindings = {
-  events: EventGroup[]
+  /** Events by old action, then by new one: 0 ALLOW, 1 REVIEW, 2 BLOCK. */
+  events: number[][]
   sessions: SessionGroup[]
   moves: SessionMove[]
   /** Events whose stored verdict is not what the policy that scored them gives today. */
@@ -100,7 +90,7 @@ export function createBacktestSum(): BacktestSum {
   let moves: SessionMove[] = []
   return {
     add: ({ events, sessions, moves: more, differing, differingIds }) => {
-      for (const group of events) addEvents(report, group)
+      addEvents(report, events)
       for (const group of sessions) addSessions(report, split, group)
       moves = [...moves, ...more].sort(byDistance).slice(0, movedMostMax)
       const { recomputed } = report
@@ -142,11 +132,15 @@ function toNamed(moves: ReadonlyMap<string, AlertMoves>): NamedMoves[] {
 
 const noMoves = (): AlertMoves => ({ before: 0, after: 0, gained: 0, lost: 0 })
 
-function addEvents(report: BacktestReport, group: EventGroup): void {
-  report.events += group.events
-  report.recomputed.events += group.events
-  const row = report.matrix[actions[group.oldAction]!]!
-  row[actions[group.newAction]!]! += group.events
+function addEvents(report: BacktestReport, events: readonly number[][]): void {
+  actions.forEach((from, old) => {
+    actions.forEach((to, next) => {
+      const count = events[old]![next]!
+      report.matrix[from]![to]! += count
+      report.events += count
+      report.recomputed.events += count
+    })
+  })
 }
 
 function addSessions(report: BacktestReport, split: Split, group: SessionGroup): void {

@@ -20,6 +20,20 @@ export function toEventId(body: Uint8Array): string {
 }
 
 /**
+ * The 128 bits of an event's id, where as many as there are have to be kept.
+ * @returns 16 bytes; those of an id that we did not make are of its own digest
+ */
+export function toEventIdBytes(eventId: string): Buffer {
+  const bytes = Buffer.from(eventId.slice(4), 'base64url')
+  const own = bytes.length === 16 && eventId === fromEventIdBytes(bytes)
+  return own ? bytes : hash('sha256', eventId, 'buffer').subarray(0, 16)
+}
+
+/** The id that these 16 bytes are. */
+export const fromEventIdBytes = (bytes: Uint8Array): string =>
+  `evt_${Buffer.from(bytes).toString('base64url')}`
+
+/**
  * The id of an alert: one per (tenant, device, session, action), whoever raises it and how often.
  * The parts are length-prefixed, so that no two different facts can be spelled alike.
  * @returns `alr_` and 26 base64url characters (156 bits)

@@ -209,6 +209,20 @@ export const retiredUseSchema = z.object({
 })
 export type RetiredUseReport = z.infer<typeof retiredUseSchema>
 
+/** KV bucket of what edges claim to have accepted, for the ledger. */
+export const acceptedBucket = 'accepted'
+/** One edge's claims on one hour, a part of the tenants each; `*` for any. */
+export const acceptedKey = (edgeId: string, hour: number | '*', part: number | '*'): string =>
+  `${edgeId}.${hour}.${part}`
+
+/** What an edge has answered with a 200 since its start, by tenant. */
+export const acceptedSchema = z.object({
+  edge_id: z.string(),
+  hour_ms: z.number().int(),
+  accepted: z.record(z.string(), z.number().int()),
+})
+export type AcceptedClaim = z.infer<typeof acceptedSchema>
+
 /** What an edge reports: the newest revision of the tenants bucket that it has applied. */
 export const edgeEntrySchema = z.object({ edge_id: z.string(), applied_revision: z.number().int() })
 export type EdgeEntry = z.infer<typeof edgeEntrySchema>

@@ -58,6 +58,13 @@ export function isForbiddenAddress(ip: string): boolean {
   return !contains(globalUnicastV6, bytes) || isIn(forbiddenV6, bytes)
 }
 
+/** The IPv4 address that an IPv6 address reaches by NAT64, dotted; any other address as it is. */
+export function unwrapNat64(ip: string): string {
+  const bytes = parseAddress(ip)
+  if (bytes?.length !== 16 || !contains(nat64, bytes)) return ip
+  return bytes.slice(12).join('.')
+}
+
 /**
  * Whether a delivery under these rules must not touch an address.
  * @param ip as for `isForbiddenAddress`

@@ -8,11 +8,12 @@
  * confirmations out. What it ends with is therefore that highest itself, however the points are
  * spread, and only that is computed here.
  */
+import { type Flag, flags } from './flags.ts'
 import type { Policy } from './policy.ts'
 import { type CategoryRules, type CompiledPolicy, compileRules } from './score-rules.ts'
 import { softLimit } from './score-tally.ts'
 import { pointsOf, type Source } from './scoring-sql-points.ts'
-import { quoteText } from './scoring-sql-text.ts'
+import { quoteTexts } from './scoring-sql-text.ts'
 import type { Category } from './telemetry.ts'
 
 /** One item of a SELECT list. */
@@ -35,7 +36,7 @@ export type ScoringSqlOptions = {
   prefix: string
   /** Where signals are read; `columns` is right for rows that `needsBody` does not name. */
   source: Source
-  /** Whether `verdict` has `flags` too: Array(String), each once, sorted. */
+  /** Whether `verdict` has `flags` too: UInt64, a bit for each, see `readFlagBits`. */
   withFlags: boolean
 }
 
@@ -43,7 +44,7 @@ export type ScoringSqlOptions = {
 type Term = {
   name: string
   path: string
-  flag: string
+  flag: Flag
   critical: boolean
   group: number
 }
@@ -69,16 +70,19 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
   }))
   const tallies = createTallies(compiled, terms, prefix)
   const score = toScore(compiled, terms, tallies.nameOf)
-  const flags = withFlags ? toFlags(terms, prefix) : []
   const { review, block } = compiled.thresholds
   const name = `${prefix}score`
   return {
     points,
-    tallies: [...tallies.columns, ...toFloors(compiled, terms, prefix), ...flags.slice(0, 1)],
+    tallies: [
+      ...tallies.columns,
+      ...toFloors(compiled, terms, prefix),
+      ...(withFlags ? [toFlags(terms, prefix)] : []),
+    ],
     verdict: [
       { name, sql: `toUInt8(${greatest([score, ...floorNames(compiled, terms, prefix)])})` },
       { name: `${prefix}action`, sql: `toUInt8((${name} >= ${review}) + (${name} >= ${block}))` },
-      ...flags.slice(1),
+      ...(withFlags ? [{ name: `${prefix}flags`, sql: `${prefix}flags` }] : []),
     ],
   }
 }
@@ -198,16 +202,32 @@ function floorNames(
 }
 
 /** The flags of what was detected; a flag whose points were all cut is among them. */
-function toFlags(terms: readonly CategoryTerms[], prefix: string): SqlColumn[] {
-  const byFlag = new Map<string, string[]>()
+function toFlags(terms: readonly CategoryTerms[], prefix: string): SqlColumn {
+  const byFlag = new Map<Flag, string[]>()
   for (const { name, flag } of terms.flatMap((one) => one.terms)) {
     byFlag.set(flag, [...(byFlag.get(flag) ?? []), name])
   }
-  const flags = [...byFlag].sort(([a], [b]) => (a < b ? -1 : 1))
-  const parts = flags.map(([flag, names]) => `if(${greatest(names)} > 0, ${quoteText(flag)}, '')`)
-  const sql = parts.length === 0 ? `emptyArrayString()` : `[${parts.join(', ')}]`
-  const all = { name: `${prefix}lit`, sql }
-  return [all, { name: `${prefix}flags`, sql: `arrayFilter(x -> x != '', ${all.name})` }]
+  const parts = [...byFlag].map(
+    ([flag, names]) => `if(${greatest(names)} > 0, ${bitOf(flag)}, toUInt64(0))`,
+  )
+  return { name: `${prefix}flags`, sql: parts.length === 0 ? 'toUInt64(0)' : add(parts) }
+}
+
+const flagNames = Object.keys(flags) as Flag[]
+
+/** One bit for each flag, in the order of the documented list; 53 would not fit into a number. */
+const bitOf = (flag: Flag): string => `toUInt64(${2 ** flagNames.indexOf(flag)})`
+
+/** The same bits of an array of flags; what is no flag today has none. */
+export function toFlagBits(array: string): string {
+  const bits = `[${flagNames.map(bitOf).join(', ')}]`
+  const bit = `transform(toString(flag), ${quoteTexts(flagNames)}, ${bits}, toUInt64(0))`
+  return `arraySum(arrayMap(flag -> ${bit}, ${array}))`
+}
+
+/** The flags that a row's bits name, sorted. */
+export function readFlagBits(bits: number): Flag[] {
+  return flagNames.filter((_, bit) => Math.floor(bits / 2 ** bit) % 2 === 1).sort()
 }
 
 /** A sum as a balanced tree: each level doubles the width of the numbers, so few of them are wide. */

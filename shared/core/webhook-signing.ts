@@ -75,3 +75,53 @@ export function verifyDelivery(
   const expected = createHmac('sha256', secret).update(rawBody).digest()
   return timingSafeEqual(expected, Buffer.from(header, 'base64'))
 }
+
+/** The three headers of Standard Webhooks, by their names in lower case, as Node has them. */
+export type StandardWebhookHeaders = {
+  readonly [name: string]: string | readonly string[] | undefined
+}
+
+export type StandardWebhookCheck = {
+  /** The receiver's clock. */
+  nowSeconds: number
+  /** How far the signed moment may be from it, either way; an old one is a recording. */
+  toleranceSeconds?: number
+}
+
+/**
+ * What a receiver may call instead: the Standard Webhooks signature also covers the delivery id and
+ * the moment of the attempt. As the specification has it, one genuine signature of the several that
+ * the header may list is enough, and those of other versions than `v1` are passed over.
+ * @param rawBody the unparsed body, exactly as received
+ * @param headers at least `webhook-id`, `webhook-timestamp` and `webhook-signature`
+ * @param secret the webhook secret, `whsec_...`
+ * @returns whether the delivery is genuine and its attempt is at most 5 minutes away
+ */
+export function verifyStandardWebhook(
+  rawBody: Uint8Array | string,
+  headers: StandardWebhookHeaders,
+  secret: string,
+  { nowSeconds, toleranceSeconds = 300 }: StandardWebhookCheck,
+): boolean {
+  const id = headers['webhook-id']
+  const at = headers['webhook-timestamp']
+  const listed = headers['webhook-signature']
+  if (typeof id !== 'string' || typeof at !== 'string' || typeof listed !== 'string') return false
+  // One spelling of an id and a moment: a dot in the id would let one pass for another's body.
+  if (!/^[^.\s]+$/.test(id) || !/^\d{1,12}$/.test(at)) return false
+  if (Math.abs(nowSeconds - Number(at)) > toleranceSeconds) return false
+  const expected = createHmac('sha256', standardWebhooksKey(secret))
+    .update(`${id}.${at}.`)
+    .update(rawBody)
+    .digest()
+  let genuine = false
+  for (const entry of listed.split(' ').slice(0, signaturesMax)) {
+    const text = entry.startsWith('v1,') ? entry.slice(3) : ''
+    if (!signaturePattern.test(text)) continue
+    if (timingSafeEqual(expected, Buffer.from(text, 'base64'))) genuine = true
+  }
+  return genuine
+}
+
+/** Signatures of one header that are looked at: a rotation lists two. */
+const signaturesMax = 16

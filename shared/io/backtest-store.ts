@@ -5,16 +5,16 @@
  * a report that does not reproduce the past says so. Slices are ranges of devices, because that is
  * how rows lie on disk; no session is in two.
  */
-import type {
-  BacktestSlice,
-  EventGroup,
-  ScoredBy,
-  SessionGroup,
-  SessionMove,
-  SliceFindings,
-} from '#shared/core/backtest.ts'
+import type { BacktestSlice, ScoredBy, SessionGroup, SliceFindings } from '#shared/core/backtest.ts'
 import type { Policy } from '#shared/core/policy.ts'
-import { compileToSql, type SqlColumn, toScoringQuery } from '#shared/core/scoring-sql.ts'
+import { actions } from '#shared/core/scoring.ts'
+import {
+  compileToSql,
+  readFlagBits,
+  type SqlColumn,
+  toFlagBits,
+  toScoringQuery,
+} from '#shared/core/scoring-sql.ts'
 import { needsBody, type Source } from '#shared/core/scoring-sql-points.ts'
 import { quoteText } from '#shared/core/scoring-sql-text.ts'
 import type { Clickhouse } from './clickhouse.ts'
@@ -130,15 +130,10 @@ const kept: SqlColumn[] = [
   { name: 'version', sql: 'sdk_version' },
   { name: 'old_score', sql: 'rasp_score' },
   { name: 'old_action', sql: 'toUInt8(rasp_action)' },
-  { name: 'old_flags', sql: 'arraySort(flags)' },
+  { name: 'old_flags', sql: toFlagBits('flags') },
   { name: 'scored_by', sql: 'policy_hash' },
   // A test device of a sandbox: 1, 2 and 3 for the action that its id forces.
-  {
-    name: 'forced',
-    sql:
-      `if(has(flags, 'SANDBOX_FORCED'), ` +
-      `indexOf(['test-allow', 'test-review', 'test-block'], device_id), 0)`,
-  },
+  { name: 'forced', sql: forcedBy() },
 ]
 
 /** Every event of a slice with its old and its new verdict, and its old one computed again. */
@@ -172,87 +167,89 @@ function toEventsQuery(request: SliceRequest, source: Source): string {
     from (${scored})`
 }
 
+function forcedBy(): string {
+  const cases = actions.flatMap((action, n) => [
+    `device_id = 'test-${action.toLowerCase()}'`,
+    `has(flags, 'SANDBOX_FORCED') * ${n + 1}`,
+  ])
+  return `toUInt8(multiIf(${cases.join(', ')}, 0))`
+}
+
 function forced(what: 'score' | 'action', { thresholds }: Policy, computed: string): string {
   const { review, block } = thresholds
   const values = what === 'action' ? [0, 1, 2] : [0, review, Math.min(100, block)]
-  return `if(forced > 0, [${values.join(', ')}][forced], ${computed})`
+  const cases = values.map((value, n) => `forced = ${n + 1}, toUInt8(${value})`)
+  return `multiIf(forced = 0, ${computed}, ${cases.join(', ')}, ${computed})`
 }
 
-/** One pass over the events makes both groups: of events by what moved, and of sessions. */
+const moveNames = [0, 1, 2].flatMap((from) => [0, 1, 2].map((to) => `m${from}${to}`))
+
+/** Sums events up by session, which is how they lie on disk, and sessions by what became of them. */
 function toSliceQuery(request: SliceRequest, withOdd: boolean): string {
   const columns = toEventsQuery(request, 'columns')
   const events = withOdd ? `${columns} union all ${toEventsQuery(request, 'body')}` : columns
-  const grouped = `
-    select toUInt8(grouping(device)) as of_events, device, session, old_action, to_action, on_platform,
-      version, old_flags, to_flags,
-      count() as events,
+  const counted = moveNames.map(
+    (name) => `countIf(old_action = ${name[1]} and to_action = ${name[2]}) as ${name}`,
+  )
+  const bySession = `
+    select device, session, ${counted.join(', ')},
       countIf(differs) as differing, groupArrayIf(10)(event, differs) as differing_ids,
       max(old_score) as old_peak, max(to_score) as new_peak,
       groupBitOr(bitShiftLeft(toUInt8(1), old_action)) as old_actions,
       groupBitOr(bitShiftLeft(toUInt8(1), to_action)) as new_actions,
-      any(on_platform) as session_platform, any(version) as session_version,
-      groupUniqArrayArrayIf(old_flags, old_action > 0) as old_alert_flags,
-      groupUniqArrayArrayIf(to_flags, to_action > 0) as new_alert_flags
-    from (${events})
-    group by grouping sets ((device, session),
-      (old_action, to_action, on_platform, version, old_flags, to_flags))`
-  const moved = 'of_events = 0 and old_actions != new_actions'
+      any(on_platform) as in_platform, any(version) as in_version,
+      groupBitOrIf(old_flags, old_action > 0) as old_alert_flags,
+      groupBitOrIf(to_flags, to_action > 0) as new_alert_flags
+    from (${events}) group by device, session`
+  const toNumber = (sql: string, name: string) => `toFloat64(${sql}) as ${name}`
   return `
-    select of_events as ofEvents, old_action as oldAction, to_action as newAction,
-      if(of_events, on_platform, session_platform) as platform,
-      if(of_events, version, session_version) as sdkVersion,
-      if(of_events, old_flags, if(${moved}, arraySort(old_alert_flags), [])) as oldFlags,
-      if(of_events, to_flags, if(${moved}, arraySort(new_alert_flags), [])) as newFlags,
-      if(of_events, 0, old_actions) as oldActions, if(of_events, 0, new_actions) as newActions,
-      toFloat64(if(of_events, sum(events), count())) as n,
-      toFloat64(if(of_events, sum(differing), 0)) as differing,
-      arraySlice(arrayFlatten(groupArray(10)(differing_ids)), 1, 10) as differingIds,
+    select old_actions as oldActions, new_actions as newActions,
+      in_platform as platform, in_version as sdkVersion,
+      toFloat64(if(old_actions = new_actions, 0, old_alert_flags)) as oldFlags,
+      toFloat64(if(old_actions = new_actions, 0, new_alert_flags)) as newFlags,
+      ${toNumber('count()', 'sessions')},
+      [${moveNames.map((name) => `toFloat64(sum(${name}))`).join(', ')}] as events,
+      ${toNumber('sum(differing)', 'different')},
+      arraySlice(arrayFlatten(groupArrayIf(10)(differing_ids, differing > 0)), 1, 10)
+        as differingIds,
       groupArraySortedIf(20)(
         (-abs(toInt16(new_peak) - old_peak), device, session, old_peak, new_peak),
-        of_events = 0 and old_peak != new_peak
+        old_peak != new_peak
       ) as moves
-    from (${grouped})
-    group by of_events, oldAction, newAction, platform, sdkVersion, oldFlags, newFlags,
-      oldActions, newActions`
+    from (${bySession})
+    group by oldActions, newActions, platform, sdkVersion, oldFlags, newFlags`
 }
 
-type GroupRow = {
-  ofEvents: number
-  oldAction: number
-  newAction: number
-  platform: string
-  sdkVersion: string
-  oldFlags: string[]
-  newFlags: string[]
-  oldActions: number
-  newActions: number
-  n: number
-  differing: number
+type GroupRow = Omit<SessionGroup, 'oldFlags' | 'newFlags'> & {
+  oldFlags: number
+  newFlags: number
+  events: number[]
+  different: number
   differingIds: string[]
   moves: [number, string, string, number, number][]
 }
 
 function toFindings(rows: readonly GroupRow[]): SliceFindings {
-  const events: EventGroup[] = rows
-    .filter((row) => row.ofEvents === 1)
-    .map(({ oldAction, newAction, platform, sdkVersion, oldFlags, newFlags, n }) => {
-      return { oldAction, newAction, platform, sdkVersion, oldFlags, newFlags, events: n }
-    })
-  const sessions: SessionGroup[] = rows
-    .filter((row) => row.ofEvents === 0)
-    .map(({ oldActions, newActions, platform, sdkVersion, oldFlags, newFlags, n }) => {
-      return { oldActions, newActions, platform, sdkVersion, oldFlags, newFlags, sessions: n }
-    })
-  const moves: SessionMove[] = rows.flatMap((row) =>
-    row.moves.map(([, deviceId, sessionId, oldScore, newScore]) => {
-      return { deviceId, sessionId, oldScore, newScore }
-    }),
+  const events = [0, 1, 2].map((from) =>
+    [0, 1, 2].map((to) => rows.reduce((sum, row) => sum + row.events[from * 3 + to]!, 0)),
   )
   return {
     events,
-    sessions,
-    moves,
-    differing: rows.reduce((sum, row) => sum + row.differing, 0),
-    differingIds: rows.flatMap((row) => (row.ofEvents === 1 ? row.differingIds : [])).slice(0, 10),
+    sessions: rows.map((row) => ({
+      oldActions: row.oldActions,
+      newActions: row.newActions,
+      platform: row.platform,
+      sdkVersion: row.sdkVersion,
+      oldFlags: readFlagBits(row.oldFlags),
+      newFlags: readFlagBits(row.newFlags),
+      sessions: row.sessions,
+    })),
+    moves: rows.flatMap((row) =>
+      row.moves.map(([, deviceId, sessionId, oldScore, newScore]) => {
+        return { deviceId, sessionId, oldScore, newScore }
+      }),
+    ),
+    differing: rows.reduce((sum, row) => sum + row.different, 0),
+    differingIds: rows.flatMap((row) => row.differingIds).slice(0, 10),
   }
 }

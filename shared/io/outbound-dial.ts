@@ -13,6 +13,7 @@ import {
   isRefusedAddress,
   mayBePrivate,
   toIpLiteral,
+  unwrapNat64,
   type WebhookRules,
 } from '#shared/core/outbound-address.ts'
 
@@ -193,8 +194,9 @@ function requireAllowed(address: string, rules: WebhookRules): void {
 
 /** Whether one of this machine's interfaces has the address: its services are not for webhooks. */
 function isOwnAddress(address: string): boolean {
+  const reached = unwrapNat64(address)
   return Object.values(networkInterfaces()).some((entries) =>
-    entries?.some((entry) => entry.address === address),
+    entries?.some((entry) => entry.address === reached),
   )
 }
 

@@ -7,13 +7,18 @@
 export type RowWriter = {
   string: (text: string) => void
   bytes: (data: Uint8Array) => void
+  /** A string of a fixed length: the bytes alone. */
+  fixed: (data: Uint8Array) => void
   uint8: (value: number) => void
+  uint16: (value: number) => void
   uint32: (value: number) => void
   /** Also DateTime64, in its own ticks. */
   int64: (value: number) => void
   float64: (value: number) => void
   nullableInt64: (value: number | null) => void
   strings: (texts: readonly string[]) => void
+  /** The length of an array whose values follow. */
+  arrayLength: (length: number) => void
   /** What was written since the last reset; valid until the next. */
   written: () => Buffer
   reset: () => void
@@ -63,6 +68,19 @@ export function createRowWriter(): RowWriter {
       varint(data.length)
       buffer.set(data, at)
       at += data.length
+    },
+    fixed: (data) => {
+      reserve(data.length)
+      buffer.set(data, at)
+      at += data.length
+    },
+    uint16: (value) => {
+      reserve(2)
+      at = buffer.writeUInt16LE(value, at)
+    },
+    arrayLength: (length) => {
+      reserve(5)
+      varint(length)
     },
     uint8: (value) => {
       reserve(1)

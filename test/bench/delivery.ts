@@ -83,7 +83,7 @@ async function startDelivery(postgresUrl: string, natsUrl: string): Promise<Chil
   const child = spawn(process.execPath, ['services/delivery/main.ts'], {
     cwd: projectDir,
     env: {
-      PATH: process.env.PATH,
+      PATH: process.env.PATH,...(process.env.DC?{DELIVERY_CONCURRENCY:process.env.DC,DELIVERY_TENANT_CONCURRENCY:"16"}:{}),
       POSTGRES_URL: postgresUrl,
       NATS_URL: natsUrl,
       MASTER_KEY: testMasterKey,

@@ -6,6 +6,7 @@ const benchmarks: Record<string, () => Promise<{ run: (args: string[]) => void |
   {
     scoring: () => import('./scoring.ts'),
     delivery: () => import('./delivery.ts'),
+    backtest: () => import('./backtest.ts'),
     fairness: () => import('./fairness.ts'),
   }
 

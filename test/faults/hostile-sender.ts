@@ -16,6 +16,8 @@ import {
   type FreshClaim,
 } from '../../services/delivery/deliver-alert.ts'
 import type { FreshWebhook } from '../../services/delivery/read-webhook.ts'
+import { createStop } from '../../services/delivery/stop.ts'
+import { createFindTarget } from '../../services/delivery/webhook-targets.ts'
 
 export type SenderOrders = {
   /** How many attempts at once. */
@@ -54,7 +56,7 @@ function toDeps(outbound: Outbound, webhook: FreshWebhook): DeliverDeps {
     connect: outbound.connect,
     readWebhook: async () => ({ ...webhook, readAtMs: monotonicMs() }),
     openKeys: toWebhookKeys,
-    allowPrivate: true,
+    findTarget: createFindTarget(true),
     nowMs: Date.now,
     monotonicMs,
     random: Math.random,
@@ -82,7 +84,7 @@ async function attempt(
     createdAtMs: Date.now(),
   }
   const deps = toDeps(outbound, webhook)
-  const outcome = await deliverAlert(claimed, deps, new AbortController().signal)
+  const outcome = await deliverAlert(claimed, deps, createStop())
   const made = outcome.attempt
   const ended = String(made?.status ?? made?.errorKind ?? 'released')
   return { url, ended, durationMs: monotonicMs() - webhook.readAtMs }

@@ -9,6 +9,7 @@ const drills: Record<string, () => Promise<Drill>> = {
   projection: () => import('./projection.ts'),
   deliveries: () => import('./deliveries.ts'),
   hostile: () => import('./hostile-receivers.ts'),
+  addresses: () => import('./forbidden-addresses.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

@@ -197,6 +197,38 @@ test('an answer of exactly 64 KiB is read to its end and the connection is used 
   expect(there.connections()).toBe(1)
 })
 
+test.each([
+  ['of known length', { 'content-length': String(60_000) }],
+  ['in chunks', {}],
+])('a body of nothing but lines, %s, is a body', async (_what, length) => {
+  const lines = Buffer.alloc(60_000, '{\n')
+  const there = await receiver((response) => response.writeHead(200, length).end(lines))
+  const outbound = make()
+  for (let i = 0; i < 3; i++) {
+    const answer = await send(outbound, { url: there.url })
+    expect(answer.body.equals(lines.subarray(0, 4_096))).toBe(true)
+  }
+  expect(there.connections()).toBe(1)
+})
+
+test('early hints, many headers and trailers of an honest answer cost it nothing', async () => {
+  const there = await receiver((response) => {
+    response.writeProcessing()
+    response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+    for (let n = 0; n < 90; n++) response.setHeader(`x-header-${n}`, 'v'.repeat(60))
+    response.writeHead(202, { trailer: 'x-checksum' })
+    for (let n = 0; n < 20; n++) response.write('piece')
+    response.addTrailers({ 'x-checksum': 'abc' })
+    response.end()
+  })
+  const outbound = make()
+  for (let i = 0; i < 3; i++) {
+    const answer = await send(outbound, { url: there.url })
+    expect([answer.status, answer.body.toString()]).toEqual([202, 'piece'.repeat(20)])
+  }
+  expect(there.connections()).toBe(1)
+})
+
 test('a compressed answer is kept as it came: nothing inflates a bomb', async () => {
   const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024))
   const there = await receiver((r) => r.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb))

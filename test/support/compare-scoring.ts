@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Policy } from '#shared/core/policy.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
-import { compileToSql, toScoringQuery } from '#shared/core/scoring-sql.ts'
+import { compileToSql, readFlagBits, toScoringQuery } from '#shared/core/scoring-sql.ts'
 import { needsBody, type Source } from '#shared/core/scoring-sql-points.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import type { Clickhouse } from '#shared/io/clickhouse.ts'
@@ -115,8 +115,13 @@ async function scoreInEngine(
       compile_expressions: 0,
     },
   })
-  const rows = await result.json<[string, ...Verdict[]]>()
-  return new Map(rows.map(([event, ...all]) => [event, all]))
+  const rows = await result.json<[string, ...[number, number, number][]]>()
+  return new Map(
+    rows.map(([event, ...all]) => [
+      event,
+      all.map(([score, action, bits]) => [score, action, readFlagBits(bits)] as Verdict),
+    ]),
+  )
 }
 
 /** Most tables have no such row, and a query that is not asked need not be planned. */

@@ -16,6 +16,8 @@ import {
   type FreshClaim,
 } from '../../services/delivery/deliver-alert.ts'
 import { createReadWebhook, type FreshWebhook } from '../../services/delivery/read-webhook.ts'
+import { createStop, type Stop } from '../../services/delivery/stop.ts'
+import { createFindTarget } from '../../services/delivery/webhook-targets.ts'
 
 const start = Date.parse('2027-01-01T00:00:00Z')
 const url = 'https://receiver.example/hook'
@@ -87,7 +89,7 @@ function play(some: Partial<DeliverDeps> = {}) {
     readWebhook: async () => ({ ...world.webhook, readAtMs: world.monotonicMs }),
     openKeys: (sealed) => toWebhookKeys(sealed.replace('sealed:', 'whsec_')),
     noteAttempt: () => false,
-    allowPrivate: false,
+    findTarget: createFindTarget(false),
     nowMs: () => world.nowMs,
     monotonicMs: () => world.monotonicMs,
     random: () => 0,
@@ -95,8 +97,7 @@ function play(some: Partial<DeliverDeps> = {}) {
     onRelease: (_claimed, why) => releases.push(why),
     ...some,
   }
-  const deliver = (one = claimed, stop = new AbortController().signal) =>
-    deliverAlert(one, deps, stop)
+  const deliver = (one = claimed, stop: Stop = createStop()) => deliverAlert(one, deps, stop)
   return { world, deps, posted, releases, deliver }
 }
 
@@ -233,14 +234,14 @@ test('an error of the connection is an attempt with its kind; a stop is none', a
   expect(await failing.deliver()).toMatchObject({
     attempt: { errorKind: 'tls', error: 'TLS failed', address: '93.184.215.14', answer: null },
   })
-  const stop = new AbortController()
+  const stop = createStop()
   const stopped = play({
     connect: (_target, signal) => {
-      stop.abort()
+      stop.stop()
       return Promise.reject(signal.reason)
     },
   })
-  expect(await stopped.deliver(claimed, stop.signal)).toEqual(released(start))
+  expect(await stopped.deliver(claimed, stop)).toEqual(released(start))
   expect(stopped.releases).toEqual(['stopping'])
 })
 

@@ -3,7 +3,12 @@
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
-import { signDelivery, standardWebhooksKey, verifyDelivery } from '#shared/core/webhook-signing.ts'
+import {
+  signDelivery,
+  standardWebhooksKey,
+  verifyDelivery,
+  verifyStandardWebhook,
+} from '#shared/core/webhook-signing.ts'
 
 const secret = `whsec_${Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('base64')}`
 const body = Buffer.from('{"alert_id":"alr_1","note":"grün"}')
@@ -81,4 +86,104 @@ test('other spellings of a genuine signature, and its absence, are refused', () 
     undefined,
   ]
   for (const text of spellings) expect(verifyDelivery(body, text, secret)).toBe(false)
+})
+
+const nowSeconds = stamp.timestampSeconds
+const genuineHeaders = signDelivery(body, secret, stamp)
+const isGenuine = (headers: Record<string, string | string[] | undefined>, bytes = body) =>
+  verifyStandardWebhook(bytes, headers, secret, { nowSeconds })
+const otherSecret = `${secret.slice(0, -4)}AAA=`
+const otherSignature = signDelivery(body, otherSecret, stamp)['webhook-signature']
+
+test('a Standard Webhooks signature is believed for five minutes either way, or as told', () => {
+  for (const [awaySeconds, genuine] of [
+    ...([
+      [0, true],
+      [300, true],
+      [-300, true],
+      [301, false],
+      [-301, false],
+    ] as const),
+  ]) {
+    const check = { nowSeconds: nowSeconds + awaySeconds }
+    expect(verifyStandardWebhook(body, genuineHeaders, secret, check)).toBe(genuine)
+    const wide = { ...check, toleranceSeconds: 301 }
+    expect(verifyStandardWebhook(body, genuineHeaders, secret, wide)).toBe(true)
+    expect(verifyStandardWebhook(body.toString(), genuineHeaders, secret, wide)).toBe(true)
+  }
+})
+
+test('one genuine signature among several is enough, whatever the others are', () => {
+  const genuine = genuineHeaders['webhook-signature']!
+  for (const [listed, expected] of [
+    ...([
+      [`${otherSignature} ${genuine}`, true],
+      [`${genuine} ${otherSignature}`, true],
+      [`v1a,abc  v2,${genuine.slice(3)} ${genuine}`, true],
+      [`${otherSignature} v2,${genuine.slice(3)}`, false],
+      [`${Array(16).fill(otherSignature).join(' ')} ${genuine}`, false],
+      [otherSignature, false],
+      [genuine.slice(3), false],
+      [`v1, ${genuine.slice(3)}`, false],
+      [genuine.slice(0, -1), false],
+      [genuine.replace('v1,', 'V1,'), false],
+      [`${genuine},${genuine}`, false],
+      ['', false],
+    ] as const),
+  ]) {
+    const headers = { ...genuineHeaders, 'webhook-signature': listed }
+    expect(isGenuine(headers), `${listed}`).toBe(expected)
+  }
+})
+
+test('a changed bit of body, id, moment or secret, or a missing header, is refused', () => {
+  expect(isGenuine(genuineHeaders)).toBe(true)
+  for (let bit = 0; bit < body.length * 8; bit++) {
+    const changed = Buffer.from(body)
+    changed[bit >> 3]! ^= 1 << (bit & 7)
+    expect(isGenuine(genuineHeaders, changed)).toBe(false)
+  }
+  for (const changed of [
+    { 'webhook-id': 'dlv_2' },
+    { 'webhook-id': '' },
+    { 'webhook-id': `dlv_1.${nowSeconds}` },
+    { 'webhook-id': ['dlv_1'] },
+    { 'webhook-id': undefined },
+    { 'webhook-timestamp': String(nowSeconds + 1) },
+    { 'webhook-timestamp': `${nowSeconds}.0` },
+    { 'webhook-timestamp': ` ${nowSeconds}` },
+    { 'webhook-timestamp': 'Infinity' },
+    { 'webhook-timestamp': undefined },
+    { 'webhook-signature': undefined },
+  ]) {
+    expect(isGenuine({ ...genuineHeaders, ...changed }), JSON.stringify(changed)).toBe(false)
+  }
+  const check = { nowSeconds }
+  expect(verifyStandardWebhook(body, genuineHeaders, otherSecret, check)).toBe(false)
+  expect(verifyStandardWebhook(body, {}, secret, check)).toBe(false)
+})
+
+test('the independent library and our verifier agree on any listing of signatures', () => {
+  const currentSeconds = Math.floor(Date.now() / 1_000)
+  const genuine = signDelivery(body, secret, { ...stamp, timestampSeconds: currentSeconds })
+  const entry = fc.constantFrom(
+    genuine['webhook-signature']!,
+    otherSignature!,
+    'v1,',
+    'v2,abc',
+    'nonsense',
+  )
+  fc.assert(
+    fc.property(fc.array(entry, { maxLength: 6 }), (entries) => {
+      const headers = { ...genuine, 'webhook-signature': entries.join(' ') }
+      let theirs = true
+      try {
+        new Webhook(secret).verify(body.toString(), headers)
+      } catch {
+        theirs = false
+      }
+      const ours = verifyStandardWebhook(body, headers, secret, { nowSeconds: currentSeconds })
+      expect(ours).toBe(theirs)
+    }),
+  )
 })

@@ -1,0 +1,29 @@
+-- Which devices were clean and are rooted now, and since when?
+--
+-- Answer: one row per device that was first seen without any sign of root and later with one. The
+-- sessions between the last clean event and the first rooted one are where to look for what changed.
+-- Do: sign such a device's users out and have them prove themselves again on another device.
+with
+  [
+    'root.su_binary', 'root.magisk_detected', 'root.kernelsu_detected', 'root.apatch_detected',
+    'root.zygisk_detected', 'root.root_hiding', 'root.jailbroken'
+  ] as signs
+select
+  device_id,
+  any(platform) as platform,
+  minIf(received_at, not rooted) as first_clean_at,
+  maxIf(received_at, not rooted) as last_clean_at,
+  minIf(received_at, rooted) as first_rooted_at,
+  countIf(rooted) as rooted_events,
+  arraySort(groupUniqArrayArrayIf(arrayIntersect(detected_signals, signs), rooted)) as found
+from (
+  select
+    device_id, platform, received_at, detected_signals, hasAny(detected_signals, signs) as rooted
+  from analytics.events
+  where tenant_id = {tenant:String}
+    and received_at >= {from:DateTime64(3, 'UTC')} and received_at < {to:DateTime64(3, 'UTC')}
+)
+group by device_id
+having countIf(rooted) > 0 and countIf(not rooted) > 0 and first_clean_at < first_rooted_at
+order by first_rooted_at desc, device_id
+limit 500

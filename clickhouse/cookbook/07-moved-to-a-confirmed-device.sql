@@ -1,0 +1,32 @@
+-- Which users turned up on a device after its case had been confirmed as fraud?
+--
+-- Answer: one row per user and device: when the case was raised, when the user came to the device,
+-- and since when the user is known elsewhere. Whoever had a good history on another phone and now
+-- signs in on this one has probably lost the account.
+-- Do: lock the account and reach its owner over a channel that was known before the move.
+select
+  pairs.user_id as user_id,
+  pairs.device_id as device_id,
+  cases.alert_id as alert_id,
+  cases.raised_at as case_raised_at,
+  pairs.first_seen_at as moved_at,
+  known.since as known_since
+from analytics.user_devices as pairs
+join (
+  select device_id, min(created_at) as raised_at, argMin(alert_id, created_at) as alert_id
+  from analytics.alerts
+  where tenant_id = {tenant:String} and disposition = 'CONFIRMED'
+  group by device_id
+) as cases on cases.device_id = pairs.device_id
+join (
+  select user_id, first_seen_at as since
+  from analytics.users
+  where tenant_id = {tenant:String}
+) as known on known.user_id = pairs.user_id
+where pairs.tenant_id = {tenant:String}
+  and pairs.first_seen_at >= {from:DateTime64(3, 'UTC')}
+  and pairs.first_seen_at < {to:DateTime64(3, 'UTC')}
+  and pairs.first_seen_at > cases.raised_at
+  and known.since < pairs.first_seen_at
+order by moved_at desc, user_id, device_id
+limit 500

@@ -1,0 +1,34 @@
+-- How long is a device with us before its first alert?
+--
+-- Answer: devices by the time from their first event to their first alert. What alerts within a
+-- minute came as what it is; what alerts after weeks was turned, sold or lost.
+-- Do: a growing last row asks for rules that look at change, a growing first row for rules at sign-up.
+select
+  multiIf(
+    seconds < 60, '1: within a minute',
+    seconds < 3600, '2: within an hour',
+    seconds < 86400, '3: within a day',
+    seconds < 604800, '4: within a week',
+    '5: later'
+  ) as time_to_first_alert,
+  count() as devices,
+  round(devices / sum(devices) over (), 3) as share,
+  round(quantileExact(0.5)(seconds) / 3600, 2) as median_hours
+from (
+  select dateDiff('second', seen.first_seen_at, raised.first_alert_at) as seconds
+  from (
+    select device_id, min(created_at) as first_alert_at
+    from analytics.alerts
+    where tenant_id = {tenant:String}
+    group by device_id
+    having first_alert_at >= {from:DateTime64(3, 'UTC')}
+      and first_alert_at < {to:DateTime64(3, 'UTC')}
+  ) as raised
+  join (
+    select device_id, first_seen_at
+    from analytics.devices
+    where tenant_id = {tenant:String}
+  ) as seen using (device_id)
+)
+group by time_to_first_alert
+order by time_to_first_alert

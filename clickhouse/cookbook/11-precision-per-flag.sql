@@ -1,0 +1,23 @@
+-- How often is a flag right, of the alerts that people have judged?
+--
+-- Answer: one row per flag with what was CONFIRMED and what was a FALSE_POSITIVE. The range is where
+-- the true precision lies with 95 % confidence (Wilson's): one right of one judged says next to
+-- nothing, and its range shows it.
+-- Do: lower the weight of flags whose whole range is low, judge more alerts where it is wide.
+select
+  code as flag,
+  count() as alerts,
+  countIf(disposition = 'CONFIRMED') as confirmed,
+  countIf(disposition = 'FALSE_POSITIVE') as false_positive,
+  confirmed + false_positive as judged,
+  round(confirmed / judged, 3) as precision,
+  round(greatest(0, (confirmed + 1.9207) / (judged + 3.8415)
+    - 1.96 * sqrt(confirmed * false_positive / judged + 0.9604) / (judged + 3.8415)), 3) as low,
+  round(least(1, (confirmed + 1.9207) / (judged + 3.8415)
+    + 1.96 * sqrt(confirmed * false_positive / judged + 0.9604) / (judged + 3.8415)), 3) as high
+from analytics.reasons
+where tenant_id = {tenant:String}
+  and created_at >= {from:DateTime64(3, 'UTC')} and created_at < {to:DateTime64(3, 'UTC')}
+group by code
+having judged > 0
+order by low desc, flag

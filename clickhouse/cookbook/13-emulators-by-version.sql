@@ -1,0 +1,21 @@
+-- On which SDK versions and platforms are emulators?
+--
+-- Answer: one row per version: its devices and the share of them that are emulators, simulators or
+-- cloud phones. Farms stay on the version that they were set up with, so old versions collect them.
+-- Do: stop supporting versions whose share is high and whose people have left.
+-- Parameters: devices_min = 5
+select
+  platform,
+  sdk_version,
+  uniqExact(device_id) as devices,
+  uniqExactIf(device_id, hasAny(
+    detected_signals,
+    ['emulator.is_emulator', 'emulator.is_simulator', 'emulator.cloud_phone']
+  )) as emulators,
+  round(emulators / devices, 3) as share
+from analytics.events
+where tenant_id = {tenant:String}
+  and received_at >= {from:DateTime64(3, 'UTC')} and received_at < {to:DateTime64(3, 'UTC')}
+group by platform, sdk_version
+having devices >= {devices_min:UInt32}
+order by share desc, devices desc, platform, sdk_version

@@ -1,0 +1,34 @@
+-- In which hours did far more alerts come than usual, and who raised them?
+--
+-- Answer: one row per hour above the usual rate: its alerts, on how many devices, and the reason
+-- behind most of them. Few devices are one attacker, many devices with one reason are a wave or a bad
+-- release.
+-- Do: start with the hour's leading reason in the list of alerts; the queue can wait, the wave cannot.
+-- Parameters: alerts_min = 10, times_min = 5
+select
+  hour,
+  alerts,
+  round(usual, 2) as usual_alerts,
+  round(alerts / usual, 1) as times_usual,
+  devices,
+  users,
+  leading_reason
+from (
+  select
+    toStartOfHour(created_at) as hour,
+    count() as alerts,
+    uniqExact(device_id) as devices,
+    uniqExactIf(user_id, user_id != '') as users,
+    topK(1)(flags[1])[1] as leading_reason,
+    -- Over all hours of the time asked about, quiet ones included.
+    sum(alerts) over () / greatest(1, dateDiff(
+      'hour', {from:DateTime64(3, 'UTC')}, {to:DateTime64(3, 'UTC')}
+    )) as usual
+  from analytics.alerts
+  where tenant_id = {tenant:String}
+    and created_at >= {from:DateTime64(3, 'UTC')} and created_at < {to:DateTime64(3, 'UTC')}
+  group by hour
+)
+where alerts >= {alerts_min:UInt32} and alerts / usual >= {times_min:Float64}
+order by alerts desc, hour
+limit 200

@@ -1,0 +1,19 @@
+-- Which sessions were continued on another device?
+--
+-- Answer: one row per session id that more than one device sent. A session belongs to one install; on
+-- a second one it is a stolen token or a copied app.
+-- Do: end the session everywhere and have its user sign in anew.
+select
+  session_id,
+  count() as devices,
+  arrayMap(one -> one.2, arraySort(groupArray((started_at, device_id)))) as in_order_of_arrival,
+  min(started_at) as first_at,
+  max(started_at) as last_joined_at,
+  arraySort(groupUniqArrayArray(users)) as users_seen
+from analytics.sessions
+where tenant_id = {tenant:String}
+  and last_seen_at >= {from:DateTime64(3, 'UTC')} and started_at < {to:DateTime64(3, 'UTC')}
+group by session_id
+having devices > 1
+order by last_joined_at desc, session_id
+limit 500

@@ -1,0 +1,130 @@
+/**
+ * A backtest over ten million events: first that the engine and the edge's closure agree on a
+ * million pairs of random policies and random events, then how long it takes, cold and warm, beside
+ * the closure in JavaScript over the same rows. `--events N` makes the table smaller, `--pairs N`
+ * the comparison.
+ */
+import { parseArgs } from 'node:util'
+import fc from 'fast-check'
+import { createBacktestSum } from '#shared/core/backtest.ts'
+import { presets } from '#shared/core/policies/presets.ts'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
+import { compilePolicy } from '#shared/core/scoring.ts'
+import type { Telemetry } from '#shared/core/telemetry.ts'
+import { createBacktestStore } from '#shared/io/backtest-store.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { anyWholePolicy } from '../support/backtest-cases.ts'
+import { fillHistory, historyTenant } from '../support/backtest-history.ts'
+import { startClickhouse } from '../support/clickhouse-server.ts'
+import { compareScoring, storeAnyEvents } from '../support/compare-scoring.ts'
+import { migrateClickhouse } from '../support/databases.ts'
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
+
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      events: { type: 'string', default: '10000000' },
+      pairs: { type: 'string', default: '1000000' },
+      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    },
+  })
+  await comparePairs(Number(values.pairs), Number(values.seed))
+  await measure(Number(values.events))
+}
+
+type Server = { clickhouse: Clickhouse; stop: () => Promise<void> }
+
+async function start(): Promise<Server> {
+  const server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  const clickhouse = createClickhouse(server.url, { name: 'bench', requestTimeoutMs: 600_000 })
+  return {
+    clickhouse,
+    stop: async () => {
+      await clickhouse.close()
+      await server.stop()
+    },
+  }
+}
+
+async function comparePairs(pairs: number, seed: number): Promise<void> {
+  const { clickhouse, stop } = await start()
+  const count = Math.min(5_000, pairs)
+  const startedMs = performance.now()
+  const events = await storeAnyEvents(clickhouse, { seed, count })
+  const policies = fc.sample(anyWholePolicy, { seed, numRuns: Math.ceil(pairs / count) })
+  const found = await compareScoring(clickhouse, events, policies)
+  say(
+    `seed ${seed}: ${found.pairs} pairs of ${count} events and ${policies.length} policies, ` +
+      `${found.scored} of them above 0: ${found.different} differences ` +
+      `(${seconds(performance.now() - startedMs)})`,
+  )
+  if (found.different > 0) say(JSON.stringify(found.first, null, 2))
+  await stop()
+}
+
+async function measure(events: number): Promise<void> {
+  const { clickhouse, stop } = await start()
+  let startedMs = performance.now()
+  const filled = await fillHistory(clickhouse, events)
+  say(
+    `${filled.events} events, ${filled.bodyBytes.toFixed(0)} bytes of body each, of ` +
+      `${filled.seeds} different ones; filled in ${seconds(performance.now() - startedMs)}`,
+  )
+  await clickhouse.command({ query: 'system drop mark cache' }).catch(() => undefined)
+  const took: number[] = []
+  for (const name of ['cold', 'warm']) {
+    startedMs = performance.now()
+    const different = await backtest(clickhouse, filled.events)
+    took.push(performance.now() - startedMs)
+    say(`backtest, ${name}: ${seconds(took.at(-1)!)}, ${different} recomputed otherwise`)
+  }
+  startedMs = performance.now()
+  const sampled = await scoreInJavaScript(clickhouse, 100_000)
+  const perSecond = sampled / ((performance.now() - startedMs) / 1000)
+  const enginePerSecond = filled.events / (took[1]! / 1000)
+  say(
+    `closure in JavaScript, ${sampled} rows read back: ${Math.round(perSecond)} events/s, two ` +
+      `policies; engine: ${Math.round(enginePerSecond)} events/s; ratio ` +
+      `${(enginePerSecond / perSecond).toFixed(1)}`,
+  )
+  await stop()
+}
+
+/** A whole backtest of a stricter policy. @returns events recomputed otherwise than stored */
+async function backtest(clickhouse: Clickhouse, events: number): Promise<number> {
+  const store = createBacktestStore(clickhouse)
+  const range = { tenantId: historyTenant, sinceMs: null }
+  const scoredBy = [{ policyHash: toPolicyHash(defaultPolicy), policy: defaultPolicy }]
+  const slices = await store.planSlices(range, Math.ceil(events / 500_000))
+  const sum = createBacktestSum()
+  for (const slice of slices) {
+    sum.add(await store.scoreSlice({ ...range, slice, policy: presets.strict, scoredBy }))
+  }
+  const report = sum.report()
+  if (report.events !== events) throw new Error(`${report.events} of ${events} were scored`)
+  return report.recomputed.different
+}
+
+/** The same two policies over the same rows by the closure: what a backtest is without SQL. */
+async function scoreInJavaScript(clickhouse: Clickhouse, count: number): Promise<number> {
+  const scorers = [presets.strict, defaultPolicy].map(compilePolicy)
+  const result = await clickhouse.query({
+    query: `select toUnixTimestamp64Milli(received_at), body from telemetry limit ${count}`,
+    format: 'JSONCompactEachRow',
+  })
+  let scored = 0
+  for await (const rows of result.stream<[number, string]>()) {
+    for (const row of rows) {
+      const [receivedAtMs, text] = row.json<[number, string]>()
+      const body = JSON.parse(text) as Telemetry
+      const { sdk_version: sdkVersion, platform } = body.sdk_meta
+      for (const score of scorers) score(body.signals, { sdkVersion, platform, receivedAtMs })
+      scored++
+    }
+  }
+  return scored
+}

@@ -1,0 +1,105 @@
+/**
+ * Fills `telemetry` with a long history fast: a few thousand events of the simulated fleet, stored
+ * as a scorer stores them, and copies of those under ids and times of their own, made inside the
+ * engine. Tables derived from `telemetry` are left out: nothing here reads them.
+ */
+import { toEventId } from '#shared/core/ids.ts'
+import { decodeBatch, encodeEventHead, toPosition } from '#shared/core/messages.ts'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
+import { compilePolicy } from '#shared/core/scoring.ts'
+import type { Clickhouse } from '#shared/io/clickhouse.ts'
+import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
+import { makePlan } from '../../services/console/cli/fleet/plan.ts'
+import { makePopulation } from '../../services/console/cli/fleet/population.ts'
+import { prepareEvent } from '../../services/console/cli/fleet/telemetry-bodies.ts'
+
+export const historyTenant = 'fleet'
+
+const views = ['devices', 'sessions', 'user_devices', 'activity', 'sdk_norms']
+const historyStartMs = Date.UTC(2026, 8, 1)
+const seed = 7
+
+/** What was filled: events are a whole number of copies, at least as many as were asked for. */
+export type FilledHistory = { events: number; seeds: number; bodyBytes: number }
+
+/** @param events how many are wanted at least */
+export async function fillHistory(clickhouse: Clickhouse, events: number): Promise<FilledHistory> {
+  const run = (query: string) => clickhouse.command({ query })
+  const { seeds, bodyBytes } = await insertSeeds(clickhouse)
+  for (const view of views) await run(`drop view if exists ${view}_of_telemetry`)
+  await run(
+    'create table seeds engine = MergeTree order by tuple() as ' +
+      'select * except row_version, toUInt64(rowNumberInAllBlocks()) as place from telemetry final',
+  )
+  await run('truncate table telemetry')
+  const copies = Math.ceil(events / seeds)
+  const half = Math.ceil(copies / 2)
+  // Two at a time: one insert keeps one core busy.
+  await Promise.all([
+    insertCopies(run, { seeds, from: 0, to: half }),
+    insertCopies(run, { seeds, from: half, to: copies }),
+  ])
+  return { events: copies * seeds, seeds, bodyBytes }
+}
+
+async function insertSeeds(clickhouse: Clickhouse): Promise<Omit<FilledHistory, 'events'>> {
+  const scorer = compilePolicy(defaultPolicy)
+  const phones = makePopulation(seed, 3_000)
+  const plan = makePlan({ seed, phones, ratePerSecond: 200, durationMs: 30_000 })
+  const options = { plan, tenantId: historyTenant, scorer, startedAtMs: historyStartMs }
+  let bytes = 0
+  const seeds = Array.from(plan.sessionOf, (_, index) => {
+    const { body, scored } = prepareEvent(options, index, index)
+    bytes += body.length
+    const head = encodeEventHead({
+      event_id: toEventId(body),
+      tenant_id: historyTenant,
+      received_at: historyStartMs + index,
+      rasp_score: scored.score,
+      rasp_action: scored.action,
+      reasons: scored.reasons,
+      policy_version: 1,
+      policy_hash: toPolicyHash(defaultPolicy),
+      epoch: 1,
+    })
+    const message = Buffer.concat([Buffer.from(`[${head}`), body, Buffer.from('}]')])
+    return decodeBatch(message, toPosition(0, index + 1)).events[0]!
+  })
+  await createTelemetryStore(clickhouse).insertTelemetry(seeds)
+  return { seeds: seeds.length, bodyBytes: bytes / seeds.length }
+}
+
+/** Copies in one insert: larger ones take more memory and no less time. */
+const copiesPerInsert = 11
+
+type Copies = { seeds: number; from: number; to: number }
+
+async function insertCopies(
+  run: (query: string) => Promise<unknown>,
+  { seeds, from, to }: Copies,
+): Promise<void> {
+  for (let first = from; first < to; first += copiesPerInsert) {
+    const parts = Array.from(
+      { length: Math.min(copiesPerInsert, to - first) },
+      (_, n) => `select *, ${(first + n) * seeds} + place as n from seeds`,
+    )
+    // Ids that rise with n are in the order of the table, and need no sorting; 4 events a session,
+    // 3 sessions a device. Their tails are as random as those of real ids.
+    await run(`
+      insert into telemetry (* except row_version)
+      select * replace (
+        concat('and-', leftPad(toString(intDiv(n, 12)), 8, '0'),
+          substring(hex(sipHash128(intDiv(n, 12))), 1, 20)) as device_id,
+        concat(leftPad(toString(intDiv(n, 4)), 9, '0'),
+          substring(hex(sipHash128(intDiv(n, 4), 1)), 1, 23)) as session_id,
+        concat('evt_', leftPad(toString(n), 9, '0'),
+          substring(hex(sipHash128(n)), 1, 30)) as event_id,
+        n + 1000 as position,
+        fromUnixTimestamp64Milli(
+          ${historyStartMs} + toInt64(sipHash64(intDiv(n, 4)) % (28 * 86400000)), 'UTC'
+        ) as received_at
+      ) except (n, place)
+      from (${parts.join(' union all ')})
+      settings max_threads = 1`)
+  }
+}
