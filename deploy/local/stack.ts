@@ -3,7 +3,10 @@
 // the way up takes down what has been started, so a failed start leaves nothing running.
 
 import { join } from 'node:path'
-
+import { isAnalyst } from '#shared/io/analyst-store.ts'
+import { createLog } from '#shared/io/log.ts'
+import { createPostgres } from '#shared/io/postgres.ts'
+import { type AnalystDoor, openAnalystDoor } from './analyst-door.ts'
 import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
 import { ensureDemoTenant } from './demo-tenant.ts'
 import { type Guard, startGuard } from './guard-client.ts'
@@ -82,6 +85,8 @@ type Crew = {
   parts: Map<PartName, Part>
   logs: PartLog[]
   urls: Record<PartName, string>
+  /** Where analysts ask the embedded ClickHouse; null beside somebody else's. */
+  analysts: AnalystDoor | null
   /** From here on stack.json exists and follows every new process id. */
   published: boolean
   stopping: boolean
@@ -98,6 +103,7 @@ export async function startStack(options: {
   onStoppable: (stack: Pick<RunningStack, 'stop' | 'kill'>) => void
 }): Promise<RunningStack> {
   const crew = await openCrew(options)
+  const { settings } = crew
   let stopped: Promise<void> | undefined
   const stop = (how?: { hurried: boolean }) => {
     stopped ??= stopCrew(crew, how?.hurried ? HURRIED_STOP : STOP)
@@ -109,6 +115,7 @@ export async function startStack(options: {
   options.onStoppable({ stop, kill })
   try {
     const env = await startServers(crew)
+    if (settings.external.clickhouse === undefined) await openAnalysts(crew, env)
     await startServices(crew, env)
     const newDemo = await makeDemoTenant(crew, env)
     crew.published = true
@@ -161,6 +168,7 @@ async function openCrew(options: {
       urls,
       parts: new Map(),
       logs: [],
+      analysts: null,
       published: false,
       stopping: false,
     }
@@ -215,6 +223,34 @@ async function startServers(crew: Crew): Promise<Env> {
   return serviceEnv(settings, secrets, crew.urls)
 }
 
+/** In this process, so that it outlives any end of the engine; the console tells its address. */
+async function openAnalysts(crew: Crew, env: Env): Promise<void> {
+  const file = join(crew.settings.dataDir, 'ports.json')
+  const ports = readJson<Record<string, number>>(file) ?? {}
+  const { analysts: preferred, ...others } = ports
+  const port = await choosePort({ preferred, taken: new Set(Object.values(others)) })
+  writeJson(file, { ...others, analysts: port })
+  const postgres = createPostgres(env.POSTGRES_URL ?? '', {
+    role: 'analysts',
+    // Whatever fails is an answer; the terminal is not the place for it.
+    log: createLog('analysts', 'silent'),
+    connectionsMax: 2,
+  })
+  const door = await openAnalystDoor({
+    port,
+    clickhouseUrl: crew.urls.clickhouse,
+    isAnalyst: (analyst) => isAnalyst(postgres, analyst),
+  })
+  crew.analysts = {
+    url: door.url,
+    close: async () => {
+      await door.close()
+      await postgres.close()
+    },
+  }
+  env.ANALYSTS_URL = door.url
+}
+
 /** Waits for all; the first failure calls off the others and is the one reported. */
 async function allOrNone(starts: Promise<void>[], calledOff: AbortController): Promise<void> {
   try {
@@ -234,7 +270,7 @@ async function choosePorts(dataDir: string): Promise<Record<ServerName, number>>
     const taken = new Set(Object.values(ports))
     ports[name] = await choosePort({ preferred: last[name], taken })
   }
-  writeJson(file, ports)
+  writeJson(file, { ...last, ...ports })
   return ports
 }
 
@@ -315,6 +351,7 @@ function publish(crew: Crew): void {
     ...crew.urls,
     admin_token: crew.secrets.admin_token,
     pids,
+    ...(crew.analysts ? { analysts: crew.analysts.url } : {}),
     ...(demo ? { demo } : {}),
   }
   writeJson(stackFilePath(crew.settings.dataDir), content)
@@ -324,6 +361,7 @@ async function stopCrew(crew: Crew, grace: typeof STOP): Promise<void> {
   crew.stopping = true
   const stopAll = (names: readonly PartName[], graceMs: number) =>
     Promise.all(names.map((name) => crew.parts.get(name)?.stop(graceMs)))
+  await crew.analysts?.close()
   await stopAll(SERVICE_NAMES, grace.servicesMs)
   await stopAll(SERVER_NAMES, grace.serversMs)
   await crew.guard.close()

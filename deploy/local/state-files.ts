@@ -29,6 +29,8 @@ export type PartName = ServiceName | ServerName
 export type StackFile = Record<PartName, string> & {
   admin_token: string
   pids: Partial<Record<PartName, number>>
+  /** Where analysts ask the embedded ClickHouse. */
+  analysts?: string
   demo?: DemoTenant
 }
 

@@ -8,12 +8,14 @@ import type { AlertStore } from '#shared/io/alert-store.ts'
 import type { CurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import type { HistoryStore } from '#shared/io/history-store.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server.ts'
+import type { LedgerStore } from '#shared/io/ledger-store.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
 import type { TenantStore } from '#shared/io/tenant-store.ts'
 import { createGuard } from './authenticate.ts'
 import { createRateLimits } from './rate-limits.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
+import { addLedgerRoutes } from './routes/ledger.ts'
 import { addOpenapiRoutes } from './routes/openapi.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 
@@ -22,6 +24,7 @@ export type ApiDeps = {
   alerts: Pick<AlertStore, 'listAlerts'>
   history: Pick<HistoryStore, 'findDevice'>
   policies: CurrentPolicyStore
+  ledger: Pick<LedgerStore, 'readLedger'>
   /** The wall clock, and one that never goes back. */
   nowMs: () => number
   monotonicMs: () => number
@@ -50,6 +53,10 @@ export async function createApiApp(
   addDeviceRoutes(app, guard, { findDevice: timed('device', deps.history.findDevice) })
   addSignalRoutes(app, guard, {
     findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),
+    nowMs: deps.nowMs,
+  })
+  addLedgerRoutes(app, guard, {
+    readLedger: timed('ledger', deps.ledger.readLedger),
     nowMs: deps.nowMs,
   })
   await addOpenapiRoutes(app)

@@ -3,10 +3,12 @@
  * tenants. It starts without them: what does not need the one that is away is answered.
  */
 import { createAlertStore } from '#shared/io/alert-store.ts'
-import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
+import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse.ts'
 import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
+import { createLedgerStore } from '#shared/io/ledger-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
@@ -42,6 +44,7 @@ async function main(): Promise<void> {
       alerts: createAlertStore(postgres),
       history: createHistoryStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
+      ledger: createLedgerStore(clickhouse, toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL))),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

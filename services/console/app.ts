@@ -23,15 +23,18 @@ import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server
 import type { TenantProjection } from '#shared/io/tenant-projection.ts'
 import type { UnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import type { ExplainDeps } from './explain-event.ts'
+import type { AnalystDeps } from './manage-analysts.ts'
 import type { DeliveryDeps } from './manage-deliveries.ts'
 import type { ManageDeps } from './manage-tenants.ts'
 import type { RewrapDeps } from './rewrap.ts'
 import type { RotationDeps } from './rotation.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
+import { addAnalystRoutes } from './routes/analysts.ts'
 import { addCredentialRoutes } from './routes/credentials.ts'
 import { addDeliveryRoutes } from './routes/deliveries.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './routes/erasures.ts'
 import { addEventRoutes } from './routes/events.ts'
+import { addLedgerRoutes, type LedgerRouteDeps } from './routes/ledger.ts'
 import { addOverviewRoutes } from './routes/overview.ts'
 import { addPolicyRoutes } from './routes/policies.ts'
 import { addRetentionRoutes } from './routes/retention.ts'
@@ -47,7 +50,9 @@ export type ConsoleDeps = ManageDeps &
   ExplainDeps &
   RetiredUseDeps &
   EraseRouteDeps &
-  DeliveryDeps & {
+  LedgerRouteDeps &
+  DeliveryDeps &
+  AnalystDeps & {
     adminToken: string
     projection: Pick<TenantProjection, 'listEdges'>
     setDisposition: (change: {
@@ -108,12 +113,14 @@ export async function createConsoleApp(
         addAlertRoutes(routes, deps)
         addDeliveryRoutes(routes, deps)
         addOverviewRoutes(routes, deps)
+        addLedgerRoutes(routes, deps)
         addPolicyRoutes(routes, deps)
         addEventRoutes(routes, deps)
         addSignalRoutes(routes, deps)
         addSecretRoutes(routes, deps)
         addRetentionRoutes(routes, deps)
         addErasureRoutes(routes, deps)
+        addAnalystRoutes(routes, deps)
       })
       scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>
         // Serialised here: the document has no schema of its own to be written through.

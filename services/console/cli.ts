@@ -5,11 +5,13 @@
  */
 import { Command } from 'commander'
 import { registerAlerts } from './cli/alerts.ts'
+import { registerAnalysts } from './cli/analysts.ts'
 import { CliError, createCliContext } from './cli/context.ts'
 import { registerDeliveries } from './cli/deliveries.ts'
 import { registerErase } from './cli/erase.ts'
 import { registerExplain } from './cli/explain.ts'
 import { registerFleet } from './cli/fleet.ts'
+import { registerLedger } from './cli/ledger.ts'
 import { registerOverview } from './cli/overview.ts'
 import { registerPolicies } from './cli/policies.ts'
 import { registerRetention } from './cli/retention.ts'
@@ -42,10 +44,12 @@ async function main(): Promise<void> {
   registerAlerts(program, context)
   registerDeliveries(program, context)
   registerOverview(program, context)
+  registerLedger(program, context)
   registerPolicies(program, context)
   registerExplain(program, context)
   registerSignals(program, context)
   registerErase(program, context)
+  registerAnalysts(program, context)
   registerFleet(program, context)
   await program.parseAsync()
 }

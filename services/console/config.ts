@@ -11,6 +11,7 @@ export function readConsoleConfig(env: Env) {
       MASTER_KEY: variables.MASTER_KEY,
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       ADMIN_TOKEN: variables.ADMIN_TOKEN,
+      ANALYSTS_URL: variables.ANALYSTS_URL,
       CONSOLE_LISTEN: variables.CONSOLE_LISTEN,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
       LOG_LEVEL: variables.LOG_LEVEL,

@@ -14,6 +14,7 @@ import {
   countAuditMentions,
   countErasableAlerts,
   eraseAlerts,
+  listErasableAlerts,
 } from '#shared/io/erasure-alerts-store.ts'
 import type { ErasureStore, ErasureTable, ErasureTraces } from '#shared/io/erasure-store.ts'
 import {
@@ -156,6 +157,9 @@ async function erasePass(
   const clickhouseBefore = await inClickhouse(() => store.countRows(traces))
   const erasable = { subject, eventIds: traces.eventIds }
   const postgresBefore = await countErasableAlerts(session, erasable)
+  const alertIds = await listErasableAlerts(session, erasable)
+  // Interrupted after this it is the ledger that still asks for the erasure to be finished.
+  await inClickhouse(() => store.eraseDueAlerts(subject.tenantId, alertIds))
   await eraseAlerts(session, erasable)
   // What is copied from here on is read from here on: nothing of the subject is there any more.
   await inPause(deps.locks, () => inClickhouse(() => store.eraseMirrors(traces)))

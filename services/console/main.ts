@@ -1,13 +1,15 @@
 /** The console process: wires the admin API to its databases, keeps the directory, drains. */
 import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alert-store.ts'
-import { createClickhouse } from '#shared/io/clickhouse.ts'
+import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
+import { createClickhouse, databaseOf } from '#shared/io/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/delivery-hint-publisher.ts'
 import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
 import { createErasureStore } from '#shared/io/erasure-store.ts'
 import { createEventStore } from '#shared/io/event-store.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
+import { createLedgerStore } from '#shared/io/ledger-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
@@ -23,6 +25,7 @@ import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
 import { createErase } from './erase.ts'
+import { createLedgerKeeper } from './ledger.ts'
 import { createMirror } from './mirror.ts'
 import { createRetention } from './retention.ts'
 import { requireMasterKey, startUpkeep } from './upkeep.ts'
@@ -64,6 +67,10 @@ async function main(): Promise<void> {
   })
   lifecycle.onStop('mutations', () => mutations.close())
 
+  const ledger = createLedgerStore(
+    clickhouse,
+    toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
+  )
   const findNats = connectInBackground(config.NATS_URL, log, lifecycle.onStop)
   const projection = createTenantProjection({ findNats, postgres, log, metrics, nowMs })
   const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
@@ -104,11 +111,18 @@ async function main(): Promise<void> {
     },
     findEvent: createEventStore(clickhouse).findEvent,
     findKnown: createKnownStore(clickhouse).findKnown,
+    readLedger: ledger.readLedger,
     listUnknownSignals: createUnknownSignalStore(clickhouse).listUnknownSignals,
     listRetiredUse: async (secret) => {
       const nats = findNats()
       if (nats?.connected() !== true) throw new Error('NATS is not connected')
       return listRetiredUse(nats, secret)
+    },
+    analysts: {
+      clickhouse,
+      database: databaseOf(config.CLICKHOUSE_URL),
+      clickhouseUrl: config.CLICKHOUSE_URL,
+      localUrl: config.ANALYSTS_URL ?? null,
     },
     wallMs: Date.now,
     erase: createErase({
@@ -127,6 +141,11 @@ async function main(): Promise<void> {
   lifecycle.onStop('retention', retention.start().stop)
   const mirror = createMirror({ postgres, locks, clickhouse, log, metrics, nowMs, wallMs })
   lifecycle.onStop('mirror', mirror.start().stop)
+  const keeper = createLedgerKeeper({
+    ...{ findNats, postgres, clickhouse, log, metrics, nowMs, wallMs },
+    store: ledger,
+  })
+  lifecycle.onStop('ledger', keeper.start().stop)
 
   const app = await createConsoleApp(deps, {
     log,

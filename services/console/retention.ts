@@ -11,6 +11,7 @@ import {
 } from '#shared/core/retention.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
+import { insertCutoffs } from '#shared/io/ledger-rows-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 import { pause } from '#shared/io/pause.ts'
@@ -174,6 +175,7 @@ async function runDue(
   if (due === null) return 'not_due'
   const round = { session, signal, atMs: Math.min(due.nowMs, state.wallMs()) }
   const outcomes = [
+    await attempt(state, 'ledger', () => noteCutoffs(state, round)),
     await attempt(state, 'deliveries', () => removeEndedDeliveries(state, round)),
     await attempt(state, 'alerts', () => removeOldAlerts(state, round)),
     ...(await removeEvents(state, round)),
@@ -199,6 +201,17 @@ async function attempt(state: State, store: string, work: () => Promise<void>): 
 async function readLimits({ session }: Round): Promise<TenantRetention[]> {
   // On the session of the lock: when that is lost, so is our turn.
   return listRetention(session)
+}
+
+/** The ledger does not look for what retention removes, nor for what it removed once. */
+async function noteCutoffs({ clickhouse }: State, round: Round): Promise<void> {
+  const cutoffs = (await readLimits(round)).map(({ tenantId, days }) => ({
+    tenantId,
+    eventsMs: toCutoffDayMs(days.events, round.atMs),
+    alertsMs: toCutoffMs(days.alerts, round.atMs),
+    deliveriesMs: toCutoffMs(days.deliveries, round.atMs),
+  }))
+  await insertCutoffs(clickhouse, cutoffs)
 }
 
 async function removeEndedDeliveries(state: State, round: Round): Promise<void> {

@@ -53,6 +53,7 @@ export type Refusal = {
 export type Acceptance = {
   kind: 'accepted'
   tenantId: string
+  receivedAtMs: number
   action: Action
   /** What stands before the body in the batch. */
   head: string
@@ -250,6 +251,7 @@ function accept(
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,
+    receivedAtMs: facts.receivedAtMs,
     action: score.action,
     head,
     answer,

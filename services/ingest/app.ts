@@ -20,6 +20,7 @@ import { createHttpServer } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 import type { PublishBatch } from '#shared/io/telemetry-publisher.ts'
+import type { AcceptedTally } from './accepted-tally.ts'
 import { type CommitLimits, createGroupCommit } from './group-commit.ts'
 import { answerPending, type Intake, type Pending, receiveTelemetry } from './intake.ts'
 import { createIngestObserver } from './observe.ts'
@@ -42,6 +43,8 @@ export type IngestDependencies = {
   stopping: () => boolean
   /** Counts what was signed with a secret that a rotation replaced. */
   retiredUse: RetiredUse
+  /** Counts what is answered with a 200, for the ledger. */
+  tally: Pick<AcceptedTally, 'count'>
   /** A key that no tenant has, of the length that tenants' secrets have. */
   decoyKey: KeyObject
   newRequestId: () => string
@@ -113,6 +116,7 @@ function createIntake(dependencies: IngestDependencies): Intake {
     log: dependencies.log,
     observe,
     retiredUse: dependencies.retiredUse,
+    tally: dependencies.tally,
     stopping: dependencies.stopping,
     newRequestId: dependencies.newRequestId,
     connected: () => edge()?.connected() === true,

@@ -15,6 +15,7 @@ import {
   type Refusal,
   refusals,
 } from './accept-telemetry.ts'
+import type { AcceptedTally } from './accepted-tally.ts'
 import { type GroupCommit, toWaiterBytes, type Waiter } from './group-commit.ts'
 import type { IngestObserver } from './observe.ts'
 import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
@@ -33,6 +34,8 @@ export type Intake = {
   commit: GroupCommit<Pending>
   observe: IngestObserver
   retiredUse: RetiredUse
+  /** What the ledger is told of. */
+  tally: Pick<AcceptedTally, 'count'>
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   stopping: () => boolean
@@ -104,6 +107,7 @@ export function answerPending(intake: Intake, pending: Pending, fault: string | 
     writeProblem(response, refusals.notStored.problem, requestId)
     return
   }
+  intake.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
   intake.observe.accepted(acceptance, intake.view.nowMs() - pending.takenMs)
   const { answer } = acceptance
   // The answer is ASCII throughout: its characters are its bytes.

@@ -4,6 +4,7 @@
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import { type ClaimReporter, startClaimReporter } from '#shared/io/accepted-claims.ts'
 import { openTenantDirectory } from '#shared/io/edge-directory.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createLifecycle, type Lifecycle, run } from '#shared/io/lifecycle.ts'
@@ -13,6 +14,7 @@ import { connectNats } from '#shared/io/nats.ts'
 import { startRetiredUseReporter } from '#shared/io/retired-use.ts'
 import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry-publisher.ts'
+import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { type IngestConfig, readIngestConfig } from './config.ts'
 import { createRetiredUse, type RetiredUse } from './retired-use.ts'
@@ -32,13 +34,15 @@ async function main(): Promise<void> {
   const metrics = createMetrics('ingest')
 
   const retiredUse = createRetiredUse(metrics, nowMs)
-  const edge = openEdge({ config, log, metrics, lifecycle, retiredUse })
+  const tally = createAcceptedTally()
+  const edge = openEdge({ config, log, metrics, lifecycle, retiredUse, tally })
   const ingest = createIngest({
     log,
     metrics,
     edge,
     stopping: lifecycle.stopping,
     retiredUse,
+    tally,
     decoyKey: createSecretKey(randomBytes(43)),
     newRequestId: createIds('req'),
     newBatchId: createIds('bat'),
@@ -57,8 +61,9 @@ function openEdge(options: {
   metrics: Metrics
   lifecycle: Lifecycle
   retiredUse: RetiredUse
+  tally: AcceptedTally
 }): () => Edge | null {
-  const { config, log, metrics, lifecycle, retiredUse } = options
+  const { config, log, metrics, lifecycle, retiredUse, tally } = options
   let edge: Edge | null = null
   const sealer = createSealer(toMasterKeys(config))
   connectNats(config.NATS_URL, 'ingest', log).then(
@@ -66,6 +71,10 @@ function openEdge(options: {
       const edgeId = randomBytes(9).toString('base64url')
       const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
       const reporter = startRetiredUseReporter({ nats, edgeId, log, metrics, ...retiredUse })
+      const { takeChanged, giveBack } = tally
+      const claims: ClaimReporter = startClaimReporter({
+        ...{ nats, edgeId, log, metrics, takeChanged, giveBack },
+      })
       edge = {
         directory,
         connected: nats.connected,
@@ -73,6 +82,7 @@ function openEdge(options: {
         close: async () => {
           await directory.close()
           await reporter.close()
+          await claims.close()
           await nats.close()
         },
       }

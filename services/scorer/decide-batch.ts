@@ -5,12 +5,14 @@
  * repeated or shared among scorers. Every step is idempotent.
  */
 import { type AlertDraft, decideAlert } from '#shared/core/alert-rules.ts'
-import type { AcceptedEvent } from '#shared/core/messages.ts'
+import { type LedgerMessage, toDecidedEntries } from '#shared/core/ledger.ts'
+import { type AcceptedEvent, toPosition } from '#shared/core/messages.ts'
 import { defaultPolicy, type Policy } from '#shared/core/policy.ts'
 import { decideRisk } from '#shared/core/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alert-raising-store.ts'
 import type { ConsumedMessage } from '#shared/io/consume.ts'
 import type { KnownStore } from '#shared/io/known-store.ts'
+import type { LedgerWriter } from '#shared/io/ledger-rows-store.ts'
 import type { EarlierQuestion } from '#shared/io/session-events-store.ts'
 import type { DecodedMessages } from './decoded-messages.ts'
 import type { ScorerObserver } from './observe.ts'
@@ -22,6 +24,7 @@ export type DecideBatchDependencies = {
   /** The sequence up to which every message is decided. */
   readDecidedFloor: () => Promise<number>
   findEarlierEvents: (question: EarlierQuestion) => Promise<AcceptedEvent[]>
+  ledger: LedgerWriter
   /** Those of the drafts that have not been raised yet. */
   findUnraised: (drafts: readonly AlertDraft[]) => Promise<AlertDraft[]>
   raiseAlerts: (drafts: readonly AlertDraft[]) => Promise<RaiseOutcome>
@@ -42,12 +45,26 @@ export async function decideBatch(
 ): Promise<void> {
   const { messages, observe } = dependencies
   // Poison was put aside when it was to be stored.
-  const events = batch.flatMap((message) => messages.take(message).events)
-  const deserved = await decide(events, dependencies, observe.retried)
+  const taken = batch.map((message) => ({
+    position: toPosition(message.streamCreatedMs, message.sequence),
+    events: messages.take(message).events,
+  }))
+  const events = taken.flatMap((message) => message.events)
+  const repeats = new Set<AcceptedEvent>()
+  const deserved = await decide(events, dependencies, (event) => {
+    observe.retried()
+    repeats.add(event)
+  })
   const firsts = toFirsts(deserved)
-  if (firsts.length === 0) return
   const drafts = firsts.map((one) => one.draft)
-  const unraised = new Set(await observe.timed('raised', dependencies.findUnraised(drafts)))
+  // What is due is written down before it is raised: no alert is there that is not.
+  const [noted, found] = await Promise.allSettled([
+    observe.timed('ledger', note(taken, repeats, firsts, dependencies)),
+    firsts.length === 0 ? [] : observe.timed('raised', dependencies.findUnraised(drafts)),
+  ])
+  if (noted.status === 'rejected') throw noted.reason
+  if (found.status === 'rejected') throw found.reason
+  const unraised = new Set(found.value)
   observe.existing(firsts.length - unraised.size)
   const fresh = firsts.filter((one) => unraised.has(one.draft))
   if (fresh.length === 0) return
@@ -64,6 +81,20 @@ export async function decideBatch(
   observe.raised(wanted, raised)
   // A lost hint costs a second: delivery sweeps for what is due.
   await observe.timed('hint', dependencies.publishHints(raised.raised))
+}
+
+/** Says in the ledger what was decided, and which alerts are due. */
+async function note(
+  taken: readonly LedgerMessage[],
+  repeats: ReadonlySet<AcceptedEvent>,
+  firsts: readonly Deserved[],
+  { ledger }: DecideBatchDependencies,
+): Promise<void> {
+  const results = await Promise.allSettled([
+    ledger.insertEntries(taken.flatMap((message) => toDecidedEntries(message, repeats))),
+    ledger.insertDueAlerts(firsts.map(({ event, draft }) => ({ alertId: draft.alertId, event }))),
+  ])
+  for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
 /** Of several events that deserve one alert the first in the stream is what it tells of. */
@@ -119,7 +150,7 @@ async function decideEarlier(
 async function decide(
   events: readonly AcceptedEvent[],
   { findKnown, findPolicy, observe }: DecideBatchDependencies,
-  onRetry: () => void,
+  onRetry: (event: AcceptedEvent) => void,
 ): Promise<Deserved[]> {
   if (events.length === 0) return []
   const policies = new Map<string, Policy>()
@@ -135,7 +166,7 @@ async function decide(
   events.forEach((event, index) => {
     // The same bytes again: decided when they first came, by what was known of the device then.
     if (known[index]!.retry) {
-      onRetry()
+      onRetry(event)
       return
     }
     const draft = decideAlert(event, decideRisk(event, policyOf(event), known[index]!))

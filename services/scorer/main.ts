@@ -6,7 +6,8 @@
  * it are stored, by whichever process: that is the stored floor. So Postgres being down delays no
  * history, and what is decided never depends on who was faster.
  */
-import { deciderConsumer, scorerConsumer } from '#shared/core/messages.ts'
+import { toStoredEntries } from '#shared/core/ledger.ts'
+import { deciderConsumer, scorerConsumer, toPosition } from '#shared/core/messages.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alert-raising-store.ts'
 import { type Clickhouse, checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { type ConsumedMessage, consume } from '#shared/io/consume.ts'
@@ -14,6 +15,7 @@ import { type DeadLetter, storeDeadLetters as storeLetters } from '#shared/io/de
 import { publishDeliveryHints } from '#shared/io/delivery-hint-publisher.ts'
 import { createHttpServer, listen } from '#shared/io/http-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
+import { createLedgerWriter } from '#shared/io/ledger-rows-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
@@ -78,8 +80,14 @@ async function main(): Promise<void> {
   const messages = createDecodedMessages(decodedBytesMax)
   const storeDeadLetters = (letters: readonly DeadLetter[]) =>
     storeLetters(connected, letters, observe.letterLost)
-  const giveUp = async ({ data, sequence }: ConsumedMessage, error: unknown) => {
+  const givenUp = createLedgerWriter(clickhouse)
+  const giveUp = async (message: ConsumedMessage, error: unknown) => {
+    const { data, sequence, streamCreatedMs } = message
     const detail = error instanceof Error ? error.name : 'unknown'
+    const { events } = messages.decode(message)
+    const position = toPosition(streamCreatedMs, sequence)
+    // Its events will have no rows.
+    await givenUp.insertEntries(toStoredEntries({ position, events }, new Set(events), Date.now()))
     await storeDeadLetters([{ reason: 'defect', detail, id: `${sequence}`, data }])
     observe.dropped([{ reason: 'defect' }])
   }
@@ -119,6 +127,7 @@ function createStoring({
   const dependencies: StoreBatchDependencies = {
     ...shared,
     telemetry: createTelemetryStore(clickhouse),
+    ledger: createLedgerWriter(clickhouse),
     wallMs: Date.now,
   }
   return (batch: readonly ConsumedMessage[]) => storeBatch(batch, dependencies)
@@ -131,6 +140,7 @@ function createDeciding(
   const dependencies: DecideBatchDependencies = {
     messages,
     observe,
+    ledger: createLedgerWriter(clickhouse),
     findKnown: createKnownStore(clickhouse).findKnown,
     findPolicy: createPolicyDocuments(nats, postgres).findPolicy,
     readDecidedFloor: () => readDecidedFloor(nats),

@@ -10,7 +10,7 @@ import type { RaiseOutcome } from '#shared/io/alert-raising-store.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
 
-export type ScorerStep = 'insert' | 'known' | 'raised' | 'session' | 'raise' | 'hint'
+export type ScorerStep = 'insert' | 'ledger' | 'known' | 'raised' | 'session' | 'raise' | 'hint'
 
 export type ScorerObserver = {
   /** Measures a step that has begun, and passes on what it comes to. */

@@ -170,7 +170,7 @@ const pageSize = (largest: number) =>
     .transform((text) => Math.min(Number(text), largest))
     .refine((size) => size >= 1, 'must be a whole number from 1')
 
-const instantParameter = z.string().transform((text, context) => {
+export const instantParameter = z.string().transform((text, context) => {
   const ms = parseInstant(text)
   if (ms !== null) return ms
   const message = 'must be an ISO-8601 date, or date and time with its offset'

@@ -73,6 +73,8 @@ export const variables = {
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),
+  /** Where analysts ask a ClickHouse without users; set by the local stack. */
+  ANALYSTS_URL: z.url().optional(),
   /** A process ends itself when this one is gone; set by the local stack. */
   PARENT_PID: z.coerce.number().int().positive().optional(),
 } as const

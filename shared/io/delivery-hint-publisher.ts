@@ -6,7 +6,8 @@ import { type DeliveryHint, deliveryHintSubject } from '#shared/core/messages.ts
 import type { Nats } from './nats.ts'
 
 /**
- * Publishes one hint per delivery and waits for none of them longer than a moment.
+ * Publishes one hint per tenant with new deliveries, and waits for none of them longer than a
+ * moment.
  * @param onFailure told of each hint that was not stored
  */
 export async function publishDeliveryHints(
@@ -14,12 +15,16 @@ export async function publishDeliveryHints(
   deliveries: readonly { tenantId: string; deliveryId: string }[],
   onFailure: () => void,
 ): Promise<void> {
+  const firstOf = new Map<string, string>()
+  for (const { tenantId, deliveryId } of deliveries) {
+    if (!firstOf.has(tenantId)) firstOf.set(tenantId, deliveryId)
+  }
   if (!nats.connected()) {
-    for (const _ of deliveries) onFailure()
+    for (const _ of firstOf) onFailure()
     return
   }
   await Promise.all(
-    deliveries.map(async ({ tenantId, deliveryId }) => {
+    [...firstOf].map(async ([tenantId, deliveryId]) => {
       const hint: DeliveryHint = { tenant_id: tenantId, delivery_id: deliveryId }
       try {
         await nats.jetstream.publish(deliveryHintSubject, JSON.stringify(hint), {

@@ -53,6 +53,19 @@ export async function countErasableAlerts(
   return rows[0]!
 }
 
+/** The ids of what `eraseAlerts` would erase. */
+export async function listErasableAlerts(
+  db: Queryable,
+  erasable: ErasableAlerts,
+): Promise<string[]> {
+  const { text, values } = toCondition(erasable)
+  const { rows } = await db.query<{ alert_id: string }>(
+    `select alert_id from alerts where ${text} order by alert_id`,
+    values,
+  )
+  return rows.map((row) => row.alert_id)
+}
+
 /**
  * Erases them, some thousands in a transaction. Repeating it erases what is left.
  * @throws PostgresUnavailableError; call again

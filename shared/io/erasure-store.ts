@@ -22,6 +22,7 @@ export const erasureTables = [
   'activity',
   'alerts_mirror',
   'deliveries_mirror',
+  'ledger_entries',
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
@@ -52,6 +53,8 @@ export type ErasureStore = {
   countLater: (traces: ErasureTraces) => Promise<number>
   /** Erases activity, raw events and aggregates, but not a user's `user_devices`. */
   eraseRows: (traces: ErasureTraces) => Promise<void>
+  /** Has the ledger look for these alerts no more. Before they are erased. */
+  eraseDueAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
   /** Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied. */
   eraseMirrors: (traces: ErasureTraces) => Promise<void>
   /**
@@ -82,6 +85,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
     eraseRows: async (traces) => {
       const { where } = toConditions(traces)
       for (const some of chunksOf(traces.eventHashes, mutationValuesMax)) {
+        await eraseNamed(clickhouse, traces, some)
         await mutate(clickhouse, traces, 'activity', toEventCondition(some))
       }
       for (const table of ['telemetry', 'sessions', 'devices'] as const) {
@@ -89,6 +93,17 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
       }
       if (traces.subject.kind === 'device') {
         await mutate(clickhouse, traces, 'user_devices', where.user_devices)
+      }
+    },
+    eraseDueAlerts: async (tenantId, alertIds) => {
+      for (const some of chunksOf(alertIds, mutationValuesMax)) {
+        await clickhouse.command({
+          query: `alter table ledger_alerts delete where tenant_id = {tenant:String}
+            and alert_id in {ids:Array(String)}`,
+          query_params: { tenant: tenantId, ids: some },
+          use_multipart_params_auto: true,
+          clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
+        })
       }
     },
     eraseMirrors: async (traces) => {
@@ -211,8 +226,31 @@ function toConditions(traces: ErasureTraces) {
 const toEventCondition = (eventHashes: readonly string[]): string =>
   `tenant_id = {tenant:String} and event_hash in (${eventHashes.join(',')})`
 
+/** Whether an entry of the ledger names an event of the subject. */
+const isNamed = (eventHashes: readonly string[]): string => `(id, place) ->
+  position + place <= {last:UInt64} and
+  reinterpretAsUInt64(SHA256(concat('evt_', base64URLEncode(id)))) in (${eventHashes.join(',')})`
+
+/** Takes events out of the ledger's entries, which keep their number: that many were erased. */
+async function eraseNamed(
+  clickhouse: Clickhouse,
+  { subject, lastPosition }: ErasureTraces,
+  eventHashes: readonly string[],
+): Promise<void> {
+  const kept = `arrayMap(named -> not named, arrayMap(${isNamed(eventHashes)}, ids, places))`
+  await clickhouse.command({
+    query: `alter table ledger_entries update
+      ids = arrayFilter((one, keep) -> keep, ids, ${kept}),
+      places = arrayFilter((one, keep) -> keep, places, ${kept})
+      where tenant_id = {tenant:String} and arrayExists(${isNamed(eventHashes)}, ids, places)`,
+    query_params: { tenant: subject.tenantId, last: lastPosition },
+    clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
+  })
+}
+
 const mirrorTables = ['alerts_mirror', 'deliveries_mirror'] as const
 type MirrorTable = (typeof mirrorTables)[number]
+type CountedOnce = Exclude<ErasureTable, 'activity' | 'ledger_entries' | MirrorTable>
 
 /** Each row in one of them: an alert may name another user of its event. */
 function toMirrorConditions(traces: ErasureTraces): string[] {
@@ -230,7 +268,7 @@ function toMirrorConditions(traces: ErasureTraces): string[] {
   ]
 }
 
-const countedOnce: Record<Exclude<ErasureTable, 'activity' | MirrorTable>, string> = {
+const countedOnce: Record<CountedOnce, string> = {
   telemetry: 'count()',
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',
@@ -253,6 +291,8 @@ async function countRows(
   }
   for (const some of chunksOf(traces.eventHashes, mutationValuesMax)) {
     await count('activity', 'count()', toEventCondition(some))
+    const named = `sum(arrayCount(${isNamed(some)}, ids, places))`
+    await count('ledger_entries', named, 'tenant_id = {tenant:String}')
   }
   for (const table of mirrorTables) {
     const id = table === 'alerts_mirror' ? 'alert_id' : 'delivery_id'
@@ -337,7 +377,7 @@ const partPollMs = 100
 
 async function dropOldParts(clickhouse: Clickhouse, limitMs: number): Promise<number> {
   const isOld = 'database = currentDatabase() and table in {tables:Array(String)} and not active'
-  const params = { tables: [...erasureTables] }
+  const params = { tables: [...erasureTables, 'ledger_alerts'] }
   // Those of later merges are nobody's business here.
   const old = await read<[string, string]>(
     clickhouse,

@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { splitStatements } from '#shared/core/sql-statements.ts'
+import { guardViews } from './analyst-access-store.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
 import type { Log } from './log.ts'
 import {
@@ -134,6 +135,8 @@ async function applyToClickhouse(
       })
       log.info({ migration: name }, 'migrated ClickHouse')
     }
+    // Also with nothing to apply: the reader may be newer than the views.
+    await guardViews(client, database)
     return pending.map(({ name }) => name)
   })
 }

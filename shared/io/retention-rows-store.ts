@@ -8,7 +8,13 @@ import { tenantIdPattern } from '#shared/core/ids.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
 /** A table and the limit that it is under. */
-export const retainedTables = ['telemetry', 'sessions', 'devices', 'user_devices'] as const
+export const retainedTables = [
+  'telemetry',
+  'sessions',
+  'devices',
+  'user_devices',
+  'ledger_entries',
+] as const
 export type RetainedTable = (typeof retainedTables)[number]
 
 export type RemoveRows = {
@@ -35,7 +41,13 @@ const tenantsPerStatement = 1_000
 /** How long to wait for one mutation before it is left to end by itself. */
 const mutationMaxMs = 10 * 60_000
 
-const entityColumns: Record<Exclude<RetainedTable, 'telemetry'>, string> = {
+/** What is one row each, by when it is of; all else is summed up. */
+const timeColumns: Partial<Record<RetainedTable, string>> = {
+  telemetry: 'received_at',
+  ledger_entries: 'hour',
+}
+
+const entityColumns: Partial<Record<RetainedTable, string>> = {
   sessions: 'tenant_id, device_id, session_id',
   devices: 'tenant_id, device_id',
   user_devices: 'tenant_id, user_id, device_id',
@@ -81,7 +93,8 @@ async function removeSome(clickhouse: Clickhouse, wanted: RemoveRows): Promise<n
 /** How much each tenant has that is too old; tenants without any are left out. */
 async function countOld(clickhouse: Clickhouse, wanted: RemoveRows): Promise<Map<string, number>> {
   const { table } = wanted
-  const what = table === 'telemetry' ? 'count()' : `uniqExact(${entityColumns[table]})`
+  const entity = entityColumns[table]
+  const what = entity === undefined ? 'count()' : `uniqExact(${entity})`
   const result = await clickhouse.query({
     query: `select tenant_id, ${what} from ${table} where ${isOld(wanted)} group by tenant_id`,
     format: 'JSONCompactEachRow',
@@ -93,7 +106,7 @@ async function countOld(clickhouse: Clickhouse, wanted: RemoveRows): Promise<Map
 function isOld({ table, tenantIds, cutoffMs }: RemoveRows): string {
   const tenants = `tenant_id in (${tenantIds.map(toLiteral).join(', ')})`
   const cutoff = `fromUnixTimestamp64Milli(${Math.trunc(cutoffMs)}, 'UTC')`
-  if (table === 'telemetry') return `${tenants} and received_at < ${cutoff}`
+  if (timeColumns[table] !== undefined) return `${tenants} and ${timeColumns[table]} < ${cutoff}`
   // A key may have several rows that no merge has joined yet: only the latest of them counts.
   const columns = entityColumns[table]
   const stale = `${tenants} and last_seen_at < ${cutoff}`

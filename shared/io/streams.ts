@@ -25,6 +25,7 @@ import {
   telemetrySubject,
   tenantsBucket,
 } from '#shared/core/messages.ts'
+import { openAcceptedBucket } from './accepted-claims.ts'
 import type { Nats } from './nats.ts'
 import { openRetiredUseBucket } from './retired-use.ts'
 
@@ -154,6 +155,7 @@ export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Pro
   }
   await openTenantsBucket(nats, sizes.replicas)
   await openRetiredUseBucket(nats, sizes.replicas)
+  await openAcceptedBucket(nats, sizes.replicas)
 }
 
 /**

@@ -83,7 +83,7 @@ async function startDelivery(postgresUrl: string, natsUrl: string): Promise<Chil
   const child = spawn(process.execPath, ['services/delivery/main.ts'], {
     cwd: projectDir,
     env: {
-      PATH: process.env.PATH,...(process.env.DC?{DELIVERY_CONCURRENCY:process.env.DC,DELIVERY_TENANT_CONCURRENCY:"16"}:{}),
+      PATH: process.env.PATH,
       POSTGRES_URL: postgresUrl,
       NATS_URL: natsUrl,
       MASTER_KEY: testMasterKey,
@@ -293,7 +293,6 @@ async function report(rig: Rig, count: number, rounds: number): Promise<void> {
         `${own.postgresUs.toFixed(0).padStart(9)}`,
     )
   }
-  if (process.env.NOLOOP) return
   const half = median(rates) / 2
   print(
     `median    ${median(rates).toFixed(0)}/s, ratio ${median(ratios).toFixed(2)} ` +

@@ -12,6 +12,7 @@ import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
+import { createLedgerStore } from '#shared/io/ledger-store.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
@@ -61,6 +62,7 @@ export async function createApiRig(urls: {
       alerts,
       history: createHistoryStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
+      ledger: createLedgerStore(clickhouse, 'analytics'),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

@@ -4,6 +4,7 @@ import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { wholeKey } from '#shared/core/messages.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { signBody, verifySignature } from '#shared/core/signature.ts'
+import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/delivery-hint-publisher.ts'
 import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
 import { openTenantDirectory, type TenantDirectory } from '#shared/io/edge-directory.ts'
@@ -17,6 +18,7 @@ import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection, type TenantProjection } from '#shared/io/tenant-projection.ts'
 import { createDirectoryWriter } from '../../services/console/directory.ts'
 import type { ExplainDeps } from '../../services/console/explain-event.ts'
+import type { AnalystDeps } from '../../services/console/manage-analysts.ts'
 import type { DeliveryDeps } from '../../services/console/manage-deliveries.ts'
 import type { ManageDeps } from '../../services/console/manage-tenants.ts'
 import type { RewrapDeps } from '../../services/console/rewrap.ts'
@@ -29,6 +31,8 @@ import type { TestPostgres } from './postgres-server.ts'
 
 export const testLog = createLog('test', 'silent')
 const nowMs = () => performance.now()
+/** Nothing listens there. */
+const absentClickhouse = createClickhouse('http://127.0.0.1:1', { name: 'test' })
 
 export type TestEdge = {
   directory: TenantDirectory
@@ -51,7 +55,8 @@ export type ConsoleRig = {
     ExplainDeps &
     RetiredUseDeps &
     EraseRouteDeps &
-    DeliveryDeps
+    DeliveryDeps &
+    AnalystDeps
   outcomes: string[]
   /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
@@ -121,6 +126,12 @@ export async function createConsoleRig(
       findKnown: async () => [],
       listRetiredUse: (secret) => listRetiredUse(nats, secret),
       wallMs: Date.now,
+      analysts: {
+        clickhouse: absentClickhouse,
+        database: 'device_intelligence',
+        clickhouseUrl: 'http://127.0.0.1:1',
+        localUrl: null,
+      },
       hintDelivery: (hint) => publishTenantHint(nats, hint),
       erase: async () => {
         throw new Problem('unavailable', 'There is no ClickHouse here.')

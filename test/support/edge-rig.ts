@@ -9,6 +9,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { choosePort } from '../../deploy/local/ports.ts'
+import { createAcceptedTally } from '../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../services/ingest/app.ts'
 import { createRetiredUse } from '../../services/ingest/retired-use.ts'
 import {
@@ -220,6 +221,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     edge: () => edge,
     stopping: () => stopping,
     retiredUse,
+    tally: createAcceptedTally(),
     decoyKey: createSecretKey(randomBytes(43)),
     newRequestId: () => `req_${edgeId}-${++ids}`,
     newBatchId: () => `bat_${edgeId}-${++ids}`,

@@ -4,7 +4,6 @@
  * users who move to a phone of a confirmed case, accounts that wake up on a new phone, sessions that
  * flap or are shared. What is planted is told, so that answers can be checked against it.
  */
-import { kinds } from '../../services/console/cli/fleet/kinds.ts'
 import { makePopulation, type Phone } from '../../services/console/cli/fleet/population.ts'
 import { createRandom, type Random } from '../../services/console/cli/fleet/random.ts'
 
@@ -58,6 +57,7 @@ export function makeHistory(seed: number, devices: number): HistoryModel {
     woken: take(4),
     flapping: take(3),
     shared: take(4),
+    burst: take(25),
   }
   for (const phone of [...cast.rooted, ...cast.woken]) told.add(phone)
   for (const phone of phones) if (!told.has(phone)) visits.push(...visitsOf(seed, phone))
@@ -141,7 +141,7 @@ function painted(
   return { ...phone, signals: { ...signals, [category]: { ...signals[category], ...values } } }
 }
 
-type Cast = Record<'rooted' | 'moved' | 'woken' | 'flapping' | 'shared', Phone[]>
+type Cast = Record<'rooted' | 'moved' | 'woken' | 'flapping' | 'shared' | 'burst', Phone[]>
 
 function plant(seed: number, cast: Cast, phones: Phone[], visits: Visit[]): Stories {
   const at = (day: number, hour = 12) => historyStartMs + day * dayMs + hour * hourMs
@@ -189,7 +189,7 @@ function plant(seed: number, cast: Cast, phones: Phone[], visits: Visit[]): Stor
     movedTo: { ...movedTo, users: movedTo.users.sort() },
     woken,
     ...plantSessions(cast, add, at),
-    burstHourMs: plantBurst(phones, add),
+    burstHourMs: plantBurst(cast.burst, add),
   }
 }
 
@@ -216,18 +216,15 @@ function plantSessions(
   return { flapping, shared }
 }
 
-/** Twenty-five hooked phones within one hour. */
+/** Twenty-five phones, hooked with the same tool within one hour. */
 function plantBurst(
   phones: Phone[],
   add: (phone: Phone, atMs: number, n: string, facts?: Partial<VisitFacts>) => Visit,
 ): number {
-  const hooked = kinds.find(({ name }) => name === 'xposed')!
-  const like = phones.find(({ kind }) => kind === hooked)
-  if (like === undefined) return burstHourMs
-  for (let n = 0; n < 25; n++) {
-    const deviceId = createRandom(n, 'burst').uuid()
-    const phone = { ...like, deviceId, users: [] }
-    add(phone, burstHourMs + n * 120_000, 'burst', { user: null, batches: 1 })
+  for (const [n, like] of phones.slice(0, 25).entries()) {
+    const phone = { ...like, deviceId: createRandom(n, 'burst').uuid(), users: [] }
+    const hooked = painted(phone, 'debugger', { xposed_detected: true, hook_framework: 'lsposed' })
+    add(hooked, burstHourMs + n * 120_000, 'burst', { user: null, batches: 1 })
   }
   return burstHourMs
 }

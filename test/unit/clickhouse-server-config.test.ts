@@ -5,8 +5,19 @@ import {
   toUsersXml,
 } from '../../deploy/local/clickhouse-http/server-config.ts'
 
-const open = { logLevel: 'critical', passwordSha256Hex: null, bootDoorPort: null }
-const closed = { logLevel: 'debug', passwordSha256Hex: 'ab12', bootDoorPort: 4711 }
+const analystPasswordSha256Hex = 'cd34'
+const open = {
+  logLevel: 'critical',
+  passwordSha256Hex: null,
+  bootDoorPort: null,
+  analystPasswordSha256Hex,
+}
+const closed = {
+  logLevel: 'debug',
+  passwordSha256Hex: 'ab12',
+  bootDoorPort: 4711,
+  analystPasswordSha256Hex,
+}
 
 describe('the configuration of the embedded ClickHouse', () => {
   test('with a password, the password is asked before the boot door', () => {
@@ -26,7 +37,7 @@ describe('the configuration of the embedded ClickHouse', () => {
 
   test('users come from this machine only', () => {
     const allowed = [...toUsersXml(closed).matchAll(/<ip>([^<]*)<\/ip>/g)].map((match) => match[1])
-    expect(allowed).toEqual(['127.0.0.1', '::1'])
+    expect(allowed).toEqual(['127.0.0.1', '::1', '127.0.0.1', '::1'])
   })
 
   test('a quote or backslash in the path of the port file stays inside its string', () => {

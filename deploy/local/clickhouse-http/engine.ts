@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { libchdbPath } from 'chdb/libchdb'
 import { DataType, load, open } from 'ffi-rs'
 import { openBootDoor } from './boot-door.ts'
-import { toBootSql, toServerConfigXml, toUsersXml } from './server-config.ts'
+import { toAnalystPassword, toBootSql, toServerConfigXml, toUsersXml } from './server-config.ts'
 
 export type EngineOptions = {
   /** Holds databases and everything else; created when missing. One engine at a time. */
@@ -96,9 +96,13 @@ function writeRunFiles(
     pipe: join(runDir, 'hold'),
     port: join(runDir, 'port'),
   }
-  const passwordSha256Hex =
-    password === '' ? null : createHash('sha256').update(password).digest('hex')
-  const config = { logLevel, passwordSha256Hex, bootDoorPort }
+  const toSha256Hex = (text: string) => createHash('sha256').update(text).digest('hex')
+  const config = {
+    logLevel,
+    passwordSha256Hex: password === '' ? null : toSha256Hex(password),
+    analystPasswordSha256Hex: toSha256Hex(toAnalystPassword(password)),
+    bootDoorPort,
+  }
   rmSync(files.port, { force: true })
   rmSync(files.pipe, { force: true })
   writeFileSync(files.config, toServerConfigXml(config), { mode: 0o600 })

@@ -2,12 +2,25 @@
 // starts. Pure, so that a test can read it. Two files, as ClickHouse wants them: the server's
 // settings, and the users with the settings their queries begin with.
 
+import { createHmac } from 'node:crypto'
+import {
+  analystChoices,
+  analystSettings,
+  guardedTables,
+  readerSettings,
+  readerUser,
+  sharedTables,
+  toRowFilter,
+} from '#shared/core/analyst-access.ts'
+
 /** What the files depend on. Hashes and ports only: nothing here needs escaping. */
 export type ServerConfigFacts = {
   /** ClickHouse's own name for how much it logs: `critical`, `debug`, `trace`. */
   logLevel: string
   /** SHA-256 of the password of user `default`, in hex; null leaves the server open. */
   passwordSha256Hex: string | null
+  /** SHA-256 of the password of user `analyst`, whom only the analysts' address signs in as. */
+  analystPasswordSha256Hex: string
   /** Port on 127.0.0.1 of the boot door (see boot-door.ts); used only with a password. */
   bootDoorPort: number | null
 }
@@ -41,12 +54,25 @@ export function toServerConfigXml(facts: ServerConfigFacts): string {
 `
 }
 
-/** Renders `users.xml`: one user, `default`, who may do everything and only from this machine. */
+/** The header by which the analysts' address says whose rows a request is about. */
+export const tenantHeader = 'X-Analyst-Tenant'
+
+// What nobody but that address can say: no SQL changes a header.
+const tenantOfRequest = `getClientHTTPHeader('${tenantHeader}')`
+
+/** The databases of the local stack; analysts are confined to the views of these. */
+const internalDatabase = 'device_intelligence'
+const analyticsDatabase = 'analytics'
+
+/**
+ * Renders `users.xml`, all from this machine alone: `default`, who may do everything; `analyst`,
+ * who may read the views; and the reader that the views read as, who cannot sign in.
+ */
 export function toUsersXml(facts: ServerConfigFacts): string {
   return `<clickhouse>
   <profiles>
     <default>${profileSettings}
-    </default>
+    </default>${toAnalystProfileXml()}${toReaderProfileXml()}
   </profiles>
   <quotas><default></default></quotas>
   <users>
@@ -54,11 +80,69 @@ export function toUsersXml(facts: ServerConfigFacts): string {
       <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
       <profile>default</profile>
       <quota>default</quota>
+      <access_management>1</access_management>
       <named_collection_control>1</named_collection_control>
     </default>
+    <analyst>
+      <password_sha256_hex>${facts.analystPasswordSha256Hex}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
+      <profile>analyst</profile>
+      <quota>default</quota>
+      <grants><query>GRANT SELECT ON ${analyticsDatabase}.*</query></grants>
+    </analyst>${toReaderXml()}
   </users>
 </clickhouse>
 `
+}
+
+function toAnalystProfileXml(): string {
+  const settings = Object.entries(analystSettings).map(
+    ([name, value]) => `<${name}>${value}</${name}>`,
+  )
+  const choices = Object.entries(analystChoices).map(([name, range]) => {
+    const limits = range ? `<min>${range.min}</min><max>${range.max}</max>` : ''
+    return `<${name}>${limits}<changeable_in_readonly/></${name}>`
+  })
+  return `
+    <analyst>
+      ${settings.join('\n      ')}
+      <constraints>
+        ${choices.join('\n        ')}
+      </constraints>
+    </analyst>`
+}
+
+function toReaderProfileXml(): string {
+  const settings = Object.entries({ ...readerSettings, allow_get_client_http_header: 1 })
+  return `
+    <${readerUser}>
+      ${settings.map(([name, value]) => `<${name}>${value}</${name}>`).join('\n      ')}
+      <constraints>
+        ${settings.map(([name]) => `<${name}><const/></${name}>`).join('\n        ')}
+      </constraints>
+    </${readerUser}>`
+}
+
+// No password has this hash, and no address is among its networks.
+function toReaderXml(): string {
+  const filter = toRowFilter('default', tenantOfRequest)
+  const tables = [...guardedTables, ...sharedTables].map(
+    (table) => `<query>GRANT SELECT ON ${internalDatabase}.${table}</query>`,
+  )
+  const policies = guardedTables.map((table) => `<${table}><filter>${filter}</filter></${table}>`)
+  return `
+    <${readerUser}>
+      <password_sha256_hex>${'0'.repeat(64)}</password_sha256_hex>
+      <networks></networks>
+      <profile>${readerUser}</profile>
+      <quota>default</quota>
+      <grants>
+        ${tables.join('\n        ')}
+      </grants>
+      <databases><${internalDatabase}>
+        ${policies.join('\n        ')}
+      </${internalDatabase}></databases>
+    </${readerUser}>`
 }
 
 // The password first: a request that has it never gets as far as the boot door.
@@ -93,4 +177,9 @@ export function toBootSql(portFile: string): string {
   return `SYSTEM START LISTEN HTTP;
 SELECT getServerPort('http_port') INTO OUTFILE '${quoted}' TRUNCATE FORMAT TSV;
 `
+}
+
+/** The password of user `analyst`, which follows from that of `default` as no one can guess. */
+export function toAnalystPassword(password: string): string {
+  return createHmac('sha256', password).update('analyst').digest('hex')
 }

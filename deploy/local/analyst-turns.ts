@@ -1,0 +1,71 @@
+// Who of the analysts may ask the engine now: a few queries of each tenant and a few in all, the
+// others wait for their turn in the order in which they came, and not without end. So whatever
+// analysts ask, the scorer's inserts find a free core and free memory.
+
+export type TurnLimits = {
+  ofTenant: number
+  inAll: number
+  /** How many of one tenant may wait. */
+  waiting: number
+  waitMs: number
+}
+
+/** Ends the turn; calling it again does nothing. */
+export type EndTurn = () => void
+
+export type Turns = {
+  /** Resolves with the turn's end, or with null when there is none to be had in time. */
+  take: (tenantId: string) => Promise<EndTurn | null>
+}
+
+type Waiting = { tenantId: string; begin: () => void }
+
+export function createTurns(limits: TurnLimits): Turns {
+  const running = new Map<string, number>()
+  const queue: Waiting[] = []
+  let inAll = 0
+
+  const hasPlace = (tenantId: string) =>
+    inAll < limits.inAll && (running.get(tenantId) ?? 0) < limits.ofTenant
+
+  function begin(tenantId: string): EndTurn {
+    inAll++
+    running.set(tenantId, (running.get(tenantId) ?? 0) + 1)
+    let ended = false
+    return () => {
+      if (ended) return
+      ended = true
+      inAll--
+      const left = running.get(tenantId)! - 1
+      if (left === 0) running.delete(tenantId)
+      else running.set(tenantId, left)
+      beginNext()
+    }
+  }
+
+  function beginNext(): void {
+    const index = queue.findIndex(({ tenantId }) => hasPlace(tenantId))
+    if (index >= 0) queue.splice(index, 1)[0]!.begin()
+  }
+
+  return {
+    take: async (tenantId) => {
+      if (hasPlace(tenantId)) return begin(tenantId)
+      if (queue.filter((one) => one.tenantId === tenantId).length >= limits.waiting) return null
+      return new Promise((resolve) => {
+        const timer = setTimeout(() => {
+          queue.splice(queue.indexOf(mine), 1)
+          resolve(null)
+        }, limits.waitMs)
+        const mine: Waiting = {
+          tenantId,
+          begin: () => {
+            clearTimeout(timer)
+            resolve(begin(tenantId))
+          },
+        }
+        queue.push(mine)
+      })
+    },
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * `GET /v1/di/ledger`: what every stage did with the tenant's events, hour by hour, and where they
+ * differ.
+ */
+import type { FastifyInstance } from 'fastify'
+import { ledgerQuerySchema, toLedgerSpan, toLedgerView } from '#shared/core/ledger-api.ts'
+import { readQuery } from '#shared/core/query-string.ts'
+import { toLoggable } from '#shared/io/clickhouse.ts'
+import { unavailable } from '#shared/io/http-server.ts'
+import type { LedgerStore } from '#shared/io/ledger-store.ts'
+import type { Guard } from '../authenticate.ts'
+
+export function addLedgerRoutes(
+  app: FastifyInstance,
+  guard: Guard,
+  { readLedger, nowMs }: Pick<LedgerStore, 'readLedger'> & { nowMs: () => number },
+): void {
+  app.get(
+    '/v1/di/ledger',
+    guard(async ({ tenantId, request }) => {
+      const span = toLedgerSpan(readQuery(request.url, ledgerQuerySchema), nowMs())
+      const ledger = await readLedger({ tenantId, ...span }).catch((error: unknown) => {
+        throw unavailable('The ledger cannot be read at the moment.', toLoggable(error))
+      })
+      return toLedgerView(ledger, span)
+    }),
+  )
+}

@@ -1,0 +1,52 @@
+/** `di analysts ...`: who may ask the analytics views of a tenant, apart from the service. */
+import type { Command } from 'commander'
+import type { CreatedAnalyst, listTenantAnalysts } from '../manage-analysts.ts'
+import type { CliContext } from './context.ts'
+import { toFields, toTable, toTime } from './tables.ts'
+
+type Listed = Awaited<ReturnType<typeof listTenantAnalysts>>
+
+const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/analysts`
+
+/** Adds the group `analysts`. */
+export function registerAnalysts(program: Command, context: CliContext): void {
+  const analysts = program
+    .command('analysts')
+    .description('who may ask the analytics views of a tenant')
+  analysts
+    .command('create <slug>')
+    .description('make an analyst and show its password, this one time')
+    .option('--name <name>', 'which one, among those of the tenant', 'analyst')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, { name }: { name: string }) => {
+      const created = await context.adminFetch('POST', pathOf(slug), { name })
+      context.out(
+        created as CreatedAnalyst,
+        (analyst) => `${toFields(analyst)}\n\nKeep it now: the password is never shown again.`,
+      )
+    })
+  analysts
+    .command('list <slug>')
+    .description('list the analysts of a tenant')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string) => {
+      const listed = (await context.adminFetch('GET', pathOf(slug))) as Listed
+      context.out(listed, ({ data }) =>
+        data.length === 0
+          ? 'There are no analysts yet.'
+          : toTable(
+              ['NAME', 'USER', 'CREATED', 'BY'],
+              data.map((one) => [one.name, one.user, toTime(one.created_at), one.created_by]),
+            ),
+      )
+    })
+  analysts
+    .command('remove <slug> <name>')
+    .description('remove an analyst; its password is worth nothing when this returns')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, name: string) => {
+      const path = `${pathOf(slug)}/${encodeURIComponent(name)}`
+      const removed = await context.adminFetch('DELETE', path)
+      context.out(removed as { tenant_id: string; name: string }, (one) => toFields(one))
+    })
+}

@@ -1,0 +1,243 @@
+/**
+ * Keeps the ledger comparable and compares it. Every few seconds: what edges claim is copied, and it
+ * is marked up to where everything is decided, so that what is on its way is never taken for a
+ * difference. Every minute the last hours of all tenants are compared, every hour a whole month; a
+ * difference counts when it is still there a moment later. Any number of consoles may do so at once.
+ */
+import { ledgerHourMs, ledgerStages, toLedgerHour } from '#shared/core/ledger.ts'
+import { telemetryStream, toPosition } from '#shared/core/messages.ts'
+import { listAcceptedClaims } from '#shared/io/accepted-claims.ts'
+import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
+import { listTenantIds, readClockMs } from '#shared/io/ledger-postgres-store.ts'
+import { insertAcceptedClaims, markDecided, readCopiedAt } from '#shared/io/ledger-rows-store.ts'
+import type { LedgerStore, NamedDifference } from '#shared/io/ledger-store.ts'
+import type { Log } from '#shared/io/log.ts'
+import type { Metrics } from '#shared/io/metrics.ts'
+import type { Nats } from '#shared/io/nats.ts'
+import { pause } from '#shared/io/pause.ts'
+import type { Postgres } from '#shared/io/postgres.ts'
+import { readDecidedFloor } from '#shared/io/stream-floors.ts'
+
+export type LedgerDeps = {
+  findNats: () => Nats | null
+  postgres: Postgres
+  clickhouse: Clickhouse
+  store: LedgerStore
+  log: Log
+  metrics: Metrics
+  /** The monotonic clock, and the wall clock. */
+  nowMs: () => number
+  wallMs: () => number
+  /** How long a difference must last. */
+  confirmMs?: number
+}
+
+/** A difference of one tenant and hour; the tenant of a lost message is not known. */
+export type FoundDifference = Omit<NamedDifference, 'stage'> & {
+  stage: NamedDifference['stage'] | 'messages'
+  tenantId: string | null
+  hourMs: number | null
+}
+
+export type LedgerKeeper = {
+  /**
+   * Marks up to where everything is decided and copies what edges claim.
+   * @returns false when not all that had been published was decided within seconds
+   */
+  mark: () => Promise<boolean>
+  /** Compares the hours from one on, and sets the metric. @returns what differs */
+  check: (fromMs: number) => Promise<FoundDifference[]>
+  /** Does both until it is stopped. */
+  start: () => { stop: () => Promise<void> }
+}
+
+const markEveryMs = 2_000
+const checkEveryMs = 60_000
+const recentMs = 3 * ledgerHourMs
+const longEveryMs = ledgerHourMs
+const longMs = 31 * 24 * ledgerHourMs
+const confirmMs = 5_000
+/** How long decisions, and then the copies, may take until a mark is made without the claims. */
+const workedOffMaxMs = 5_000
+const pollMs = 100
+/** The clock may be read this much later than the snapshot that a copy is of. */
+const clockMarginMs = 1_000
+/** Messages that are looked for one by one at the start. */
+const messagesMax = 1_000_000
+
+type State = LedgerDeps & {
+  report: (found: readonly FoundDifference[], long: boolean) => void
+  /** Up to which position of which stream every message is known to the ledger. */
+  complete: { streamMs: number; position: number } | null
+  claimsRead: boolean
+  stopped: AbortController
+}
+
+/** The ledger of one console. */
+export function createLedgerKeeper(deps: LedgerDeps): LedgerKeeper {
+  const state: State = {
+    ...deps,
+    complete: null,
+    claimsRead: false,
+    stopped: new AbortController(),
+    report: createReport(deps),
+  }
+  const mark = () => markNow(state)
+  const check = (fromMs: number) => checkFrom(state, fromMs)
+  return { mark, check, start: () => start(state) }
+}
+
+/** Differences of the last hours, and of what is older as of the last long look. */
+function createReport({ metrics, wallMs }: LedgerDeps): State['report'] {
+  const gauge = metrics.gauge(
+    'di_ledger_difference',
+    'Events, alerts and deliveries in which the stages of the ledger differ: 0 when all agree',
+    { labels: ['stage'] },
+  )
+  let older: readonly FoundDifference[] = []
+  const set = (found: readonly FoundDifference[]) => {
+    for (const stage of ['messages', ...ledgerStages]) {
+      const of = found.filter((one) => one.stage === stage)
+      gauge.set(
+        { stage },
+        of.reduce((sum, { count }) => sum + count, 0),
+      )
+    }
+  }
+  set([])
+  return (found, long) => {
+    const recentFromMs = toLedgerHour(wallMs()) - recentMs
+    if (long) older = found.filter(({ hourMs }) => hourMs !== null && hourMs < recentFromMs)
+    set([...older, ...found.filter((one) => !older.includes(one))])
+  }
+}
+
+async function markNow(state: State): Promise<boolean> {
+  const { findNats, postgres, clickhouse, nowMs } = state
+  const nats = findNats()
+  if (nats?.connected() !== true) throw new Error('NATS is not connected')
+  // All of these claims are of messages that the stream has by now.
+  const claims = await readClaims(state, nats)
+  const { created, state: stream } = await nats.manager.streams.info(telemetryStream)
+  const streamMs = Date.parse(String(created))
+  const deadlineMs = nowMs() + workedOffMaxMs
+  let floor = await readDecidedFloor(nats)
+  while (floor < stream.last_seq && nowMs() < deadlineMs && !state.stopped.signal.aborted) {
+    await pause(pollMs, state.stopped.signal)
+    floor = await readDecidedFloor(nats)
+  }
+  // What was decided is committed: a later copy has it.
+  const atMs = (await readClockMs(postgres)) + clockMarginMs
+  await markDecided(clickhouse, { position: toPosition(streamMs, floor + 1), atMs })
+  if (floor < stream.last_seq) return false
+  const copiedByMs = nowMs() + 2 * workedOffMaxMs
+  while ((await readCopiedAt(clickhouse)) < atMs) {
+    if (nowMs() > copiedByMs || state.stopped.signal.aborted) return false
+    await pause(pollMs, state.stopped.signal)
+  }
+  await insertAcceptedClaims(clickhouse, claims)
+  state.claimsRead = true
+  return true
+}
+
+/** All at first, then those of the last hours: an edge reports an hour while it is. */
+async function readClaims(state: State, nats: Nats) {
+  if (!state.claimsRead) return listAcceptedClaims(nats, null)
+  const hour = Math.floor(state.wallMs() / ledgerHourMs)
+  const claims = []
+  for (const one of [hour - 1, hour, hour + 1])
+    claims.push(...(await listAcceptedClaims(nats, one)))
+  return claims
+}
+
+async function checkFrom(state: State, fromMs: number): Promise<FoundDifference[]> {
+  const first = await findDifferences(state, fromMs)
+  let found = first
+  if (first.length > 0) {
+    await pause(state.confirmMs ?? confirmMs, state.stopped.signal)
+    const before = new Map(first.map((one) => [toKey(one), one]))
+    found = (await findDifferences(state, fromMs)).flatMap((one) => {
+      const earlier = before.get(toKey(one))
+      return earlier === undefined ? [] : [{ ...one, count: Math.min(one.count, earlier.count) }]
+    })
+  }
+  state.report(found, fromMs < toLedgerHour(state.wallMs()) - recentMs)
+  for (const { tenantId, hourMs, ...difference } of found) {
+    const hour = hourMs === null ? null : new Date(hourMs).toISOString()
+    state.log.error({ tenant: tenantId, hour, ...difference }, 'the ledger does not agree')
+  }
+  return found
+}
+
+const toKey = ({ tenantId, hourMs, stage, kind }: FoundDifference): string =>
+  `${tenantId} ${hourMs} ${stage} ${kind}`
+
+async function findDifferences(state: State, fromMs: number): Promise<FoundDifference[]> {
+  const { store, postgres, wallMs } = state
+  const tenantIds = await listTenantIds(postgres)
+  // An edge's clock may be ahead.
+  const { hours } = await store.readLedger({ fromMs, toMs: wallMs() + 24 * ledgerHourMs })
+  const found = hours
+    .filter(({ tenantId }) => tenantIds.has(tenantId))
+    .flatMap(({ tenantId, hourMs, differences }) =>
+      differences.map((difference): FoundDifference => ({ tenantId, hourMs, ...difference })),
+    )
+  const lost = await countLostMessages(state)
+  if (lost === 0) return found
+  const message = { stage: 'messages', kind: 'missing', count: lost } as const
+  return [...found, { ...message, ids: [], tenantId: null, hourMs: null }]
+}
+
+/** Messages that were worked off, and of which no scorer has said what they brought. */
+async function countLostMessages(state: State): Promise<number> {
+  const nats = state.findNats()
+  if (nats?.connected() !== true) return 0
+  const { created } = await nats.manager.streams.info(telemetryStream)
+  const streamMs = Date.parse(String(created))
+  const floor = await readDecidedFloor(nats)
+  const step = toPosition(0, 1)
+  const to = toPosition(streamMs, floor + 1)
+  const known = state.complete?.streamMs === streamMs ? state.complete.position : 0
+  // What the ledger does not go back to; the first message after it is at the next step.
+  const beginning = await state.store.readFirstPosition()
+  const steps = Math.ceil((beginning - toPosition(streamMs, 1)) / step)
+  const first = toPosition(streamMs, Math.max(1, 1 + steps, floor - messagesMax))
+  const from = Math.max(first, known)
+  if (from >= to) return 0
+  const lost = await state.store.countUnknownMessages({ from, to, step })
+  if (lost === 0) state.complete = { streamMs, position: to }
+  return lost
+}
+
+function start(state: State): { stop: () => Promise<void> } {
+  const { stopped } = state
+  const { signal } = stopped
+  const repeat = async (what: string, everyMs: number, work: () => Promise<unknown>) => {
+    for (let failing = false; !signal.aborted; await pause(everyMs, signal)) {
+      try {
+        await work()
+        failing = false
+      } catch (error) {
+        if (!failing) state.log.warn({ err: describeFailure(error) }, what)
+        failing = true
+      }
+    }
+  }
+  let longAtMs = Number.NEGATIVE_INFINITY
+  const compare = async () => {
+    const long = state.nowMs() - longAtMs >= longEveryMs
+    const backMs = long ? longMs : recentMs
+    await checkFrom(state, toLedgerHour(state.wallMs()) - backMs)
+    if (long) longAtMs = state.nowMs()
+  }
+  const running = Promise.all([
+    repeat('the ledger cannot be kept now', markEveryMs, () => markNow(state)),
+    repeat('the ledger cannot be compared now', checkEveryMs, compare),
+  ])
+  return {
+    stop: async () => {
+      stopped.abort()
+      await running
+    },
+  }
+}

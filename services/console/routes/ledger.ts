@@ -1,0 +1,45 @@
+/** The ledger of a tenant: what every stage did with its events, and where they differ. */
+import {
+  ledgerQuerySchema,
+  ledgerSchema,
+  toLedgerSpan,
+  toLedgerView,
+} from '#shared/core/ledger-api.ts'
+import { toLoggable } from '#shared/io/clickhouse.ts'
+import { unavailable } from '#shared/io/http-server.ts'
+import type { LedgerStore } from '#shared/io/ledger-store.ts'
+import type { Postgres } from '#shared/io/postgres.ts'
+import { createTenantStore } from '#shared/io/tenant-store.ts'
+import type { ConsoleApp } from '../app.ts'
+import { tenantNotFound } from '../directory.ts'
+import { problemSchema, tenantParams } from '../schemas.ts'
+
+export type LedgerRouteDeps = {
+  postgres: Postgres
+  readLedger: LedgerStore['readLedger']
+  wallMs: () => number
+}
+
+export function addLedgerRoutes(app: ConsoleApp, deps: LedgerRouteDeps): void {
+  const tenants = createTenantStore(deps.postgres)
+  app.get(
+    '/tenants/:tenant_id/ledger',
+    {
+      schema: {
+        summary: 'What every stage did with a tenant’s events, hour by hour, and where they differ',
+        params: tenantParams,
+        querystring: ledgerQuerySchema,
+        response: { 200: ledgerSchema, default: problemSchema },
+      },
+    },
+    async ({ params, query }) => {
+      const tenantId = params.tenant_id
+      if ((await tenants.findTenant(tenantId)) === null) throw tenantNotFound(tenantId)
+      const span = toLedgerSpan(query, deps.wallMs())
+      const ledger = await deps.readLedger({ tenantId, ...span }).catch((error: unknown) => {
+        throw unavailable('The ledger cannot be read at the moment.', toLoggable(error))
+      })
+      return toLedgerView(ledger, span)
+    },
+  )
+}

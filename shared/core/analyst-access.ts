@@ -1,0 +1,124 @@
+/**
+ * What an analyst may do with the database, said once: which tables stand behind the views and how
+ * each is confined to a tenant, how much one query may take, and what a client may choose itself.
+ * The embedded engine's users file and the statements for a real server are both made of it.
+ */
+import { tenantIdPattern } from './ids.ts'
+
+/** Reads the internal tables on behalf of the views. Nobody can sign in as it. */
+export const readerUser = 'analytics_reader'
+
+/**
+ * The internal tables behind the views that have a tenant in every row. The reader sees the rows
+ * of the analyst's tenant and no others, before anything that the analyst wrote is computed.
+ */
+export const guardedTables = [
+  'telemetry',
+  'sessions',
+  'devices',
+  'user_devices',
+  'alerts_mirror',
+  'deliveries_mirror',
+  'ledger_entries',
+  'ledger_accepted',
+  'ledger_alerts',
+  'ledger_cutoffs',
+] as const
+
+/** Those without a tenant: instants and positions, the same for everybody. */
+export const sharedTables = ['mirror_rounds', 'ledger_marks', 'ledger_beginning'] as const
+
+/** `tenant_id` where a table's rows are confined: one expression for every table. */
+export function toRowFilter(serviceUser: string, tenantExpression: string): string {
+  return `currentUser() = '${serviceUser}' or tenant_id = ${tenantExpression}`
+}
+
+const mebibyte = 1024 * 1024
+
+/**
+ * What a query of an analyst begins with and cannot change. On two cores four of these at once
+ * leave the scorer its share; a day's dashboard takes a small part of it.
+ */
+export const analystSettings: Record<string, number | string> = {
+  readonly: 1,
+  allow_ddl: 0,
+  allow_introspection_functions: 0,
+  max_threads: 1,
+  max_execution_time: 30,
+  timeout_overflow_mode: 'throw',
+  max_memory_usage: 1024 * mebibyte,
+  max_memory_usage_for_user: 2048 * mebibyte,
+  max_temporary_data_on_disk_size_for_query: 2048 * mebibyte,
+  max_temporary_data_on_disk_size_for_user: 4096 * mebibyte,
+  max_rows_to_read: 1_000_000_000,
+  max_result_rows: 1_000_000,
+  max_result_bytes: 256 * mebibyte,
+  result_overflow_mode: 'throw',
+  max_concurrent_queries_for_user: 4,
+  // A cache that is shared by tenants is one that can tell one of them about another.
+  use_query_cache: 0,
+  use_query_condition_cache: 0,
+  function_sleep_max_microseconds_per_block: 100_000,
+  cancel_http_readonly_queries_on_client_close: 1,
+}
+
+/**
+ * What a client may set although it may set nothing: how results are written, and limits that can
+ * be made narrower. Drivers and Grafana send these by themselves.
+ */
+export const analystChoices: Record<string, { min: number; max: number } | null> = {
+  max_execution_time: { min: 1, max: 30 },
+  max_result_rows: { min: 1, max: 1_000_000 },
+  date_time_input_format: null,
+  date_time_output_format: null,
+  enable_http_compression: null,
+  extremes: null,
+  group_by_use_nulls: null,
+  http_headers_progress_interval_ms: { min: 100, max: 3_600_000 },
+  http_write_exception_in_output_format: null,
+  http_zlib_compression_level: { min: 1, max: 6 },
+  join_use_nulls: null,
+  output_format_arrow_string_as_string: null,
+  output_format_json_array_of_rows: null,
+  output_format_json_named_tuples_as_objects: null,
+  output_format_json_quote_64bit_floats: null,
+  output_format_json_quote_64bit_integers: null,
+  output_format_json_quote_decimals: null,
+  output_format_json_quote_denormals: null,
+  output_format_json_validate_utf8: null,
+  output_format_native_encode_types_in_binary_format: null,
+  output_format_native_use_flattened_dynamic_and_json_serialization: null,
+  send_progress_in_http_headers: null,
+  session_timezone: null,
+}
+
+/**
+ * What the reader's work within a view is pinned to. With these two changed, a condition that the
+ * analyst wrote could be computed on other tenants' rows before they are left out, and an error
+ * message would show their values: the engine lets a subquery's SETTINGS past every constraint of
+ * the user who writes it, but not past the reader's.
+ */
+export const readerSettings: Record<string, number> = {
+  apply_row_policy_after_final: 0,
+  optimize_move_to_prewhere_if_final: 0,
+  use_query_condition_cache: 0,
+}
+
+/** At once and in all, of an embedded engine; what is more waits. */
+export const analystQueriesMax = { ofTenant: 2, inAll: 4, waiting: 16, waitMs: 20_000 } as const
+
+/** An analyst's name within the tenant. */
+export const analystNamePattern = /^[a-z0-9][a-z0-9-]{0,31}$/
+
+/** The user that an analyst signs in as; neither part can hold a dot. */
+export function toAnalystUser(tenantId: string, name: string): string {
+  return `analyst.${tenantId}.${name}`
+}
+
+/** The tenant and name in a user's name, or null when it is nobody's. */
+export function parseAnalystUser(user: string): { tenantId: string; name: string } | null {
+  const [prefix, tenantId = '', name = '', ...rest] = user.split('.')
+  const fits = prefix === 'analyst' && rest.length === 0
+  if (!fits || !tenantIdPattern.test(tenantId) || !analystNamePattern.test(name)) return null
+  return { tenantId, name }
+}

@@ -1,0 +1,115 @@
+/**
+ * What edges claim to have answered with a 200, on its way to the ledger: a NATS KV bucket of its
+ * own, one small entry per edge and hour, written every few seconds where something was accepted.
+ * An entry holds the counts since the edge's start, so that only the last of them matters; what an
+ * edge counted after its last report ends with it when it is killed.
+ */
+import { type KV, StorageType } from 'nats'
+import {
+  type AcceptedClaim,
+  acceptedBucket,
+  acceptedKey,
+  acceptedSchema,
+} from '#shared/core/messages.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { Nats } from './nats.ts'
+import { readJson } from './tenant-directory.ts'
+
+const hourMs = 3_600_000
+
+/** As long as the events themselves can wait for a scorer, and a day more. */
+const keptMs = 96 * hourMs
+const reportEveryMs = 2_000
+
+export type ClaimReporter = {
+  /** Reports what is left and ends. */
+  close: () => Promise<void>
+}
+
+type Part = { hourMs: number; part: number; accepted: Record<string, number> }
+
+export type ClaimReporterOptions = {
+  nats: Nats
+  edgeId: string
+  log: Log
+  metrics: Metrics
+  takeChanged: () => Part[]
+  giveBack: (part: Part) => void
+  everyMs?: number
+}
+
+/** Reports now and then; what cannot be reported is reported later. */
+export function startClaimReporter(options: ClaimReporterOptions): ClaimReporter {
+  const { nats, edgeId, log, takeChanged, giveBack } = options
+  const reports = options.metrics.counter(
+    'di_ingest_accepted_reports_total',
+    'Reports of what was accepted, for the ledger',
+    ['outcome'],
+  )
+  let bucket: KV | null = null
+  const report = async () => {
+    if (!nats.connected()) return
+    for (const part of takeChanged()) {
+      const claim: AcceptedClaim = {
+        edge_id: edgeId,
+        hour_ms: part.hourMs,
+        accepted: part.accepted,
+      }
+      try {
+        bucket ??= await openAcceptedBucket(nats)
+        const key = acceptedKey(edgeId, part.hourMs / hourMs, part.part)
+        await bucket.put(key, JSON.stringify(claim))
+        reports.inc({ outcome: 'stored' })
+      } catch (error) {
+        reports.inc({ outcome: 'failed' })
+        giveBack(part)
+        // The bucket may have been lost: it is opened anew, which makes it.
+        bucket = null
+        log.debug({ err: error }, 'what was accepted was not reported')
+      }
+    }
+  }
+  let running: Promise<void> = Promise.resolve()
+  const timer = setInterval(() => {
+    running = running.then(report).catch(() => undefined)
+  }, options.everyMs ?? reportEveryMs)
+  return {
+    close: async () => {
+      clearInterval(timer)
+      await running
+      await report()
+    },
+  }
+}
+
+/** @param replicas of a bucket that is still to be made */
+export function openAcceptedBucket(nats: Nats, replicas = 1): Promise<KV> {
+  return nats.jetstream.views.kv(acceptedBucket, {
+    history: 1,
+    storage: StorageType.File,
+    replicas,
+    ttl: keptMs,
+    maxValueSize: 256 * 1024,
+    max_bytes: 256 * 1024 ** 2,
+  })
+}
+
+/**
+ * What edges have claimed so far.
+ * @param hour in hours since 1970; null for all that is known
+ * @throws when NATS is away
+ */
+export async function listAcceptedClaims(
+  nats: Nats,
+  hour: number | null,
+): Promise<AcceptedClaim[]> {
+  const bucket = await openAcceptedBucket(nats)
+  const claims: AcceptedClaim[] = []
+  const watch = await bucket.history({ key: hour === null ? '>' : acceptedKey('*', hour, '*') })
+  for await (const entry of watch) {
+    const parsed = acceptedSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
+    if (parsed.success) claims.push(parsed.data)
+  }
+  return claims
+}
