@@ -17,9 +17,9 @@ create table if not exists ledger_entries (
   events UInt16,
   -- Those of them that the engine refused; they are dead letters.
   refused UInt16,
-  -- Stored: the events with a row. Decided: the repeats. The 128 bits of an event's id, and its
-  -- place in the message. An erasure takes its events out, and events keeps their number.
-  ids Array(FixedString(16)),
+  -- Stored: the events with a row. Decided: the repeats. The bits of an event's id, and its place in
+  -- the message. An erasure takes its events out, and events keeps their number.
+  ids Array(FixedString(17)),
   places Array(UInt8)
 )
 engine = ReplacingMergeTree

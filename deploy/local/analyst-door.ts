@@ -15,6 +15,7 @@ import {
 import type { AddressInfo } from 'node:net'
 import { analystQueriesMax, parseAnalystUser } from '#shared/core/analyst-access.ts'
 import { type AskedQuery, type Refusal, readAskedQuery } from './analyst-request.ts'
+import { judgeRendering, toRenderingStatement } from './analyst-statement.ts'
 import { createTurns, type TurnLimits } from './analyst-turns.ts'
 import { tenantHeader, toAnalystPassword } from './clickhouse-http/server-config.ts'
 
@@ -30,6 +31,13 @@ export type AnalystDoorOptions = {
 
 export type AnalystDoor = { url: string; close: () => Promise<void> }
 
+type Query = {
+  tenantId: string
+  asked: AskedQuery
+  headers: IncomingHttpHeaders
+  to: ServerResponse
+}
+
 const bodyBytesMax = 1024 * 1024
 /** Longer than any query may take: the engine's own limit ends it first. */
 const answerMaxMs = 60_000
@@ -39,6 +47,7 @@ const returnedHeaders = /^(content-type|content-encoding|x-clickhouse-[a-z-]+)$/
 /** Opens the address; it answers as long as it is not closed, whether the engine runs or not. */
 export async function openAnalystDoor(options: AnalystDoorOptions): Promise<AnalystDoor> {
   const turns = createTurns(options.limits ?? analystQueriesMax)
+  const engine = new URL(options.clickhouseUrl)
   const agent = new Agent({ keepAlive: true, timeout: answerMaxMs })
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (from, to) => {
     answer(from, to).catch((error: unknown) => {
@@ -66,7 +75,8 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
     to.once('close', end)
     // Whoever left while waiting must not keep the turn.
     if (to.destroyed) return end()
-    await pass({ tenantId, asked: reading.asked, headers: from.headers, to })
+    const query = { tenantId, asked: reading.asked, headers: from.headers, to }
+    if (await isHarmless(query)) await pass(query)
   }
 
   async function findTenant(headers: IncomingHttpHeaders, url: URL): Promise<string | null> {
@@ -77,31 +87,69 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
     return (await options.isAnalyst({ ...analyst, passwordHash })) ? analyst.tenantId : null
   }
 
-  function pass(query: {
-    tenantId: string
-    asked: AskedQuery
-    headers: IncomingHttpHeaders
-    to: ServerResponse
-  }): Promise<void> {
-    const { to, asked } = query
-    const engine = new URL(options.clickhouseUrl)
-    const parameters = new URLSearchParams({ database: 'analytics' })
-    for (const [name, value] of asked.parameters) parameters.set(name, value)
-    const headers: Record<string, string> = {
+  /** Answers what the engine cannot read, or what no grant covers; true when nothing was said. */
+  async function isHarmless(query: Query): Promise<boolean> {
+    const { asked, tenantId, to } = query
+    const { status, text } = await render(asked.query, toHeaders(tenantId))
+    if (status !== 200) {
+      to.writeHead(status, plainText).end(text)
+      return false
+    }
+    const refusal = judgeRendering(text, asked.parameters)
+    if (refusal !== null) refuse(to, refusal)
+    return refusal === null
+  }
+
+  function render(
+    query: string,
+    headers: Record<string, string>,
+  ): Promise<{ status: number; text: string }> {
+    return new Promise((resolve, reject) => {
+      const asking = askEngine('/', headers, (given) => {
+        const chunks: Buffer[] = []
+        given.on('data', (chunk: Buffer) => chunks.push(chunk))
+        given.once('error', reject)
+        given.once('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8')
+          resolve({ status: given.statusCode ?? 502, text })
+        })
+      })
+      asking.once('error', reject)
+      asking.end(toRenderingStatement(query))
+    })
+  }
+
+  function askEngine(
+    path: string,
+    headers: Record<string, string>,
+    onAnswer: (given: IncomingMessage) => void,
+  ) {
+    const { hostname, port } = engine
+    const asking = ask({ agent, hostname, port, path, method: 'POST', headers }, onAnswer)
+    asking.setTimeout(answerMaxMs, () => asking.destroy(new Error('no answer in time')))
+    return asking
+  }
+
+  function toHeaders(tenantId: string): Record<string, string> {
+    return {
       'content-type': 'text/plain; charset=utf-8',
       'x-clickhouse-user': 'analyst',
       'x-clickhouse-key': toAnalystPassword(decodeURIComponent(engine.password)),
-      [tenantHeader.toLowerCase()]: query.tenantId,
+      [tenantHeader.toLowerCase()]: tenantId,
     }
+  }
+
+  function pass({ tenantId, asked, headers: sent, to }: Query): Promise<void> {
+    const parameters = new URLSearchParams({ database: 'analytics' })
+    for (const [name, value] of asked.parameters) parameters.set(name, value)
+    const headers = toHeaders(tenantId)
     for (const name of passedHeaders) {
-      const value = query.headers[name]
+      const value = sent[name]
       if (typeof value === 'string') headers[name] = value
     }
     return new Promise((resolve, reject) => {
-      const { hostname, port } = engine
-      const path = `/?${parameters}`
       let answered = false
-      const asking = ask({ agent, hostname, port, path, method: 'POST', headers }, (given) => {
+      const asking = askEngine(`/?${parameters}`, headers, (given) => {
         to.writeHead(given.statusCode ?? 502, toReturned(given.headers))
         given.pipe(to)
         given.once('error', reject)
@@ -110,7 +158,6 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
           resolve()
         })
       })
-      asking.setTimeout(answerMaxMs, () => asking.destroy(new Error('no answer in time')))
       asking.once('error', reject)
       // The engine ends a query whose reader has gone; a socket that is done serves the next.
       to.once('close', () => {
@@ -179,6 +226,7 @@ function toReturned(headers: IncomingHttpHeaders): Record<string, string> {
   return returned
 }
 
+const plainText = { 'content-type': 'text/plain; charset=UTF-8' }
 const wrongRequest = { status: 400, code: 36, name: 'BAD_ARGUMENTS' } as const
 const notSignedIn: Refusal = {
   status: 403,
@@ -205,7 +253,7 @@ function unreachable(error: unknown): Refusal {
 
 function refuse(to: ServerResponse, { status, code, name, text }: Refusal): void {
   to.writeHead(status, {
-    'content-type': 'text/plain; charset=UTF-8',
+    ...plainText,
     'x-clickhouse-exception-code': String(code),
     connection: 'close',
   })

@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { decisions, dispositions } from '#shared/core/alert-rules.ts'
 import { apiComponents } from '#shared/core/api-schemas.ts'
+import { ledgerHoursDefault, ledgerHoursMax } from '#shared/core/ledger-api.ts'
 import {
   alertsPageDefault,
   alertsPageMax,
@@ -17,6 +18,7 @@ import {
   alertExample,
   deviceExample,
   ingestResultExample,
+  ledgerExample,
   signalListExample,
   submissionExample,
 } from './openapi-examples.ts'
@@ -52,6 +54,7 @@ export function createOpenapiDocument(): Json {
       { name: 'Ingest', description: 'Telemetry of devices and sessions.' },
       { name: 'Alerts', description: 'What somebody should look at.' },
       { name: 'Devices', description: 'What is known of a device.' },
+      { name: 'Ledger', description: 'Whether everything that was sent is where it should be.' },
       { name: 'Signals', description: 'What may be sent, and what it weighs.' },
       { name: 'Operations', description: 'For those who run the service.' },
     ],
@@ -60,6 +63,7 @@ export function createOpenapiDocument(): Json {
       '/v1/di/alerts': { get: listAlerts() },
       '/v1/di/devices/{device_id}': { get: findDevice() },
       '/v1/di/signals': { get: listSignals() },
+      '/v1/di/ledger': { get: readLedger() },
       ...operationsPaths(),
     },
     webhooks: { 'risk.alert': { post: riskAlert() }, 'webhook.test': { post: webhookTest() } },
@@ -223,6 +227,39 @@ function listSignals(): Json {
             detail: 'The query has parameters that cannot be used.',
             path: 'category',
             message: 'is not a parameter of this call',
+          },
+          ...restFailures,
+        },
+        restHeaders,
+      ),
+    },
+  }
+}
+
+function readLedger(): Json {
+  return {
+    operationId: 'readLedger',
+    tags: ['Ledger'],
+    summary: 'What every stage did with the tenant’s events, hour by hour',
+    description:
+      'An event is of the hour in which an edge received it, at every stage. Where stages differ, the stage, the number and some ids are named. What is on its way is no difference.',
+    security: [{ publicApiKey: [] }],
+    parameters: [
+      parameter(
+        'from',
+        instantText,
+        `Hours that begin at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC. ${ledgerHoursDefault} hours before \`to\` when left out, and at most ${ledgerHoursMax / 24} days before it.`,
+      ),
+      parameter('to', instantText, 'Hours that begin before this instant. Now when left out.'),
+    ],
+    responses: {
+      200: answer('The hours that have any event.', 'Ledger', ledgerExample, rateLimit),
+      ...failures(
+        {
+          invalid_query: {
+            detail: 'The query has parameters that cannot be used.',
+            path: 'from',
+            message: `must be at most ${ledgerHoursMax / 24} days before \`to\``,
           },
           ...restFailures,
         },

@@ -5,6 +5,7 @@
 import { type Alert, decideAlert, initialDisposition, toAlert } from '#shared/core/alert-rules.ts'
 import { correlate, countKey, findVelocity } from '#shared/core/correlation.ts'
 import { toEventId } from '#shared/core/ids.ts'
+import type { LedgerView } from '#shared/core/ledger-api.ts'
 import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
 import { type SignalList, toSignalList } from '#shared/core/signal-list.ts'
@@ -89,6 +90,22 @@ export const deviceExample = {
   ],
   sessions_total: 31,
   sessions_cursor: 'WyJDdXJzb3JzQXJlT3BhcXVlIl0',
+}
+
+export const ledgerExample: LedgerView = {
+  from: '2026-03-01T09:00:00.000Z',
+  to: '2026-03-01T10:00:00.000Z',
+  as_of: '2026-03-01T09:41:12.804Z',
+  agrees: false,
+  data: [
+    {
+      hour: '2026-03-01T09:00:00.000Z',
+      ...{ accepted: 12_840, stored: 12_843, repeats: 31, refused: 0, erased: 0 },
+      ...{ rows: 12_811, decided: 12_843, alerts_due: 27, alerts: 27, deliveries: 27 },
+      ...{ attempted: 27, delivered: 26, in_flight: 0, expired: false },
+      differences: [{ stage: 'rows', kind: 'missing', count: 1, ids: [eventId] }],
+    },
+  ],
 }
 
 export const signalListExample: SignalList = toSignalListExample()

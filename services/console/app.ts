@@ -34,6 +34,7 @@ import { addCredentialRoutes } from './routes/credentials.ts'
 import { addDeliveryRoutes } from './routes/deliveries.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './routes/erasures.ts'
 import { addEventRoutes } from './routes/events.ts'
+import { addLearningRoutes, type LearningDeps } from './routes/learning.ts'
 import { addLedgerRoutes, type LedgerRouteDeps } from './routes/ledger.ts'
 import { addOverviewRoutes } from './routes/overview.ts'
 import { addPolicyRoutes } from './routes/policies.ts'
@@ -52,6 +53,7 @@ export type ConsoleDeps = ManageDeps &
   EraseRouteDeps &
   LedgerRouteDeps &
   DeliveryDeps &
+  LearningDeps &
   AnalystDeps & {
     adminToken: string
     projection: Pick<TenantProjection, 'listEdges'>
@@ -117,6 +119,7 @@ export async function createConsoleApp(
         addPolicyRoutes(routes, deps)
         addEventRoutes(routes, deps)
         addSignalRoutes(routes, deps)
+        addLearningRoutes(routes, deps)
         addSecretRoutes(routes, deps)
         addRetentionRoutes(routes, deps)
         addErasureRoutes(routes, deps)

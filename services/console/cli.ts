@@ -11,6 +11,7 @@ import { registerDeliveries } from './cli/deliveries.ts'
 import { registerErase } from './cli/erase.ts'
 import { registerExplain } from './cli/explain.ts'
 import { registerFleet } from './cli/fleet.ts'
+import { registerLearning } from './cli/learning.ts'
 import { registerLedger } from './cli/ledger.ts'
 import { registerOverview } from './cli/overview.ts'
 import { registerPolicies } from './cli/policies.ts'
@@ -48,6 +49,7 @@ async function main(): Promise<void> {
   registerPolicies(program, context)
   registerExplain(program, context)
   registerSignals(program, context)
+  registerLearning(program, context)
   registerErase(program, context)
   registerAnalysts(program, context)
   registerFleet(program, context)

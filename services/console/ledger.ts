@@ -62,7 +62,8 @@ const workedOffMaxMs = 5_000
 const pollMs = 100
 /** The clock may be read this much later than the snapshot that a copy is of. */
 const clockMarginMs = 1_000
-/** Messages that are looked for one by one at the start. */
+/** How far back messages are looked for at the start, in time and in number. */
+const messagesMs = 20 * ledgerHourMs
 const messagesMax = 1_000_000
 
 type State = LedgerDeps & {
@@ -198,11 +199,10 @@ async function countLostMessages(state: State): Promise<number> {
   const step = toPosition(0, 1)
   const to = toPosition(streamMs, floor + 1)
   const known = state.complete?.streamMs === streamMs ? state.complete.position : 0
-  // What the ledger does not go back to; the first message after it is at the next step.
-  const beginning = await state.store.readFirstPosition()
-  const steps = Math.ceil((beginning - toPosition(streamMs, 1)) / step)
-  const first = toPosition(streamMs, Math.max(1, 1 + steps, floor - messagesMax))
-  const from = Math.max(first, known)
+  // At first those of the last hours: retention may have removed what older ones brought.
+  const first = known > 0 ? known : await state.store.readFirstPosition(state.wallMs() - messagesMs)
+  if (first === null) return 0
+  const from = Math.max(first, toPosition(streamMs, Math.max(1, floor - messagesMax)))
   if (from >= to) return 0
   const lost = await state.store.countUnknownMessages({ from, to, step })
   if (lost === 0) state.complete = { streamMs, position: to }

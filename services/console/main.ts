@@ -9,6 +9,7 @@ import { createErasureStore } from '#shared/io/erasure-store.ts'
 import { createEventStore } from '#shared/io/event-store.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
+import { createLearningStore } from '#shared/io/learning-store.ts'
 import { createLedgerStore } from '#shared/io/ledger-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
@@ -18,6 +19,7 @@ import { checkWebhookTarget } from '#shared/io/outbound-http.ts'
 import { createPostgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
 import { listRetiredUse } from '#shared/io/retired-use.ts'
 import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
+import { createSignalJumpStore } from '#shared/io/signal-jump-store.ts'
 import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection } from '#shared/io/tenant-projection.ts'
 import { createUnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
@@ -28,6 +30,7 @@ import { createErase } from './erase.ts'
 import { createLedgerKeeper } from './ledger.ts'
 import { createMirror } from './mirror.ts'
 import { createRetention } from './retention.ts'
+import { createSignalJumps } from './signal-jumps.ts'
 import { requireMasterKey, startUpkeep } from './upkeep.ts'
 
 const nowMs = () => performance.now()
@@ -112,6 +115,8 @@ async function main(): Promise<void> {
     findEvent: createEventStore(clickhouse).findEvent,
     findKnown: createKnownStore(clickhouse).findKnown,
     readLedger: ledger.readLedger,
+    readLearning: createLearningStore(clickhouse).readLearning,
+    signalJumps: createSignalJumpStore(clickhouse),
     listUnknownSignals: createUnknownSignalStore(clickhouse).listUnknownSignals,
     listRetiredUse: async (secret) => {
       const nats = findNats()
@@ -141,6 +146,8 @@ async function main(): Promise<void> {
   lifecycle.onStop('retention', retention.start().stop)
   const mirror = createMirror({ postgres, locks, clickhouse, log, metrics, nowMs, wallMs })
   lifecycle.onStop('mirror', mirror.start().stop)
+  const signalJumps = createSignalJumps({ locks, clickhouse: mutations, log, metrics, wallMs })
+  lifecycle.onStop('signal jumps', signalJumps.start().stop)
   const keeper = createLedgerKeeper({
     ...{ findNats, postgres, clickhouse, log, metrics, nowMs, wallMs },
     store: ledger,

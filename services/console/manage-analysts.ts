@@ -24,7 +24,8 @@ import {
 } from '#shared/io/analyst-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'
-import type { Clickhouse } from '#shared/io/clickhouse.ts'
+import { type Clickhouse, toLoggable } from '#shared/io/clickhouse.ts'
+import { unavailable } from '#shared/io/http-server.ts'
 import type { Postgres } from '#shared/io/postgres.ts'
 import { requireTenant } from './manage-tenants.ts'
 
@@ -62,7 +63,7 @@ export async function createAnalyst(deps: AnalystDeps, wanted: Wanted): Promise<
   const { tenantId, name, actor } = wanted
   await requireTenant(deps.postgres, tenantId)
   const { clickhouse, localUrl, clickhouseUrl } = deps.analysts
-  const keptByClickhouse = await keepsUsers(clickhouse)
+  const keptByClickhouse = await asksUsers(clickhouse)
   if (!keptByClickhouse && localUrl === null) throw notPossible()
   const password = toText(deps.randomBytes(32))
   await deps.postgres.transaction(async (tx) => {
@@ -120,7 +121,7 @@ export async function removeTenantAnalyst(
   const { tenantId, name, actor } = wanted
   await requireTenant(deps.postgres, tenantId)
   const { clickhouse } = deps.analysts
-  const keptByClickhouse = await keepsUsers(clickhouse)
+  const keptByClickhouse = await asksUsers(clickhouse)
   await deps.postgres.transaction(async (tx) => {
     if (!(await removeAnalyst(tx, tenantId, name))) {
       throw new Problem('analyst_not_found', `Tenant ${tenantId} has no analyst ${name}.`)
@@ -129,6 +130,13 @@ export async function removeTenantAnalyst(
     if (keptByClickhouse) await runStatements(clickhouse, [toRemovalStatement(tenantId, name)])
   })
   return { tenant_id: tenantId, name }
+}
+
+/** @throws Problem unavailable */
+async function asksUsers(clickhouse: Clickhouse): Promise<boolean> {
+  return keepsUsers(clickhouse).catch((error: unknown) => {
+    throw unavailable('ClickHouse cannot be asked at the moment.', toLoggable(error))
+  })
 }
 
 const notPossible = () =>

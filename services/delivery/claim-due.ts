@@ -88,7 +88,8 @@ export function createClaimLoop(deps: ClaimLoopDeps): ClaimLoop {
     const outcome = await deps.deliver(claimed)
     // Only a request says something about the receiver.
     if (outcome.attempt !== null) {
-      slots.noteHeld(claimed.tenantId, deps.monotonicMs() - begunMs)
+      const ok = outcome.next.state === 'delivered'
+      slots.noteHeld(claimed.tenantId, deps.monotonicMs() - begunMs, ok)
     }
     slots.give(lane, 1)
     recorder.add(outcome)

@@ -20,8 +20,8 @@ export type Slots = {
   take: (lane: Lane, wanted: number) => number
   /** Gives slots of a lane back. */
   give: (lane: Lane, count: number) => void
-  /** Notes how long a request of a tenant held its slot. */
-  noteHeld: (tenantId: string, heldMs: number) => void
+  /** Notes how long a request of a tenant held its slot, and whether it was delivered. */
+  noteHeld: (tenantId: string, heldMs: number, ok: boolean) => void
   /** Slots that nobody holds. */
   free: () => number
   inFlight: () => number
@@ -76,9 +76,11 @@ export function createSlots(bounds: SlotBounds): Slots {
     give: (lane, count) => {
       if (count > 0) add(lane, -count)
     },
-    noteHeld: (tenantId, heldMs) => {
+    noteHeld: (tenantId, heldMs, ok) => {
       const room = roomOf(tenantId)
-      const next = heldMs < quickMs ? room * 2 : heldMs < slowMs ? room : room >> 1
+      // A receiver that fails quickly earns nothing: its backlog would go out in one burst.
+      const quick = ok ? room * 2 : room
+      const next = heldMs < quickMs ? quick : heldMs < slowMs ? room : room >> 1
       if (rooms.size >= roomsMax) rooms.clear()
       rooms.set(tenantId, Math.max(1, Math.min(next, bounds.perTenant)))
     },

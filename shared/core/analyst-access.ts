@@ -23,10 +23,16 @@ export const guardedTables = [
   'ledger_accepted',
   'ledger_alerts',
   'ledger_cutoffs',
+  'signal_jumps',
 ] as const
 
 /** Those without a tenant: instants and positions, the same for everybody. */
-export const sharedTables = ['mirror_rounds', 'ledger_marks', 'ledger_beginning'] as const
+export const sharedTables = [
+  'mirror_rounds',
+  'ledger_marks',
+  'ledger_beginning',
+  'signal_jump_checks',
+] as const
 
 /** `tenant_id` where a table's rows are confined: one expression for every table. */
 export function toRowFilter(serviceUser: string, tenantExpression: string): string {

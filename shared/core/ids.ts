@@ -20,18 +20,21 @@ export function toEventId(body: Uint8Array): string {
 }
 
 /**
- * The 128 bits of an event's id, where as many as there are have to be kept.
- * @returns 16 bytes; those of an id that we did not make are of its own digest
+ * An event's id as bytes, where as many as there are have to be kept: its 22 characters are 132
+ * bits, four more are 0.
+ * @returns 17 bytes; an id that is not one of ours is kept as its own digest
  */
 export function toEventIdBytes(eventId: string): Buffer {
-  const bytes = Buffer.from(eventId.slice(4), 'base64url')
-  const own = bytes.length === 16 && eventId === fromEventIdBytes(bytes)
-  return own ? bytes : hash('sha256', eventId, 'buffer').subarray(0, 16)
+  const bytes = Buffer.from(`${eventId.slice(4)}A`, 'base64url')
+  const own = bytes.length === eventIdBytes && eventId === fromEventIdBytes(bytes)
+  return own ? bytes : hash('sha256', eventId, 'buffer').subarray(0, eventIdBytes)
 }
 
-/** The id that these 16 bytes are. */
+const eventIdBytes = 17
+
+/** The id that these 17 bytes are. */
 export const fromEventIdBytes = (bytes: Uint8Array): string =>
-  `evt_${Buffer.from(bytes).toString('base64url')}`
+  `evt_${Buffer.from(bytes).toString('base64url').slice(0, 22)}`
 
 /**
  * The id of an alert: one per (tenant, device, session, action), whoever raises it and how often.

@@ -87,7 +87,9 @@ export function toLedgerSpan(
   const fromMs = query.from ?? toMs - ledgerHoursDefault * ledgerHourMs
   if (toMs - fromMs <= ledgerHoursMax * ledgerHourMs) return { fromMs, toMs }
   throw new Problem('invalid_query', 'The query has parameters that cannot be used.', {
-    errors: [{ path: 'from', message: `must be at most ${ledgerHoursMax / 24} days before \`to\`` }],
+    errors: [
+      { path: 'from', message: `must be at most ${ledgerHoursMax / 24} days before \`to\`` },
+    ],
   })
 }
 

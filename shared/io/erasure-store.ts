@@ -229,7 +229,7 @@ const toEventCondition = (eventHashes: readonly string[]): string =>
 /** Whether an entry of the ledger names an event of the subject. */
 const isNamed = (eventHashes: readonly string[]): string => `(id, place) ->
   position + place <= {last:UInt64} and
-  reinterpretAsUInt64(SHA256(concat('evt_', base64URLEncode(id)))) in (${eventHashes.join(',')})`
+  reinterpretAsUInt64(SHA256(concat('evt_', left(base64URLEncode(id), 22)))) in (${eventHashes.join(',')})`
 
 /** Takes events out of the ledger's entries, which keep their number: that many were erased. */
 async function eraseNamed(

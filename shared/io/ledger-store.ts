@@ -37,8 +37,8 @@ export type LedgerStore = {
   readLedger: (span: LedgerSpan) => Promise<Ledger>
   /** Of the messages between two positions of one stream, how many the ledger does not know. */
   countUnknownMessages: (span: { from: number; to: number; step: number }) => Promise<number>
-  /** The position before which the ledger has nothing. */
-  readFirstPosition: () => Promise<number>
+  /** The position of the first message with an event since an instant; null without any. */
+  readFirstPosition: (sinceMs: number) => Promise<number | null>
 }
 
 /** Ids that a difference is shown with. */
@@ -73,8 +73,15 @@ export function createLedgerStore(clickhouse: Clickhouse, analytics: string): Le
       )
       return Math.max(0, (to - from) / step - row![0])
     },
-    readFirstPosition: async () =>
-      (await read<[number]>('select max(position) from ledger_beginning', {}))[0]![0],
+    readFirstPosition: async (sinceMs) => {
+      const [row] = await read<[number, number]>(
+        `select min(position), count() from ledger_entries
+         where stage = 'stored' and hour >= fromUnixTimestamp({since:Int64})
+           and position > (select max(position) from ledger_beginning)`,
+        { since: Math.floor(sinceMs / 1_000) },
+      )
+      return row![1] === 0 ? null : row![0]
+    },
   }
 }
 

@@ -8,6 +8,7 @@ const benchmarks: Record<string, () => Promise<{ run: (args: string[]) => void |
     delivery: () => import('./delivery.ts'),
     backtest: () => import('./backtest.ts'),
     fairness: () => import('./fairness.ts'),
+    cookbook: () => import('./cookbook.ts'),
   }
 
 const words = process.argv.slice(2)

@@ -5,11 +5,13 @@
 type Drill = { run: (args: string[]) => Promise<void> }
 
 const drills: Record<string, () => Promise<Drill>> = {
+  analysts: () => import('./analysts.ts'),
   rotations: () => import('./rotations.ts'),
   projection: () => import('./projection.ts'),
   deliveries: () => import('./deliveries.ts'),
   hostile: () => import('./hostile-receivers.ts'),
   addresses: () => import('./forbidden-addresses.ts'),
+  ledger: () => import('./ledger.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

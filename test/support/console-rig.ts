@@ -24,6 +24,8 @@ import type { ManageDeps } from '../../services/console/manage-tenants.ts'
 import type { RewrapDeps } from '../../services/console/rewrap.ts'
 import type { RotationDeps } from '../../services/console/rotation.ts'
 import type { EraseRouteDeps } from '../../services/console/routes/erasures.ts'
+import type { LearningDeps } from '../../services/console/routes/learning.ts'
+import type { LedgerRouteDeps } from '../../services/console/routes/ledger.ts'
 import type { RetiredUseDeps } from '../../services/console/routes/retired-use.ts'
 import { migratePostgres } from './databases.ts'
 import type { TestNats } from './nats-server.ts'
@@ -55,8 +57,10 @@ export type ConsoleRig = {
     ExplainDeps &
     RetiredUseDeps &
     EraseRouteDeps &
+    LearningDeps &
     DeliveryDeps &
-    AnalystDeps
+    AnalystDeps &
+    LedgerRouteDeps
   outcomes: string[]
   /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
@@ -132,10 +136,11 @@ export async function createConsoleRig(
         clickhouseUrl: 'http://127.0.0.1:1',
         localUrl: null,
       },
+      readLedger: async () => ({ hours: [], asOfMs: 0 }),
       hintDelivery: (hint) => publishTenantHint(nats, hint),
-      erase: async () => {
-        throw new Problem('unavailable', 'There is no ClickHouse here.')
-      },
+      erase: refuse,
+      readLearning: refuse,
+      signalJumps: { listJumps: refuse, findTouched: refuse, readCheckedAt: refuse },
     },
     startEdge: async (masterKeys = [masterKey]) => {
       const edge = await startEdge(servers.nats.url, masterKeys)
@@ -148,6 +153,10 @@ export async function createConsoleRig(
       await Promise.all([nats.close(), postgres.close(), locks.close()])
     },
   }
+}
+
+const refuse = async (): Promise<never> => {
+  throw new Problem('unavailable', 'There is no ClickHouse here.')
 }
 
 async function startEdge(natsUrl: string, masterKeys: [string, ...string[]]): Promise<TestEdge> {

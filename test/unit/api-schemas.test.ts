@@ -12,6 +12,7 @@ import {
   problemSchema,
   submissionSchema,
 } from '#shared/core/api-schemas.ts'
+import { ledgerSchema } from '#shared/core/ledger-api.ts'
 import { Problem, type ProblemBody } from '#shared/core/problem.ts'
 import { readQuery } from '#shared/core/query-string.ts'
 import { signalListSchema } from '#shared/core/signal-list.ts'
@@ -156,6 +157,7 @@ describe('the OpenAPI document', () => {
       'get /v1/di/alerts',
       'get /v1/di/devices/{device_id}',
       'get /v1/di/signals',
+      'get /v1/di/ledger',
       'get /healthz',
       'get /readyz',
       'get /metrics',
@@ -206,6 +208,7 @@ describe('the OpenAPI document', () => {
     const common = ['400', '401', '408', '429', '431', '500', '503']
     expect(statusesOf('/v1/di/alerts')).toEqual(['200', ...common])
     expect(statusesOf('/v1/di/signals')).toEqual(['200', ...common])
+    expect(statusesOf('/v1/di/ledger')).toEqual(['200', ...common])
     expect(statusesOf('/v1/di/devices/{device_id}')).toEqual(
       ['200', ...common, '404', '414'].sort(),
     )
@@ -231,6 +234,8 @@ describe('the OpenAPI document', () => {
     expect(deviceSchema.parse(device)).toEqual(device)
     const list = exampleOf('/v1/di/signals', 'get')
     expect(signalListSchema.parse(list)).toEqual(list)
+    const ledger = exampleOf('/v1/di/ledger', 'get')
+    expect(ledgerSchema.parse(ledger)).toEqual(ledger)
     const result = exampleOf('/v1/rasp/ingest', 'post')
     expect(ingestResultSchema.parse(result)).toEqual(result)
     const sent = document.webhooks!['risk.alert']!.post!.requestBody!.content!['application/json']!

@@ -10,19 +10,25 @@ const retry = (tenantId: string) => ({ tenantId, retry: true })
 test('an unknown receiver gets four slots; a quick one earns all of its share', () => {
   const slots = createSlots(bounds)
   expect(slots.take(first('a'), 100)).toBe(4)
-  slots.noteHeld('a', 10)
+  slots.noteHeld('a', 10, true)
   expect(slots.take(first('a'), 100)).toBe(4)
-  slots.noteHeld('a', 10)
+  slots.noteHeld('a', 10, true)
   expect(slots.take(first('a'), 100)).toBe(0)
   expect(slots.inFlight()).toBe(8)
 })
 
+test('a receiver that fails at once keeps what it began with', () => {
+  const slots = createSlots(bounds)
+  for (let i = 0; i < 5; i++) slots.noteHeld('a', 1, false)
+  expect(slots.take(first('a'), 100)).toBe(4)
+})
+
 test('a hanging receiver loses its room down to one slot, and earns it back', () => {
   const slots = createSlots(bounds)
-  for (let i = 0; i < 5; i++) slots.noteHeld('a', 15_000)
+  for (let i = 0; i < 5; i++) slots.noteHeld('a', 15_000, false)
   expect(slots.take(first('a'), 100)).toBe(1)
   slots.give(first('a'), 1)
-  for (let i = 0; i < 5; i++) slots.noteHeld('a', 10)
+  for (let i = 0; i < 5; i++) slots.noteHeld('a', 10, true)
   expect(slots.take(first('a'), 100)).toBe(8)
 })
 
@@ -66,7 +72,7 @@ test('whatever is taken and given, no bound is ever broken and nothing leaks', (
           held.push({ ...lane, count })
         } else {
           slots.give(last, last.count)
-          slots.noteHeld(last.tenantId, heldMs)
+          slots.noteHeld(last.tenantId, heldMs, heldMs < 15_000)
         }
         expect(slots.inFlight()).toBe(sum(() => true))
         expect(slots.inFlight()).toBeLessThanOrEqual(bounds.total)

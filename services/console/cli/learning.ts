@@ -1,0 +1,102 @@
+/** `di learn` and `di signals jumps`: what dispositions teach, and releases that went wrong. */
+import type { Command } from 'commander'
+import type { Learning, Precision } from '#shared/io/learning-store.ts'
+import type { CliContext } from './context.ts'
+import { toTable, toTime } from './tables.ts'
+
+type Learned = Learning & { since: string | null }
+type Jump = {
+  platform: string
+  sdk_version: string
+  signal: string
+  started_at: string
+  ended_at: string | null
+  share: number
+  earlier_share: number | null
+  elsewhere_share: number | null
+  devices: number
+  alerts: number
+}
+type Jumps = { checked_at: string | null; data: Jump[] }
+
+/** Adds the command `learn`, and `jumps` to the group `signals`. */
+export function registerLearning(program: Command, context: CliContext): void {
+  program
+    .command('learn <slug>')
+    .description('how often each flag, reason and signal is right, from dispositions')
+    .option('--since <time>', 'leave out alerts that were raised before')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, { since }: { since?: string }) => {
+      const query = since === undefined ? '' : `?${new URLSearchParams({ since })}`
+      const path = `/tenants/${encodeURIComponent(slug)}/learning${query}`
+      context.out((await context.adminFetch('GET', path)) as Learned, toLearnedText)
+    })
+  program.commands
+    .find((command) => command.name() === 'signals')
+    ?.command('jumps <slug>')
+    .description('signals whose share jumped within one SDK version: mostly a bad release')
+    .option('--open', 'only those that are not over')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, { open }: { open?: true }) => {
+      const path = `/tenants/${encodeURIComponent(slug)}/signal-jumps?open=${open === true}`
+      context.out((await context.adminFetch('GET', path)) as Jumps, toJumpsText)
+    })
+}
+
+const percent = (share: number | null): string =>
+  share === null ? '-' : `${(100 * share).toFixed(1)} %`
+
+function toLearnedText(learned: Learned): string {
+  const { alerts, confirmed, false_positive: refuted, base_precision: base, since } = learned
+  const judged = `${confirmed} confirmed, ${refuted} false positives`
+  const title = `${alerts} alerts${since === null ? '' : ` since ${toTime(since)}`}: ${judged}, precision ${percent(base)}`
+  const part = (name: string, rows: Precision[]) => toTable(headerOf(name), rows.map(toRow))
+  const parts = [
+    part('FLAG', learned.flags),
+    part('SIGNAL', learned.signals),
+    part('REASON', learned.reasons),
+  ]
+  return [title, ...parts].join('\n\n')
+}
+
+const headerOf = (name: string): string[] => [
+  ...[name, 'ALERTS', 'CONFIRMED', 'FALSE', 'PRECISION', '95 % RANGE', 'LIFT'],
+]
+
+function toRow(one: Precision): string[] {
+  const range = `${percent(one.precision_low)} to ${percent(one.precision_high)}`
+  return [
+    ...[one.what, one.alerts, one.confirmed, one.false_positive].map(String),
+    ...[percent(one.precision), range, one.lift === null ? '-' : one.lift.toFixed(2)],
+  ]
+}
+
+function toJumpsText({ checked_at: checkedAt, data }: Jumps): string {
+  const checked =
+    checkedAt === null ? 'Nothing was compared yet.' : `Compared ${toTime(checkedAt)}.`
+  if (data.length === 0) return `No signal's share has jumped. ${checked}`
+  return toTable(
+    [
+      'SIGNAL',
+      'SDK',
+      'PLATFORM',
+      'SHARE',
+      'EARLIER',
+      'ELSEWHERE',
+      'DEVICES',
+      'ALERTS',
+      'SINCE',
+      'OVER',
+    ],
+    data.map((one) => [
+      ...[one.signal, one.sdk_version, one.platform].map(toVisible),
+      ...[percent(one.share), percent(one.earlier_share), percent(one.elsewhere_share)],
+      ...[String(one.devices), String(one.alerts), toTime(one.started_at), toTime(one.ended_at)],
+    ]),
+  )
+}
+
+/** Clients chose this text: nothing in it may speak to the terminal. */
+function toVisible(text: string): string {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
+}

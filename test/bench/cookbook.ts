@@ -1,0 +1,114 @@
+/**
+ * The cookbook over ten million events of the simulated fleet, three tenants, ninety days: how long
+ * each question takes the largest tenant, cold and warm, what it reads and how much memory it takes.
+ * `--events N` makes the history smaller, `--devices N` the fleet that is copied.
+ */
+import { parseArgs } from 'node:util'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { startClickhouse } from '../support/clickhouse-server.ts'
+import { type Question, readCookbook, wholeHistory } from '../support/cookbook.ts'
+import { migrateClickhouse } from '../support/databases.ts'
+import {
+  fleetTenant,
+  insertHistory,
+  multiplyHistory,
+  planHistory,
+} from '../support/fleet-history.ts'
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+const seed = 7
+
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      events: { type: 'string', default: '10000000' },
+      devices: { type: 'string', default: '1500' },
+    },
+  })
+  const server = await startClickhouse()
+  try {
+    await migrateClickhouse(server.url)
+    const clickhouse = createClickhouse(server.url, { name: 'bench', requestTimeoutMs: 600_000 })
+    await fill(clickhouse, Number(values.events), Number(values.devices))
+    await measureAll(clickhouse)
+    await clickhouse.close()
+  } finally {
+    await server.stop()
+  }
+}
+
+async function fill(clickhouse: Clickhouse, events: number, devices: number): Promise<void> {
+  const startedMs = performance.now()
+  const history = planHistory(seed, devices)
+  await insertHistory(clickhouse, history)
+  const filled = await multiplyHistory(clickhouse, history, events)
+  const seconds = (performance.now() - startedMs) / 1000
+  const found = await readOne<{ events: number; devices: number; bytes: number }>(
+    clickhouse,
+    `select
+       (select count() from analytics.events where tenant_id = '${fleetTenant}') as events,
+       (select count() from analytics.devices where tenant_id = '${fleetTenant}') as devices,
+       (select sum(bytes_on_disk) from system.parts where active and table = 'telemetry') as bytes`,
+  )
+  say(
+    `${filled} events in ${seconds.toFixed(0)} s (${Math.round(filled / seconds)}/s), ` +
+      `${(Number(found.bytes) / 1e9).toFixed(2)} GB; of tenant ${fleetTenant} ${found.events} ` +
+      `events of ${found.devices} devices; seed ${seed}`,
+  )
+}
+
+async function measureAll(clickhouse: Clickhouse): Promise<void> {
+  say('| question | cold s | warm s | rows read | memory MB | rows |')
+  say('| --- | ---: | ---: | ---: | ---: | ---: |')
+  for (const question of readCookbook()) {
+    await forget(clickhouse)
+    const cold = await measure(clickhouse, question)
+    const warm = await measure(clickhouse, question)
+    const cells = [
+      question.name,
+      (cold.ms / 1000).toFixed(2),
+      (warm.ms / 1000).toFixed(2),
+      String(warm.rowsRead),
+      warm.memoryMb,
+      String(warm.rows),
+    ]
+    say(`| ${cells.join(' | ')} |`)
+  }
+}
+
+/** Empties what the engine remembers; the operating system's own cache stays. */
+async function forget(clickhouse: Clickhouse): Promise<void> {
+  const caches = ['mark', 'uncompressed', 'query condition', 'query', 'primary index']
+  for (const cache of caches) {
+    await clickhouse.command({ query: `system drop ${cache} cache` }).catch(() => undefined)
+  }
+}
+
+type Measured = { ms: number; rowsRead: number; memoryMb: string; rows: number }
+
+async function measure(clickhouse: Clickhouse, question: Question): Promise<Measured> {
+  const startedMs = performance.now()
+  const result = await clickhouse.query({
+    query: question.sql,
+    query_params: { ...wholeHistory, ...question.parameters, tenant: fleetTenant },
+    format: 'JSON',
+  })
+  const { rows, statistics } = await result.json<Record<string, unknown>>()
+  const ms = performance.now() - startedMs
+  const summary = result.response_headers['x-clickhouse-summary']
+  const told = typeof summary === 'string' ? (JSON.parse(summary) as Record<string, string>) : {}
+  const memory = Number(told.memory_usage ?? 0)
+  return {
+    ms,
+    rowsRead: statistics?.rows_read ?? Number(told.read_rows ?? 0),
+    memoryMb: memory === 0 ? '-' : (memory / 1e6).toFixed(0),
+    rows: rows ?? 0,
+  }
+}
+
+async function readOne<Row>(clickhouse: Clickhouse, query: string): Promise<Row> {
+  const result = await clickhouse.query({ query, format: 'JSONEachRow' })
+  const [row] = await result.json<Row>()
+  return row!
+}
