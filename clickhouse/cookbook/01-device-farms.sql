@@ -1,8 +1,8 @@
 -- Which devices are one farm: many of them, all with the same findings?
 --
--- Answer: one row per SDK version and set of findings that many devices share to the letter. Phones
--- of people differ from one another; copies of one image do not. Few users on many devices are
--- rented phones, many users are accounts in the making.
+-- Answer: one row per SDK version and set of findings that many devices share to the letter.
+-- Phones of people differ from one another; copies of one image do not. Few users on many devices
+-- are rented phones, many users are accounts in the making.
 -- Do: look at one device of a row, confirm its alert, then review the users of the whole row.
 -- Parameters: devices_min = 8, findings_min = 4
 select

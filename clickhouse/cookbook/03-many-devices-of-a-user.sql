@@ -1,7 +1,7 @@
 -- Which accounts are used from more devices than a person owns?
 --
--- Answer: one row per account with how many devices it was seen on. Accounts that are rented out or
--- kept busy by a farm of cloud phones are on many at once; a person changes phones one by one.
+-- Answer: one row per account with how many devices it was seen on. Accounts that are rented out
+-- or kept busy by a farm of cloud phones are on many at once; a person changes phones one by one.
 -- Do: ask for a second factor on every device of the account but the one seen first.
 -- Parameters: devices_min = 3
 select

@@ -2,8 +2,8 @@
 --
 -- Answer: one row per signal and version, the largest difference first. A new release that finds
 -- something on a third of the fleet has found itself; an old version that does is what farms run.
--- Do: for a new release suppress the signal for that version in the policy, tell the SDK's team and
--- reopen the alerts that it raised; for an old version see the farms among its devices.
+-- Do: for a new release suppress the signal for that version in the policy, tell the SDK's team
+-- and reopen the alerts that it raised; for an old version see the farms among its devices.
 -- Parameters: devices_min = 20, change_min = 0.1
 with
   fleets as (

@@ -1,8 +1,8 @@
 -- Which users turned up on a device after its case had been confirmed as fraud?
 --
--- Answer: one row per user and device: when the case was raised, when the user came to the device,
--- and since when the user is known elsewhere. Whoever had a good history on another phone and now
--- signs in on this one has probably lost the account.
+-- Answer: one row per user and device: when the case was raised, when the user came to the
+-- device, and since when the user is known elsewhere. Whoever had a good history on another phone
+-- and now signs in on this one has probably lost the account.
 -- Do: lock the account and reach its owner over a channel that was known before the move.
 select
   pairs.user_id as user_id,

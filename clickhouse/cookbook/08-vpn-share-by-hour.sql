@@ -1,7 +1,8 @@
 -- At which hours of the day is a VPN most common?
 --
--- Answer: one row per hour (UTC): devices seen in it, each once a day, and the share of them with a
--- VPN. People travel and work at all hours; a hump in the night of your market is somebody else's day.
+-- Answer: one row per hour (UTC): devices seen in it, each once a day, and the share of them with
+-- a VPN. People travel and work at all hours; a hump in the night of your market is somebody
+-- else's day.
 -- Do: weigh the VPN more in the hours of the hump, or look at who signs in then.
 select
   toHour(received_at) as hour,

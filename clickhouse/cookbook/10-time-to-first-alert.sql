@@ -2,7 +2,8 @@
 --
 -- Answer: devices by the time from their first event to their first alert. What alerts within a
 -- minute came as what it is; what alerts after weeks was turned, sold or lost.
--- Do: a growing last row asks for rules that look at change, a growing first row for rules at sign-up.
+-- Do: a growing last row asks for rules that look at change, a growing first row for rules at
+-- sign-up.
 select
   multiIf(
     seconds < 60, '1: within a minute',

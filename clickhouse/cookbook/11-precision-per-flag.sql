@@ -1,8 +1,8 @@
 -- How often is a flag right, of the alerts that people have judged?
 --
--- Answer: one row per flag with what was CONFIRMED and what was a FALSE_POSITIVE. The range is where
--- the true precision lies with 95 % confidence (Wilson's): one right of one judged says next to
--- nothing, and its range shows it.
+-- Answer: one row per flag with what was CONFIRMED and what was a FALSE_POSITIVE. The range is
+-- where the true precision lies with 95 % confidence (Wilson's): one right of one judged says
+-- next to nothing, and its range shows it.
 -- Do: lower the weight of flags whose whole range is low, judge more alerts where it is wide.
 select
   code as flag,

@@ -1,7 +1,8 @@
 -- On which SDK versions and platforms are emulators?
 --
--- Answer: one row per version: its devices and the share of them that are emulators, simulators or
--- cloud phones. Farms stay on the version that they were set up with, so old versions collect them.
+-- Answer: one row per version: its devices and the share of them that are emulators, simulators
+-- or cloud phones. Farms stay on the version that they were set up with, so old versions collect
+-- them.
 -- Do: stop supporting versions whose share is high and whose people have left.
 -- Parameters: devices_min = 5
 select

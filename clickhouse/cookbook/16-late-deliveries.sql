@@ -1,7 +1,7 @@
 -- Which alerts never reached us, or reached us too late to act?
 --
--- Answer: one row per delivery that failed, is still pending or took longer than you can wait, with
--- the last thing that went wrong.
+-- Answer: one row per delivery that failed, is still pending or took longer than you can wait,
+-- with the last thing that went wrong.
 -- Do: `di deliveries replay` what failed; look at your receiver in the hours that stand out.
 -- Parameters: late_seconds = 60
 select

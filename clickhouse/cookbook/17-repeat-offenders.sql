@@ -1,8 +1,9 @@
 -- Which devices go on raising alerts after one of theirs was confirmed as fraud?
 --
--- Answer: one row per device: its first confirmed alert, the alerts raised since, and the people who
--- used it since. Each of them is a case that was known and not stopped.
--- Do: block the device in the app's own backend: an alert that is confirmed here does not do that.
+-- Answer: one row per device: its first confirmed alert, the alerts raised since, and the people
+-- who used it since. Each of them is a case that was known and not stopped.
+-- Do: block the device in the app's own backend: an alert that is confirmed here does not do
+-- that.
 -- Parameters: alerts_min = 2
 select
   device_id,

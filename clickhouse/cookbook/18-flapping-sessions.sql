@@ -1,7 +1,7 @@
 -- In which sessions do findings come and go?
 --
--- Answer: one row per session in which a finding appeared and vanished at least so often. Root does
--- not come and go within minutes: something hides it, or the check is broken.
+-- Answer: one row per session in which a finding appeared and vanished at least so often. Root
+-- does not come and go within minutes: something hides it, or the check is broken.
 -- Do: treat the session by its worst event; where one model is behind all rows, report the check.
 -- Parameters: changes_min = 3
 select
@@ -36,9 +36,18 @@ from (
     from analytics.events
     where tenant_id = {tenant:String}
       and received_at >= {from:DateTime64(3, 'UTC')} and received_at < {to:DateTime64(3, 'UTC')}
+      -- A session in which all events say the same cannot flap, and that is most of them.
+      and sipHash64(device_id, session_id) in (
+        select sipHash64(device_id, session_id)
+        from analytics.events
+        where tenant_id = {tenant:String}
+          and received_at >= {from:DateTime64(3, 'UTC')}
+          and received_at < {to:DateTime64(3, 'UTC')}
+        group by sipHash64(device_id, session_id)
+        having count() > {changes_min:UInt16}
+          and min(sipHash64(detected_signals)) != max(sipHash64(detected_signals))
+      )
     group by device_id, session_id
-    -- A session in which all events say the same cannot flap.
-    having uniqExact(detected_signals) > 1 and count() > {changes_min:UInt16}
   )
 )
 where notEmpty(flapping)

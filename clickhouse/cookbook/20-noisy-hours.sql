@@ -1,9 +1,10 @@
 -- In which hours did far more alerts come than usual, and who raised them?
 --
 -- Answer: one row per hour above the usual rate: its alerts, on how many devices, and the reason
--- behind most of them. Few devices are one attacker, many devices with one reason are a wave or a bad
--- release.
--- Do: start with the hour's leading reason in the list of alerts; the queue can wait, the wave cannot.
+-- behind most of them. Few devices are one attacker, many devices with one reason are a wave or a
+-- bad release.
+-- Do: start with the hour's leading reason in the list of alerts; the queue can wait, the wave
+-- cannot.
 -- Parameters: alerts_min = 10, times_min = 5
 select
   hour,

@@ -13,10 +13,16 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { analystQueriesMax, parseAnalystUser } from '#shared/core/analyst-access.ts'
+import { availableParallelism } from 'node:os'
+import {
+  analystSettings,
+  parseAnalystUser,
+  type TurnLimits,
+  toTurnLimits,
+} from '#shared/core/analyst-access.ts'
 import { type AskedQuery, type Refusal, readAskedQuery } from './analyst-request.ts'
 import { judgeRendering, toRenderingStatement } from './analyst-statement.ts'
-import { createTurns, type TurnLimits } from './analyst-turns.ts'
+import { createTurns } from './analyst-turns.ts'
 import { tenantHeader, toAnalystPassword } from './clickhouse-http/server-config.ts'
 
 export type AnalystDoorOptions = {
@@ -26,7 +32,10 @@ export type AnalystDoorOptions = {
   clickhouseUrl: string
   /** Whether somebody is who they say. */
   isAnalyst: (analyst: { tenantId: string; name: string; passwordHash: Buffer }) => Promise<boolean>
+  /** By the machine's cores when left out. */
   limits?: TurnLimits
+  /** An answer is cut off beyond this: the engine's own limit does not count every column. */
+  answerBytesMax?: number
 }
 
 export type AnalystDoor = { url: string; close: () => Promise<void> }
@@ -46,7 +55,8 @@ const returnedHeaders = /^(content-type|content-encoding|x-clickhouse-[a-z-]+)$/
 
 /** Opens the address; it answers as long as it is not closed, whether the engine runs or not. */
 export async function openAnalystDoor(options: AnalystDoorOptions): Promise<AnalystDoor> {
-  const turns = createTurns(options.limits ?? analystQueriesMax)
+  const turns = createTurns(options.limits ?? toTurnLimits(availableParallelism()))
+  const answerBytesMax = options.answerBytesMax ?? Number(analystSettings.max_result_bytes)
   const engine = new URL(options.clickhouseUrl)
   const agent = new Agent({ keepAlive: true, timeout: answerMaxMs })
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (from, to) => {
@@ -151,6 +161,11 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
       let answered = false
       const asking = askEngine(`/?${parameters}`, headers, (given) => {
         to.writeHead(given.statusCode ?? 502, toReturned(given.headers))
+        let bytes = 0
+        given.on('data', (chunk: Buffer) => {
+          bytes += chunk.length
+          if (bytes > answerBytesMax) to.destroy()
+        })
         given.pipe(to)
         given.once('error', reject)
         given.once('end', () => {

@@ -2,13 +2,7 @@
 // others wait for their turn in the order in which they came, and not without end. So whatever
 // analysts ask, the scorer's inserts find a free core and free memory.
 
-export type TurnLimits = {
-  ofTenant: number
-  inAll: number
-  /** How many of one tenant may wait. */
-  waiting: number
-  waitMs: number
-}
+import type { TurnLimits } from '#shared/core/analyst-access.ts'
 
 /** Ends the turn; calling it again does nothing. */
 export type EndTurn = () => void

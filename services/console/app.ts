@@ -41,6 +41,7 @@ import { addPolicyRoutes } from './routes/policies.ts'
 import { addRetentionRoutes } from './routes/retention.ts'
 import { addRetiredUseRoutes, type RetiredUseDeps } from './routes/retired-use.ts'
 import { addSecretRoutes } from './routes/secrets.ts'
+import { addShadowRoutes, type ShadowRouteDeps } from './routes/shadow.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 import { addTenantRoutes } from './routes/tenants.ts'
 import { problemValidatorCompiler } from './validation.ts'
@@ -54,6 +55,7 @@ export type ConsoleDeps = ManageDeps &
   LedgerRouteDeps &
   DeliveryDeps &
   LearningDeps &
+  ShadowRouteDeps &
   AnalystDeps & {
     adminToken: string
     projection: Pick<TenantProjection, 'listEdges'>
@@ -117,6 +119,7 @@ export async function createConsoleApp(
         addOverviewRoutes(routes, deps)
         addLedgerRoutes(routes, deps)
         addPolicyRoutes(routes, deps)
+        addShadowRoutes(routes, deps)
         addEventRoutes(routes, deps)
         addSignalRoutes(routes, deps)
         addLearningRoutes(routes, deps)

@@ -251,8 +251,8 @@ function isEmpty({ clickhouse, postgres, streams }: Counts): boolean {
 
 /** What has a place in the stream is gone; only aggregates may hold what came after the cut. */
 function isEmptyUpToCut({ clickhouse, streams }: Counts): boolean {
-  const { telemetry, activity } = clickhouse
-  return telemetry + activity + streams.TELEMETRY + streams.DEAD_LETTERS === 0
+  const { telemetry, activity, shadow_decisions: shadow } = clickhouse
+  return telemetry + activity + shadow + streams.TELEMETRY + streams.DEAD_LETTERS === 0
 }
 
 function toCounts(before: Counts, after: Counts): Record<string, ErasureCount> {

@@ -1,8 +1,9 @@
 /**
- * Keeps the ledger comparable and compares it. Every few seconds: what edges claim is copied, and it
- * is marked up to where everything is decided, so that what is on its way is never taken for a
+ * Keeps the ledger comparable and compares it. Every few seconds: what edges claim is copied, and
+ * it is marked up to where everything is decided, so that what is on its way is never taken for a
  * difference. Every minute the last hours of all tenants are compared, every hour a whole month; a
- * difference counts when it is still there a moment later. Any number of consoles may do so at once.
+ * difference counts when it is still there a moment later. Any number of consoles may do so at
+ * once.
  */
 import { ledgerHourMs, ledgerStages, toLedgerHour } from '#shared/core/ledger.ts'
 import { telemetryStream, toPosition } from '#shared/core/messages.ts'
@@ -52,6 +53,8 @@ export type LedgerKeeper = {
 }
 
 const markEveryMs = 2_000
+/** How often to say that nothing has come. */
+const idleMarkMs = 10_000
 const checkEveryMs = 60_000
 const recentMs = 3 * ledgerHourMs
 const longEveryMs = ledgerHourMs
@@ -70,7 +73,10 @@ type State = LedgerDeps & {
   report: (found: readonly FoundDifference[], long: boolean) => void
   /** Up to which position of which stream every message is known to the ledger. */
   complete: { streamMs: number; position: number } | null
-  claimsRead: boolean
+  /** The claims that are copied, as text; null before the first round. */
+  claimed: ReadonlySet<string> | null
+  /** The last mark, and when it was made. */
+  marked: { position: number; atMs: number } | null
   stopped: AbortController
 }
 
@@ -79,7 +85,8 @@ export function createLedgerKeeper(deps: LedgerDeps): LedgerKeeper {
   const state: State = {
     ...deps,
     complete: null,
-    claimsRead: false,
+    claimed: null,
+    marked: null,
     stopped: new AbortController(),
     report: createReport(deps),
   }
@@ -118,7 +125,9 @@ async function markNow(state: State): Promise<boolean> {
   const nats = findNats()
   if (nats?.connected() !== true) throw new Error('NATS is not connected')
   // All of these claims are of messages that the stream has by now.
-  const claims = await readClaims(state, nats)
+  const all = await readClaims(state, nats)
+  const texts = new Set(all.map((claim) => JSON.stringify(claim)))
+  const claims = all.filter((claim) => !state.claimed?.has(JSON.stringify(claim)))
   const { created, state: stream } = await nats.manager.streams.info(telemetryStream)
   const streamMs = Date.parse(String(created))
   const deadlineMs = nowMs() + workedOffMaxMs
@@ -127,9 +136,13 @@ async function markNow(state: State): Promise<boolean> {
     await pause(pollMs, state.stopped.signal)
     floor = await readDecidedFloor(nats)
   }
+  const position = toPosition(streamMs, floor + 1)
+  const idle = claims.length === 0 && position === state.marked?.position
+  if (idle && nowMs() - state.marked!.atMs < idleMarkMs) return floor >= stream.last_seq
   // What was decided is committed: a later copy has it.
   const atMs = (await readClockMs(postgres)) + clockMarginMs
-  await markDecided(clickhouse, { position: toPosition(streamMs, floor + 1), atMs })
+  await markDecided(clickhouse, { position, atMs })
+  state.marked = { position, atMs: nowMs() }
   if (floor < stream.last_seq) return false
   const copiedByMs = nowMs() + 2 * workedOffMaxMs
   while ((await readCopiedAt(clickhouse)) < atMs) {
@@ -137,13 +150,13 @@ async function markNow(state: State): Promise<boolean> {
     await pause(pollMs, state.stopped.signal)
   }
   await insertAcceptedClaims(clickhouse, claims)
-  state.claimsRead = true
+  state.claimed = texts
   return true
 }
 
 /** All at first, then those of the last hours: an edge reports an hour while it is. */
 async function readClaims(state: State, nats: Nats) {
-  if (!state.claimsRead) return listAcceptedClaims(nats, null)
+  if (state.claimed === null) return listAcceptedClaims(nats, null)
   const hour = Math.floor(state.wallMs() / ledgerHourMs)
   const claims = []
   for (const one of [hour - 1, hour, hour + 1])

@@ -19,6 +19,7 @@ import { checkWebhookTarget } from '#shared/io/outbound-http.ts'
 import { createPostgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
 import { listRetiredUse } from '#shared/io/retired-use.ts'
 import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
+import { createShadowComparisonStore } from '#shared/io/shadow-comparison-store.ts'
 import { createSignalJumpStore } from '#shared/io/signal-jump-store.ts'
 import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection } from '#shared/io/tenant-projection.ts'
@@ -116,6 +117,7 @@ async function main(): Promise<void> {
     findKnown: createKnownStore(clickhouse).findKnown,
     readLedger: ledger.readLedger,
     readLearning: createLearningStore(clickhouse).readLearning,
+    compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
     signalJumps: createSignalJumpStore(clickhouse),
     listUnknownSignals: createUnknownSignalStore(clickhouse).listUnknownSignals,
     listRetiredUse: async (secret) => {

@@ -76,7 +76,11 @@ export async function setTenantPolicy(deps: PolicyDeps, wanted: SetPolicy): Prom
   })
 }
 
-function readPolicy(document: unknown): Policy {
+/**
+ * What an operator sent, checked.
+ * @throws Problem invalid_policy with every fault by its path
+ */
+export function readPolicy(document: unknown): Policy {
   const checked = checkPolicy(document)
   if (!checked.ok) throw invalid(checked.errors)
   const bytes = Buffer.byteLength(JSON.stringify(document))
@@ -113,7 +117,7 @@ function findUnstorable(value: unknown, path: string, faults: ProblemDetail[]): 
 }
 
 /** Whatever the order of keys, and whichever fields an older document leaves to their defaults. */
-function isSamePolicy(stored: unknown, policy: Policy): boolean {
+export function isSamePolicy(stored: unknown, policy: Policy): boolean {
   const parsed = policySchema.safeParse(stored)
   return parsed.success && isDeepStrictEqual(parsed.data, policy)
 }

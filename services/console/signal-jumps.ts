@@ -36,7 +36,10 @@ export type SignalJumpDeps = {
 }
 
 export type SignalJumps = {
-  /** One check of every tenant, if it is time. @returns `elsewhere` when another console is at it */
+  /**
+   * One check of every tenant, if it is time.
+   * @returns `elsewhere` when another console is at it, `failed` when some tenant was not checked
+   */
   runRound: () => Promise<'not_due' | 'elsewhere' | 'checked' | 'failed'>
   /** Runs rounds until it is stopped. */
   start: () => { stop: () => Promise<void> }

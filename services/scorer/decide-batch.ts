@@ -16,6 +16,7 @@ import type { LedgerWriter } from '#shared/io/ledger-rows-store.ts'
 import type { EarlierQuestion } from '#shared/io/session-events-store.ts'
 import type { DecodedMessages } from './decoded-messages.ts'
 import type { ScorerObserver } from './observe.ts'
+import type { Decided, ShadowDecisions } from './shadow-decisions.ts'
 
 export type DecideBatchDependencies = {
   messages: DecodedMessages
@@ -29,6 +30,8 @@ export type DecideBatchDependencies = {
   findUnraised: (drafts: readonly AlertDraft[]) => Promise<AlertDraft[]>
   raiseAlerts: (drafts: readonly AlertDraft[]) => Promise<RaiseOutcome>
   publishHints: (raised: readonly RaisedAlert[]) => Promise<void>
+  /** What shadow policies would have decided. */
+  shadow: ShadowDecisions
   observe: ScorerObserver
 }
 
@@ -43,6 +46,16 @@ export async function decideBatch(
   batch: readonly ConsumedMessage[],
   dependencies: DecideBatchDependencies,
 ): Promise<void> {
+  const decided = await raiseBatch(batch, dependencies)
+  // Last, and whatever becomes of it: nobody is alerted by a shadow, and nobody waits for one.
+  await dependencies.shadow.record(decided)
+}
+
+/** @returns every event that was decided, those whose bytes had come before left out */
+async function raiseBatch(
+  batch: readonly ConsumedMessage[],
+  dependencies: DecideBatchDependencies,
+): Promise<Decided[]> {
   const { messages, observe } = dependencies
   // Poison was put aside when it was to be stored.
   const taken = batch.map((message) => ({
@@ -51,11 +64,11 @@ export async function decideBatch(
   }))
   const events = taken.flatMap((message) => message.events)
   const repeats = new Set<AcceptedEvent>()
-  const deserved = await decide(events, dependencies, (event) => {
+  const decided = await decide(events, dependencies, (event) => {
     observe.retried()
     repeats.add(event)
   })
-  const firsts = toFirsts(deserved)
+  const firsts = toFirsts(toDeserved(decided))
   const drafts = firsts.map((one) => one.draft)
   // What is due is written down before it is raised: no alert is there that is not.
   const [noted, found] = await Promise.allSettled([
@@ -67,7 +80,7 @@ export async function decideBatch(
   const unraised = new Set(found.value)
   observe.existing(firsts.length - unraised.size)
   const fresh = firsts.filter((one) => unraised.has(one.draft))
-  if (fresh.length === 0) return
+  if (fresh.length === 0) return decided
   const undecided = await isAnyUndecided(batch, dependencies)
   const earlier = undecided
     ? await observe.timed('session', decideEarlier(fresh, events, dependencies))
@@ -81,6 +94,7 @@ export async function decideBatch(
   observe.raised(wanted, raised)
   // A lost hint costs a second: delivery sweeps for what is due.
   await observe.timed('hint', dependencies.publishHints(raised.raised))
+  return decided
 }
 
 /** Says in the ledger what was decided, and which alerts are due. */
@@ -144,14 +158,21 @@ async function decideEarlier(
     })),
     known: events.map((event) => event.position),
   })
-  return decide(earlier, dependencies, () => undefined)
+  return toDeserved(await decide(earlier, dependencies, () => undefined))
+}
+
+function toDeserved(decided: readonly Decided[]): Deserved[] {
+  return decided.flatMap(({ event, risk }) => {
+    const draft = decideAlert(event, risk)
+    return draft === null ? [] : [{ event, draft }]
+  })
 }
 
 async function decide(
   events: readonly AcceptedEvent[],
   { findKnown, findPolicy, observe }: DecideBatchDependencies,
   onRetry: (event: AcceptedEvent) => void,
-): Promise<Deserved[]> {
+): Promise<Decided[]> {
   if (events.length === 0) return []
   const policies = new Map<string, Policy>()
   for (const hash of new Set(events.map((event) => event.policy_hash))) {
@@ -161,16 +182,14 @@ async function decide(
     policies.set(hash, policy ?? defaultPolicy)
   }
   const policyOf = (event: AcceptedEvent) => policies.get(event.policy_hash)!
-  const known = await observe.timed('known', findKnown(events, policyOf))
-  const deserved: Deserved[] = []
+  const found = await observe.timed('known', findKnown(events, policyOf))
+  const decided: Decided[] = []
   events.forEach((event, index) => {
+    const known = found[index]!
+    const policy = policyOf(event)
     // The same bytes again: decided when they first came, by what was known of the device then.
-    if (known[index]!.retry) {
-      onRetry(event)
-      return
-    }
-    const draft = decideAlert(event, decideRisk(event, policyOf(event), known[index]!))
-    if (draft !== null) deserved.push({ event, draft })
+    if (known.retry) onRetry(event)
+    else decided.push({ event, policy, known, risk: decideRisk(event, policy, known) })
   })
-  return deserved
+  return decided
 }

@@ -17,18 +17,21 @@ import { createHttpServer, listen } from '#shared/io/http-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
 import { createLedgerWriter } from '#shared/io/ledger-rows-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
-import { createLog } from '#shared/io/log.ts'
-import { createMetrics } from '#shared/io/metrics.ts'
+import { createLog, type Log } from '#shared/io/log.ts'
+import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { findEarlierEvents } from '#shared/io/session-events-store.ts'
+import { createShadowDecisionWriter } from '#shared/io/shadow-decision-store.ts'
 import { readDecidedFloor, readStoredFloor } from '#shared/io/stream-floors.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
 import { readScorerConfig } from './config.ts'
 import { type DecideBatchDependencies, decideBatch } from './decide-batch.ts'
 import { createDecodedMessages, type DecodedMessages } from './decoded-messages.ts'
-import { createScorerObserver, type ScorerObserver } from './observe.ts'
+import { createScorerObserver, createShadowObserver, type ScorerObserver } from './observe.ts'
+import { createShadowDecisions, type ShadowDecisions } from './shadow-decisions.ts'
+import { createShadowVersions } from './shadow-versions.ts'
 import { type StoreBatchDependencies, storeBatch } from './store-batch.ts'
 
 /**
@@ -97,7 +100,11 @@ async function main(): Promise<void> {
     durable: deciderConsumer,
     limits: decideLimits,
     readyUpTo: () => readStoredFloor(connected),
-    handle: createDeciding({ messages, clickhouse, postgres, nats: connected, observe }),
+    handle: createDeciding({
+      ...{ messages, clickhouse, postgres, observe },
+      nats: connected,
+      shadow: createShadow({ clickhouse, postgres, observe, log, metrics }),
+    }),
   })
   const storing = consume({
     ...common,
@@ -134,12 +141,13 @@ function createStoring({
 }
 
 function createDeciding(
-  shared: Shared & { nats: Nats; postgres: Postgres },
+  shared: Shared & { nats: Nats; postgres: Postgres; shadow: ShadowDecisions },
 ): (batch: readonly ConsumedMessage[]) => Promise<void> {
-  const { messages, clickhouse, postgres, nats, observe } = shared
+  const { messages, clickhouse, postgres, nats, observe, shadow } = shared
   const dependencies: DecideBatchDependencies = {
     messages,
     observe,
+    shadow,
     ledger: createLedgerWriter(clickhouse),
     findKnown: createKnownStore(clickhouse).findKnown,
     findPolicy: createPolicyDocuments(nats, postgres).findPolicy,
@@ -150,6 +158,23 @@ function createDeciding(
     publishHints: (raised) => publishDeliveryHints(nats, raised, observe.hintFailed),
   }
   return (batch) => decideBatch(batch, dependencies)
+}
+
+function createShadow(
+  shared: Omit<Shared, 'messages'> & { postgres: Postgres; log: Log; metrics: Metrics },
+): ShadowDecisions {
+  const { clickhouse, postgres, observe, log, metrics } = shared
+  const nowMs = () => performance.now()
+  return createShadowDecisions({
+    versions: createShadowVersions(postgres, nowMs),
+    // The edges know nothing of shadows, so neither does their bucket.
+    findPolicy: createPolicyDocuments(null, postgres).findPolicy,
+    findKnown: createKnownStore(clickhouse).findKnown,
+    insertDecisions: createShadowDecisionWriter(clickhouse).insertDecisions,
+    observe: createShadowObserver(metrics, observe.timed),
+    log,
+    nowMs,
+  })
 }
 
 run(main)

@@ -9,8 +9,28 @@ import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import type { RaiseOutcome } from '#shared/io/alert-raising-store.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
+import type { ShadowSkip } from './shadow-decisions.ts'
 
-export type ScorerStep = 'insert' | 'ledger' | 'known' | 'raised' | 'session' | 'raise' | 'hint'
+export type ScorerStep =
+  | 'insert'
+  | 'ledger'
+  | 'known'
+  | 'raised'
+  | 'session'
+  | 'raise'
+  | 'hint'
+  | 'shadow'
+  | 'shadow_known'
+
+export type ShadowObserver = {
+  timed: ScorerObserver['timed']
+  /** Events for which a shadow's decision was recorded. */
+  decided: (events: number) => void
+  /** Events that go without it. */
+  skipped: (why: ShadowSkip, events: number) => void
+  /** Something that is done without. */
+  failed: (what: 'versions') => void
+}
 
 export type ScorerObserver = {
   /** Measures a step that has begun, and passes on what it comes to. */
@@ -27,6 +47,35 @@ export type ScorerObserver = {
   retried: () => void
   unknownPolicy: () => void
   hintFailed: () => void
+}
+
+/** The metrics of shadow policies. */
+export function createShadowObserver(
+  metrics: Metrics,
+  timed: ScorerObserver['timed'],
+): ShadowObserver {
+  const decided = metrics.counter(
+    'di_shadow_decisions_total',
+    'Events that a shadow policy decided',
+  )
+  const skipped = metrics.counter(
+    'di_shadow_skipped_total',
+    'Events of tenants with a shadow policy that it did not decide, by reason',
+    ['reason'],
+  )
+  const failures = metrics.counter(
+    'di_shadow_failures_total',
+    'Questions about shadow policies that were not answered',
+    ['what'],
+  )
+  return {
+    timed,
+    decided: (events) => decided.inc(events),
+    skipped: (reason, events) => {
+      if (events > 0) skipped.inc({ reason }, events)
+    },
+    failed: (what) => failures.inc({ what }),
+  }
 }
 
 /** @param monotonicMs a clock that only goes forward */

@@ -24,6 +24,7 @@ export const guardedTables = [
   'ledger_alerts',
   'ledger_cutoffs',
   'signal_jumps',
+  'shadow_decisions',
 ] as const
 
 /** Those without a tenant: instants and positions, the same for everybody. */
@@ -42,8 +43,8 @@ export function toRowFilter(serviceUser: string, tenantExpression: string): stri
 const mebibyte = 1024 * 1024
 
 /**
- * What a query of an analyst begins with and cannot change. On two cores four of these at once
- * leave the scorer its share; a day's dashboard takes a small part of it.
+ * What a query of an analyst begins with and cannot change: time, memory and answers without end
+ * are the three ways in which one query could stand in the way of everything else.
  */
 export const analystSettings: Record<string, number | string> = {
   readonly: 1,
@@ -110,8 +111,23 @@ export const readerSettings: Record<string, number> = {
   use_query_condition_cache: 0,
 }
 
-/** At once and in all, of an embedded engine; what is more waits. */
-export const analystQueriesMax = { ofTenant: 2, inAll: 4, waiting: 16, waitMs: 20_000 } as const
+/** How many queries of analysts an embedded engine runs at once, each in one thread. */
+export type TurnLimits = {
+  ofTenant: number
+  inAll: number
+  /** How many of one tenant may wait. */
+  waiting: number
+  waitMs: number
+}
+
+/**
+ * The limits on a machine with so many cores: one of them is always the service's own. With four
+ * at once on two cores the scorer's inserts took eight times as long as alone.
+ */
+export function toTurnLimits(cores: number): TurnLimits {
+  const inAll = Math.min(4, Math.max(1, cores - 1))
+  return { ofTenant: Math.min(2, inAll), inAll, waiting: 16, waitMs: 45_000 }
+}
 
 /** An analyst's name within the tenant. */
 export const analystNamePattern = /^[a-z0-9][a-z0-9-]{0,31}$/

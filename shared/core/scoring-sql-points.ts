@@ -140,6 +140,15 @@ function toCondition({ expiresAt, sdkVersions, platforms }: Suppression): string
   return [conditions.length === 0 ? '1' : `(${conditions.join(' and ')})`]
 }
 
+/**
+ * What suppressions of the policies look at, each condition once: of two rows for which they hold
+ * alike, the same is suppressed.
+ */
+export function listSuppressionConditions(policies: readonly Policy[]): string[] {
+  const all = policies.flatMap(({ suppressions }) => suppressions.flatMap(toCondition))
+  return [...new Set(all)].filter((condition) => condition !== '1').sort()
+}
+
 const anyOf = (conditions: readonly string[]) =>
   conditions.length === 0 ? '0' : [...new Set(conditions)].join(' or ')
 

@@ -1,9 +1,9 @@
 /**
  * Whether a signal's share of the fleet jumped within one SDK version: the bad release that finds
- * something on phones on which nothing is. Compared are shares of devices in 24 hours, with the same
- * version's earlier days and with the platform's other versions now; both must agree, where both are
- * known. A wave that hits all versions alike is no release, and a version that always found more has
- * not jumped.
+ * something on phones on which nothing is. Compared are shares of devices in 24 hours, with the
+ * same version's earlier days and with the platform's other versions now; both must agree, where
+ * both are known. A wave that hits all versions alike is no release, and a version that always
+ * found more has not jumped.
  */
 
 /** Devices of some group in 24 hours, and on how many of them the signal was detected. */

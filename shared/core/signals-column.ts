@@ -7,9 +7,12 @@
  */
 import type { Signals } from './telemetry.ts'
 
-/** @returns JSON text of an object */
-export function encodeSignals(signals: Signals): string {
-  if (holdsPlainLists(signals)) return JSON.stringify(signals)
+/**
+ * @param text the signals as JSON, where that was made already
+ * @returns JSON text of an object
+ */
+export function encodeSignals(signals: Signals, text = JSON.stringify(signals)): string {
+  if (holdsPlainLists(signals)) return text
   return JSON.stringify(signals, (_key, value: unknown) =>
     Array.isArray(value) && !isPlainList(value) ? JSON.stringify(value) : value,
   )

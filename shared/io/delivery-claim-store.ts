@@ -39,9 +39,6 @@ const clockSkewMs = 1_000
 /** A tenant that waits: suspended, or its webhook paused. Its deliveries are not even looked at. */
 const isServed = `t.status = 'active' and coalesce(w.state, 'off') <> 'paused'`
 
-/** A webhook that is off is not waited for: its deliveries end as skipped. */
-const isHeldAt = (moment: string) => `(w.state = 'on' and w.held_until > ${moment})`
-
 /** Waiting, and not in the hands of a process whose claim still lasts. */
 const isFree = (alias: string, takeOver: string) =>
   `${alias}.state in ('pending', 'sending') and (${alias}.claimed_by is null
@@ -53,7 +50,7 @@ with asked as materialized (
   from unnest($1::text[], $2::boolean[], $3::integer[]) as a (tenant_id, retry, room)
   join tenants t using (tenant_id)
   left join webhooks w using (tenant_id)
-  where ${isServed} and not coalesce(${isHeldAt('$4')}, false)
+  where ${isServed}
 ), probed as materialized (
   select tenant_id from webhooks
   where tenant_id in (select tenant_id from asked where held) and held_until <= $4
@@ -206,7 +203,8 @@ cross join lateral (
 ) as front
 join tenants t using (tenant_id)
 left join webhooks w using (tenant_id)
-where front.due_at <= $1 and ${isServed} and not coalesce(${isHeldAt('$1')}, false)`
+where front.due_at <= $1 and ${isServed} 
+  and not coalesce(w.state = 'on' and w.held_until > $1, false)`
 
 /** Lanes with something due; see `DeliveryStore`. */
 export async function findDueLanes(

@@ -23,6 +23,7 @@ export const erasureTables = [
   'alerts_mirror',
   'deliveries_mirror',
   'ledger_entries',
+  'shadow_decisions',
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
@@ -88,7 +89,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
         await eraseNamed(clickhouse, traces, some)
         await mutate(clickhouse, traces, 'activity', toEventCondition(some))
       }
-      for (const table of ['telemetry', 'sessions', 'devices'] as const) {
+      for (const table of ['shadow_decisions', 'telemetry', 'sessions', 'devices'] as const) {
         await mutate(clickhouse, traces, table, where[table])
       }
       if (traces.subject.kind === 'device') {
@@ -214,6 +215,7 @@ function toConditions(traces: ErasureTraces) {
   const where = {
     anyTelemetry,
     telemetry: `${anyTelemetry} and position <= {last:UInt64}`,
+    shadow_decisions: `${anyTelemetry} and position <= {last:UInt64}`,
     sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     user_devices: `tenant_id = {tenant:String}
@@ -270,6 +272,7 @@ function toMirrorConditions(traces: ErasureTraces): string[] {
 
 const countedOnce: Record<CountedOnce, string> = {
   telemetry: 'count()',
+  shadow_decisions: 'uniqExact(event_id)',
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',
   user_devices: 'uniqExact(user_id, device_id)',

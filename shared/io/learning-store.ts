@@ -40,7 +40,7 @@ const rowsMax = 200
 
 type Row = [kind: string, what: string, alerts: number, confirmed: number, falsePositive: number]
 
-// An alert with ten reasons is ten rows of each kind at most; a kind counts an alert once per thing.
+// An alert with ten reasons is ten rows of each kind at most; none counts it twice for one thing.
 const learningSql = `
   select kind, what, count(), countIf(disposition = 'CONFIRMED'),
     countIf(disposition = 'FALSE_POSITIVE')

@@ -1,7 +1,7 @@
 /**
- * Writes the ledger: what a message brings and what was decided of it, the alerts that are due, what
- * edges claim, up to where everything is decided, and what retention removed. Repeating any of it
- * changes nothing.
+ * Writes the ledger: what a message brings and what was decided of it, the alerts that are due,
+ * what edges claim, up to where everything is decided, and what retention removed. Repeating any
+ * of it changes nothing.
  */
 import { toEventIdBytes } from '#shared/core/ids.ts'
 import type { LedgerEntry } from '#shared/core/ledger.ts'

@@ -1,6 +1,6 @@
 /**
- * A lock of a name, held in Postgres by a connection: of any number of processes one does a thing at
- * a time. It is gone with its connection, so nobody has to clean up after a crash.
+ * A lock of a name, held in Postgres by a connection: of any number of processes one does a thing
+ * at a time. It is gone with its connection, so nobody has to clean up after a crash.
  */
 import type { Postgres, Session } from './postgres.ts'
 

@@ -14,6 +14,8 @@ export const retainedTables = [
   'devices',
   'user_devices',
   'ledger_entries',
+  'ledger_accepted',
+  'shadow_decisions',
 ] as const
 export type RetainedTable = (typeof retainedTables)[number]
 
@@ -45,6 +47,8 @@ const mutationMaxMs = 10 * 60_000
 const timeColumns: Partial<Record<RetainedTable, string>> = {
   telemetry: 'received_at',
   ledger_entries: 'hour',
+  ledger_accepted: 'hour',
+  shadow_decisions: 'received_at',
 }
 
 const entityColumns: Partial<Record<RetainedTable, string>> = {

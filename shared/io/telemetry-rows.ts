@@ -6,10 +6,12 @@ import { parseInstant } from '#shared/core/instants.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Action } from '#shared/core/scoring.ts'
 import { toSignalBits } from '#shared/core/signal-flips.ts'
+import { patternVersion } from '#shared/core/signal-patterns.ts'
 import { encodeSignals } from '#shared/core/signals-column.ts'
 import { toFilledCategories } from '#shared/core/signals-missing.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
+import type { NewPattern, PatternBook } from './pattern-book.ts'
 import type { RowWriter } from './row-binary.ts'
 
 /** What `writeTelemetryRow` writes, in its order. */
@@ -42,6 +44,7 @@ export const telemetryColumns = [
   'unknown_signals',
   'detected_bits',
   'clean_bits',
+  'pattern',
   'body',
 ] as const
 
@@ -52,16 +55,18 @@ const occurredMinMs = Date.UTC(1900, 0, 1)
 const occurredMaxMs = Date.UTC(2299, 11, 31)
 
 /**
+ * @param patterns names the pattern of the event's signals, and remembers those to be stored
  * @param withSignals false writes `{}` and says so, for what the JSON type could not hold
  */
 export function writeTelemetryRow(
   writer: RowWriter,
   event: AcceptedEvent,
-  withSignals: boolean,
+  { patterns, withSignals }: { patterns: Pick<PatternBook, 'find'>; withSignals: boolean },
 ): void {
   const { body } = event
   const signals = body.signals as Signals
   const bits = toSignalBits(signals)
+  const text = JSON.stringify(signals)
   writer.string(event.tenant_id)
   writer.string(body.device_id)
   writer.string(body.session_id)
@@ -84,7 +89,7 @@ export function writeTelemetryRow(
   writer.uint32(event.policy_version)
   writer.string(event.policy_hash)
   writer.int64(event.epoch)
-  writer.string(withSignals ? encodeSignals(signals) : '{}')
+  writer.string(withSignals ? encodeSignals(signals, text) : '{}')
   writer.uint8(withSignals ? 0 : 1)
   writer.uint8(toFilledCategories(signals))
   writer.strings(findUnknownSignals(signals))
@@ -92,6 +97,7 @@ export function writeTelemetryRow(
   writer.uint32(bits.detected[1])
   writer.uint32(bits.clean[0])
   writer.uint32(bits.clean[1])
+  writer.string(patterns.find(event.tenant_id, signals, text))
   if (event.bodyBytes === undefined) writer.string(JSON.stringify(body))
   else writer.bytes(event.bodyBytes)
 }
@@ -100,4 +106,29 @@ function toOccurredAt(text: string | undefined): number | null {
   if (text === undefined) return null
   const ms = parseInstant(text)
   return ms === null || ms < occurredMinMs || ms > occurredMaxMs ? null : ms
+}
+
+/** What `writePatternRow` writes, in its order. */
+export const patternColumns = [
+  'tenant_id',
+  'pattern',
+  'version',
+  'signals',
+  'hidden',
+  'detected_bits',
+  'clean_bits',
+] as const
+
+/** A pattern as a row of `signal_patterns`, whose columns mean what those of `telemetry` do. */
+export function writePatternRow(writer: RowWriter, { tenantId, id, pattern }: NewPattern): void {
+  const bits = toSignalBits(pattern.signals)
+  writer.string(tenantId)
+  writer.string(id)
+  writer.uint16(patternVersion)
+  writer.string(encodeSignals(pattern.signals))
+  writer.strings(pattern.hidden)
+  writer.uint32(bits.detected[0])
+  writer.uint32(bits.detected[1])
+  writer.uint32(bits.clean[0])
+  writer.uint32(bits.clean[1])
 }

@@ -7,8 +7,14 @@
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { type Clickhouse, insertRowBinary, toRefusal } from './clickhouse.ts'
+import { createPatternBook, type PatternBook } from './pattern-book.ts'
 import { createRowWriter, type RowWriter } from './row-binary.ts'
-import { telemetryColumns, writeTelemetryRow } from './telemetry-rows.ts'
+import {
+  patternColumns,
+  telemetryColumns,
+  writePatternRow,
+  writeTelemetryRow,
+} from './telemetry-rows.ts'
 
 export type InsertOutcome = {
   /** Events stored with their body but without parsed signals. */
@@ -26,6 +32,7 @@ export type TelemetryStore = {
 }
 
 const into = `telemetry (${telemetryColumns.join(', ')})`
+const intoPatterns = `signal_patterns (${patternColumns.join(', ')})`
 
 // Signals come as JSON text. A dot in a key is kept apart from the dots of paths, as `%2E`: else
 // `{"root.su_binary": true}` beside the categories would read as the signal that it is not. Text
@@ -41,11 +48,15 @@ const settings: ClickHouseSettings = {
 export function createTelemetryStore(clickhouse: Clickhouse): TelemetryStore {
   const insert = (rows: Uint8Array) => insertRowBinary(clickhouse, into, rows, settings)
   const writer = createRowWriter()
+  const patterns = createPatternBook()
   return {
     insertTelemetry: async (events) => {
       const outcome: InsertOutcome = { withoutSignals: [], refused: [] }
-      const insertion: Insertion = { insert, writer, outcome, stored: 0, suspects: [] }
+      const insertion: Insertion = {
+        ...{ insert, writer, patterns, outcome, stored: 0, suspects: [] },
+      }
       if (events.length > 0) await insertEvents(events, insertion)
+      await insertPatterns(clickhouse, writer, patterns)
       const [suspect] = insertion.suspects
       // A server that takes nothing at all is at fault itself, whatever it says.
       if (suspect !== undefined && insertion.stored === 0) throw suspect.error
@@ -55,9 +66,31 @@ export function createTelemetryStore(clickhouse: Clickhouse): TelemetryStore {
   }
 }
 
+/**
+ * After the events: they are repeated when this fails, and with them their patterns. An event whose
+ * pattern is not stored is only slower to backtest, so a refusal costs nothing else.
+ */
+async function insertPatterns(
+  clickhouse: Clickhouse,
+  writer: RowWriter,
+  patterns: PatternBook,
+): Promise<void> {
+  const fresh = patterns.listNew()
+  if (fresh.length === 0) return
+  writer.reset()
+  for (const one of fresh) writePatternRow(writer, one)
+  try {
+    await insertRowBinary(clickhouse, intoPatterns, writer.written(), settings)
+  } catch (error) {
+    if (toRefusal(error) === null) throw error
+  }
+  patterns.markStored(fresh)
+}
+
 type Insertion = {
   insert: (rows: Uint8Array) => Promise<void>
   writer: RowWriter
+  patterns: PatternBook
   outcome: InsertOutcome
   /** Inserts that ClickHouse took. */
   stored: number
@@ -66,9 +99,9 @@ type Insertion = {
 }
 
 async function insertEvents(events: readonly AcceptedEvent[], insertion: Insertion): Promise<void> {
-  const { insert, writer } = insertion
+  const { insert, writer, patterns } = insertion
   writer.reset()
-  for (const event of events) writeTelemetryRow(writer, event, true)
+  for (const event of events) writeTelemetryRow(writer, event, { patterns, withSignals: true })
   try {
     await insert(writer.written())
     insertion.stored++
@@ -83,9 +116,9 @@ async function insertEvents(events: readonly AcceptedEvent[], insertion: Inserti
 }
 
 async function insertWithoutSignals(event: AcceptedEvent, insertion: Insertion): Promise<void> {
-  const { insert, writer, outcome } = insertion
+  const { insert, writer, patterns, outcome } = insertion
   writer.reset()
-  writeTelemetryRow(writer, event, false)
+  writeTelemetryRow(writer, event, { patterns, withSignals: false })
   try {
     await insert(writer.written())
     insertion.stored++

@@ -1,8 +1,8 @@
 /**
  * `npm run faults -- ledger [--rate 300] [--seconds 60] [--seed S]`: a fleet reports to the whole
- * local stack while each of its processes is killed once, servers included. Prints the ledger of the
- * fleet's tenant; ends with status 1 when it does not agree, is not complete, or the fleet finds
- * anything elsewhere than where it should be.
+ * local stack while each of its processes is killed once, servers included. Prints the ledger of
+ * the fleet's tenant; ends with status 1 when it does not agree, is not complete, or the fleet
+ * finds anything elsewhere than where it should be.
  */
 import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'

@@ -506,6 +506,7 @@ describe('the rest', () => {
       Object.keys(methods).map((method) => `${method} ${path}`),
     )
     expect(routes.sort()).toEqual([
+      'delete /admin/v1/tenants/{tenant_id}/analysts/{name}',
       'delete /admin/v1/tenants/{tenant_id}/webhook',
       'get /admin/v1/edges',
       'get /admin/v1/events/{event_id}/explanation',
@@ -514,6 +515,7 @@ describe('the rest', () => {
       'get /admin/v1/policy.schema.json',
       'get /admin/v1/tenants',
       'get /admin/v1/tenants/{tenant_id}',
+      'get /admin/v1/tenants/{tenant_id}/analysts',
       'get /admin/v1/tenants/{tenant_id}/audit',
       'get /admin/v1/tenants/{tenant_id}/deliveries',
       'get /admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}',
@@ -526,6 +528,7 @@ describe('the rest', () => {
       'post /admin/v1/alerts/{alert_id}/disposition',
       'post /admin/v1/secrets/rewrap',
       'post /admin/v1/tenants',
+      'post /admin/v1/tenants/{tenant_id}/analysts',
       'post /admin/v1/tenants/{tenant_id}/deliveries/replay',
       'post /admin/v1/tenants/{tenant_id}/deliveries/test',
       'post /admin/v1/tenants/{tenant_id}/erasures',

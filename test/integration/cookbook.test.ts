@@ -1,5 +1,5 @@
-// Every question of the cookbook, asked of the real engine over the simulated fleet. The answers are
-// worked out again from what the simulator did, so that a query that runs and is wrong fails.
+// Every question of the cookbook, asked of the real engine over the simulated fleet. The answers
+// are worked out again from what the simulator did, so that a query that runs and is wrong fails.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
@@ -11,7 +11,7 @@ import {
   insertHistory,
   planHistory,
 } from '../support/fleet-history.ts'
-import { toDashboard } from '../support/grafana-dashboard.ts'
+import { toDashboard, variable } from '../support/grafana-dashboard.ts'
 import type { HistoryEvent } from '../support/history-alerts.ts'
 import { dayMs, historyDays, historyStartMs, hourMs } from '../support/history-model.ts'
 
@@ -84,7 +84,10 @@ describe('farms', () => {
     const farms = group(
       history.events.filter(({ phone }) => phone.kind.name === 'emulator-farm'),
       ({ detected, ...one }) =>
-        `${versionOf(one as HistoryEvent)} ${detected.filter((path) => !/^(network|ecosystem)/.test(path))}`,
+        [
+          versionOf(one as HistoryEvent),
+          String(detected.filter((path) => !/^(network|ecosystem)/.test(path))),
+        ].join(' '),
     )
     const large = [...farms].filter(([, some]) => distinct(some.map(deviceOf)) >= 20)
     expect(large.length).toBeGreaterThan(0)
@@ -462,11 +465,11 @@ describe('the cookbook', () => {
     const { release } = history.stories
     for (const { targets } of panels) {
       const query = targets[0]!.rawSql
-        .replaceAll('${tenant:singlequote}', `'${fleetTenant}'`)
-        .replaceAll('${signal:singlequote}', `'${release.signal}'`)
-        .replaceAll('${__from}', String(historyStartMs))
-        .replaceAll('${__to}', String(historyStartMs + historyDays * dayMs))
-      expect(query).not.toContain('${')
+        .replaceAll(variable('tenant:singlequote'), `'${fleetTenant}'`)
+        .replaceAll(variable('signal:singlequote'), `'${release.signal}'`)
+        .replaceAll(variable('__from'), String(historyStartMs))
+        .replaceAll(variable('__to'), String(historyStartMs + historyDays * dayMs))
+      expect(query).not.toMatch(/[$][{]/)
       const result = await clickhouse.query({ query, format: 'JSON' })
       expect((await result.json<Record<string, unknown>>()).data.length).toBeGreaterThan(0)
     }

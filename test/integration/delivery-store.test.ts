@@ -353,3 +353,30 @@ test('a webhook is read as it is now: secret, state, status; a rotation shows no
   })
   expect((await store.readWebhooks(['nobody'])).size).toBe(0)
 })
+
+test('attempts go with their delivery, and with its tenant, and no other’s do', async () => {
+  const tenants = [await fixtures.addTenant({ url: 'https://example.com/' })]
+  tenants.push(await fixtures.addTenant({ url: 'https://example.com/' }))
+  const ended: string[] = []
+  for (const { tenantId } of tenants) {
+    await fixtures.addDeliveries(tenantId, 2, { atMs: start })
+    const claimed = await claim(start, [first(tenantId)])
+    await store.recordOutcomes(
+      claimed.map((one) => outcome(one, { state: 'delivered' })),
+      start,
+    )
+    ended.push(...ids(claimed))
+  }
+  const left = async () => {
+    const { rows } = await postgres.query<{ delivery_id: string }>(
+      'select delivery_id from delivery_attempts where delivery_id = any($1)',
+      [ended],
+    )
+    return rows.map((row) => row.delivery_id).sort()
+  }
+  expect(await left()).toEqual([...ended].sort())
+  await postgres.query('delete from deliveries where delivery_id = $1', [ended[0]])
+  expect(await left()).toEqual(ended.slice(1).sort())
+  await postgres.query('delete from tenants where tenant_id = $1', [tenants[0]!.tenantId])
+  expect(await left()).toEqual(ended.slice(2).sort())
+})

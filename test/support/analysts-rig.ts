@@ -1,6 +1,7 @@
 // The local stack's analysts on real servers: the engine with its views, Postgres with the
 // analysts, the address between them, and two tenants whose rows can be told apart at a glance.
 import { randomBytes } from 'node:crypto'
+import type { TurnLimits } from '#shared/core/analyst-access.ts'
 import { isAnalyst } from '#shared/io/analyst-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
@@ -25,9 +26,15 @@ export type AnalystsRig = {
   /** Runs a statement as the service. */
   asService: (statement: string) => Promise<string>
   /** One query at the analysts' address, as an analyst of acme unless told otherwise. */
-  ask: (attempt: Omit<Attempt, 'what' | 'gets'>, as?: CreatedAnalyst) => Promise<ClickhouseReply>
-  /** Every one of the answer: an error's name, or what was answered. */
-  attempt: (attempt: Attempt) => Promise<{ status: number; got: string; text: string }>
+  ask: (
+    attempt: Omit<Attempt, 'what' | 'gets'>,
+    as?: CreatedAnalyst,
+    at?: AnalystDoor,
+  ) => Promise<ClickhouseReply>
+  /** Another address to the same engine. */
+  openDoor: (limits: TurnLimits) => Promise<AnalystDoor>
+  /** What somebody got: an error's name, or what was answered. */
+  attempt: (attempt: Attempt) => Promise<{ got: string; text: string }>
   acme: CreatedAnalyst
   globex: CreatedAnalyst
   close: () => Promise<void>
@@ -75,11 +82,15 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     ])
     for (const statement of rowsOf(tenant)) await asService(statement)
   }
-  const door = await openAnalystDoor({
-    port: 0,
-    clickhouseUrl,
-    isAnalyst: (analyst) => isAnalyst(postgres, analyst),
-  })
+  const openDoor = (limits?: TurnLimits) =>
+    openAnalystDoor({
+      port: 0,
+      clickhouseUrl,
+      answerBytesMax: 8 * 1024 * 1024,
+      isAnalyst: (analyst) => isAnalyst(postgres, analyst),
+      ...(limits === undefined ? {} : { limits }),
+    })
+  const door = await openDoor()
   const deps: AnalystDeps = {
     postgres,
     randomBytes,
@@ -89,10 +100,10 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     createAnalyst(deps, { tenantId, name: 'own', actor: 'admin' })
   const acme = await create('acme')
   const globex = await create('globex')
-  const ask: AnalystsRig['ask'] = (attempt, as = acme) => {
+  const ask: AnalystsRig['ask'] = (attempt, as = acme, at = door) => {
     const { query, params, headers, user = as.user, password = as.password } = attempt
     const basic = Buffer.from(`${user}:${password}`).toString('base64')
-    return callClickhouse(door.url, {
+    return callClickhouse(at.url, {
       method: attempt.method ?? 'POST',
       path: attempt.path ?? '/',
       body: query,
@@ -107,14 +118,16 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     deps,
     asService,
     ask,
+    openDoor,
     acme,
     globex,
     attempt: async (attempt) => {
       // Errors that come after the first rows would cut the answer off.
       const params = { wait_end_of_query: '1', ...attempt.params }
-      const { status, text } = await ask(attempt.path ? attempt : { ...attempt, params })
+      const asked = ask(attempt.path ? attempt : { ...attempt, params })
+      const { text } = await asked.catch(() => ({ text: 'Code: 0. (CUT_OFF)' }))
       const error = /^Code: \d+\. [\s\S]*?\(([A-Z_0-9]+)\)(?: \(version [^)]*\))?\s*$/.exec(text)
-      return { status, text, got: error?.[1] ?? text.trim() }
+      return { text, got: (error?.[1] ?? text.trim()).slice(0, 1_000) }
     },
     close: async () => {
       await door.close()

@@ -27,6 +27,7 @@ import type { EraseRouteDeps } from '../../services/console/routes/erasures.ts'
 import type { LearningDeps } from '../../services/console/routes/learning.ts'
 import type { LedgerRouteDeps } from '../../services/console/routes/ledger.ts'
 import type { RetiredUseDeps } from '../../services/console/routes/retired-use.ts'
+import type { ShadowRouteDeps } from '../../services/console/routes/shadow.ts'
 import { migratePostgres } from './databases.ts'
 import type { TestNats } from './nats-server.ts'
 import type { TestPostgres } from './postgres-server.ts'
@@ -58,6 +59,7 @@ export type ConsoleRig = {
     RetiredUseDeps &
     EraseRouteDeps &
     LearningDeps &
+    ShadowRouteDeps &
     DeliveryDeps &
     AnalystDeps &
     LedgerRouteDeps
@@ -140,6 +142,7 @@ export async function createConsoleRig(
       hintDelivery: (hint) => publishTenantHint(nats, hint),
       erase: refuse,
       readLearning: refuse,
+      compareShadow: refuse,
       signalJumps: { listJumps: refuse, findTouched: refuse, readCheckedAt: refuse },
     },
     startEdge: async (masterKeys = [masterKey]) => {

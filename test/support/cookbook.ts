@@ -84,13 +84,14 @@ export function toCookbookPage(
   answered: readonly { question: Question; answer: Answer }[],
   { seed, devices, events }: { seed: number; devices: number; events: number },
 ): string {
+  const size = `${devices} devices, ${events} events`
   const head = `# Cookbook
 
 Questions that fraud teams ask, each as one query over the views of [analytics](ANALYTICS.md). Every
 query is a file of \`clickhouse/cookbook/\` and takes \`tenant\`, \`from\` (inclusive) and \`to\`
 (exclusive), in UTC, beside parameters of its own. The answers are those of the simulated fleet:
-${devices} devices, ${events} events, ${historyDays} days from ${wholeHistory.from.slice(0, 10)}, seed ${seed}. This page is written by
-\`npm run docs:cookbook\`.
+${size}, ${historyDays} days from ${wholeHistory.from.slice(0, 10)}, seed ${seed}.
+This page is written by \`npm run docs:cookbook\`.
 `
   const contents = answered
     .map(({ question: { question } }, at) => `${at + 1}. [${question}](#${at + 1})\n`)
@@ -107,6 +108,7 @@ function toSection(
   )
   const list = parameters.length === 0 ? '' : `\n\nParameters here: ${parameters.join(', ')}.`
   const { columns, rows } = answer
+  const shown = rows.slice(0, rowsShown).map((row) => columns.map((one) => toCell(row[one])))
   const more = rows.length > rowsShown ? `\n\n${rows.length} rows in all.` : ''
   return `<a id="${at + 1}"></a>
 ## ${at + 1}. ${question.question}
@@ -120,7 +122,7 @@ function toSection(
 ${question.sql}
 \`\`\`
 
-${toTable([columns, columns.map(() => '---'), ...rows.slice(0, rowsShown).map((row) => columns.map((one) => toCell(row[one])))])}${more}
+${toTable([columns, columns.map(() => '---'), ...shown])}${more}
 `
 }
 

@@ -16,6 +16,9 @@ type Panel = {
   height: number
 }
 
+/** What Grafana fills in itself. */
+export const variable = (name: string): string => `\${${name}}`
+
 const panels: Panel[] = [
   {
     question: 'vpn-share-by-hour',
@@ -25,7 +28,7 @@ const panels: Panel[] = [
   },
   {
     question: 'signal-share-by-day',
-    title: 'Share of ${signal} by SDK version',
+    title: `Share of ${variable('signal')} by SDK version`,
     draw: "toDateTime(day, 'UTC') as time, concat(platform, ' ', sdk_version) as version, share",
     ...{ type: 'timeseries', unit: 'percentunit', width: 12, height: 8 },
   },
@@ -67,7 +70,7 @@ const panels: Panel[] = [
   },
 ]
 
-const datasource = { type: 'grafana-clickhouse-datasource', uid: '${datasource}' }
+const datasource = { type: 'grafana-clickhouse-datasource', uid: variable('datasource') }
 
 /** The dashboard as JSON text, ready to import. @throws when a question is not in the cookbook */
 export function toDashboard(questions: readonly Question[]): string {
@@ -137,9 +140,9 @@ function toPanel(
 /** Parameters become what Grafana fills in; it quotes text that people type. */
 function fillIn({ sql, parameters }: Question): string {
   return sql.replace(/\{(\w+):([^}]+)\}/g, (_, name: string, type: string) => {
-    if (name === 'tenant' || name === 'signal') return `\${${name}:singlequote}`
+    if (name === 'tenant' || name === 'signal') return variable(`${name}:singlequote`)
     if (name === 'from' || name === 'to') {
-      return `fromUnixTimestamp64Milli(toInt64(\${__${name}}), 'UTC')`
+      return `fromUnixTimestamp64Milli(toInt64(${variable(`__${name}`)}), 'UTC')`
     }
     const value = parameters[name]
     if (value === undefined) throw new Error(`${name} has no value`)

@@ -1,8 +1,8 @@
 /**
  * Three months of the simulated fleet as a pure function of a seed: who used which phone when, with
  * stories planted in it that an analyst should find: a bad SDK release, phones that become rooted,
- * users who move to a phone of a confirmed case, accounts that wake up on a new phone, sessions that
- * flap or are shared. What is planted is told, so that answers can be checked against it.
+ * users who move to a phone of a confirmed case, accounts that wake up on a new phone, sessions
+ * that flap or are shared. What is planted is told, so that answers can be checked against it.
  */
 import { makePopulation, type Phone } from '../../services/console/cli/fleet/population.ts'
 import { createRandom, type Random } from '../../services/console/cli/fleet/random.ts'

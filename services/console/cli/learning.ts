@@ -49,7 +49,8 @@ const percent = (share: number | null): string =>
 function toLearnedText(learned: Learned): string {
   const { alerts, confirmed, false_positive: refuted, base_precision: base, since } = learned
   const judged = `${confirmed} confirmed, ${refuted} false positives`
-  const title = `${alerts} alerts${since === null ? '' : ` since ${toTime(since)}`}: ${judged}, precision ${percent(base)}`
+  const from = since === null ? '' : ` since ${toTime(since)}`
+  const title = `${alerts} alerts${from}: ${judged}, precision ${percent(base)}`
   const part = (name: string, rows: Precision[]) => toTable(headerOf(name), rows.map(toRow))
   const parts = [
     part('FLAG', learned.flags),

@@ -8,6 +8,7 @@ import type { PolicyAnswer } from '../manage-policies.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toPolicyDiff, toPolicyText } from './policy-text.ts'
+import { addShadow } from './shadow.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; document: unknown }
@@ -22,6 +23,7 @@ export function registerPolicies(program: Command, context: CliContext): void {
   const policy = program.command('policy').description('look at and set what signals weigh')
   addReads(policy, context)
   addSet(policy, context)
+  addShadow(policy, context, readPolicy)
   addPresets(policy, context)
 }
 

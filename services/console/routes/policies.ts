@@ -168,10 +168,14 @@ function addPresetRoutes(app: ConsoleApp): void {
 const isPresetName = (name: string): name is PresetName => Object.hasOwn(presets, name)
 
 /** No policy document has a field of this name. */
-const isPreset = (body: unknown): body is { preset: unknown } =>
+export const isPreset = (body: unknown): body is { preset: unknown } =>
   typeof body === 'object' && body !== null && Object.hasOwn(body, 'preset')
 
-function findPreset({ preset, ...more }: { preset: unknown }) {
+/**
+ * The preset that a body names.
+ * @throws Problem invalid_policy
+ */
+export function findPreset({ preset, ...more }: { preset: unknown }) {
   if (typeof preset === 'string' && isPresetName(preset) && Object.keys(more).length === 0) {
     return presets[preset]
   }

@@ -1,0 +1,185 @@
+-- What a ClickHouse that keeps users needs once, for analysts of any number of tenants. The console
+-- runs it by itself before it makes the first (di analysts create), as the user that it signs in as:
+-- here `default`. Written from shared/io/analyst-access-store.ts by a test; do not edit.
+
+create settings profile if not exists analytics_reader;
+
+alter settings profile analytics_reader settings 
+  apply_row_policy_after_final = 0 const,
+  optimize_move_to_prewhere_if_final = 0 const,
+  use_query_condition_cache = 0 const;
+
+create user if not exists analytics_reader
+  identified with sha256_hash by '0000000000000000000000000000000000000000000000000000000000000000' host none
+  settings profile 'analytics_reader';
+
+grant select on `device_intelligence`.telemetry to analytics_reader;
+
+grant select on `device_intelligence`.sessions to analytics_reader;
+
+grant select on `device_intelligence`.devices to analytics_reader;
+
+grant select on `device_intelligence`.user_devices to analytics_reader;
+
+grant select on `device_intelligence`.alerts_mirror to analytics_reader;
+
+grant select on `device_intelligence`.deliveries_mirror to analytics_reader;
+
+grant select on `device_intelligence`.ledger_entries to analytics_reader;
+
+grant select on `device_intelligence`.ledger_accepted to analytics_reader;
+
+grant select on `device_intelligence`.ledger_alerts to analytics_reader;
+
+grant select on `device_intelligence`.ledger_cutoffs to analytics_reader;
+
+grant select on `device_intelligence`.signal_jumps to analytics_reader;
+
+grant select on `device_intelligence`.mirror_rounds to analytics_reader;
+
+grant select on `device_intelligence`.ledger_marks to analytics_reader;
+
+grant select on `device_intelligence`.ledger_beginning to analytics_reader;
+
+grant select on `device_intelligence`.signal_jump_checks to analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.telemetry to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.telemetry
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.telemetry
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.sessions to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.sessions
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.sessions
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.devices to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.devices
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.devices
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.user_devices to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.user_devices
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.user_devices
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.alerts_mirror to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.alerts_mirror
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.alerts_mirror
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.deliveries_mirror to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.deliveries_mirror
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.deliveries_mirror
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.ledger_entries to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.ledger_entries
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.ledger_entries
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.ledger_accepted to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.ledger_accepted
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.ledger_accepted
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.ledger_alerts to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.ledger_alerts
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.ledger_alerts
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.ledger_cutoffs to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.ledger_cutoffs
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.ledger_cutoffs
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.signal_jumps to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.signal_jumps
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.signal_jumps
+  for select using 1 to all except analytics_reader;
+
+create settings profile if not exists analyst;
+
+alter settings profile analyst settings 
+  readonly = 1,
+  allow_ddl = 0,
+  allow_introspection_functions = 0,
+  max_threads = 1,
+  max_execution_time = 30 min 1 max 30 changeable_in_readonly,
+  timeout_overflow_mode = 'throw',
+  max_memory_usage = 1073741824,
+  max_memory_usage_for_user = 2147483648,
+  max_temporary_data_on_disk_size_for_query = 2147483648,
+  max_temporary_data_on_disk_size_for_user = 4294967296,
+  max_rows_to_read = 1000000000,
+  max_result_rows = 1000000 min 1 max 1000000 changeable_in_readonly,
+  max_result_bytes = 268435456,
+  result_overflow_mode = 'throw',
+  max_concurrent_queries_for_user = 4,
+  use_query_cache = 0,
+  use_query_condition_cache = 0,
+  function_sleep_max_microseconds_per_block = 100000,
+  cancel_http_readonly_queries_on_client_close = 1,
+  date_time_input_format changeable_in_readonly,
+  date_time_output_format changeable_in_readonly,
+  enable_http_compression changeable_in_readonly,
+  extremes changeable_in_readonly,
+  group_by_use_nulls changeable_in_readonly,
+  http_headers_progress_interval_ms min 100 max 3600000 changeable_in_readonly,
+  http_write_exception_in_output_format changeable_in_readonly,
+  http_zlib_compression_level min 1 max 6 changeable_in_readonly,
+  join_use_nulls changeable_in_readonly,
+  output_format_arrow_string_as_string changeable_in_readonly,
+  output_format_json_array_of_rows changeable_in_readonly,
+  output_format_json_named_tuples_as_objects changeable_in_readonly,
+  output_format_json_quote_64bit_floats changeable_in_readonly,
+  output_format_json_quote_64bit_integers changeable_in_readonly,
+  output_format_json_quote_decimals changeable_in_readonly,
+  output_format_json_quote_denormals changeable_in_readonly,
+  output_format_json_validate_utf8 changeable_in_readonly,
+  output_format_native_encode_types_in_binary_format changeable_in_readonly,
+  output_format_native_use_flattened_dynamic_and_json_serialization changeable_in_readonly,
+  send_progress_in_http_headers changeable_in_readonly,
+  session_timezone changeable_in_readonly;
+
+create role if not exists analyst settings profile 'analyst';
+
+grant select on `analytics`.* to analyst;
+
+create quota if not exists analyst keyed by user_name
+  for interval 1 minute max queries = 600, execution_time = 60,
+  for interval 1 day max queries = 50000, execution_time = 7200
+  to analyst;

@@ -1,0 +1,156 @@
+/** `di policy shadow`: a policy beside the active one, and what it would have decided. */
+import type { Command } from 'commander'
+import type { ShadowAnswer } from '../manage-shadow.ts'
+import type { ShadowComparisonBody } from '../shadow-schemas.ts'
+import { type CliContext, CliError } from './context.ts'
+import { toPolicyText } from './policy-text.ts'
+import { toFields, toTable, toTime } from './tables.ts'
+
+type Shown = Omit<ShadowAnswer, 'previous_version'> & { document: unknown }
+type ReadPolicy = (context: CliContext, file: string) => Promise<unknown>
+
+type Options = {
+  preset?: string
+  show?: true
+  off?: true
+  compare?: true
+  since?: string
+  version?: string
+}
+
+const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/policy/shadow`
+
+/** Adds the command `shadow` to the group `policy`. */
+export function addShadow(policy: Command, context: CliContext, readPolicy: ReadPolicy): void {
+  policy
+    .command('shadow <slug> [file]')
+    .description('set a policy that decides beside the active one and alerts nobody (- is stdin)')
+    .option('--preset <name>', 'a preset instead of a file: see `policy presets`')
+    .option('--show', 'the shadow that is set')
+    .option('--off', 'switch it off; what it decided stays')
+    .option('--compare', 'what it would have decided, against what was decided')
+    .option('--since <time>', 'with --compare, leave out events that were received before')
+    .option('--version <n>', 'with --compare, an older version of the shadow')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, file: string | undefined, options: Options) => {
+      requireOne(file, options)
+      if (options.show) return showShadow(context, slug)
+      if (options.off) return switchOff(context, slug)
+      if (options.compare) return compareShadow(context, slug, options)
+      const body = file === undefined ? { preset: options.preset } : await readPolicy(context, file)
+      const answer = (await context.adminFetch('PUT', pathOf(slug), body)) as ShadowAnswer
+      context.out(answer, toSetText)
+    })
+}
+
+function requireOne(file: string | undefined, options: Options): void {
+  const { preset, show, off, compare, since, version } = options
+  const said = [file, preset, show, off, compare].filter((one) => one !== undefined)
+  if (said.length !== 1) {
+    throw new CliError('Say one of FILE, --preset NAME, --show, --off and --compare.')
+  }
+  if (!compare && (since !== undefined || version !== undefined)) {
+    throw new CliError('--since and --version go with --compare.')
+  }
+}
+
+async function showShadow(context: CliContext, slug: string): Promise<void> {
+  const shadow = (await context.adminFetch('GET', pathOf(slug))) as Shown
+  context.out(shadow, (one) => {
+    const head = toFields({
+      tenant_id: one.tenant_id,
+      shadow: one.name,
+      version: `${one.version} (${one.policy_hash?.slice(0, 8)})`,
+      set: `${toTime(one.created_at)} by ${one.created_by}`,
+      decides: `events received from ${toTime(one.effective_at)} on`,
+    })
+    return `${head}\n\n${toPolicyText(one.document, Date.now())}`
+  })
+}
+
+async function switchOff(context: CliContext, slug: string): Promise<void> {
+  const answer = (await context.adminFetch('DELETE', pathOf(slug))) as ShadowAnswer
+  context.out(answer, toSetText)
+}
+
+function toSetText(answer: ShadowAnswer): string {
+  const { version, previous_version: previous, name, effective_at: from } = answer
+  const what = answer.policy_hash === null ? 'off' : `version ${version} (${name})`
+  if (version === previous) return `The shadow was ${what} already, from ${toTime(from)} on.`
+  const rest = answer.policy_hash === null ? '' : ' It alerts nobody.'
+  return `The shadow is ${what} for events received from ${toTime(from)} on.${rest}`
+}
+
+async function compareShadow(
+  context: CliContext,
+  slug: string,
+  { since, version }: Options,
+): Promise<void> {
+  const query = new URLSearchParams({
+    ...(since === undefined ? {} : { since }),
+    ...(version === undefined ? {} : { version }),
+  })
+  const path = `${pathOf(slug)}/comparison?${query}`
+  context.out((await context.adminFetch('GET', path)) as ShadowComparisonBody, toComparisonText)
+}
+
+const actions = ['ALLOW', 'REVIEW', 'BLOCK']
+
+function toComparisonText(report: ShadowComparisonBody): string {
+  const { shadow, events, sessions, alerts } = report
+  const versions = shadow.versions.length === 0 ? shadow.version : shadow.versions.join(', ')
+  const head = toFields({
+    tenant_id: report.tenant_id,
+    shadow: `${shadow.name ?? '-'}, version ${versions} (${shadow.policy_hash.slice(0, 8)})`,
+    events: `${events} in ${sessions} sessions`,
+    received: `${toTime(report.first_event_at)} to ${toTime(report.last_event_at)}`,
+    alerts: `${alerts.active}, by the shadow ${alerts.shadow}: ${toChange(alerts)}`,
+  })
+  if (events === 0) return `${head}\n\nIt has decided nothing yet.`
+  return [head, ...toParts(report)].join('\n\n')
+}
+
+const toChange = ({ gained, lost }: { gained: number; lost: number }) => `+${gained} -${lost}`
+
+function toParts(report: ShadowComparisonBody): string[] {
+  const named = (header: string, rows: ShadowComparisonBody['by_platform']) =>
+    toTable(
+      [header, 'ALERTS', 'SHADOW', 'GAINED', 'LOST'],
+      rows.map((one) => [
+        toVisible(one.name),
+        ...[one.active, one.shadow, one.gained, one.lost].map(String),
+      ]),
+    )
+  const byAction = Object.entries(report.by_action).map(([name, one]) => ({ name, ...one }))
+  const parts = [
+    toTable(
+      ['EVENTS', ...actions.map((action) => `SHADOW ${action}`)],
+      actions.map((from) => [from, ...actions.map((to) => String(report.matrix[from]?.[to] ?? 0))]),
+    ),
+    named('ACTION', byAction),
+    named('PLATFORM', report.by_platform),
+    named('SDK VERSION', report.by_sdk_version),
+  ]
+  const { by_flag: flags, by_disposition: judged, moved_most: moved } = report
+  if (flags.length > 0) {
+    const rows = flags.map((one) => [one.name, String(one.gained), String(one.lost)])
+    parts.push(toTable(['FLAG', 'GAINED', 'LOST'], rows))
+  }
+  if (judged.length > 0) {
+    const rows = judged.map((one) => [one.name, String(one.kept), String(one.lost)])
+    parts.push(toTable(['DISPOSITION', 'KEPT', 'LOST'], rows))
+  }
+  if (moved.length > 0) {
+    const rows = moved.map((one) => [
+      ...[one.device_id, one.session_id].map(toVisible),
+      ...[one.active_score, one.shadow_score].map(String),
+    ])
+    parts.push(toTable(['DEVICE', 'SESSION', 'SCORE', 'SHADOW'], rows))
+  }
+  return parts
+}
+
+/** Clients chose this text: nothing in it may speak to the terminal. */
+function toVisible(text: string): string {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
+}

@@ -1,0 +1,244 @@
+/**
+ * Records what shadow policies would have decided, after a batch's own decisions are done and
+ * before it is acknowledged. It touches nothing else: no alert, no counter, no hint. Whatever fails
+ * here is counted, logged once and skipped; it never throws, and it holds a batch up for two
+ * seconds at most, after which it rests for ten.
+ */
+import type { Risk } from '#shared/core/correlation.ts'
+import type { AcceptedEvent } from '#shared/core/messages.ts'
+import type { Policy } from '#shared/core/policy.ts'
+import type { Known } from '#shared/core/risk.ts'
+import {
+  type CompiledShadow,
+  compileShadow,
+  decideShadow,
+  findShadowVersion,
+  sharesKnown,
+} from '#shared/core/shadow.ts'
+import type { KnownStore } from '#shared/io/known-store.ts'
+import type { Log } from '#shared/io/log.ts'
+import type { ShadowDecision, ShadowDecisionWriter } from '#shared/io/shadow-decision-store.ts'
+import type { ShadowObserver } from './observe.ts'
+import type { ShadowVersions } from './shadow-versions.ts'
+
+/** An event that was decided, and on what. */
+export type Decided = { event: AcceptedEvent; policy: Policy; known: Known; risk: Risk }
+
+/** Why events went without their shadow decision. */
+export type ShadowSkip = 'policy' | 'defect' | 'store' | 'late' | 'resting'
+
+export type ShadowDependencies = {
+  versions: ShadowVersions
+  findPolicy: (policyHash: string) => Promise<Policy | null>
+  findKnown: KnownStore['findKnown']
+  insertDecisions: ShadowDecisionWriter['insertDecisions']
+  observe: ShadowObserver
+  log: Pick<Log, 'warn'>
+  /** The monotonic clock. */
+  nowMs: () => number
+  /** For tests: how long a batch may be held up. */
+  holdMaxMs?: number
+}
+
+export type ShadowDecisions = {
+  /** Never throws. One call at a time. */
+  record: (decided: readonly Decided[]) => Promise<void>
+}
+
+const holdMaxMsDefault = 2_000
+const restMs = 10_000
+/** Compiled documents kept, a few hundred KB each at most. */
+const compiledMax = 1_000
+
+type State = ShadowDependencies & {
+  /** By content address; null for one that cannot be used. */
+  compiled: Map<string, CompiledShadow | null>
+  /** What was logged and has not worked since. */
+  said: Set<string>
+  shared: WeakMap<Policy, WeakMap<Policy, boolean>>
+}
+
+/** An event with the shadow that is to decide it. */
+type Asked = Decided & { version: number; policyHash: string; shadow: CompiledShadow }
+
+export function createShadowDecisions(dependencies: ShadowDependencies): ShadowDecisions {
+  const { versions, observe, nowMs, holdMaxMs = holdMaxMsDefault } = dependencies
+  const state: State = {
+    ...dependencies,
+    compiled: new Map(),
+    said: new Set(),
+    shared: new WeakMap(),
+  }
+  let restsUntilMs = Number.NEGATIVE_INFINITY
+  let running = false
+  const rest = () => {
+    restsUntilMs = nowMs() + restMs
+  }
+  return {
+    record: async (decided) => {
+      if (decided.length === 0) return
+      if (running || nowMs() < restsUntilMs) {
+        observe.skipped('resting', countAsked(decided, versions))
+        return
+      }
+      running = true
+      const gaveUp = new AbortController()
+      const work = recordAll(state, decided, gaveUp.signal)
+        .then((outcome) => {
+          if (outcome === 'failed') rest()
+        })
+        .finally(() => {
+          running = false
+        })
+      if (await endsWithin(work, holdMaxMs)) return
+      gaveUp.abort()
+      rest()
+      observe.skipped('late', countAsked(decided, versions))
+      warnOnce(state, 'late', 'shadow decisions take too long')
+    },
+  }
+}
+
+/** Whether it ends in time; it goes on either way. */
+async function endsWithin(work: Promise<void>, limitMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, limitMs, false)
+  })
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const countAsked = (decided: readonly Decided[], versions: ShadowVersions): number =>
+  decided.filter(({ event }) => findShadowVersion(versions.of(event.tenant_id), event.received_at))
+    .length
+
+async function recordAll(
+  state: State,
+  decided: readonly Decided[],
+  gaveUp: AbortSignal,
+): Promise<'done' | 'failed'> {
+  const { versions, observe } = state
+  try {
+    await versions.refresh()
+    state.said.delete('versions')
+  } catch (error) {
+    observe.failed('versions')
+    warnOnce(
+      state,
+      'versions',
+      'shadow policies cannot be read: what was known last decides',
+      error,
+    )
+  }
+  if (!versions.any()) return 'done'
+  let open = 0
+  try {
+    const asked = await findAsked(state, decided)
+    open = asked.length
+    if (asked.length === 0) return 'done'
+    const decisions = decideAll(state, asked, await findAllKnown(state, asked))
+    open = decisions.length
+    if (gaveUp.aborted) return 'failed'
+    await observe.timed('shadow', state.insertDecisions(decisions))
+    observe.decided(decisions.length)
+    state.said.delete('store')
+    state.said.delete('late')
+    return 'done'
+  } catch (error) {
+    // What was given up is counted already.
+    if (!gaveUp.aborted) observe.skipped('store', open)
+    warnOnce(state, 'store', 'shadow decisions cannot be recorded', error)
+    return 'failed'
+  }
+}
+
+function warnOnce({ said, log }: State, what: string, text: string, error?: unknown): void {
+  if (said.has(what)) return
+  said.add(what)
+  log.warn({ err: error }, text)
+}
+
+/** The events of tenants that have a shadow, each with the one that decides it. */
+async function findAsked(state: State, decided: readonly Decided[]): Promise<Asked[]> {
+  const asked: Asked[] = []
+  for (const one of decided) {
+    const { tenant_id: tenantId, received_at: receivedAtMs } = one.event
+    const version = findShadowVersion(state.versions.of(tenantId), receivedAtMs)
+    if (version === null) continue
+    const { policyHash } = version
+    const shadow = state.compiled.get(policyHash) ?? (await compile(state, policyHash))
+    if (shadow === null) state.observe.skipped('policy', 1)
+    else asked.push({ ...one, version: version.version, policyHash, shadow })
+  }
+  return asked
+}
+
+/** @throws when the document cannot be asked for; one that is of no use is null */
+async function compile(state: State, policyHash: string): Promise<CompiledShadow | null> {
+  const { compiled } = state
+  if (compiled.has(policyHash)) return compiled.get(policyHash)!
+  const policy = await state.findPolicy(policyHash)
+  let shadow: CompiledShadow | null = null
+  try {
+    shadow = policy === null ? null : compileShadow(policy)
+  } catch (error) {
+    warnOnce(state, policyHash, `shadow policy ${policyHash} cannot be compiled`, error)
+  }
+  if (policy === null) {
+    warnOnce(state, policyHash, `shadow policy ${policyHash} is missing or unreadable`)
+  }
+  if (compiled.size >= compiledMax) compiled.clear()
+  compiled.set(policyHash, shadow)
+  return shadow
+}
+
+/** What was found out for the active policy will mostly do; only the rest is asked again. */
+async function findAllKnown(state: State, asked: readonly Asked[]): Promise<Known[]> {
+  const own = asked.filter((one) => !isShared(state, one))
+  if (own.length === 0) return asked.map((one) => one.known)
+  const shadowOf = new Map(own.map(({ event, shadow }) => [event, shadow.policy]))
+  const events = own.map(({ event }) => event)
+  const found = await state.observe.timed(
+    'shadow_known',
+    state.findKnown(events, (event) => shadowOf.get(event)!),
+  )
+  const knownOf = new Map(events.map((event, index) => [event, found[index]!]))
+  return asked.map(({ event, known }) => knownOf.get(event) ?? known)
+}
+
+function isShared({ shared }: State, { policy, shadow }: Asked): boolean {
+  let of = shared.get(policy)
+  if (of === undefined) {
+    of = new WeakMap()
+    shared.set(policy, of)
+  }
+  let answer = of.get(shadow.policy)
+  if (answer === undefined) {
+    answer = sharesKnown(policy, shadow.policy)
+    of.set(shadow.policy, answer)
+  }
+  return answer
+}
+
+/** One event that cannot be decided does not keep the others from it. */
+function decideAll(
+  state: State,
+  asked: readonly Asked[],
+  known: readonly Known[],
+): ShadowDecision[] {
+  const decisions: ShadowDecision[] = []
+  asked.forEach(({ event, risk, version, policyHash, shadow }, index) => {
+    try {
+      const verdict = decideShadow(event, shadow, known[index]!)
+      decisions.push({ event, risk, shadow: { version, policyHash, verdict } })
+    } catch (error) {
+      state.observe.skipped('defect', 1)
+      warnOnce(state, `defect ${policyHash}`, 'a shadow policy cannot decide an event', error)
+    }
+  })
+  return decisions
+}

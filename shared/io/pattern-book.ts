@@ -1,0 +1,85 @@
+/**
+ * Which pattern an event's signals have, and which patterns are not stored yet: what a writer of
+ * telemetry remembers between inserts. All of it is bounded, because clients choose signals; an
+ * event beyond the bounds has no pattern, which makes a backtest of it slower and nothing else.
+ */
+import { type SignalPattern, toPatternId, toSignalPattern } from '#shared/core/signal-patterns.ts'
+import type { Signals } from '#shared/core/telemetry.ts'
+
+export type NewPattern = { tenantId: string; id: string; pattern: SignalPattern }
+
+export type PatternBook = {
+  /**
+   * @param text the signals as JSON
+   * @returns the pattern's id, or an empty text when there is no room for another
+   */
+  find: (tenantId: string, signals: Signals, text: string) => string
+  /** Patterns that were found and not marked as stored. */
+  listNew: () => NewPattern[]
+  markStored: (patterns: readonly NewPattern[]) => void
+}
+
+/** Patterns of one tenant; the simulated fleet has a few thousand. */
+const perTenantMax = 5_000
+/** Of all tenants, some 100 bytes each. Beyond it everything is stored anew, which changes nothing. */
+const patternsMax = 200_000
+/** Texts whose pattern is remembered, twice: a few KB each. */
+const textsMax = 2_000
+const textCharactersMax = 8_192
+
+export function createPatternBook(): PatternBook {
+  const stored = new Map<string, Set<string>>()
+  let fresh = new Map<string, NewPattern>()
+  let size = 0
+  const recall = createRecall()
+  return {
+    find: (tenantId, signals, text) => {
+      const { id, pattern } = recall(text, signals)
+      let own = stored.get(tenantId)
+      if (own === undefined) {
+        own = new Set()
+        stored.set(tenantId, own)
+      }
+      if (own.has(id)) return id
+      const key = `${tenantId} ${id}`
+      if (fresh.has(key)) return id
+      if (own.size + fresh.size >= perTenantMax) return ''
+      fresh.set(key, { tenantId, id, pattern: pattern ?? toSignalPattern(signals) })
+      return id
+    },
+    listNew: () => [...fresh.values()],
+    markStored: (patterns) => {
+      if (size > patternsMax) {
+        stored.clear()
+        size = 0
+      }
+      for (const { tenantId, id } of patterns) {
+        const own = stored.get(tenantId) ?? new Set()
+        stored.set(tenantId, own.add(id))
+        size++
+      }
+      fresh = new Map()
+    },
+  }
+}
+
+/** Most events say what another said before them, to the byte: two generations of those texts. */
+function createRecall() {
+  let recent = new Map<string, string>()
+  let older = new Map<string, string>()
+  return (text: string, signals: Signals): { id: string; pattern?: SignalPattern } => {
+    const present = recent.get(text)
+    if (present !== undefined) return { id: present }
+    const old = older.get(text)
+    const pattern = old === undefined ? toSignalPattern(signals) : undefined
+    const id = old ?? toPatternId(pattern!)
+    if (text.length <= textCharactersMax) {
+      if (recent.size >= textsMax) {
+        older = recent
+        recent = new Map()
+      }
+      recent.set(text, id)
+    }
+    return pattern === undefined ? { id } : { id, pattern }
+  }
+}
