@@ -1,6 +1,7 @@
--- What a ClickHouse that keeps users needs once, for analysts of any number of tenants. The console
--- runs it by itself before it makes the first (di analysts create), as the user that it signs in as:
--- here `default`. Written from shared/io/analyst-access-store.ts by a test; do not edit.
+-- What a ClickHouse that keeps users needs once, for analysts of any number of tenants. The
+-- console runs it by itself before it makes the first (di analysts create), as the user that it
+-- signs in as, here `default`, and points the views at the reader. Written from
+-- shared/io/analyst-access-store.ts by a test; do not edit.
 
 create settings profile if not exists analytics_reader;
 
@@ -34,6 +35,8 @@ grant select on `device_intelligence`.ledger_alerts to analytics_reader;
 grant select on `device_intelligence`.ledger_cutoffs to analytics_reader;
 
 grant select on `device_intelligence`.signal_jumps to analytics_reader;
+
+grant select on `device_intelligence`.shadow_decisions to analytics_reader;
 
 grant select on `device_intelligence`.mirror_rounds to analytics_reader;
 
@@ -129,6 +132,14 @@ alter row policy of_tenant on `device_intelligence`.signal_jumps
   for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.signal_jumps
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.shadow_decisions to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.shadow_decisions
+  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.shadow_decisions
   for select using 1 to all except analytics_reader;
 
 create settings profile if not exists analyst;

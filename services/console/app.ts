@@ -30,6 +30,7 @@ import type { RewrapDeps } from './rewrap.ts'
 import type { RotationDeps } from './rotation.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addAnalystRoutes } from './routes/analysts.ts'
+import { addBacktestRoutes, type BacktestRouteDeps } from './routes/backtests.ts'
 import { addCredentialRoutes } from './routes/credentials.ts'
 import { addDeliveryRoutes } from './routes/deliveries.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './routes/erasures.ts'
@@ -55,6 +56,7 @@ export type ConsoleDeps = ManageDeps &
   LedgerRouteDeps &
   DeliveryDeps &
   LearningDeps &
+  BacktestRouteDeps &
   ShadowRouteDeps &
   AnalystDeps & {
     adminToken: string
@@ -119,6 +121,7 @@ export async function createConsoleApp(
         addOverviewRoutes(routes, deps)
         addLedgerRoutes(routes, deps)
         addPolicyRoutes(routes, deps)
+        addBacktestRoutes(routes, deps)
         addShadowRoutes(routes, deps)
         addEventRoutes(routes, deps)
         addSignalRoutes(routes, deps)

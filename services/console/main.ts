@@ -27,6 +27,7 @@ import { createUnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
+import { createBacktests } from './backtest.ts'
 import { createErase } from './erase.ts'
 import { createLedgerKeeper } from './ledger.ts'
 import { createMirror } from './mirror.ts'
@@ -38,6 +39,9 @@ const nowMs = () => performance.now()
 
 /** A mutation rewrites parts of any size; it goes on when nobody waits for it any more. */
 const mutationMaxMs = 30 * 60 * 1000
+
+/** A slice of a backtest: the engine ends it after 300 seconds. */
+const sliceMaxMs = 310_000
 
 async function main(): Promise<void> {
   const config = readConsoleConfig(process.env)
@@ -71,6 +75,12 @@ async function main(): Promise<void> {
   })
   lifecycle.onStop('mutations', () => mutations.close())
 
+  const slices = createClickhouse(config.CLICKHOUSE_URL, {
+    name: 'console backtests',
+    requestTimeoutMs: sliceMaxMs,
+  })
+  lifecycle.onStop('slices', () => slices.close())
+
   const ledger = createLedgerStore(
     clickhouse,
     toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
@@ -88,6 +98,7 @@ async function main(): Promise<void> {
     'Secrets that were sealed again under MASTER_KEY, and tenants for which that failed',
     ['outcome'],
   )
+  const backtests = createBacktests({ postgres, locks, clickhouse: slices, log, metrics, nowMs })
   const deps: ConsoleDeps = {
     postgres,
     locks,
@@ -129,9 +140,10 @@ async function main(): Promise<void> {
       clickhouse,
       database: databaseOf(config.CLICKHOUSE_URL),
       clickhouseUrl: config.CLICKHOUSE_URL,
-      localUrl: config.ANALYSTS_URL ?? null,
+      url: config.ANALYSTS_URL ?? null,
     },
     wallMs: Date.now,
+    backtests,
     erase: createErase({
       locks,
       store: createErasureStore(mutations),
@@ -166,6 +178,7 @@ async function main(): Promise<void> {
     },
   })
   lifecycle.onStop('http', () => app.close())
+  lifecycle.onStop('backtests', backtests.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)
   log.info({ url }, 'listening')
 }

@@ -36,10 +36,10 @@ export type AnalystDeps = {
     clickhouse: Clickhouse
     /** The internal database. */
     database: string
-    /** Where clients reach a ClickHouse that keeps users. */
+    /** How the service itself reaches ClickHouse. */
     clickhouseUrl: string
-    /** The address for analysts beside an engine that keeps none; null where there is none. */
-    localUrl: string | null
+    /** The address that analysts are told; an engine without users has none but this. */
+    url: string | null
   }
 }
 
@@ -62,9 +62,9 @@ type Wanted = { tenantId: string; name: string; actor: string }
 export async function createAnalyst(deps: AnalystDeps, wanted: Wanted): Promise<CreatedAnalyst> {
   const { tenantId, name, actor } = wanted
   await requireTenant(deps.postgres, tenantId)
-  const { clickhouse, localUrl, clickhouseUrl } = deps.analysts
+  const { clickhouse, url, clickhouseUrl } = deps.analysts
   const keptByClickhouse = await asksUsers(clickhouse)
-  if (!keptByClickhouse && localUrl === null) throw notPossible()
+  if (!keptByClickhouse && url === null) throw notPossible()
   const password = toText(deps.randomBytes(32))
   await deps.postgres.transaction(async (tx) => {
     const passwordHash = keptByClickhouse ? null : hash('sha256', password, 'buffer')
@@ -79,7 +79,7 @@ export async function createAnalyst(deps: AnalystDeps, wanted: Wanted): Promise<
   return {
     tenant_id: tenantId,
     name,
-    url: keptByClickhouse ? new URL(clickhouseUrl).origin : localUrl!,
+    url: url ?? new URL(clickhouseUrl).origin,
     user: toAnalystUser(tenantId, name),
     password,
     database: toAnalyticsDatabase(deps.analysts.database),

@@ -92,6 +92,9 @@ export type BacktestReport = {
   recomputed: { events: number; different: number; first: string[] }
 }
 
+/** One query's events: a second or two of work, and the step of a progress line. */
+export const eventsPerSlice = 1_000_000
+
 const movedMostMax = 20
 const differingShown = 10
 /** Clients choose the names of platforms and versions. */

@@ -38,7 +38,7 @@ export type PreparedBacktest = BacktestRange & {
 
 /** The devices whose ids force an action in a sandbox; they are a slice of their own. */
 const testDevices = actions.map((action) => `test-${action.toLowerCase()}`)
-const isTestDevice = `device_id in (${testDevices.map(quoteText).join(', ')})`
+export const isTestDevice = `device_id in (${testDevices.map(quoteText).join(', ')})`
 
 export function inRange({ sinceMs }: BacktestRange): string {
   const since =

@@ -19,6 +19,7 @@ import { scorePatterns } from './backtest-pattern-store.ts'
 import {
   type BacktestRange,
   inRange,
+  isTestDevice,
   type PreparedBacktest,
   toCountQuery,
   toSliceQuery,
@@ -32,7 +33,7 @@ export type BacktestStore = {
   listScorers: (range: BacktestRange) => Promise<{ policyHash: string; events: number }[]>
   /** Alerts that more than an event's own score raised. */
   listCorrelated: (range: BacktestRange) => Promise<CorrelatedAlerts[]>
-  /** Ranges of devices with about as many events each, and the test devices. */
+  /** Ranges of devices with about as many events each, and test devices if there are. */
   planSlices: (range: BacktestRange, count: number) => Promise<BacktestSlice[]>
   /** Scores the patterns, and counts the events that have none. */
   prepare: (
@@ -85,12 +86,14 @@ export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal
         { tenant: range.tenantId, since: range.sinceMs ?? 0 },
       ),
     planSlices: async (range, count) => {
-      const [row] = await select<{ sample: string[] }>(
-        `select groupArraySample(8192, 1)(device_id) as sample from telemetry
-         where ${inRange(range)}`,
+      const [row] = await select<{ sample: string[]; tests: number }>(
+        `select groupArraySample(8192, 1)(device_id) as sample,
+           toFloat64(countIf(${isTestDevice})) as tests
+         from telemetry where ${inRange(range)}`,
         toParams(range),
       )
-      return ['test devices', ...toSlices(row?.sample ?? [], count)]
+      const tests: BacktestSlice[] = row!.tests > 0 ? ['test devices'] : []
+      return [...tests, ...toSlices(row!.sample, count)]
     },
     prepare: async (request) => {
       const params = toParams(request)

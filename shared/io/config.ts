@@ -73,7 +73,7 @@ export const variables = {
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),
-  /** Where analysts ask a ClickHouse without users; set by the local stack. */
+  /** Where analysts reach ClickHouse; the local stack sets it to an address of its own. */
   ANALYSTS_URL: z.url().optional(),
   /** A process ends itself when this one is gone; set by the local stack. */
   PARENT_PID: z.coerce.number().int().positive().optional(),

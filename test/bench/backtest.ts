@@ -6,7 +6,7 @@
  */
 import { parseArgs } from 'node:util'
 import fc from 'fast-check'
-import { createBacktestSum } from '#shared/core/backtest.ts'
+import { createBacktestSum, eventsPerSlice } from '#shared/core/backtest.ts'
 import { presets } from '#shared/core/policies/presets.ts'
 import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
@@ -31,7 +31,7 @@ export async function run(args: string[] = []): Promise<void> {
       seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     },
   })
-  await comparePairs(Number(values.pairs), Number(values.seed))
+  if (Number(values.pairs) > 0) await comparePairs(Number(values.pairs), Number(values.seed))
   await measure(Number(values.events))
 }
 
@@ -99,11 +99,10 @@ async function backtest(clickhouse: Clickhouse, events: number): Promise<number>
   const store = createBacktestStore(clickhouse)
   const range = { tenantId: historyTenant, sinceMs: null }
   const scoredBy = [{ policyHash: toPolicyHash(defaultPolicy), policy: defaultPolicy }]
-  const slices = await store.planSlices(range, Math.ceil(events / 500_000))
+  const slices = await store.planSlices(range, Math.ceil(events / eventsPerSlice))
+  const prepared = await store.prepare({ ...range, policy: presets.strict, scoredBy })
   const sum = createBacktestSum()
-  for (const slice of slices) {
-    sum.add(await store.scoreSlice({ ...range, slice, policy: presets.strict, scoredBy }))
-  }
+  for (const slice of slices) sum.add(await store.scoreSlice(prepared, slice))
   const report = sum.report()
   if (report.events !== events) throw new Error(`${report.events} of ${events} were scored`)
   return report.recomputed.different

@@ -334,7 +334,7 @@ describe('the console', () => {
   })
 
   it('says what to do where there can be no analysts', async () => {
-    const deps = { ...rig.deps, analysts: { ...rig.deps.analysts, localUrl: null } }
+    const deps = { ...rig.deps, analysts: { ...rig.deps.analysts, url: null } }
     await expect(
       createAnalyst(deps, { tenantId: 'acme', name: 'none', actor: 'ann' }),
     ).rejects.toMatchObject({ code: 'analysts_not_possible' })

@@ -94,7 +94,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
   const deps: AnalystDeps = {
     postgres,
     randomBytes,
-    analysts: { clickhouse, database: 'device_intelligence', clickhouseUrl, localUrl: door.url },
+    analysts: { clickhouse, database: 'device_intelligence', clickhouseUrl, url: door.url },
   }
   const create = (tenantId: string) =>
     createAnalyst(deps, { tenantId, name: 'own', actor: 'admin' })

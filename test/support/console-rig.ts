@@ -17,6 +17,7 @@ import { createSealer } from '#shared/io/sealed-secrets.ts'
 import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection, type TenantProjection } from '#shared/io/tenant-projection.ts'
 import { createDirectoryWriter } from '../../services/console/directory.ts'
+import type { BacktestRouteDeps } from '../../services/console/routes/backtests.ts'
 import type { ExplainDeps } from '../../services/console/explain-event.ts'
 import type { AnalystDeps } from '../../services/console/manage-analysts.ts'
 import type { DeliveryDeps } from '../../services/console/manage-deliveries.ts'
@@ -59,6 +60,7 @@ export type ConsoleRig = {
     RetiredUseDeps &
     EraseRouteDeps &
     LearningDeps &
+    BacktestRouteDeps &
     ShadowRouteDeps &
     DeliveryDeps &
     AnalystDeps &
@@ -136,12 +138,13 @@ export async function createConsoleRig(
         clickhouse: absentClickhouse,
         database: 'device_intelligence',
         clickhouseUrl: 'http://127.0.0.1:1',
-        localUrl: null,
+        url: null,
       },
       readLedger: async () => ({ hours: [], asOfMs: 0 }),
       hintDelivery: (hint) => publishTenantHint(nats, hint),
       erase: refuse,
       readLearning: refuse,
+      backtests: { start: refuse },
       compareShadow: refuse,
       signalJumps: { listJumps: refuse, findTouched: refuse, readCheckedAt: refuse },
     },

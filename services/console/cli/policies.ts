@@ -5,6 +5,7 @@ import { text as readAll } from 'node:stream/consumers'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { PolicyVersion } from '#shared/io/policy-store.ts'
 import type { PolicyAnswer } from '../manage-policies.ts'
+import { addBacktest } from './backtest.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toPolicyDiff, toPolicyText } from './policy-text.ts'
@@ -25,6 +26,7 @@ export function registerPolicies(program: Command, context: CliContext): void {
   addSet(policy, context)
   addShadow(policy, context, readPolicy)
   addPresets(policy, context)
+  addBacktest(policy, context)
 }
 
 function addReads(policy: Command, context: CliContext): void {
@@ -94,7 +96,7 @@ function addSet(policy: Command, context: CliContext): void {
       if ((file === undefined) === (options.preset === undefined)) {
         throw new CliError('Say one of FILE and --preset NAME.')
       }
-      const body = file === undefined ? { preset: options.preset } : await readPolicy(context, file)
+      const body = file === undefined ? { preset: options.preset } : await readPolicyFile(context, file)
       const query = options.ifVersion === undefined ? '' : `?if_version=${options.ifVersion}`
       const path = `${pathOf(slug)}${query}`
       const answer = (await context.adminFetch('PUT', path, body)) as PolicyAnswer
@@ -104,7 +106,7 @@ function addSet(policy: Command, context: CliContext): void {
 }
 
 /** What `policy show --json` printed will do as well as the document in it. */
-async function readPolicy({ env }: CliContext, file: string): Promise<unknown> {
+export async function readPolicyFile({ env }: CliContext, file: string): Promise<unknown> {
   const name = file === '-' ? 'stdin' : file
   // npm runs us in the project's folder, whatever the one the file was named from.
   const path = isAbsolute(file) ? file : join(env.INIT_CWD ?? '', file)

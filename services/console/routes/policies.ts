@@ -43,7 +43,7 @@ export function addPolicyRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
     async ({ params, query, body }) =>
       setTenantPolicy(deps, {
         tenantId: params.tenant_id,
-        document: isPreset(body) ? findPreset(body) : body,
+        document: toDocument(body),
         ifVersion: query.if_version,
         actor: adminActor,
       }),
@@ -166,6 +166,12 @@ function addPresetRoutes(app: ConsoleApp): void {
 }
 
 const isPresetName = (name: string): name is PresetName => Object.hasOwn(presets, name)
+
+/**
+ * The document that a request's body is, or names.
+ * @throws Problem invalid_policy when there is no such preset
+ */
+export const toDocument = (body: unknown): unknown => (isPreset(body) ? findPreset(body) : body)
 
 /** No policy document has a field of this name. */
 export const isPreset = (body: unknown): body is { preset: unknown } =>
