@@ -80,10 +80,6 @@ export async function setTenantPolicy(deps: PolicyDeps, wanted: SetPolicy): Prom
  * What an operator sent, checked.
  * @throws Problem invalid_policy with every fault by its path
  */
-export /**
- * A policy document that somebody wrote, checked.
- * @throws Problem invalid_policy with every fault by its path
- */
 export function readPolicy(document: unknown): Policy {
   const checked = checkPolicy(document)
   if (!checked.ok) throw invalid(checked.errors)

@@ -123,7 +123,7 @@ async function recordAll(
 ): Promise<'done' | 'failed'> {
   const { versions, observe } = state
   try {
-    await versions.refresh()
+    await versions.refresh(decided.reduce(toLatest, 0))
     state.said.delete('versions')
   } catch (error) {
     observe.failed('versions')
@@ -155,6 +155,8 @@ async function recordAll(
     return 'failed'
   }
 }
+
+const toLatest = (latest: number, { event }: Decided) => Math.max(latest, event.received_at)
 
 function warnOnce({ said, log }: State, what: string, text: string, error?: unknown): void {
   if (said.has(what)) return

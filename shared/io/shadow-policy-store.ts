@@ -89,13 +89,14 @@ export async function insertShadowVersion(
   return (await findShadowPolicy(tx, { tenantId, version: rows[0]!.version }))!
 }
 
-/** How often any tenant's shadow was changed. */
-export async function readShadowChanges(db: Queryable): Promise<number> {
-  const { rows } = await db.query<{ changes: number }>({
+/** How often any tenant's shadow was changed, as of an instant of Postgres' clock, in ms. */
+export async function readShadowChanges(db: Queryable): Promise<{ changes: number; atMs: number }> {
+  const { rows } = await db.query<{ changes: number; at_ms: number }>({
     name: 'read-shadow-changes',
-    text: 'select changes from shadow_policy_changes',
+    text: `select changes, (extract(epoch from statement_timestamp()) * 1000)::float8 as at_ms
+           from shadow_policy_changes`,
   })
-  return rows[0]!.changes
+  return { changes: rows[0]!.changes, atMs: rows[0]!.at_ms }
 }
 
 /** An event that waits longer than these last, of one tenant, is decided by none. */

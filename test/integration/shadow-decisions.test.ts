@@ -64,7 +64,7 @@ async function setShadow(tenantId: string, document: Policy | null): Promise<num
 /** Whose device it is: a few that cross every threshold, and many that cross none. */
 const anyPlace = fc.oneof(
   fc.record({
-    deviceId: fc.integer({ min: 1, max: 4 }).map((n) => `d-${n}`),
+    deviceId: fc.integer({ min: 1, max: 7 }).map((n) => `d-${n}`),
     sessionId: fc.integer({ min: 1, max: 90 }).map((n) => `s-${n}`),
     userId: fc.integer({ min: 1, max: 14 }).map((n) => `u-${n}`),
   }),
@@ -90,7 +90,7 @@ function makeStream(): EventFacts[][] {
       platform: fc.constantFrom('android', 'android', 'android', 'ios'),
       client: fc.constantFrom(0, 40, 90),
     }),
-    { seed, numRuns: 500 },
+    { seed, numRuns: 600 },
   )
   return facts.map(({ place, signals, platform, client }, n) =>
     tenantIds.flatMap((tenantId) => {
@@ -181,7 +181,7 @@ async function readAlerting(tenantId: string): Promise<unknown> {
 describe('a shadow policy', () => {
   it('that is the active one decides exactly what was decided', async () => {
     const rows = await decisionsOf('same')
-    expect(rows).toHaveLength(500)
+    expect(rows).toHaveLength(600)
     for (const row of rows) expect(row.shadow).toEqual(row.active)
     const codes = new Set(rows.flatMap((row) => row.shadow.flags))
     expect([...codes]).toEqual(
@@ -219,7 +219,7 @@ describe('a shadow policy', () => {
       decisionsOf('default-lean'),
       decisionsOf('lean-default'),
     ])
-    expect(leanActive).toHaveLength(500)
+    expect(leanActive).toHaveLength(600)
     expect(leanActive.map((row) => row.shadow)).toEqual(defaultActive.map((row) => row.active))
     expect(defaultActive.map((row) => row.shadow)).toEqual(leanActive.map((row) => row.active))
     // They are not alike, so this says something.
@@ -248,7 +248,7 @@ describe('a shadow policy', () => {
       `select count() as rows, uniqExact(tenant_id, event_id) as events
        from analytics.shadow_decisions`,
     )
-    expect(counts).toEqual({ rows: 2_000, events: 2_000 })
+    expect(counts).toEqual({ rows: 2_400, events: 2_400 })
   })
 
   it('that is changed in mid-stream is named by each row, and redelivery does not move it', async () => {
@@ -324,7 +324,7 @@ describe('erasure and retention', () => {
     })
     // Repeats that no merge has joined yet go too.
     expect(removed).toBeGreaterThanOrEqual(100)
-    expect(await decisionsOf('harsh')).toHaveLength(400)
+    expect(await decisionsOf('harsh')).toHaveLength(500)
     expect(await decisionsOf('default-lean')).toEqual(others)
   })
 })

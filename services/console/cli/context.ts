@@ -43,6 +43,11 @@ export type CliContext = {
     body?: unknown,
     options?: { timeoutMs?: number },
   ) => Promise<unknown>
+  /**
+   * The same for an answer of JSON lines: each as it comes, however long the next one takes.
+   * @throws CliError also when the answer breaks off
+   */
+  adminLines: (method: string, path: string, body?: unknown) => AsyncGenerator<unknown, void>
   /** The local stack's facts, or null when no stack has written them. */
   findStack: () => Stack | null
   /** Prints a result: JSON with `--json`, else what `toText` makes of it. */
@@ -76,6 +81,8 @@ export function createCliContext(options: {
     findStack,
     adminFetch: (method, path, body, options) =>
       callAdmin(findAdmin(env, findStack), { method, path, body, ...options }),
+    adminLines: (method, path, body) =>
+      readLines(findAdmin(env, findStack), { method, path, body }),
     out: (value, toText) => {
       const text = options.json() ? JSON.stringify(value) : toText(value)
       options.write(text.endsWith('\n') ? text : `${text}\n`)
@@ -117,26 +124,50 @@ function findAdmin(env: CliEnv, findStack: () => Stack | null): Admin {
   )
 }
 
+type AdminRequest = { method: string; path: string; body: unknown }
+
 async function callAdmin(
-  { url, token }: Admin,
-  request: { method: string; path: string; body: unknown; timeoutMs?: number },
+  admin: Admin,
+  request: AdminRequest & { timeoutMs?: number },
 ): Promise<unknown> {
-  const { method, path, body, timeoutMs = requestTimeoutMs } = request
-  const address = `${url}/admin/v1${path}`
-  const answer = await fetch(address, {
+  const { timeoutMs = requestTimeoutMs } = request
+  const answer = await send(admin, request, AbortSignal.timeout(timeoutMs))
+  const text = await answer.text()
+  if (answer.ok) return text === '' ? null : JSON.parse(text)
+  throw new CliError(describeProblem(answer.status, text))
+}
+
+async function send(
+  { url, token }: Admin,
+  { method, path, body }: AdminRequest,
+  signal: AbortSignal | null,
+): Promise<Response> {
+  return fetch(`${url}/admin/v1${path}`, {
     method,
     headers: {
       authorization: `Bearer ${token}`,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(timeoutMs),
+    signal,
   }).catch((error: unknown) => {
     throw new CliError(`${url} cannot be reached. Is the console running?`, { cause: error })
   })
-  const text = await answer.text()
-  if (answer.ok) return text === '' ? null : JSON.parse(text)
-  throw new CliError(describeProblem(answer.status, text))
+}
+
+async function* readLines(admin: Admin, request: AdminRequest): AsyncGenerator<unknown, void> {
+  const answer = await send(admin, request, null)
+  if (!answer.ok) throw new CliError(describeProblem(answer.status, await answer.text()))
+  let rest = ''
+  try {
+    for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) if (line !== '') yield JSON.parse(line)
+    }
+  } catch (error) {
+    throw new CliError('The answer broke off. Is the console still running?', { cause: error })
+  }
 }
 
 /** The detail, then one line per faulty field. */

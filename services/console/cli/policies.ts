@@ -24,7 +24,7 @@ export function registerPolicies(program: Command, context: CliContext): void {
   const policy = program.command('policy').description('look at and set what signals weigh')
   addReads(policy, context)
   addSet(policy, context)
-  addShadow(policy, context, readPolicy)
+  addShadow(policy, context)
   addPresets(policy, context)
   addBacktest(policy, context)
 }
@@ -96,7 +96,8 @@ function addSet(policy: Command, context: CliContext): void {
       if ((file === undefined) === (options.preset === undefined)) {
         throw new CliError('Say one of FILE and --preset NAME.')
       }
-      const body = file === undefined ? { preset: options.preset } : await readPolicyFile(context, file)
+      const body =
+        file === undefined ? { preset: options.preset } : await readPolicyFile(context, file)
       const query = options.ifVersion === undefined ? '' : `?if_version=${options.ifVersion}`
       const path = `${pathOf(slug)}${query}`
       const answer = (await context.adminFetch('PUT', path, body)) as PolicyAnswer

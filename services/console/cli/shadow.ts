@@ -3,11 +3,11 @@ import type { Command } from 'commander'
 import type { ShadowAnswer } from '../manage-shadow.ts'
 import type { ShadowComparisonBody } from '../shadow-schemas.ts'
 import { type CliContext, CliError } from './context.ts'
+import { readPolicyFile } from './policies.ts'
 import { toPolicyText } from './policy-text.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 type Shown = Omit<ShadowAnswer, 'previous_version'> & { document: unknown }
-type ReadPolicy = (context: CliContext, file: string) => Promise<unknown>
 
 type Options = {
   preset?: string
@@ -21,7 +21,7 @@ type Options = {
 const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/policy/shadow`
 
 /** Adds the command `shadow` to the group `policy`. */
-export function addShadow(policy: Command, context: CliContext, readPolicy: ReadPolicy): void {
+export function addShadow(policy: Command, context: CliContext): void {
   policy
     .command('shadow <slug> [file]')
     .description('set a policy that decides beside the active one and alerts nobody (- is stdin)')
@@ -37,7 +37,8 @@ export function addShadow(policy: Command, context: CliContext, readPolicy: Read
       if (options.show) return showShadow(context, slug)
       if (options.off) return switchOff(context, slug)
       if (options.compare) return compareShadow(context, slug, options)
-      const body = file === undefined ? { preset: options.preset } : await readPolicy(context, file)
+      const body =
+        file === undefined ? { preset: options.preset } : await readPolicyFile(context, file)
       const answer = (await context.adminFetch('PUT', pathOf(slug), body)) as ShadowAnswer
       context.out(answer, toSetText)
     })

@@ -40,7 +40,9 @@ export function addBacktestRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
       if (reply.raw.destroyed) running.cancel()
       reply.header('content-type', 'application/x-ndjson; charset=utf-8')
       reply.header('cache-control', 'no-store')
-      return reply.send(Readable.from(toTexts(running.lines())))
+      // Lines are no answer to be written by the schema: each is serialised here.
+      const lines = Readable.from(toTexts(running.lines())) as unknown
+      return reply.send(lines as BacktestLine)
     },
   )
 }

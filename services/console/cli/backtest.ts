@@ -1,0 +1,135 @@
+/**
+ * `di policy backtest`: what a policy would have done with the stored events. How far it is goes to
+ * stderr, the report to stdout; who interrupts it ends it in the console and the engine as well.
+ */
+import type { Command } from 'commander'
+import type { AlertMoves, NamedMoves } from '#shared/core/backtest.ts'
+import { actions } from '#shared/core/scoring.ts'
+import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../backtest.ts'
+import { type CliContext, CliError } from './context.ts'
+import { readPolicyFile } from './policies.ts'
+import { toTable, toTime } from './tables.ts'
+
+/** Adds `backtest` to the group `policy`. */
+export function addBacktest(policy: Command, context: CliContext): void {
+  policy
+    .command('backtest <slug> <file>')
+    .description('what the policy in a file (- is stdin) would have done with the stored events')
+    .option('--since <time>', 'leave out events that were received before')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, file: string, { since }: { since?: string }) => {
+      const document = await readPolicyFile(context, file)
+      const query = since === undefined ? '' : `?${new URLSearchParams({ since })}`
+      const path = `/tenants/${encodeURIComponent(slug)}/policy/backtest${query}`
+      context.out(await follow(context, path, document), toReportText)
+    })
+}
+
+async function follow(
+  context: CliContext,
+  path: string,
+  document: unknown,
+): Promise<BacktestAnswer> {
+  const isTerminal = process.stderr.isTTY === true
+  const say = (text: string) =>
+    process.stderr.write(isTerminal ? `\r\u001b[2K${text}` : text === '' ? '' : `${text}\n`)
+  for await (const value of context.adminLines('POST', path, document)) {
+    const line = value as BacktestLine
+    if ('progress' in line) say(toProgressText(line.progress))
+    else if ('report' in line) {
+      say('')
+      return line.report
+    } else {
+      say('')
+      throw new CliError(
+        `${line.problem.detail} (${line.problem.code}, ${line.problem.request_id})`,
+      )
+    }
+  }
+  throw new CliError('The answer broke off. Is the console still running?')
+}
+
+function toProgressText(progress: BacktestProgress): string {
+  const { slices_done: done, slices, events_done: events, events: all, devices } = progress
+  const upTo =
+    devices === null
+      ? ''
+      : devices === 'test devices'
+        ? ', test devices'
+        : `, devices up to ${devices.to === null ? 'the last' : toVisible(devices.to)}`
+  const seconds = (progress.elapsed_ms / 1000).toFixed(1)
+  return `backtest: ${events} of ${all} events, ${done} of ${slices} slices${upTo}, ${seconds} s`
+}
+
+function toReportText(report: BacktestAnswer): string {
+  const { alerts, correlated, recomputed } = report
+  const since = report.since === null ? '' : ` since ${toTime(report.since)}`
+  const { name, policy_hash: policyHash } = report.policy
+  const parts = [
+    `${report.events} events${since} under ${toVisible(name)} (${policyHash.slice(0, 8)}), in ` +
+      `${(report.duration_ms / 1000).toFixed(1)} s`,
+    toMatrix(report),
+    toTable(movesHeader('ALERTS'), [
+      toMovesRow('all', alerts),
+      ...Object.entries(report.by_action).map(([action, moves]) => toMovesRow(action, moves)),
+    ]),
+    toTable(
+      ['DISPOSITION', 'BEFORE', 'LOST'],
+      report.by_disposition.map((one) => [one.name, one.before, one.lost].map(String)),
+    ),
+    toSplit('PLATFORM', report.by_platform),
+    toSplit('SDK', report.by_sdk_version),
+    toTable(
+      ['FLAG', 'GAINED', 'LOST'],
+      report.by_flag.map((one) => [one.name, one.gained, one.lost].map(String)),
+    ),
+    `${correlated.alerts} alerts were raised by more than the event's own score and are not in ` +
+      `these: signals alone would no longer raise ${correlated.may_be_lost} of them, and would ` +
+      `now raise ${correlated.would_be_own}.`,
+    toTable(
+      ['MOVED MOST', 'SESSION', 'FROM', 'TO'],
+      report.moved_most.map((one) => [
+        ...[one.device_id, one.session_id].map(toVisible),
+        ...[one.old_score, one.new_score].map(String),
+      ]),
+    ),
+    recomputed.different === 0
+      ? `${recomputed.events} events score today as they were stored.`
+      : `${recomputed.different} of ${recomputed.events} events do not score as they were stored: ` +
+        `${recomputed.first.join(', ')}`,
+    ...report.not_recomputed.map(
+      (one) =>
+        `${one.events} events were scored by the policy ${toVisible(one.policy_hash)}, ` +
+        `${one.why === 'not_stored' ? 'which is not stored here' : 'one of too many'}: they were ` +
+        'not scored by it again.',
+    ),
+  ]
+  return parts.join('\n\n')
+}
+
+function toMatrix({ matrix }: BacktestAnswer): string {
+  return toTable(
+    ['EVENTS', ...actions.map((action) => `TO ${action}`)],
+    actions.map((from) => [from, ...actions.map((to) => String(matrix[from]![to]))]),
+  )
+}
+
+const movesHeader = (what: string): string[] => [what, 'BEFORE', 'AFTER', 'GAINED', 'LOST']
+
+function toMovesRow(name: string, { before, after, gained, lost }: AlertMoves): string[] {
+  return [toVisible(name), ...[before, after, gained, lost].map(String)]
+}
+
+/** On a screen the first say enough; all of them are in the JSON. */
+const rowsShown = 12
+
+function toSplit(what: string, moves: readonly NamedMoves[]): string {
+  const rows = moves.slice(0, rowsShown).map((one) => toMovesRow(one.name, one))
+  const more = moves.length > rowsShown ? `\n... and ${moves.length - rowsShown} more` : ''
+  return toTable(movesHeader(what), rows) + more
+}
+
+/** Clients chose this text: nothing in it may speak to the terminal. */
+function toVisible(text: string): string {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
+}
