@@ -200,12 +200,11 @@ async function* backtest(
       yield tell(at + 1)
     }
   }
-  const unknown = scorers.notRecomputed.reduce((total, one) => total + one.events, 0)
   yield {
     report: {
       ...{ tenant_id: tenantId, since: sinceMs === null ? null : new Date(sinceMs).toISOString() },
       policy: { name: policy.name, policy_hash: toPolicyHash(policy) },
-      ...sum.report(unknown),
+      ...sum.report(),
       scored_by: scorers.known,
       not_recomputed: scorers.notRecomputed,
       duration_ms: elapsedMs(),

@@ -1,7 +1,7 @@
 /**
- * Setting a policy beside the active one that decides and alerts nobody. A change is one transaction
- * under the tenant's lock: document, version, audit row. No edge is told: scorers find it by
- * themselves before the first event that it decides.
+ * Setting a policy beside the active one that decides and alerts nobody. A change is one
+ * transaction under the tenant's lock: document, version, audit row. No edge is told: scorers find
+ * it by themselves before the first event that it decides.
  */
 import { type Policy, toPolicyHash } from '#shared/core/policy.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'

@@ -12,7 +12,7 @@ export type ShadowVersions = {
   /**
    * Makes sure of what decides events up to this instant.
    * @param receivedAtMs the latest of them
-   * @throws when Postgres does not answer at once; what was known stays, and it is asked again later
+   * @throws when Postgres does not answer at once; what was known stays, and it is asked again
    */
   refresh: (receivedAtMs: number) => Promise<void>
   /** The versions of a tenant, ascending; none for nearly all. */

@@ -50,7 +50,9 @@ export type SliceFindings = {
   events: number[][]
   sessions: SessionGroup[]
   moves: SessionMove[]
-  /** Events whose stored verdict is not what the policy that scored them gives today. */
+  /** Events that were scored again by the policy that scored them. */
+  recomputed: number
+  /** Those of them whose stored verdict is another. */
   differing: number
   /** The first few of them. */
   differingIds: string[]
@@ -103,8 +105,7 @@ const namesMax = 100
 export type BacktestSum = {
   add: (findings: SliceFindings) => void
   addCorrelated: (alerts: readonly CorrelatedAlerts[]) => void
-  /** Events whose policy is not known were not computed again. */
-  report: (unknownPolicyEvents?: number) => BacktestReport
+  report: () => BacktestReport
 }
 
 /** Adds up slices. */
@@ -133,11 +134,12 @@ export function createBacktestSum(): BacktestSum {
   }
   let moves: SessionMove[] = []
   return {
-    add: ({ events, sessions, moves: more, differing, differingIds }) => {
+    add: ({ events, sessions, moves: more, recomputed: again, differing, differingIds }) => {
       addEvents(report, events)
       for (const group of sessions) addSessions(report, split, group)
       moves = [...moves, ...more].sort(byDistance).slice(0, movedMostMax)
       const { recomputed } = report
+      recomputed.events += again
       recomputed.different += differing
       recomputed.first = [...recomputed.first, ...differingIds].slice(0, differingShown)
     },
@@ -153,9 +155,8 @@ export function createBacktestSum(): BacktestSum {
         }
       }
     },
-    report: (unknownPolicyEvents = 0) => ({
+    report: () => ({
       ...report,
-      recomputed: { ...report.recomputed, events: report.events - unknownPolicyEvents },
       by_disposition: toNamed(split.dispositions).map(({ name, before, lost }) => ({
         ...{ name, before, lost },
       })),
@@ -243,5 +244,6 @@ const notStored = 'NOT_STORED'
 
 function byDistance(a: SessionMove, b: SessionMove): number {
   const distance = (one: SessionMove) => Math.abs(one.newScore - one.oldScore)
-  return distance(b) - distance(a) || (a.sessionId < b.sessionId ? -1 : 1)
+  const byId = a.deviceId === b.deviceId ? a.sessionId < b.sessionId : a.deviceId < b.deviceId
+  return distance(b) - distance(a) || (byId ? -1 : 1)
 }

@@ -72,7 +72,7 @@ export function decideShadow(
   return { raspScore: scored.score, risk }
 }
 
-/** The edge alone knows whether a device is a test device; where it forced one, so does the shadow. */
+/** Only the edge knows which are test devices; where it forced an action, so does the shadow. */
 function findForced({ reasons, body }: ShadowEvent, { thresholds }: Policy): Score | null {
   if (!reasons.some((reason) => reason.code === sandboxForced)) return null
   return findForcedScore(body.device_id, thresholds)

@@ -1,8 +1,7 @@
 /**
  * One slice of a backtest as one query: every event of a range of devices with its old and its new
  * verdict and its old one computed again, summed up before anything leaves the engine. Events with a
- * scored pattern look it up. The others, and those of a sandbox's test devices, are scored by the
- * policies' expressions. Events that neither verdict holds anything against are counted and go no
+ * scored pattern look it up, the others are scored by the policies' expressions. Events that neither verdict holds anything against are counted and go no
  * further: only the rest is put together by session.
  */
 import type { BacktestSlice, ScoredBy } from '#shared/core/backtest.ts'
@@ -31,10 +30,12 @@ export type PreparedBacktest = BacktestRange & {
   /** Policies that scored the events, by their hash. */
   scoredBy: readonly ScoredBy[]
   scored: PatternVerdicts
-  /** Events that have to be scored one by one, and those of them for which columns will not do. */
-  byExpression: number
-  byBody: number
+  /** Of all events. */
+  all: OneByOne
 }
+
+/** Events that have to be scored one by one, and those of them for which columns will not do. */
+export type OneByOne = { byExpression: number; byBody: number }
 
 /** The devices whose ids force an action in a sandbox; they are a slice of their own. */
 const testDevices = actions.map((action) => `test-${action.toLowerCase()}`)
@@ -62,24 +63,28 @@ const policiesOf = ({ policy, scoredBy }: Pick<PreparedBacktest, 'policy' | 'sco
   ...scoredBy.map((one) => one.policy),
 ]
 
-/** How many events there are, and how many of them no pattern and no column tells all of. */
-export function toCountQuery(backtest: PreparedBacktest): string {
+/**
+ * How many events no pattern tells all of, and for how many of those no column does.
+ * @param slice null for all of them
+ */
+export function toCountQuery(backtest: PreparedBacktest, slice: BacktestSlice | null): string {
   const policies = policiesOf(backtest)
   const { constants, verdictOf } = toLookUps(backtest.scored)
   return `with ${constants.join(',\n')}
-    select toFloat64(count()) as events, toFloat64(countIf(not looked_up)) as byExpression,
+    select toFloat64(countIf(not looked_up)) as byExpression,
       toFloat64(countIf(not looked_up and odd)) as byBody
     from (
       select ${verdictOf(0)} != ${noVerdict} and not ${isNewerThanPattern(policies)} as looked_up,
         (${needsBody(policies)}) as odd
-      from telemetry where ${inRange(backtest)} and not ${isTestDevice}
+      from telemetry
+      where ${inRange(backtest)}${slice === null ? '' : ` and ${inDevices(slice)}`}
     )`
 }
 
 /** What every branch gives of an event. */
 const eventColumns = [
   ...['device', 'session', 'event', 'on_platform', 'version', 'old_score', 'old_action'],
-  ...['old_flags', 'to_score', 'to_action', 'to_flags', 'differs'],
+  ...['old_flags', 'to_score', 'to_action', 'to_flags', 'again'],
 ].join(', ')
 
 const kept: SqlColumn[] = [
@@ -94,27 +99,58 @@ const kept: SqlColumn[] = [
   { name: 'scored_by', sql: 'policy_hash' },
 ]
 
-function toLookedUpQuery(backtest: PreparedBacktest, slice: BacktestSlice): string {
-  const { scoredBy } = backtest
-  const { verdictOf, flagsOf } = toLookUps(backtest.scored)
-  const verdicts = [0, ...scoredBy.map((_, n) => n + 1)].map(
-    (n) => `${verdictOf(n)} as verdict_${n}`,
-  )
-  const others =
-    backtest.byExpression === 0
-      ? ''
-      : ` and verdict_0 != ${noVerdict} and not ${isNewerThanPattern(policiesOf(backtest))}`
-  const differs = scoredBy.flatMap(({ policyHash }, n) => [
-    `scored_by = ${quoteText(policyHash)}`,
-    `verdict_${n + 1} != old_score + 256 * old_action or ${flagsOf(n + 1)} != old_flags`,
+/**
+ * The verdict of one policy by the names of what it computes, and whether it is what is stored: the
+ * columns that come out of a layer. A test device's verdict is what its id forces.
+ */
+type Verdicts = { score: (policy: number) => string; action: (policy: number) => string }
+
+function toOutcome(
+  { policy, scoredBy }: PreparedBacktest,
+  slice: BacktestSlice,
+  { score, action, flags }: Verdicts & { flags: (policy: number) => string },
+): string[] {
+  const isTest = slice === 'test devices'
+  const force = (what: 'score' | 'action', of: Policy, computed: string) =>
+    isTest ? forced(what, of, computed) : computed
+  const flagsOf = (n: number) => (isTest ? `if(forced > 0, old_flags, ${flags(n)})` : flags(n))
+  const again = scoredBy.flatMap((one, n) => [
+    `scored_by = ${quoteText(one.policyHash)}`,
+    `1 + (${[
+      `${force('score', one.policy, score(n + 1))} != old_score`,
+      `${force('action', one.policy, action(n + 1))} != old_action`,
+      `${flagsOf(n + 1)} != old_flags`,
+    ].join(' or ')})`,
   ])
-  const layer = kept.map(({ name, sql }) => `${sql} as ${name}`)
-  return `select ${layer.join(', ')}, ${verdicts.join(', ')},
-      toUInt8(bitAnd(verdict_0, 255)) as to_score, toUInt8(bitShiftRight(verdict_0, 8)) as to_action,
-      if(to_action > 0, ${flagsOf(0)}, toUInt64(0)) as to_flags,
-      ${differs.length === 0 ? '0' : `multiIf(${differs.join(', ')}, 0)`} as differs
+  return [
+    `${force('score', policy, score(0))} as to_score`,
+    `${force('action', policy, action(0))} as to_action`,
+    `if(to_action > 0, ${flagsOf(0)}, toUInt64(0)) as to_flags`,
+    // 0 where its policy is not known, 1 the same, 2 another.
+    `toUInt8(${again.length === 0 ? '0' : `multiIf(${again.join(', ')}, 0)`}) as again`,
+  ]
+}
+
+const keptOf = (slice: BacktestSlice): SqlColumn[] =>
+  slice === 'test devices' ? [...kept, { name: 'forced', sql: forcedBy() }] : kept
+
+function isLookedUp(backtest: PreparedBacktest): string {
+  const { verdictOf } = toLookUps(backtest.scored)
+  return `(${verdictOf(0)} != ${noVerdict} and not ${isNewerThanPattern(policiesOf(backtest))})`
+}
+
+function toLookedUpQuery(backtest: PreparedBacktest, slice: BacktestSlice, all: boolean): string {
+  const { verdictOf, flagsOf } = toLookUps(backtest.scored)
+  const verdicts = policiesOf(backtest).map((_, n) => `${verdictOf(n)} as verdict_${n}`)
+  const outcome = toOutcome(backtest, slice, {
+    score: (n) => `toUInt8(bitAnd(verdict_${n}, 255))`,
+    action: (n) => `toUInt8(bitShiftRight(verdict_${n}, 8))`,
+    flags: flagsOf,
+  })
+  const layer = keptOf(slice).map(({ name, sql }) => `${sql} as ${name}`)
+  return `select ${[...layer, ...verdicts, ...outcome].join(',\n')}
     from telemetry final
-    where ${inRange(backtest)} and ${inDevices(slice)}${others}`
+    where ${inRange(backtest)} and ${inDevices(slice)}${all ? '' : ` and ${isLookedUp(backtest)}`}`
 }
 
 function toExpressionQuery(
@@ -122,35 +158,23 @@ function toExpressionQuery(
   slice: BacktestSlice,
   source: Source,
 ): string {
-  const { policy, scoredBy, scored } = backtest
   const policies = policiesOf(backtest)
   const odd = needsBody(policies)
   const compiled = policies.map((one, n) =>
     compileToSql(one, { prefix: `p${n}_`, source, withFlags: true }),
   )
-  const isLookedUp =
-    slice === 'test devices'
-      ? '0'
-      : `(${toLookUps(scored).verdictOf(0)} != ${noVerdict} and not ${isNewerThanPattern(policies)})`
+  const keep = keptOf(slice)
   const query = toScoringQuery(compiled, {
     from: `telemetry final where ${inRange(backtest)} and ${inDevices(slice)}
-      and not ${isLookedUp} and ${source === 'body' ? '' : 'not '}(${odd})`,
-    keep: [...kept, { name: 'forced', sql: forcedBy() }],
+      and not ${isLookedUp(backtest)} and ${source === 'body' ? '' : 'not '}(${odd})`,
+    keep,
   })
-  const again = scoredBy.flatMap((one, n) => [
-    `scored_by = ${quoteText(one.policyHash)}`,
-    [
-      `${forced('score', one.policy, `p${n + 1}_score`)} != old_score`,
-      `${forced('action', one.policy, `p${n + 1}_action`)} != old_action`,
-      `if(forced > 0, old_flags, p${n + 1}_flags) != old_flags`,
-    ].join(' or '),
-  ])
-  return `select device, session, event, on_platform, version, old_score, old_action, old_flags,
-      ${forced('score', policy, 'p0_score')} as to_score,
-      ${forced('action', policy, 'p0_action')} as to_action,
-      if(forced > 0, old_flags, p0_flags) as to_flags,
-      ${again.length === 0 ? '0' : `multiIf(${again.join(', ')}, 0)`} as differs
-    from (${query})`
+  const outcome = toOutcome(backtest, slice, {
+    score: (n) => `p${n}_score`,
+    action: (n) => `p${n}_action`,
+    flags: (n) => `p${n}_flags`,
+  })
+  return `select ${[...keep.map(({ name }) => name), ...outcome].join(',\n')} from (${query})`
 }
 
 /** A test device of a sandbox: 1, 2 and 3 for the action that its id forces. */
@@ -170,15 +194,13 @@ function forced(what: 'score' | 'action', { thresholds }: Policy, computed: stri
 }
 
 /** Events of a slice by what they are to be scored with; each event is in one part. */
-function listParts(backtest: PreparedBacktest, slice: BacktestSlice): string[] {
-  if (slice === 'test devices') {
-    return (['columns', 'body'] as const).map((source) =>
-      toExpressionQuery(backtest, slice, source),
-    )
-  }
-  const { byExpression, byBody } = backtest
+function listParts(
+  backtest: PreparedBacktest,
+  slice: BacktestSlice,
+  { byExpression, byBody }: OneByOne,
+): string[] {
   return [
-    toLookedUpQuery(backtest, slice),
+    toLookedUpQuery(backtest, slice, byExpression === 0),
     ...(byExpression > byBody ? [toExpressionQuery(backtest, slice, 'columns')] : []),
     ...(byBody > 0 ? [toExpressionQuery(backtest, slice, 'body')] : []),
   ]
@@ -192,16 +214,22 @@ const raisedBy = (action: string) =>
 const moveNames = [0, 1, 2].flatMap((from) => [0, 1, 2].map((to) => `m${from}${to}`))
 
 /** Sums events up by session, which is how they lie on disk, and sessions by what became of them. */
-export function toSliceQuery(backtest: PreparedBacktest, slice: BacktestSlice): string {
+export function toSliceQuery(
+  backtest: PreparedBacktest,
+  slice: BacktestSlice,
+  oneByOne: OneByOne,
+): string {
   const { constants } = toLookUps(backtest.scored)
-  const events = listParts(backtest, slice).map((part) => `select ${eventColumns} from (${part})`)
+  const parts = listParts(backtest, slice, oneByOne)
+  const events = parts.map((part) => `select ${eventColumns} from (${part})`)
   const counted = moveNames.map(
     (name) => `countIf(old_action = ${name[1]} and to_action = ${name[2]}) as ${name}`,
   )
   const bySession = `
     select if(held, device, '') as of_device, if(held, session, '') as of_session,
       ${counted.join(', ')},
-      countIf(differs) as differing, groupArrayIf(10)(event, differs) as differing_ids,
+      countIf(again > 0) as compared, countIf(again = 2) as differing,
+      groupArrayIf(10)(event, again = 2) as differing_ids,
       max(old_score) as old_peak, max(to_score) as new_peak,
       groupBitOr(bitShiftLeft(toUInt8(1), old_action)) as old_actions,
       groupBitOr(bitShiftLeft(toUInt8(1), to_action)) as new_actions,
@@ -226,7 +254,7 @@ export function toSliceQuery(backtest: PreparedBacktest, slice: BacktestSlice): 
       block_raised as blockRaised, block_disposition as blockDisposition,
       toFloat64(countIf(of_device != '')) as sessions,
       [${moveNames.map((name) => `toFloat64(sum(${name}))`).join(', ')}] as events,
-      toFloat64(sum(differing)) as different,
+      toFloat64(sum(compared)) as recomputed, toFloat64(sum(differing)) as different,
       arraySlice(arrayFlatten(groupArrayIf(10)(differing_ids, differing > 0)), 1, 10)
         as differingIds,
       groupArraySortedIf(20)(

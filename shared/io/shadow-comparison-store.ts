@@ -1,7 +1,7 @@
 /**
  * Compares what a shadow policy would have decided with what was decided: read from the rows that
- * scorers wrote, summed up by session inside the engine. Sessions count, because an alert is one for
- * a device, a session and an action.
+ * scorers wrote, summed up by session inside the engine. Sessions count, because an alert is one
+ * for a device, a session and an action.
  */
 import type { ComparedSessions } from '#shared/core/shadow-comparison.ts'
 import type { Clickhouse } from './clickhouse.ts'
@@ -13,7 +13,7 @@ export type ComparisonQuestion = {
   sinceMs: number | null
 }
 
-/** Alerts by what people said of them: those that the shadow would raise too, and those it would not. */
+/** Alerts by what people said of them: how many the shadow would raise too, and would not. */
 export type DispositionMoves = { name: string; kept: number; lost: number }
 
 export type ShadowComparison = {

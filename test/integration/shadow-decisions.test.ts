@@ -214,7 +214,7 @@ describe('a shadow policy', () => {
     }
   })
 
-  it('decides what it would as the active one, whether it needs more to be known or less', async () => {
+  it('decides what it would as the active one, needing more to be known or less', async () => {
     const [defaultActive, leanActive] = await Promise.all([
       decisionsOf('default-lean'),
       decisionsOf('lean-default'),
@@ -251,7 +251,21 @@ describe('a shadow policy', () => {
     expect(counts).toEqual({ rows: 2_400, events: 2_400 })
   })
 
-  it('that is changed in mid-stream is named by each row, and redelivery does not move it', async () => {
+  it('loses no row when a scorer is killed in the middle', async () => {
+    const before = await Promise.all(watched.map(decisionsOf))
+    await rig.endScorers()
+    await rig.clickhouse.command({ query: 'truncate table shadow_decisions' })
+    await rig.redeliverAll()
+    const killed = await rig.startScorer()
+    const rows = () => read('select 1 from shadow_decisions limit 100')
+    await until('some rows are there', async () => (await rows()).length === 100)
+    await killed.end('SIGKILL')
+    scorer = await rig.startScorer()
+    await rig.drained(60_000)
+    expect(await Promise.all(watched.map(decisionsOf))).toEqual(before)
+  })
+
+  it('that is changed in mid-stream is named by each row, however often it comes', async () => {
     await rig.addTenant('changing')
     const times: number[] = []
     for (const document of [harsh, lean, null, lean]) {
