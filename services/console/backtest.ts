@@ -1,8 +1,8 @@
 /**
  * Backtests of a tenant's policy: what a document would have done with the stored events. One runs
  * at a time for each tenant, whichever console it was asked of, and two in one console, so that the
- * engine stays free for what cannot wait. A backtest goes slice by slice and tells how far it is; it
- * ends when nobody listens any more. It reads and changes nothing.
+ * engine stays free for what cannot wait. A backtest goes slice by slice and tells how far it is;
+ * it ends when nobody listens any more. It reads and changes nothing.
  */
 import {
   type BacktestReport,

@@ -1,10 +1,10 @@
 /**
- * The pattern of an event: of its signals what a policy can see, and nothing that could be anybody's
- * own. A fleet has millions of events and a few thousand patterns, so a backtest scores patterns.
- * Booleans are kept, numbers are the lower end of a range, texts are kept when they are of the known
- * vocabulary. What was left out is named, so that a policy that looks closer than the pattern tells
- * (another text, a limit inside a range) is known to need the event itself; for every other policy
- * the pattern scores exactly as the event does.
+ * The pattern of an event: of its signals what a policy can see, and nothing that could be
+ * anybody's own. A fleet has millions of events and a few thousand patterns, so a backtest scores
+ * patterns. Booleans are kept, numbers are the lower end of a range, texts are kept when they are
+ * of the known vocabulary. What was left out is named, so that a policy that looks closer than the
+ * pattern tells (another text, a limit inside a range) is known to need the event itself; for every
+ * other policy the pattern scores exactly as the event does.
  */
 import { hash } from 'node:crypto'
 import type { Policy } from './policy.ts'

@@ -1,7 +1,7 @@
 /**
  * The verdicts of patterns: a policy's expression over the few thousand rows of `signal_patterns`
- * instead of the millions of events that have them. What a suppression looks at beside signals is an
- * event's context, so every pattern is scored once in each context that occurs.
+ * instead of the millions of events that have them. What a suppression looks at beside signals is
+ * an event's context, so every pattern is scored once in each context that occurs.
  */
 import type { Policy } from '#shared/core/policy.ts'
 import { compileToSql, type SqlColumn, toScoringQuery } from '#shared/core/scoring-sql.ts'
@@ -96,7 +96,8 @@ function toPatternQuery(policies: readonly Policy[], context: Context): string {
   const verdicts = policies.map(
     (_, n) => `p${n}_score + 256 * p${n}_action, toFloat64(p${n}_flags)`,
   )
-  return `select of_pattern, ${verdicts.join(', ')} from (${toScoringQuery(compiled, { from, keep })})
+  const query = toScoringQuery(compiled, { from, keep })
+  return `select of_pattern, ${verdicts.join(', ')} from (${query})
     order by of_pattern limit ${patternsMax}`
 }
 

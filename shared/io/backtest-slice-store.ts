@@ -1,8 +1,9 @@
 /**
  * One slice of a backtest as one query: every event of a range of devices with its old and its new
- * verdict and its old one computed again, summed up before anything leaves the engine. Events with a
- * scored pattern look it up, the others are scored by the policies' expressions. Events that neither verdict holds anything against are counted and go no
- * further: only the rest is put together by session.
+ * verdict and its old one computed again, summed up before anything leaves the engine. Events with
+ * a scored pattern look it up, the others are scored by the policies' expressions. Events that
+ * neither verdict holds anything against are counted and go no further: only the rest is put
+ * together by session.
  */
 import type { BacktestSlice, ScoredBy } from '#shared/core/backtest.ts'
 import type { Policy } from '#shared/core/policy.ts'

@@ -46,10 +46,8 @@ export type BacktestStore = {
 /** One query is one slice: a second or two of patterns, ten times that of expressions. */
 const settings: ClickHouseSettings = {
   max_execution_time: 300,
-  max_memory_usage: String(4 * 1024 ** 3),
+  max_memory_usage: String(2 * 1024 ** 3),
   max_threads: 2,
-  // Below everything else that asks the server.
-  priority: '10',
   cancel_http_readonly_queries_on_client_close: 1,
   // A query that runs a few times does not earn back its machine code.
   compile_expressions: 0,

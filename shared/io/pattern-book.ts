@@ -21,7 +21,7 @@ export type PatternBook = {
 
 /** Patterns of one tenant; the simulated fleet has a few thousand. */
 const perTenantMax = 5_000
-/** Of all tenants, some 100 bytes each. Beyond it everything is stored anew, which changes nothing. */
+/** Of all tenants, some 100 bytes each. Beyond it all are stored anew, which changes nothing. */
 const patternsMax = 200_000
 /** Texts whose pattern is remembered, twice: a few KB each. */
 const textsMax = 2_000

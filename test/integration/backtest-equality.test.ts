@@ -7,7 +7,7 @@ import { presets } from '#shared/core/policies/presets.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { anyWholePolicy } from '../support/backtest-cases.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
-import { compareScoring, storeAnyEvents } from '../support/compare-scoring.ts'
+import { comparePatterns, compareScoring, storeAnyEvents } from '../support/compare-scoring.ts'
 import { migrateClickhouse } from '../support/databases.ts'
 
 let server: TestClickhouse
@@ -45,6 +45,15 @@ describe('a stored event', () => {
     const policies = [presets.balanced, ...any]
     const found = await compareScoring(clickhouse, events, policies, 'body')
     expect(found).toMatchObject({ different: 0, first: [] })
+  }, 60_000)
+
+  it('scores the same by its pattern, wherever a policy is content with that', async () => {
+    const any = fc.sample(anyWholePolicy, { seed: seed + 2, numRuns: 20 })
+    const all = [...Object.values(presets), ...any]
+    const found = await comparePatterns(clickhouse, events, all)
+    process.stdout.write(`${found.pairs} pairs by pattern, ${found.scored} of them above 0\n`)
+    expect(found).toMatchObject({ different: 0, first: [] })
+    expect(found.pairs).toBeGreaterThan(eventCount * Object.keys(presets).length)
   }, 60_000)
 
   it('scores the same where its columns do not tell all of it', async () => {

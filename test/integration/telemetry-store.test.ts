@@ -81,6 +81,7 @@ describe('an accepted event', () => {
       detected_bits: expect.anything(),
       detected_signals: ['debugger.frida_detected'],
       clean_bits: expect.anything(),
+      pattern: expect.stringMatching(/^[\w-]{22}$/),
       body: Buffer.from(event!.bodyBytes!).toString(),
       row_version: expect.anything(),
     })

@@ -9,6 +9,7 @@ import { compilePolicy } from '#shared/core/scoring.ts'
 import { compileToSql, readFlagBits, toScoringQuery } from '#shared/core/scoring-sql.ts'
 import { needsBody, type Source } from '#shared/core/scoring-sql-points.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
+import { noVerdict, scorePatterns, toLookUps } from '#shared/io/backtest-pattern-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
 import { makeEvents } from './accepted-events.ts'
@@ -68,6 +69,49 @@ export async function compareScoring(
         found.first.push({ policy: from + index, edge, engine, body: event.body })
       }
     })
+  }
+  return found
+}
+
+/**
+ * Scores every stored event by its pattern, where the policy is content with that.
+ * @returns pairs are those that were looked up
+ */
+export async function comparePatterns(
+  clickhouse: Clickhouse,
+  events: readonly AcceptedEvent[],
+  policies: readonly Policy[],
+): Promise<Comparison> {
+  const found: Comparison = { pairs: 0, scored: 0, different: 0, first: [] }
+  const select = async <Row>(query: string): Promise<Row[]> => {
+    const result = await clickhouse.query({
+      ...{ query, query_params: { tenant: 'acme' }, format: 'JSONCompactEachRow' as const },
+      clickhouse_settings: { max_query_size: '100000000', compile_expressions: 0 },
+    })
+    return (await result.json()) as Row[]
+  }
+  for (const [index, policy] of policies.entries()) {
+    const where = 'tenant_id = {tenant:String}'
+    const scored = await scorePatterns(select, { policies: [policy], where })
+    const { constants, verdictOf, flagsOf } = toLookUps(scored)
+    const rows = await select<[string, number, number]>(`with ${constants.join(', ')}
+      select event_id, ${verdictOf(0)} as verdict, toFloat64(${flagsOf(0)}) from telemetry
+      where ${where} and verdict != ${noVerdict}`)
+    const byEvent = new Map(rows.map(([event, ...verdict]) => [event, verdict]))
+    const score = toEdge(policy)
+    for (const event of events) {
+      const [verdict, bits] = byEvent.get(event.event_id) ?? []
+      if (verdict === undefined) continue
+      const edge = score(event)
+      const engine: Verdict = [verdict & 255, verdict >> 8, readFlagBits(bits!)]
+      found.pairs++
+      if (edge[0] > 0) found.scored++
+      if (JSON.stringify(edge) === JSON.stringify(engine)) continue
+      found.different++
+      if (found.first.length < 3) {
+        found.first.push({ policy: index, edge, engine, body: event.body })
+      }
+    }
   }
   return found
 }

@@ -1,6 +1,8 @@
 // Shadow policies: which version decides, when the active policy's knowledge will do, and that
 // nothing which goes wrong with them reaches anybody.
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { countKey } from '#shared/core/correlation.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { presets } from '#shared/core/policies/presets.ts'
 import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policy.ts'
@@ -12,6 +14,7 @@ import type { ShadowDecision } from '#shared/io/shadow-decision-store.ts'
 import type { Decided } from '../../services/scorer/shadow-decisions.ts'
 import { createShadowDecisions } from '../../services/scorer/shadow-decisions.ts'
 import { makeEvents, signalsOf } from '../support/accepted-events.ts'
+import { anyPolicy, anySignals } from '../support/any-policy.ts'
 
 const nothing: Known = { counts: new Map(), details: new Map(), missing: null, retry: false }
 const [blocked] = makeEvents([{ signals: signalsOf.BLOCK }]) as [AcceptedEvent]
@@ -75,6 +78,31 @@ describe('a decision', () => {
       raspScore: blocked.rasp_score,
       risk,
     })
+  })
+
+  it('is that of the same policy if it were the active one, whatever the two are', () => {
+    const counts = defaultPolicy.velocity.map(
+      (rule) => [countKey(rule), rule.threshold + 1] as const,
+    )
+    fc.assert(
+      fc.property(
+        anyPolicy,
+        anyPolicy,
+        anySignals,
+        fc.subarray(counts),
+        (active, shadow, ...more) => {
+          const [signals, exceeded] = more
+          const known: Known = { ...nothing, counts: new Map(exceeded) }
+          const [scored] = makeEvents([{ signals, policy: active, receivedAtMs: 1 }])
+          const [expected] = makeEvents([{ signals, policy: shadow, receivedAtMs: 1 }])
+          expect(decideShadow(scored!, compileShadow(shadow), known)).toEqual({
+            raspScore: expected!.rasp_score,
+            risk: decideRisk(expected!, shadow, known),
+          })
+        },
+      ),
+      { numRuns: 300 },
+    )
   })
 
   it('on a sandbox test device is the forced one, at the shadow’s own threshold', () => {
