@@ -416,6 +416,20 @@ describe('a request', () => {
     expect((await ask('acme', presets.strict)).status).toBe(200)
   })
 
+  it('says so in its last line when the engine cannot be asked', async () => {
+    const absent = createClickhouse('http://127.0.0.1:1', { name: 'test' })
+    const { start } = createBacktests({
+      ...{ postgres: rig.postgres, locks: rig.deps.locks, clickhouse: absent, log: testLog },
+      ...{ metrics: createMetrics('absent'), nowMs: () => performance.now() },
+    })
+    const request = { tenantId: 'acme', policy: closer, sinceMs: null, requestId: 'req_1' }
+    const lines = await Array.fromAsync((await start(request)).lines())
+    expect(lines).toEqual([
+      { problem: expect.objectContaining({ code: 'unavailable', request_id: 'req_1' }) },
+    ])
+    await absent.close()
+  })
+
   it('ends with whoever asked, and the next one may begin', async () => {
     const request = { tenantId: 'acme', policy: closer, sinceMs: null, requestId: 'req_1' }
     const running = await backtests.start(request)

@@ -157,6 +157,8 @@ describe('a stored event', () => {
 
   it('that was sent again is the one that was received first', async () => {
     const submission = { session: 'retried', signals: { network: { tor_ip: true } } }
+    // A merge would leave one of the two before anybody has looked.
+    await clickhouse.command({ query: 'system stop merges telemetry' })
     const first = await send(sandbox, submission)
     const { event } = await explain(first.eventId)
     await setPolicy(sandbox, { preset: 'strict' })
@@ -173,6 +175,7 @@ describe('a stored event', () => {
       return (await rows.json<{ n: number }>())[0]!.n === 2
     })
     const explained = await explain(first.eventId)
+    await clickhouse.command({ query: 'system start merges telemetry' })
     expect(explained.event).toEqual(event)
     expect(explained).toMatchObject({ matches: true, answered: { rasp_score: first.score } })
   })

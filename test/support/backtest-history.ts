@@ -1,7 +1,8 @@
 /**
  * Fills `telemetry` with a long history fast: a few thousand events of the simulated fleet, stored
  * as a scorer stores them, and copies of those under ids and times of their own, made inside the
- * engine. Tables derived from `telemetry` are left out: nothing here reads them.
+ * engine, with the alerts that they deserve. Tables derived from `telemetry` are left out: nothing
+ * here reads them.
  */
 import { toEventId } from '#shared/core/ids.ts'
 import { decodeBatch, encodeEventHead, toPosition } from '#shared/core/messages.ts'
@@ -42,7 +43,21 @@ export async function fillHistory(clickhouse: Clickhouse, events: number): Promi
     insertCopies(run, { seeds, from: half, to: copies }),
   ])
   await run('system start merges telemetry')
+  await insertAlerts(run)
   return { events: copies * seeds, seeds, bodyBytes }
+}
+
+/** The alert of every session and action, one in twenty raised by more than its own score. */
+async function insertAlerts(run: (query: string) => Promise<unknown>): Promise<void> {
+  await run(`
+    insert into alerts_mirror (tenant_id, created_at, alert_id, seq, device_id, session_id,
+      event_id, action, risk_score, rasp_score, disposition, round)
+    select '${historyTenant}', min(received_at), hex(sipHash128(session_id, rasp_action)),
+      rowNumberInAllBlocks(), device_id, session_id, any(event_id), toString(rasp_action),
+      max(rasp_score) + if(sipHash64(session_id) % 20 = 0, 5, 0), max(rasp_score),
+      ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED'][1 + sipHash64(session_id) % 4], 1
+    from telemetry where rasp_action != 'ALLOW'
+    group by device_id, session_id, rasp_action`)
 }
 
 async function insertSeeds(clickhouse: Clickhouse): Promise<Omit<FilledHistory, 'events'>> {
