@@ -226,13 +226,14 @@ function start(state: State): { stop: () => Promise<void> } {
   const { stopped } = state
   const { signal } = stopped
   const repeat = async (what: string, everyMs: number, work: () => Promise<unknown>) => {
-    for (let failing = false; !signal.aborted; await pause(everyMs, signal)) {
+    for (let failures = 0; !signal.aborted; await pause(everyMs, signal)) {
       try {
         await work()
-        failing = false
+        failures = 0
       } catch (error) {
-        if (!failing) state.log.warn({ err: describeFailure(error) }, what)
-        failing = true
+        failures += 1
+        // Once is nothing: at the start NATS may not be there yet.
+        if (failures === 2) state.log.warn({ err: describeFailure(error) }, what)
       }
     }
   }
