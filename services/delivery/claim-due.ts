@@ -47,7 +47,7 @@ const pauseAfterFailureMs = 250
  * waits for none of this.
  */
 const claimEveryMs = 5
-const claimEveryUnderLoadMs = 12
+const claimEveryUnderLoadMs = 8
 const manyClaimed = 64
 
 const keyOf = (lane: Lane) => `${lane.retry ? 'r' : 'f'} ${lane.tenantId}`
