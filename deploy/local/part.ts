@@ -17,6 +17,7 @@ const HEALTHY_MS = 20_000
 const FIRST_START_TRIES = 3
 /** What a child wrote just before its end may still be in the pipe. */
 const LAST_WORDS_MS = 30
+const LINE_CHARS_MAX = 4_096
 
 export type PartSpec = {
   name: PartName
@@ -24,6 +25,11 @@ export type PartSpec = {
   isReady: () => Promise<boolean>
   readyLimitMs: number
   stopSignal: NodeJS.Signals
+  /**
+   * What it prints when it runs on but will not do its work again until it is started anew: then it
+   * is killed, and started again as if it had ended by itself.
+   */
+  lostWhen?: RegExp
 }
 
 export type PartTools = {
@@ -56,6 +62,7 @@ export function createPart(spec: PartSpec, tools: PartTools): Part {
     startedAt = performance.now()
     tools.log.follow(started.stdout)
     tools.log.follow(started.stderr)
+    if (spec.lostWhen) killWhen(started, spec.lostWhen)
     const { pid } = started
     if (pid !== undefined) {
       tools.onPid(pid, 'started')
@@ -127,6 +134,18 @@ export function createPart(spec: PartSpec, tools: PartTools): Part {
       stopping.abort()
       if (child) await endChild(child, { signal: spec.stopSignal, graceMs })
     },
+  }
+}
+
+function killWhen(child: ChildProcess, lost: RegExp): void {
+  for (const stream of [child.stdout, child.stderr]) {
+    let line = ''
+    stream?.on('data', (chunk: string) => {
+      const lines = (line + chunk).split('\n')
+      line = (lines.pop() ?? '').slice(-LINE_CHARS_MAX)
+      // By force: an orderly end would write its files anew, where it could not write before.
+      if (lines.some((one) => lost.test(one))) child.kill('SIGKILL')
+    })
   }
 }
 

@@ -20,6 +20,11 @@ import type { Secrets } from './state-files.ts'
 const DATABASE = 'device_intelligence'
 const USER = 'di'
 const READY_LIMIT_MS = 60_000
+/**
+ * After a write that failed, as on a full disk, the server takes the stream's store for broken
+ * until its next start: it answers no publish any more, also when there is room again.
+ */
+export const natsLostWhen = /critical write error/i
 /** The engine does its file work on this pool; four threads, the default, starve it. */
 const CLICKHOUSE_IO_THREADS = '16'
 
@@ -73,6 +78,7 @@ export async function embeddedNats(context: ServerContext): Promise<EmbeddedServ
       isReady: () => natsGreets(server.port),
       readyLimitMs: READY_LIMIT_MS,
       stopSignal: 'SIGTERM',
+      lostWhen: natsLostWhen,
     },
     afterReady: nothing,
   }

@@ -22,6 +22,20 @@ import type { Secrets } from './state-files.ts'
 const READY_LIMIT_MS = 60_000
 const MIGRATE_LIMIT_MS = 300_000
 
+/**
+ * Options of Node by process, as in compose.yaml. Left alone, V8 lets the space for new objects
+ * grow to 130 MB under load and the heap to four times what is in use before it collects: a scorer
+ * at 600 events/s held 330 MB of which it used 85. There is no limit for all it holds, because what
+ * a batch decodes to is its clients' choice.
+ */
+export const nodeOptions: Record<ServiceName, string[]> = {
+  ingest: ['--max-semi-space-size=16', '--heap-growing-percent=60'],
+  api: ['--max-semi-space-size=8', '--heap-growing-percent=60'],
+  console: ['--max-semi-space-size=8'],
+  scorer: ['--max-semi-space-size=16', '--heap-growing-percent=60'],
+  delivery: ['--max-semi-space-size=8', '--heap-growing-percent=60'],
+}
+
 /** The environment every process gets. */
 export function serviceEnv(
   settings: LocalSettings,
@@ -48,15 +62,16 @@ export function serviceEnv(
 export function servicePart(settings: LocalSettings, name: ServiceName, env: Env): PartSpec {
   return {
     name,
-    launchSpec: () => nodeSpec(join(settings.servicesDir, name, 'main.ts'), env),
+    launchSpec: () =>
+      nodeSpec([...nodeOptions[name], join(settings.servicesDir, name, 'main.ts')], env),
     isReady: () => answersOk(`http://${listenAddress(settings, name)}/readyz`),
     readyLimitMs: READY_LIMIT_MS,
     stopSignal: 'SIGTERM',
   }
 }
 
-function nodeSpec(file: string, env: Env): LaunchSpec {
-  return { command: process.execPath, args: [file], env, orphanSignal: 'SIGTERM' }
+function nodeSpec(args: string[], env: Env): LaunchSpec {
+  return { command: process.execPath, args, env, orphanSignal: 'SIGTERM' }
 }
 
 /** Runs the migrations to their end. Throws a StartError with their last words when they fail. */
@@ -69,7 +84,7 @@ export async function runMigrations(options: {
 }): Promise<void> {
   const { log, signal } = options
   const file = join(options.settings.servicesDir, 'migrate', 'main.ts')
-  const child = options.launch(nodeSpec(file, options.env))
+  const child = options.launch(nodeSpec([file], options.env))
   log.follow(child.stdout)
   log.follow(child.stderr)
   let failure = ''

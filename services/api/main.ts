@@ -2,9 +2,11 @@
  * The api process: reads alerts and policies from Postgres and device history from ClickHouse for
  * tenants. It starts without them: what does not need the one that is away is answered.
  */
+import { listingSession } from '#shared/io/alert-listing-store.ts'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
 import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse.ts'
+import { closeHttp } from '#shared/io/close-http.ts'
 import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
@@ -20,6 +22,8 @@ import { readApiConfig } from './config.ts'
 /** A caller waits this long at most for a database that does not answer, then gets a 503. */
 const postgresLimits = { connectTimeoutMs: 1_000, statementTimeoutMs: 2_000, connectionsMax: 20 }
 const clickhouseTimeoutMs = 5_000
+/** How long a stop waits for requests: an answer takes no longer than a database may. */
+const unfinishedMs = 6_500
 
 async function main(): Promise<void> {
   const config = readApiConfig(process.env)
@@ -31,6 +35,8 @@ async function main(): Promise<void> {
     log,
     metrics,
     ...postgresLimits,
+    // Whatever else it asks is found by a key.
+    settings: listingSession,
   })
   lifecycle.onStop('postgres', postgres.close)
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, {
@@ -58,8 +64,9 @@ async function main(): Promise<void> {
       },
     },
   )
-  lifecycle.onStop('http', () => app.close())
-  log.info({ url: await listen(app, config.API_LISTEN) }, 'listening')
+  lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
+  const url = await listen(app, config.API_LISTEN, config.REUSE_PORT)
+  log.info({ url }, 'listening')
 }
 
 run(main)

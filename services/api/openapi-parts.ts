@@ -16,14 +16,18 @@ export function componentHeaders(): Json {
     schema: { type: 'string', examples: [example] },
   })
   return {
-    RequestId: text('Names this request in our logs.', 'req_c29tZS1yZXF1ZXN0'),
+    RequestId: {
+      ...text('Names this request in our logs.', 'req_c29tZS1yZXF1ZXN0'),
+      required: true,
+    },
     RateLimit: text('Calls left, and seconds until all are there again.', '"tenant";r=1999;t=1'),
     RateLimitPolicy: text('The burst, and the seconds it refills in.', '"tenant";q=2000;w=2'),
     RetryAfter: {
       description: 'Seconds after which to try again.',
+      required: true,
       schema: { type: 'integer', minimum: 1, examples: [1] },
     },
-    Authenticate: text('The scheme to authenticate with.', 'Bearer'),
+    Authenticate: { ...text('The scheme to authenticate with.', 'Bearer'), required: true },
   }
 }
 

@@ -26,6 +26,7 @@ import type { ExplainDeps } from './explain-event.ts'
 import type { AnalystDeps } from './manage-analysts.ts'
 import type { DeliveryDeps } from './manage-deliveries.ts'
 import type { ManageDeps } from './manage-tenants.ts'
+import { describeAnswers } from './openapi-answers.ts'
 import type { RewrapDeps } from './rewrap.ts'
 import type { RotationDeps } from './rotation.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
@@ -104,6 +105,10 @@ export async function createConsoleApp(
       security: [{ admin: [] }],
     },
     transform: jsonSchemaTransform,
+    transformObject: (made) =>
+      'openapiObject' in made
+        ? describeAnswers(made.openapiObject, '/admin/v1')
+        : made.swaggerObject,
   })
   await app.register(
     async (scope) => {

@@ -6,6 +6,7 @@ export function readConsoleConfig(env: Env) {
   return readConfig(
     {
       NATS_URL: variables.NATS_URL,
+      NATS_REPLICAS: variables.NATS_REPLICAS,
       POSTGRES_URL: variables.POSTGRES_URL,
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       MASTER_KEY: variables.MASTER_KEY,
@@ -20,3 +21,5 @@ export function readConsoleConfig(env: Env) {
     env,
   )
 }
+
+export type ConsoleConfig = ReturnType<typeof readConsoleConfig>

@@ -73,6 +73,7 @@ export const replayBody = z
       alert_id === undefined ? since !== undefined || failed : since === undefined && !failed,
     'must be alert_id, or since, or failed, or the last two together',
   )
+  .meta({ examples: [{ since: '2026-03-01T00:00:00Z' }, { failed: true }] })
 
 export const replayedSchema = z.object({
   tenant_id: z.string(),

@@ -35,7 +35,13 @@ export const learningSchema = z.object({
 })
 
 export const signalJumpsQuery = z.strictObject({
-  open: z.stringbool().default(false).describe('only those that are not over'),
+  open: z
+    .stringbool()
+    .default(false)
+    .describe('only those that are not over')
+    .meta({
+      examples: ['true', 'false'],
+    }),
 })
 
 export const signalJumpsSchema = z.object({

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
 import { createClickhouse, databaseOf } from '#shared/io/clickhouse.ts'
+import { closeHttp } from '#shared/io/close-http.ts'
 import { publishTenantHint } from '#shared/io/delivery-hint-publisher.ts'
 import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
 import { createErasureStore } from '#shared/io/erasure-store.ts'
@@ -26,7 +27,7 @@ import { createTenantProjection } from '#shared/io/tenant-projection.ts'
 import { createUnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { createBacktests } from './backtest.ts'
-import { readConsoleConfig } from './config.ts'
+import { type ConsoleConfig, readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
 import { createErase } from './erase.ts'
 import { createLedgerKeeper } from './ledger.ts'
@@ -42,6 +43,11 @@ const mutationMaxMs = 30 * 60 * 1000
 
 /** A slice of a backtest: the engine ends it after 300 seconds. */
 const sliceMaxMs = 310_000
+
+/**
+ * How long a stop waits for requests: a rotation waits for edges, and all else ends at once.
+ */
+const unfinishedMs = 6_500
 
 async function main(): Promise<void> {
   const config = readConsoleConfig(process.env)
@@ -85,7 +91,7 @@ async function main(): Promise<void> {
     clickhouse,
     toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
   )
-  const findNats = connectInBackground(config.NATS_URL, log, lifecycle.onStop)
+  const findNats = connectInBackground(config, log, lifecycle.onStop)
   const projection = createTenantProjection({ findNats, postgres, log, metrics, nowMs })
   const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
     'outcome',
@@ -177,7 +183,7 @@ async function main(): Promise<void> {
       nats: () => (findNats()?.connected() ? null : 'is not connected'),
     },
   })
-  lifecycle.onStop('http', () => app.close())
+  lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
   lifecycle.onStop('backtests', backtests.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)
   log.info({ url }, 'listening')
@@ -185,12 +191,12 @@ async function main(): Promise<void> {
 
 /** Reading and suspending go on without NATS, so the console does not wait for it. */
 function connectInBackground(
-  url: string,
+  config: ConsoleConfig,
   log: Log,
   onStop: (name: string, step: () => Promise<void> | void) => void,
 ): () => Nats | null {
   let nats: Nats | null = null
-  connectNats(url, 'console', log).then(
+  connectNats(config.NATS_URL, 'console', log, config.NATS_REPLICAS).then(
     (connected) => {
       nats = connected
     },

@@ -24,6 +24,7 @@ export const setPolicyQuery = z.strictObject({
 export const policyBody = z
   .unknown()
   .describe('A policy document as `/policy.schema.json` describes it, or `{"preset":NAME}`.')
+  .meta({ examples: [{ preset: 'strict' }, { preset: 'balanced' }] })
 
 export const policyDocumentSchema = z.unknown()
 

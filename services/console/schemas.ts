@@ -112,7 +112,12 @@ export const limitSchema = (most: number, usual: number) =>
 
 export const listTenantsQuery = z.strictObject({
   limit: limitSchema(1_000, 1_000),
-  after: z.string().max(63).optional().describe('`next` of the page before'),
+  after: z
+    .string()
+    .max(63)
+    .refine((text) => !text.includes('\0'), 'must not contain NUL')
+    .optional()
+    .describe('`next` of the page before'),
 })
 
 export const tenantsSchema = z.object({

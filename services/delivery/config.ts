@@ -9,6 +9,7 @@ const count = z.coerce.number().int().min(1).max(10_000)
 
 const shape = {
   NATS_URL: variables.NATS_URL,
+  NATS_REPLICAS: variables.NATS_REPLICAS,
   POSTGRES_URL: variables.POSTGRES_URL,
   MASTER_KEY: variables.MASTER_KEY,
   MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { deliveryConsumer } from '#shared/core/messages.ts'
+import { closeHttp } from '#shared/io/close-http.ts'
 import { type Consumption, consume } from '#shared/io/consume.ts'
 import { deliverySession } from '#shared/io/delivery-claim-store.ts'
 import { createHttpServer, listen } from '#shared/io/http-server.ts'
@@ -16,7 +17,7 @@ import { createOutbound } from '#shared/io/outbound-http.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
 import { createMasterKeyCheck } from '#shared/io/sealed-secret-store.ts'
 import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
-import { readDeliveryConfig } from './config.ts'
+import { type DeliveryConfig, readDeliveryConfig } from './config.ts'
 import { type Engine, startEngine } from './engine.ts'
 import { followHint } from './follow-hints.ts'
 
@@ -72,11 +73,8 @@ async function main(): Promise<void> {
       allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS,
     },
   )
-  const hints = followInBackground({ url: config.NATS_URL, engine, log, metrics })
+  const hints = followInBackground({ config, engine, log, metrics })
   lifecycle.onStop('nats', hints.close)
-  lifecycle.onStop('engine', async () => {
-    await Promise.all([engine.stop(stopGraceMs), hints.stop()])
-  })
 
   const app = createHttpServer({
     log,
@@ -84,7 +82,10 @@ async function main(): Promise<void> {
     stopping: lifecycle.stopping,
     readyChecks: { postgres: postgres.checkReady, master_key: checkMasterKey },
   })
-  lifecycle.onStop('http', () => app.close())
+  // At once: whoever never finishes a request for the metrics must not delay the webhooks.
+  lifecycle.onStop('engine and http', async () => {
+    await Promise.all([engine.stop(stopGraceMs), hints.stop(), closeHttp(app, stopGraceMs)])
+  })
   log.info({ url: await listen(app, config.DELIVERY_LISTEN) }, 'listening')
 }
 
@@ -98,11 +99,16 @@ const hintLimits = {
 }
 
 /** Without NATS every delivery still goes out, up to a sweep later: nothing here waits for it. */
-function followInBackground(options: { url: string; engine: Engine; log: Log; metrics: Metrics }): {
+function followInBackground(options: {
+  config: DeliveryConfig
+  engine: Engine
+  log: Log
+  metrics: Metrics
+}): {
   stop: () => Promise<void>
   close: () => Promise<void>
 } {
-  const { engine, log, metrics } = options
+  const { config, engine, log, metrics } = options
   let nats: Nats | null = null
   let consumption: Consumption | null = null
   metrics.gauge('di_delivery_hints_connected', 'Whether hints can arrive: NATS is connected', {
@@ -110,7 +116,7 @@ function followInBackground(options: { url: string; engine: Engine; log: Log; me
       this.set(nats?.connected() ? 1 : 0)
     },
   })
-  connectNats(options.url, 'delivery', log).then(
+  connectNats(config.NATS_URL, 'delivery', log, config.NATS_REPLICAS).then(
     (connected) => {
       nats = connected
       consumption = consume({

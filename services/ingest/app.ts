@@ -6,8 +6,11 @@ import type { KeyObject } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   batchBytesMax,
+  batchEventsFew,
   batchEventsMax,
+  bodyBytesMax,
   connectionsMax,
+  gatherMs,
   publishAttemptMs,
   publishesInFlightMax,
   publishTimeoutMs,
@@ -16,13 +19,20 @@ import {
 } from '#shared/core/limits.ts'
 import { verifySignature } from '#shared/core/signature.ts'
 import type { TenantDirectory } from '#shared/io/edge-directory.ts'
-import { createHttpServer } from '#shared/io/http-server.ts'
+import { createHttpServer, headersTimeoutMs, keepAliveTimeoutMs } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
+import { type PlainConnections, servePlainly } from '#shared/io/plain-connections.ts'
 import type { PublishBatch } from '#shared/io/telemetry-publisher.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import { type CommitLimits, createGroupCommit } from './group-commit.ts'
-import { answerPending, type Intake, type Pending, receiveTelemetry } from './intake.ts'
+import {
+  answerPending,
+  type Intake,
+  type Pending,
+  receivePlain,
+  receiveTelemetry,
+} from './intake.ts'
 import { createIngestObserver } from './observe.ts'
 import type { RetiredUse } from './retired-use.ts'
 
@@ -53,10 +63,14 @@ export type IngestDependencies = {
   nowMs: () => number
   /** The wall clock, in ms since 1970. */
   wallMs: () => number
+  /** Other bounds of group commit than the service's own. */
+  commitLimits?: Partial<CommitLimits>
 }
 
 export type Ingest = {
   app: FastifyInstance
+  /** The connections that fastify's server does not see. */
+  plain: PlainConnections
   /** Resolves once everything taken is answered. */
   drained: () => Promise<void>
 }
@@ -67,6 +81,8 @@ const commitLimits: CommitLimits = {
   batchEventsMax,
   batchBytesMax,
   publishesInFlightMax,
+  gatherMs,
+  batchEventsFew,
   waitingEventsMax,
   waitingBytesMax,
   publishTimeoutMs,
@@ -99,7 +115,24 @@ export function createIngest(dependencies: IngestDependencies): Ingest {
   })
   app.server.maxConnections = connectionsMax
   addRoute(app, intake)
-  return { app, drained: intake.commit.drained }
+  const plain = servePlainly(app.server, {
+    path: ingestPath,
+    bodyBytesMax,
+    handle: (head, body, connection) => receivePlain(intake, head, body, connection),
+    handedOver: intake.observe.handedOver,
+    keepAliveMs: keepAliveTimeoutMs,
+    silentMs: headersTimeoutMs,
+  })
+  metrics.gauge(
+    'di_ingest_plain_connections',
+    'Open connections that are read without Node’s own server',
+    {
+      collect() {
+        this.set(plain.count())
+      },
+    },
+  )
+  return { app, plain, drained: intake.commit.drained }
 }
 
 function isIngest(url: string | undefined): boolean {
@@ -133,10 +166,11 @@ function createIntake(dependencies: IngestDependencies): Intake {
       publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),
       settle: (pending, fault) => answerPending(intake, pending, fault),
       defer: setImmediate,
+      later: setTimeout,
       pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
       newBatchId: dependencies.newBatchId,
       nowMs,
-      limits: commitLimits,
+      limits: { ...commitLimits, ...dependencies.commitLimits },
       observe: observe.commit,
     }),
   }

@@ -5,9 +5,11 @@ export function readIngestConfig(env: Env) {
   return readConfig(
     {
       NATS_URL: variables.NATS_URL,
+      NATS_REPLICAS: variables.NATS_REPLICAS,
       MASTER_KEY: variables.MASTER_KEY,
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,
+      REUSE_PORT: variables.REUSE_PORT,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,
     },

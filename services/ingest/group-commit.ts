@@ -1,8 +1,10 @@
 /**
  * Group commit: events that arrive while publishes are under way travel together in the next
- * message, in their order, and each is settled by the acknowledgement of its own message. There is
- * no timer, so an idle edge adds no delay; memory is bounded, and past the bound an event is
- * refused at once. Every event taken is settled exactly once.
+ * message, in their order, and each is settled by the acknowledgement of its own message. A message
+ * costs the broker the same however few it holds, so one that holds few waits, some milliseconds at
+ * most, until half of all events that are unsettled are in it: many clients make long messages, and
+ * a lone one waits for nobody. Memory is bounded, and past the bound an event is refused at once.
+ * Every event taken is settled exactly once.
  */
 
 /** An event on its way: the header's text before the body, and the body as it arrived. */
@@ -32,6 +34,8 @@ export type GroupCommitOptions<W extends Waiter> = {
   settle: (waiter: W, fault: CommitFault | null) => void
   /** Runs something at the end of this turn of the event loop. */
   defer: (run: () => void) => void
+  /** Runs something after so many ms. */
+  later: (run: () => void, ms: number) => void
   pause: (ms: number) => Promise<void>
   newBatchId: () => string
   nowMs: () => number
@@ -43,6 +47,9 @@ export type CommitLimits = {
   batchEventsMax: number
   batchBytesMax: number
   publishesInFlightMax: number
+  /** How long after the beginning of a publish one of less than `batchEventsFew` may wait. */
+  gatherMs: number
+  batchEventsFew: number
   waitingEventsMax: number
   waitingBytesMax: number
   /** From when an event was taken to when it is settled, whatever happens. */
@@ -67,6 +74,9 @@ export type GroupCommit<W extends Waiter> = {
   drained: () => Promise<void>
 }
 
+/** With nothing else unsettled, so few are one client's or two's. */
+const loneEventsMax = 2
+
 /** The pause between two tries of a publish that failed at once. */
 const retryPauseMs = 50
 
@@ -74,6 +84,9 @@ type State<W extends Waiter> = GroupCommitOptions<W> & {
   queue: W[]
   inFlight: number
   launchDue: boolean
+  /** Whether a launch is due after the interval. */
+  launchLater: boolean
+  lastLaunchMs: number
   waitingEvents: number
   waitingBytes: number
   drains: (() => void)[]
@@ -92,6 +105,8 @@ export function createGroupCommit<W extends Waiter>(
     queue: [],
     inFlight: 0,
     launchDue: false,
+    launchLater: false,
+    lastLaunchMs: -Infinity,
     waitingEvents: 0,
     waitingBytes: 0,
     drains: [],
@@ -134,11 +149,36 @@ function scheduleLaunch<W extends Waiter>(state: State<W>): void {
 }
 
 function launch<W extends Waiter>(state: State<W>): void {
-  while (state.queue.length > 0 && state.inFlight < state.limits.publishesInFlightMax) {
-    const batch = takeBatch(state.queue, state.limits)
+  const { limits, queue } = state
+  while (queue.length > 0 && state.inFlight < limits.publishesInFlightMax) {
+    const nowMs = state.nowMs()
+    const waitMs = state.lastLaunchMs + limits.gatherMs - nowMs
+    if (waitMs > 0 && isFew(state)) {
+      launchLater(state, waitMs)
+      return
+    }
+    state.lastLaunchMs = nowMs
+    const batch = takeBatch(queue, limits)
     state.inFlight++
     void commit(state, batch)
   }
+}
+
+/** Fewer than half of all that is unsettled, within bounds; but a lone client waits for nobody. */
+function isFew<W extends Waiter>({ queue, waitingEvents, limits }: State<W>): boolean {
+  const { length } = queue
+  if (length === waitingEvents && length <= loneEventsMax) return false
+  const { batchEventsFew: few } = limits
+  return length < Math.min(few, Math.max(few >> 2, waitingEvents >> 1))
+}
+
+function launchLater<W extends Waiter>(state: State<W>, waitMs: number): void {
+  if (state.launchLater) return
+  state.launchLater = true
+  state.later(() => {
+    state.launchLater = false
+    launch(state)
+  }, waitMs)
 }
 
 function takeBatch<W extends Waiter>(queue: W[], limits: CommitLimits): W[] {

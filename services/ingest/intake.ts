@@ -1,13 +1,15 @@
 /**
  * The path of one submission through the process: headers, body, decision, group commit, answer. It
- * works on Node's own request and response: the framework would cost as much again as all of it. A
- * 200 leaves only after the acknowledgement of the very message that holds the event.
+ * comes off the connection itself when its request is plain, else over Node's own request and
+ * response; never through the framework, which would cost as much again as all of it. A 200 leaves
+ * only after the acknowledgement of the very message that holds the event.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { PlainHead } from '#shared/core/plain-request.ts'
 import { Problem } from '#shared/core/problem.ts'
-import type { RateLimitFields } from '#shared/core/rate-limit.ts'
-import { toRequestId, writeProblem } from '#shared/io/http-server.ts'
+import { toRequestId } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
+import type { PlainConnection } from '#shared/io/plain-connections.ts'
 import {
   type Acceptance,
   decideTelemetry,
@@ -18,12 +20,13 @@ import {
 import type { AcceptedTally } from './accepted-tally.ts'
 import { type GroupCommit, toWaiterBytes, type Waiter } from './group-commit.ts'
 import type { IngestObserver } from './observe.ts'
-import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
+import { checkHeaders, discardBody, isJson, receiveBody } from './receive-body.ts'
+import { type Reply, replyAccepted, replyProblem } from './reply.ts'
 import type { RetiredUse } from './retired-use.ts'
 
 /** A submission that waits for its message's acknowledgement. */
 export type Pending = Waiter & {
-  response: ServerResponse
+  reply: Reply
   requestId: string
   acceptance: Acceptance
 }
@@ -42,114 +45,128 @@ export type Intake = {
   newRequestId: () => string
 }
 
-/** Takes a whole request for the ingest address and sees to its answer. */
+/** What of a request matters beside its body. */
+type Envelope = {
+  reply: Reply
+  signature: string | undefined
+  /** `X-Request-Id` as it was sent. */
+  givenId: string | string[] | undefined
+}
+
+/** Takes a request for the ingest address that Node's server has read, and sees to its answer. */
 export function receiveTelemetry(
   intake: Intake,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
+  const { headers } = request
+  const envelope: Envelope = {
+    reply: response,
+    // Sent twice, the header arrives joined by a comma, which is no signature.
+    signature: headers['x-service-signature'] as string | undefined,
+    givenId: headers['x-request-id'],
+  }
   const refusal = checkHeaders(request)
   if (refusal !== null) {
     discardBody(request)
-    answerRefusal(intake, request, response, refusal)
+    answerRefusal(intake, envelope, refusal)
     return
   }
   receiveBody(request, (body) => {
-    try {
-      const refusal = body === null ? refusals.tooLarge : take(intake, request, response, body)
-      if (refusal === null) return
-      answerRefusal(intake, request, response, refusal)
-      if (refusal.retired === undefined || body === null) return
-      const { tenantId, last4 } = refusal.retired
-      // Once the answer is on its way.
-      setImmediate(() => intake.retiredUse.note(tenantId, last4, body))
-    } catch (error) {
-      intake.log.error({ err: error }, 'a submission could not be decided')
-      const problem = new Problem('internal_error', 'The request could not be processed.')
-      answerProblem(intake, request, response, problem)
-    }
+    if (body === null) answerRefusal(intake, envelope, refusals.tooLarge)
+    else takeBody(intake, envelope, body)
   })
 }
 
-/** @returns why it is refused, or null when it waits for its acknowledgement */
-function take(
+/**
+ * The same for a plain request that was read off its connection.
+ * @returns false when it is for Node's server after all
+ */
+export function receivePlain(
   intake: Intake,
-  request: IncomingMessage,
-  response: ServerResponse,
+  head: PlainHead,
   body: Buffer,
-): Refusal | null {
+  connection: PlainConnection,
+): boolean {
+  if (!isJson(head.contentType)) return false
+  const { signature, requestId } = head
+  takeBody(intake, { reply: connection, signature, givenId: requestId }, body)
+  return true
+}
+
+/** Decides on a body; its answer comes now, or once its message is acknowledged. */
+function takeBody(intake: Intake, envelope: Envelope, body: Buffer): void {
+  try {
+    const refusal = take(intake, envelope, body)
+    if (refusal === null) return
+    answerRefusal(intake, envelope, refusal)
+    if (refusal.retired === undefined) return
+    const { tenantId, last4 } = refusal.retired
+    // Once the answer is on its way.
+    setImmediate(() => intake.retiredUse.note(tenantId, last4, body))
+  } catch (error) {
+    intake.log.error({ err: error }, 'a submission could not be decided')
+    const problem = new Problem('internal_error', 'The request could not be processed.')
+    const requestId = toAnswerId(intake, envelope)
+    const close = intake.stopping()
+    replyProblem(envelope.reply, problem, { requestId, rateLimit: null, close })
+  }
+}
+
+/** @returns why it is refused, or null when it waits for its acknowledgement */
+function take(intake: Intake, envelope: Envelope, body: Buffer): Refusal | null {
   const takenMs = intake.view.nowMs()
-  // Sent twice, the header arrives joined by a comma, which is no signature.
-  const signature = request.headers['x-service-signature'] as string | undefined
-  const decision = decideTelemetry(body, signature, intake.view)
+  const decision = decideTelemetry(body, envelope.signature, intake.view)
   if (decision.kind === 'refused') return decision
   const { head, rateLimit } = decision
-  if (rateLimit !== null) setRateLimit(response, rateLimit)
+  const fault = offer(intake, envelope, { head, body, takenMs, acceptance: decision })
+  return fault === null || rateLimit === null ? fault : { ...fault, rateLimit }
+}
+
+/** @returns why it cannot be stored, or null when it is on its way */
+function offer(
+  intake: Intake,
+  envelope: Envelope,
+  accepted: Pick<Pending, 'head' | 'body' | 'takenMs' | 'acceptance'>,
+): Refusal | null {
   if (!intake.connected()) return refusals.disconnected
+  const { head, body, takenMs, acceptance } = accepted
   const taken = intake.commit.offer({
     head,
     body,
     bytes: toWaiterBytes(head, body),
     takenMs,
-    response,
-    requestId: toAnswerId(intake, request),
-    acceptance: decision,
+    reply: envelope.reply,
+    requestId: toAnswerId(intake, envelope),
+    acceptance,
   })
   return taken ? null : refusals.overload
 }
 
 /** The message of this submission is stored, or it cannot be said to be. */
 export function answerPending(intake: Intake, pending: Pending, fault: string | null): void {
-  const { response, requestId, acceptance } = pending
-  if (intake.stopping()) response.setHeader('connection', 'close')
+  const { reply, requestId, acceptance } = pending
+  const { rateLimit } = acceptance
+  const meta = { requestId, rateLimit, close: intake.stopping() }
   if (fault !== null) {
     intake.observe.refused(refusals.notStored)
-    writeProblem(response, refusals.notStored.problem, requestId)
+    replyProblem(reply, refusals.notStored.problem, meta)
     return
   }
   intake.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
   intake.observe.accepted(acceptance, intake.view.nowMs() - pending.takenMs)
-  const { answer } = acceptance
-  // The answer is ASCII throughout: its characters are its bytes.
-  response.writeHead(200, [
-    'content-type',
-    'application/json; charset=utf-8',
-    'content-length',
-    String(answer.length),
-    'x-request-id',
-    requestId,
-  ])
-  response.end(answer, 'latin1')
+  replyAccepted(reply, acceptance.answer, meta)
 }
 
-function answerRefusal(
-  intake: Intake,
-  request: IncomingMessage,
-  response: ServerResponse,
-  refusal: Refusal,
-): void {
+function answerRefusal(intake: Intake, envelope: Envelope, refusal: Refusal): void {
   intake.observe.refused(refusal)
-  if (refusal.rateLimit !== undefined) setRateLimit(response, refusal.rateLimit)
-  answerProblem(intake, request, response, refusal.problem)
+  replyProblem(envelope.reply, refusal.problem, {
+    requestId: toAnswerId(intake, envelope),
+    rateLimit: refusal.rateLimit ?? null,
+    close: intake.stopping(),
+  })
 }
 
-/** Before the head is written; only tenants with a rate pay for it. */
-function setRateLimit(response: ServerResponse, { policy, limit }: RateLimitFields): void {
-  response.setHeader('ratelimit-policy', policy)
-  response.setHeader('ratelimit', limit)
-}
-
-function answerProblem(
-  intake: Intake,
-  request: IncomingMessage,
-  response: ServerResponse,
-  problem: Problem,
-): void {
-  if (intake.stopping()) response.setHeader('connection', 'close')
-  writeProblem(response, problem, toAnswerId(intake, request))
-}
-
-function toAnswerId(intake: Intake, request: IncomingMessage): string {
-  const given = request.headers['x-request-id']
-  return given === undefined ? intake.newRequestId() : toRequestId(given)
+function toAnswerId(intake: Intake, { givenId }: Envelope): string {
+  return givenId === undefined ? intake.newRequestId() : toRequestId(givenId)
 }

@@ -3,8 +3,8 @@
  * allow it, and drains what it has taken before it ends.
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
-import { type ClaimReporter, startClaimReporter } from '#shared/io/accepted-claims.ts'
+import { startClaimReporter } from '#shared/io/accepted-claims.ts'
+import { closeHttp } from '#shared/io/close-http.ts'
 import { openTenantDirectory } from '#shared/io/edge-directory.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createLifecycle, type Lifecycle, run } from '#shared/io/lifecycle.ts'
@@ -24,8 +24,7 @@ const nowMs = () => performance.now()
 /**
  * How long unfinished requests may hold up a stop; draining and leaving follow within its limit.
  */
-const closeLimitMs = 4_500
-const closeIdleMs = 100
+const unfinishedMs = 4_500
 
 async function main(): Promise<void> {
   const config = readIngestConfig(process.env)
@@ -50,8 +49,9 @@ async function main(): Promise<void> {
     wallMs: Date.now,
   })
   lifecycle.onStop('drain', ingest.drained)
-  lifecycle.onStop('http', () => closeHttp(ingest.app))
-  log.info({ url: await listen(ingest.app, config.INGEST_LISTEN) }, 'listening')
+  lifecycle.onStop('http', () => closeHttp(ingest.app, unfinishedMs, ingest.plain))
+  const url = await listen(ingest.app, config.INGEST_LISTEN, config.REUSE_PORT)
+  log.info({ url }, 'listening')
 }
 
 /** Connects in the background: without NATS the process lives, answers its health and refuses. */
@@ -66,13 +66,13 @@ function openEdge(options: {
   const { config, log, metrics, lifecycle, retiredUse, tally } = options
   let edge: Edge | null = null
   const sealer = createSealer(toMasterKeys(config))
-  connectNats(config.NATS_URL, 'ingest', log).then(
+  connectNats(config.NATS_URL, 'ingest', log, config.NATS_REPLICAS).then(
     (nats) => {
       const edgeId = randomBytes(9).toString('base64url')
       const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
       const reporter = startRetiredUseReporter({ nats, edgeId, log, metrics, ...retiredUse })
       const { takeChanged, giveBack } = tally
-      const claims: ClaimReporter = startClaimReporter({
+      const claims = startClaimReporter({
         ...{ nats, edgeId, log, metrics, takeChanged, giveBack },
       })
       edge = {
@@ -95,16 +95,6 @@ function openEdge(options: {
   )
   lifecycle.onStop('edge', () => edge?.close())
   return () => edge
-}
-
-/** Lets requests that are being sent finish, but not for ever. */
-async function closeHttp(app: FastifyInstance): Promise<void> {
-  // Closing ends what is idle at that moment; connections that fall idle later have to be asked.
-  const idle = setInterval(() => app.server.closeIdleConnections(), closeIdleMs)
-  const all = setTimeout(() => app.server.closeAllConnections(), closeLimitMs)
-  await app.close()
-  clearInterval(idle)
-  clearTimeout(all)
 }
 
 /** Ids that are unique everywhere: random once per process, counted within it. */

@@ -11,6 +11,8 @@ import type { CommitObserver } from './group-commit.ts'
 export type IngestObserver = {
   accepted: (acceptance: Acceptance, tookMs: number) => void
   refused: (refusal: Refusal) => void
+  /** A connection went to Node's own server, for what its client wrote or how slowly. */
+  handedOver: () => void
   commit: CommitObserver
   /** Why telemetry cannot be stored, as of the last seconds, or null. */
   findStorageFault: () => string | null
@@ -50,6 +52,10 @@ export function createIngestObserver(
     'Signals of accepted events that the catalog does not know',
     ['platform'],
   )
+  const handedOver = metrics.counter(
+    'di_ingest_connections_handed_over_total',
+    'Connections that did not speak the plain form of a submission, and cost more',
+  )
   const countAccepted = createAcceptedCounter(metrics)
   const countRefused = createRefusedCounter(metrics)
   return {
@@ -59,6 +65,7 @@ export function createIngestObserver(
       seconds.observe(tookMs / 1000)
     },
     refused: countRefused,
+    handedOver: () => handedOver.inc(),
     commit: createCommitObserver(metrics, (fault) => {
       failure = fault === null ? null : { fault, atMs: nowMs() }
     }),

@@ -9,12 +9,14 @@ import { type Refusal, refusals } from './accept-telemetry.ts'
 
 const jsonType = /^application\/json[ \t]*(;|$)/i
 
+export function isJson(contentType: string): boolean {
+  return contentType === 'application/json' || jsonType.test(contentType)
+}
+
 /** What the headers alone are refused for, or null. */
 export function checkHeaders(request: IncomingMessage): Refusal | null {
   const type = request.headers['content-type']
-  if (type !== 'application/json' && (type === undefined || !jsonType.test(type))) {
-    return refusals.contentType
-  }
+  if (type === undefined || !isJson(type)) return refusals.contentType
   const encoding = request.headers['content-encoding']
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
     return refusals.contentType

@@ -16,6 +16,7 @@ async function main(): Promise<void> {
   const config = readConfig(
     {
       NATS_URL: variables.NATS_URL,
+      NATS_REPLICAS: variables.NATS_REPLICAS,
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       POSTGRES_URL: variables.POSTGRES_URL,
       LOG_LEVEL: variables.LOG_LEVEL,
@@ -33,7 +34,7 @@ async function main(): Promise<void> {
     log.fatal('NATS does not answer')
     process.exit(1)
   }, waitMaxMs)
-  const nats = await connectNats(config.NATS_URL, 'migrate', log)
+  const nats = await connectNats(config.NATS_URL, 'migrate', log, config.NATS_REPLICAS)
   clearTimeout(overdue)
   await ensureStreams(nats)
   await nats.close()

@@ -240,7 +240,9 @@ export const submissionSchema = z
       })
       .meta({ description: 'Detection data by category; each must be there, possibly empty.' }),
   })
-  .meta({ description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept.` })
+  .meta({
+    description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept; integers beyond 2^53 are refused.`,
+  })
   .register(apiComponents, { id: 'Submission' })
 
 export const ingestResultSchema = z

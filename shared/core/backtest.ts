@@ -4,6 +4,7 @@
  * what velocity and the rest add to a risk score is not computed again, so alerts that those raised
  * are told apart.
  */
+import { ofName, toNamed } from './named-changes.ts'
 import type { Policy } from './policy.ts'
 import { actions } from './scoring.ts'
 
@@ -99,8 +100,6 @@ export const eventsPerSlice = 1_000_000
 
 const movedMostMax = 20
 const differingShown = 10
-/** Clients choose the names of platforms and versions. */
-const namesMax = 100
 
 export type BacktestSum = {
   add: (findings: SliceFindings) => void
@@ -157,12 +156,16 @@ export function createBacktestSum(): BacktestSum {
     },
     report: () => ({
       ...report,
-      by_disposition: toNamed(split.dispositions).map(({ name, before, lost }) => ({
+      by_disposition: toNamed(split.dispositions, alertsBefore).map(({ name, before, lost }) => ({
         ...{ name, before, lost },
       })),
-      by_platform: toNamed(split.platforms),
-      by_sdk_version: toNamed(split.versions),
-      by_flag: toNamed(split.flags).map(({ name, gained, lost }) => ({ name, gained, lost })),
+      by_platform: toNamed(split.platforms, alertsBefore),
+      by_sdk_version: toNamed(split.versions, alertsBefore),
+      by_flag: toNamed(split.flags, alertsBefore).map(({ name, gained, lost }) => ({
+        name,
+        gained,
+        lost,
+      })),
       moved_most: moves.map((one) => ({
         device_id: one.deviceId,
         session_id: one.sessionId,
@@ -175,21 +178,9 @@ export function createBacktestSum(): BacktestSum {
 
 type Split = Record<'dispositions' | 'platforms' | 'versions' | 'flags', Map<string, AlertMoves>>
 
-function movesOf(moves: Map<string, AlertMoves>, name: string): AlertMoves {
-  const present = moves.get(name)
-  if (present !== undefined) return present
-  const made = noMoves()
-  moves.set(name, made)
-  return made
-}
+const movesOf = (moves: Map<string, AlertMoves>, name: string) => ofName(moves, name, noMoves)
 
-function toNamed(moves: ReadonlyMap<string, AlertMoves>): NamedMoves[] {
-  const changes = ({ gained, lost }: AlertMoves) => gained + lost
-  return [...moves]
-    .map(([name, one]) => ({ name, ...one }))
-    .sort((a, b) => changes(b) - changes(a) || b.before - a.before || (a.name < b.name ? -1 : 1))
-    .slice(0, namesMax)
-}
+const alertsBefore = ({ before }: AlertMoves) => before
 
 const noMoves = (): AlertMoves => ({ before: 0, after: 0, gained: 0, lost: 0 })
 

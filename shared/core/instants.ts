@@ -1,6 +1,6 @@
 /**
  * Instants and spans of time: reading what a client wrote without losing or inventing a
- * millisecond, and cutting a span into whole days, whole hours and what is left.
+ * millisecond, and taking a span apart into whole days, whole hours and what is left.
  */
 
 const dateTimePattern =
@@ -51,30 +51,36 @@ export type Span = { fromMs: number; toMs: number }
 export const hourMs = 3_600_000
 export const dayMs = 24 * hourMs
 
-export type SpanParts = { days: Span; hours: [Span, Span]; rests: [Span, Span] }
+/** A span to add (1), to take away (-1) or to leave out, being empty (0). */
+export type SignedSpan = Span & { sign: 1 | 0 | -1 }
 
-const nothing: Span = { fromMs: 0, toMs: 0 }
-
-/**
- * Cuts a span into whole UTC days, the whole hours before and after them, and the rests of less
- * than an hour at either end. The parts do not overlap and make up the span.
- */
-export function splitSpan({ fromMs, toMs }: Span): SpanParts {
-  if (fromMs >= toMs) return { days: nothing, hours: [nothing, nothing], rests: [nothing, nothing] }
-  const [hours, ...rests] = cut({ fromMs, toMs }, hourMs)
-  const [days, ...hoursAround] = cut(hours, dayMs)
-  return { days, hours: hoursAround, rests }
+export type SpanParts = {
+  days: Span
+  hours: [SignedSpan, SignedSpan]
+  rests: [SignedSpan, SignedSpan]
 }
 
-/** The whole units of a span, then what is left before and after them. */
-function cut({ fromMs, toMs }: Span, unitMs: number): [Span, Span, Span] {
-  const first = Math.ceil(fromMs / unitMs) * unitMs
-  const last = Math.floor(toMs / unitMs) * unitMs
-  // Within one unit there is nothing whole; all of it is "before".
-  if (first > last) return [nothing, { fromMs, toMs }, nothing]
-  return [
-    { fromMs: first, toMs: last },
-    { fromMs, toMs: first },
-    { fromMs: last, toMs },
-  ]
+/**
+ * Takes a span apart into whole UTC days, whole hours at either end and the rests of an hour at
+ * either end. Each cut is at the nearest day or hour, inside the span or outside: a rest is then at
+ * most half an hour, to be added or to be taken away, and its hours at most half a day.
+ */
+export function splitSpan({ fromMs, toMs }: Span): SpanParts {
+  const [from, to] = fromMs < toMs ? [fromMs, toMs] : [0, 0]
+  const hours = { fromMs: toNearest(from, hourMs), toMs: toNearest(to, hourMs) }
+  const days = { fromMs: toNearest(hours.fromMs, dayMs), toMs: toNearest(hours.toMs, dayMs) }
+  return { days, hours: toEnds(hours, days), rests: toEnds({ fromMs: from, toMs: to }, hours) }
+}
+
+/** Adding nothing makes a zero of minus zero. */
+const toNearest = (ms: number, unitMs: number): number => Math.round(ms / unitMs) * unitMs + 0
+
+/** What a span has more or less than its rounded one, before and after. */
+function toEnds(span: Span, rounded: Span): [SignedSpan, SignedSpan] {
+  const between = (one: number, other: number, sign: 1 | -1): SignedSpan => ({
+    fromMs: Math.min(one, other),
+    toMs: Math.max(one, other),
+    sign: one === other ? 0 : one < other ? sign : (-sign as 1 | -1),
+  })
+  return [between(span.fromMs, rounded.fromMs, 1), between(span.toMs, rounded.toMs, -1)]
 }

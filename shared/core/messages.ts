@@ -4,6 +4,7 @@
  * be missing says which older sender it tolerates.
  */
 import { z } from 'zod'
+import { isPlainEvent } from './event-check.ts'
 import { toEventId } from './ids.ts'
 import { PoisonError } from './outcome.ts'
 import { reasonSchema } from './scoring.ts'
@@ -138,6 +139,7 @@ function findBodies(data: Uint8Array, values: (Partial<AcceptedEvent> | null)[])
 }
 
 function findFault(value: unknown): string | null {
+  if (isPlainEvent(value)) return null
   const header = eventHeaderSchema.safeParse(value)
   if (!header.success) return `header: ${header.error.issues[0]?.path.join('.') ?? ''}`
   const body = telemetrySchema.safeParse((value as { body?: unknown }).body)

@@ -2,6 +2,7 @@
  * What a shadow policy would have decided against what was decided, summed up from sessions that
  * fared alike. An alert is one for each device, session and action, and so it is counted here.
  */
+import { ofName, toNamed } from './named-changes.ts'
 import { actions } from './scoring.ts'
 
 /** Sessions that fared alike. Actions as bits: bit n is set when some event was given action n. */
@@ -36,9 +37,6 @@ export type ComparedSum = {
   by_flag: Pick<NamedAlerts, 'name' | 'gained' | 'lost'>[]
 }
 
-/** Clients choose the names of platforms and versions. */
-const namesMax = 100
-
 /** Sums up groups of sessions. */
 export function sumCompared(groups: readonly ComparedSessions[]): ComparedSum {
   const zeros = () => Object.fromEntries(actions.map((action) => [action, 0]))
@@ -63,9 +61,13 @@ export function sumCompared(groups: readonly ComparedSessions[]): ComparedSum {
   }
   return {
     ...sum,
-    by_platform: toNamed(split.platforms),
-    by_sdk_version: toNamed(split.versions),
-    by_flag: toNamed(split.flags).map(({ name, gained, lost }) => ({ name, gained, lost })),
+    by_platform: toNamed(split.platforms, ofActive),
+    by_sdk_version: toNamed(split.versions, ofActive),
+    by_flag: toNamed(split.flags, ofActive).map(({ name, gained, lost }) => ({
+      name,
+      gained,
+      lost,
+    })),
   }
 }
 
@@ -84,8 +86,8 @@ function addAlerts(
     for (const alerts of [
       sum.alerts,
       sum.by_action[actions[action]]!,
-      ofName(split.platforms, group.platform),
-      ofName(split.versions, group.sdkVersion),
+      ofName(split.platforms, group.platform, noAlerts),
+      ofName(split.versions, group.sdkVersion, noAlerts),
     ]) {
       if (active) alerts.active += sessions
       if (shadow) alerts.shadow += sessions
@@ -94,25 +96,11 @@ function addAlerts(
     }
     if (active === shadow) continue
     for (const flag of shadow ? group.shadowFlags : group.activeFlags) {
-      ofName(split.flags, flag)[shadow ? 'gained' : 'lost'] += sessions
+      ofName(split.flags, flag, noAlerts)[shadow ? 'gained' : 'lost'] += sessions
     }
   }
 }
 
-function ofName(alerts: Map<string, ComparedAlerts>, name: string): ComparedAlerts {
-  const present = alerts.get(name)
-  if (present !== undefined) return present
-  const made = noAlerts()
-  alerts.set(name, made)
-  return made
-}
-
 const noAlerts = (): ComparedAlerts => ({ active: 0, shadow: 0, gained: 0, lost: 0 })
 
-function toNamed(alerts: ReadonlyMap<string, ComparedAlerts>): NamedAlerts[] {
-  const changes = ({ gained, lost }: ComparedAlerts) => gained + lost
-  return [...alerts]
-    .map(([name, one]) => ({ name, ...one }))
-    .sort((a, b) => changes(b) - changes(a) || b.active - a.active || (a.name < b.name ? -1 : 1))
-    .slice(0, namesMax)
-}
+const ofActive = ({ active }: ComparedAlerts) => active

@@ -83,10 +83,14 @@ const toKeptItem = (item: unknown): string =>
 
 /** The lower end of a number's range. */
 function findRange(value: number): number {
-  for (let at = patternBounds.length - 1; at >= 0; at--) {
-    if (value >= patternBounds[at]!) return patternBounds[at]!
-  }
-  return belowZero
+  return patternBounds[findRangeIndex(value)] ?? belowZero
+}
+
+/** The place of a number's range; -1 below all. */
+function findRangeIndex(value: number): number {
+  let at = patternBounds.length - 1
+  while (at >= 0 && value < patternBounds[at]!) at--
+  return at
 }
 
 /** The content address of a pattern: 22 characters, 128 bits of SHA-256. */
@@ -94,6 +98,48 @@ export function toPatternId({ signals, hidden }: SignalPattern): string {
   const text = JSON.stringify([patternVersion, signals, hidden])
   return hash('sha256', text, 'buffer').subarray(0, 16).toString('base64url')
 }
+
+const placeOf = new Map(
+  known.map(({ category, names }, index) => [
+    category,
+    new Map(names.map((name, at) => [name, index * 256 + at])),
+  ]),
+)
+const textPlaces = new Map([...patternTexts].map((text, at) => [text, at + 1]))
+const keyCodes = new Uint16Array(512)
+
+/**
+ * A short text that events with different patterns never share: cheap to make of every event, and
+ * most have one that was seen before. Two keys may stand for one pattern.
+ * @returns null for an event with more in it than is worth remembering
+ */
+export function toPatternKey(signals: Signals): string | null {
+  let length = 0
+  for (const category of categories) {
+    const own = signals[category] as Signals[Category] | undefined
+    const places = placeOf.get(category)!
+    for (const name in own) {
+      const value = own[name]
+      if (value === null) continue
+      const place = places.get(name)
+      if (place === undefined) continue
+      if (length + 2 > keyCodes.length) return null
+      keyCodes[length++] = place
+      if (typeof value === 'boolean') keyCodes[length++] = value ? 1 : 2
+      else if (typeof value === 'number') keyCodes[length++] = 0x100 + findRangeIndex(value)
+      else if (typeof value === 'string') keyCodes[length++] = 0x200 + (textPlaces.get(value) ?? 0)
+      else if (Array.isArray(value)) {
+        if (length + 1 + value.length > keyCodes.length) return null
+        keyCodes[length++] = 0x1000 + value.length
+        for (const item of value) keyCodes[length++] = toItemCode(item)
+      } else length--
+    }
+  }
+  return String.fromCharCode.apply(null, keyCodes.subarray(0, length) as unknown as number[])
+}
+
+const toItemCode = (item: unknown): number =>
+  0x200 + (typeof item === 'string' ? (textPlaces.get(item) ?? 0) : 0)
 
 /** What a pattern must not have for some policies to score it as they score its events. */
 export type PatternLimits = {

@@ -7,12 +7,9 @@
  */
 import type { Signals } from './telemetry.ts'
 
-/**
- * @param text the signals as JSON, where that was made already
- * @returns JSON text of an object
- */
-export function encodeSignals(signals: Signals, text = JSON.stringify(signals)): string {
-  if (holdsPlainLists(signals)) return text
+/** @returns JSON text of an object */
+export function encodeSignals(signals: Signals): string {
+  if (holdsPlainLists(signals)) return JSON.stringify(signals)
   return JSON.stringify(signals, (_key, value: unknown) =>
     Array.isArray(value) && !isPlainList(value) ? JSON.stringify(value) : value,
   )
@@ -27,7 +24,7 @@ function holdsPlainLists(value: object): boolean {
 }
 
 /** Strings, numbers or booleans, all of one kind; `null` goes with any. */
-function isPlainList(list: readonly unknown[]): boolean {
+export function isPlainList(list: readonly unknown[]): boolean {
   let kind: string | undefined
   for (const item of list) {
     if (item === null) continue

@@ -11,6 +11,7 @@ import {
   acceptedKey,
   acceptedSchema,
 } from '#shared/core/messages.ts'
+import { type KvReporter, startKvReporter } from './kv-reporter.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
@@ -20,12 +21,6 @@ const hourMs = 3_600_000
 
 /** As long as the events themselves can wait for a scorer, and a day more. */
 const keptMs = 96 * hourMs
-const reportEveryMs = 2_000
-
-export type ClaimReporter = {
-  /** Reports what is left and ends. */
-  close: () => Promise<void>
-}
 
 type Part = { hourMs: number; part: number; accepted: Record<string, number> }
 
@@ -40,55 +35,31 @@ export type ClaimReporterOptions = {
 }
 
 /** Reports now and then; what cannot be reported is reported later. */
-export function startClaimReporter(options: ClaimReporterOptions): ClaimReporter {
-  const { nats, edgeId, log, takeChanged, giveBack } = options
-  const reports = options.metrics.counter(
+export function startClaimReporter(options: ClaimReporterOptions): KvReporter {
+  const { edgeId, metrics, takeChanged, giveBack, ...common } = options
+  const reports = metrics.counter(
     'di_ingest_accepted_reports_total',
     'Reports of what was accepted, for the ledger',
     ['outcome'],
   )
-  let bucket: KV | null = null
-  const report = async () => {
-    if (!nats.connected()) return
-    for (const part of takeChanged()) {
-      const claim: AcceptedClaim = {
-        edge_id: edgeId,
-        hour_ms: part.hourMs,
-        accepted: part.accepted,
-      }
-      try {
-        bucket ??= await openAcceptedBucket(nats)
-        const key = acceptedKey(edgeId, part.hourMs / hourMs, part.part)
-        await bucket.put(key, JSON.stringify(claim))
-        reports.inc({ outcome: 'stored' })
-      } catch (error) {
-        reports.inc({ outcome: 'failed' })
-        giveBack(part)
-        // The bucket may have been lost: it is opened anew, which makes it.
-        bucket = null
-        log.debug({ err: error }, 'what was accepted was not reported')
-      }
+  const toDue = (part: Part) => {
+    const { hourMs: hour, accepted } = part
+    const value: AcceptedClaim = { edge_id: edgeId, hour_ms: hour, accepted }
+    return {
+      key: acceptedKey(edgeId, hour / hourMs, part.part),
+      value,
+      giveBack: () => giveBack(part),
     }
   }
-  let running: Promise<void> = Promise.resolve()
-  const timer = setInterval(() => {
-    running = running.then(report).catch(() => undefined)
-  }, options.everyMs ?? reportEveryMs)
-  return {
-    close: async () => {
-      clearInterval(timer)
-      await running
-      await report()
-    },
-  }
+  const takeDue = () => takeChanged().map(toDue)
+  return startKvReporter({ ...common, openBucket: openAcceptedBucket, reports, takeDue })
 }
 
-/** @param replicas of a bucket that is still to be made */
-export function openAcceptedBucket(nats: Nats, replicas = 1): Promise<KV> {
+export function openAcceptedBucket(nats: Nats): Promise<KV> {
   return nats.jetstream.views.kv(acceptedBucket, {
     history: 1,
     storage: StorageType.File,
-    replicas,
+    replicas: nats.replicas ?? 1,
     ttl: keptMs,
     maxValueSize: 256 * 1024,
     max_bytes: 256 * 1024 ** 2,

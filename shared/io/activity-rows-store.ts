@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import type { ActivityKind, ActivityRow } from '#shared/core/activity-counting.ts'
-import { activityRowsMax } from '#shared/core/limits.ts'
+import { activityRowsMax, hashesPerParameter } from '#shared/core/limits.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
 /** A key as it is used in maps: `tenant hash`. */
@@ -14,24 +14,45 @@ export function toActivityKey(tenantId: string, kind: ActivityKind, id: string):
   return `${tenantId} ${toKeyHash(kind, id)}`
 }
 
+// A buffer for each digest costs more than the digest.
+const digest = new DataView(new ArrayBuffer(8))
+
 /** As ClickHouse computes `reinterpretAsUInt64(SHA256(text))`, in decimal. */
 export function toHash(text: string): string {
-  return hash('sha256', text, 'buffer').readBigUInt64LE(0).toString()
+  const bytes = hash('sha256', text, 'binary')
+  for (let at = 0; at < 8; at++) digest.setUint8(at, bytes.charCodeAt(at))
+  return digest.getBigUint64(0, true).toString()
 }
 
 export function toKeyHash(kind: ActivityKind, id: string): string {
   return toHash(`${kind} ${id}`)
 }
 
-/** Rows of keys, as far as a position. */
-export const ofKeys = `tenant_id in {tenants:Array(String)} and key_hash in {keys:Array(UInt64)}
-  and position <= {last_position:UInt64}`
+/** A condition on a column of hashes and its parameters, as many as so many hashes need. */
+export type HashesIn = { condition: string; params: Record<string, string> }
 
-/** The parameters of `ofKeys`. It may find rows of keys that other tenants have. */
-export function toKeyParams(
+/**
+ * That a column is one of these hashes, in decimal.
+ * @param name of its parameters, unique in the query
+ */
+export function hashesIn(column: string, hashes: Iterable<string>, name: string): HashesIn {
+  const all = [...hashes]
+  const params: Record<string, string> = {}
+  const conditions: string[] = []
+  for (let at = 0; at === 0 || at < all.length; at += hashesPerParameter) {
+    const own = `${name}_${conditions.length}`
+    // The text that an array of numbers would be made into.
+    params[own] = `[${all.slice(at, at + hashesPerParameter).join(',')}]`
+    conditions.push(`${column} in {${own}:Array(UInt64)}`)
+  }
+  return { condition: `(${conditions.join(' or ')})`, params }
+}
+
+/** Rows of keys, as far as a position. It may find rows of keys that other tenants have. */
+export function ofKeys(
   keys: Iterable<ActivityKey>,
   lastPosition: number,
-): Record<string, unknown> {
+): { condition: string; params: Record<string, unknown> } {
   const tenants = new Set<string>()
   const hashes = new Set<string>()
   for (const key of keys) {
@@ -39,7 +60,12 @@ export function toKeyParams(
     tenants.add(key.slice(0, space))
     hashes.add(key.slice(space + 1))
   }
-  return { tenants: [...tenants], keys: [...hashes].map(BigInt), last_position: lastPosition }
+  const { condition, params } = hashesIn('key_hash', hashes, 'keys')
+  return {
+    condition: `tenant_id in {tenants:Array(String)} and ${condition}
+      and position <= {last_position:UInt64}`,
+    params: { ...params, tenants: [...tenants], last_position: lastPosition },
+  }
 }
 
 /**
@@ -67,8 +93,9 @@ export async function readActivityRows(
   { lastPosition, afterMs }: { lastPosition: number; afterMs: number },
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
   const found = new Map<ActivityKey, ActivityRow[]>()
-  const params = toKeyParams(keys, lastPosition)
-  if ((params.keys as bigint[]).length === 0) return found
+  const wanted = [...keys]
+  if (wanted.length === 0) return found
+  const { condition, params } = ofKeys(wanted, lastPosition)
   const result = await clickhouse.query({
     query: `
       select tenant_id, toString(key_hash), position, toUnixTimestamp64Milli(received_at),
@@ -76,7 +103,7 @@ export async function readActivityRows(
         ${short('account_hash')}, ${short('platform_hash')}, ${short('user_device_hash')},
         ${short('session_device_hash')}, ${halves('detected_bits')}, ${halves('clean_bits')}
       from activity
-      where ${ofKeys} and received_at > fromUnixTimestamp64Milli({after:Int64}, 'UTC')
+      where ${condition} and received_at > fromUnixTimestamp64Milli({after:Int64}, 'UTC')
       order by position desc
       limit {most:UInt32} by tenant_id, key_hash`,
     query_params: { ...params, after: afterMs, most: activityRowsMax },

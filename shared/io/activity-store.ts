@@ -18,12 +18,12 @@ import { activityQueryMax } from '#shared/core/limits.ts'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policy.ts'
 import {
   type ActivityKey,
+  hashesIn,
   ofKeys,
   readActivityRows,
   smallQuery,
   toActivityKey,
   toHash,
-  toKeyParams,
 } from './activity-rows-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
@@ -155,6 +155,8 @@ async function screenKeys(
     metric,
     firstMs - windowSeconds * 1000,
   ])
+  const of = ofKeys(keys, lastPosition)
+  const events = hashesIn('event_hash', new Set(asked.map((one) => one.eventHash)), 'events')
   const result = await clickhouse.query({
     query: `
       select
@@ -163,17 +165,17 @@ async function screenKeys(
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
           (toString(event_hash), position),
-          session_hash != 0 and event_hash in {events:Array(UInt64)}
+          session_hash != 0 and ${events.condition}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
       from activity
-      where ${ofKeys}
+      where ${of.condition}
       group by tenant_id, key_hash
       having suspect or retried`,
     query_params: {
-      ...toKeyParams(keys, lastPosition),
+      ...of.params,
+      ...events.params,
       ...Object.fromEntries(windows),
-      events: [...new Set(asked.map((one) => one.eventHash))].map(BigInt),
     },
     use_multipart_params_auto: true,
     clickhouse_settings: smallQuery,

@@ -1,8 +1,8 @@
 /**
  * Listing alerts: a page and its exact total from one statement, so from one snapshot. A page is a
- * range of an index however deep it lies. A total is a sum of counters, plus two counts of less
- * than an hour each where a range of time is asked for; only a device's few alerts are counted one
- * by one.
+ * range of an index however deep it lies. A total is a sum of counters; where a range of time is
+ * asked for, two counts of at most half an hour each are added or taken away. Only a device's few
+ * alerts are counted one by one.
  */
 import {
   type Alert,
@@ -13,7 +13,7 @@ import {
   dispositions,
   toAlert,
 } from '#shared/core/alert-rules.ts'
-import { type Span, splitSpan } from '#shared/core/instants.ts'
+import { type SignedSpan, type Span, splitSpan } from '#shared/core/instants.ts'
 import { alertsPageMax } from '#shared/core/limits.ts'
 import type { Queryable, Sql } from './postgres.ts'
 
@@ -43,6 +43,18 @@ export type AlertPage = {
   /** What `after` is for the next page, or null when this one is the last. */
   next: AlertPosition | null
 }
+
+/**
+ * Settings of a session that lists alerts. Every list is a few ranges of indexes, whatever its
+ * values: planned once, it is never planned again, and never otherwise for a table that seems
+ * small. Left to itself the planner keeps planning some of them anew, which costs more than a page.
+ */
+export const listingSession = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  jit: 'off',
+} as const
 
 /** The columns of one alert, for every statement that returns alerts. */
 export const alertColumns = `alert_id, seq, device_id, session_id, user_id, action, risk_score,
@@ -221,13 +233,18 @@ function toTotalSql(filters: Filters, span: Span, bind: Bind): string {
       ...toConditions(filters, 'decision'),
       ...conditions,
     ].join(' and ')})`
+  // A part that is empty is not even looked for.
+  const signed = (part: SignedSpan, sql: string): string => {
+    const sign = bind(part.sign, 'integer')
+    return `case when ${sign} = 0 then 0 else ${sign} * ${sql} end`
+  }
   if (filters.device !== undefined) return counted(span)
   if (!isBounded(span)) return summed('alert_counts', [])
   const { days, hours, rests } = splitSpan(span)
   return [
     summed('alert_counts', withinDays(days)),
-    ...hours.map((part) => summed('alert_counts_by_hour', within('hour', part))),
-    ...rests.map(counted),
+    ...hours.map((part) => signed(part, summed('alert_counts_by_hour', within('hour', part)))),
+    ...rests.map((part) => signed(part, counted(part))),
   ].join(' + ')
 }
 

@@ -13,6 +13,7 @@ import type {
   SessionGroup,
   SliceFindings,
 } from '#shared/core/backtest.ts'
+import { compareBytes } from '#shared/core/byte-order.ts'
 import type { Policy } from '#shared/core/policy.ts'
 import { readFlagBits } from '#shared/core/scoring-sql.ts'
 import { scorePatterns } from './backtest-pattern-store.ts'
@@ -131,7 +132,7 @@ function toSliceParams(slice: BacktestSlice): Record<string, string> {
 }
 
 function toSlices(sample: readonly string[], count: number): BacktestSlice[] {
-  const sorted = [...sample].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+  const sorted = [...sample].sort(compareBytes)
   const bounds = Array.from(
     { length: count - 1 },
     (_, n) => sorted[Math.floor(((n + 1) * sorted.length) / count)],

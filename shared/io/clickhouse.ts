@@ -65,11 +65,16 @@ export function createClickhouse(url: string, options: ClickhouseOptions): Click
   })
 }
 
+const checkMaxMs = 1_000
+
 /** For `/readyz`: null when ClickHouse answers and the database is there, else what is missing. */
 export async function checkClickhouse(clickhouse: Clickhouse): Promise<string | null> {
   try {
     // A query names the database, a ping does not.
-    await (await clickhouse.query({ query: 'select 1', format: 'TabSeparated' })).text()
+    const question = { query: 'select 1', format: 'TabSeparated' } as const
+    // Given up when nobody waits for it any more: it must not keep a connection from others.
+    const abort_signal = AbortSignal.timeout(checkMaxMs)
+    await (await clickhouse.query({ ...question, abort_signal })).text()
     return null
   } catch (error) {
     return error instanceof ClickHouseError ? `answers ${error.type}` : 'cannot be reached'
@@ -77,23 +82,40 @@ export async function checkClickhouse(clickhouse: Clickhouse): Promise<string | 
 }
 
 /**
- * Inserts rows that are already in RowBinary. It resolves when they are in the table and in all
- * that its views feed.
+ * Inserts rows that are in RowBinary. It resolves when they are in the table and in all that its
+ * views feed.
  * @param into the table and its columns: `events (id, at)`
+ * @param rows at once, or in pieces that are made as they are sent; what making them throws is what
+ *   this rejects with
  */
 export async function insertRowBinary(
   clickhouse: Clickhouse,
   into: string,
-  rows: Uint8Array,
+  rows: Uint8Array | Iterable<Uint8Array>,
   settings: ClickHouseSettings = {},
 ): Promise<void> {
-  const { stream } = await clickhouse.exec({
-    query: `insert into ${into} format RowBinary`,
-    values: Readable.from([rows], { objectMode: false }),
-    clickhouse_settings: settings,
-  })
-  // An insert answers nothing, but its socket is free again only once that has been read.
-  for await (const _ of stream);
+  const pieces = rows instanceof Uint8Array ? [rows] : rows
+  let defect: { error: unknown } | null = null
+  const make = function* () {
+    try {
+      yield* pieces
+    } catch (error) {
+      defect = { error }
+      throw error
+    }
+  }
+  try {
+    const { stream } = await clickhouse.exec({
+      query: `insert into ${into} format RowBinary`,
+      values: Readable.from(make(), { objectMode: false }),
+      clickhouse_settings: settings,
+    })
+    // An insert answers nothing, but its socket is free again only once that has been read.
+    for await (const _ of stream);
+  } catch (error) {
+    const { error: cause } = (defect as { error: unknown } | null) ?? { error }
+    throw cause
+  }
 }
 
 /**

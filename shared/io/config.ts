@@ -52,6 +52,11 @@ const masterKeySchema = z
 /** The variables of `contract.md`; a process picks the ones it needs. */
 export const variables = {
   NATS_URL: z.string().min(1).default('nats://127.0.0.1:4222'),
+  /** How many nats-servers keep every stream; left out, what exists stays and new ones get one. */
+  NATS_REPLICAS: z.coerce
+    .number('must be 1, 3 or 5')
+    .refine((count) => [1, 3, 5].includes(count), 'must be 1, 3 or 5')
+    .optional(),
   CLICKHOUSE_URL: url(['http:', 'https:']).default('http://127.0.0.1:8123/device_intelligence'),
   POSTGRES_URL: url(['postgres:', 'postgresql:']).default(
     'postgres://postgres@127.0.0.1:5432/device_intelligence',
@@ -70,6 +75,11 @@ export const variables = {
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   /** `1` lets sandbox tenants use http and private addresses for webhooks. */
   ALLOW_PRIVATE_WEBHOOKS: z
+    .enum(['0', '1'])
+    .default('0')
+    .transform((text) => text === '1'),
+  /** Several processes on one address of one machine: the kernel deals connections among them. */
+  REUSE_PORT: z
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),

@@ -67,7 +67,7 @@ export type ConsumeLimits = {
 export type Consumption = {
   /** Gives back what has not been begun and waits for the batch in hand, for 5 s at most. */
   stop: () => Promise<void>
-  /** Null while messages can be taken, else why not. */
+  /** Null while messages can be taken and handled, else why not. */
   fault: () => string | null
   /** Says that more messages may be ready. */
   wake: () => void
@@ -79,6 +79,11 @@ export type Consumption = {
  * message.
  */
 const clientMessagesMax = 28
+/**
+ * In a cluster, what was asked of a consumer is forgotten with the server that led it, without a
+ * word: two heartbeats that stay away tell. The client's own default is half a minute.
+ */
+const asking = { expires: 5_000, idle_heartbeat: 1_000 }
 /** Four heartbeats within the consumer's ack_wait. */
 const heartbeatMs = ackWaitMs / 4
 /**
@@ -109,6 +114,8 @@ type State = ConsumeOptions & {
   handledBefore: Map<number, number>
   stopping: AbortController
   fault: string | null
+  /** Whether what was handled last could not be, for a reason outside. */
+  failing: boolean
   wake: () => void
   makeRoom: () => void
 }
@@ -128,6 +135,7 @@ export function consume(options: ConsumeOptions): Consumption {
     handledBefore: new Map(),
     stopping: new AbortController(),
     fault: 'has not begun',
+    failing: false,
     wake: () => undefined,
     makeRoom: () => undefined,
   }
@@ -139,7 +147,7 @@ export function consume(options: ConsumeOptions): Consumption {
   const taking = takeForever(state)
   const handling = handleBatches(state)
   return {
-    fault: () => state.fault,
+    fault: () => state.fault ?? (state.failing ? 'messages cannot be handled' : null),
     wake: () => state.wake(),
     stop: async () => {
       state.stopping.abort()
@@ -182,6 +190,7 @@ async function takeUntilBroken(state: State, consumer: Consumer, createdMs: numb
   let newest = 0
   const messages = await consumer.consume({
     max_messages: clientMessagesMax,
+    ...asking,
     abort_on_missing_resource: true,
   })
   const end = () => endTaking(messages)
@@ -335,6 +344,7 @@ async function handleBatch(state: State, batch: JsMsg[]): Promise<void> {
 
 function acknowledge(state: State, batch: readonly JsMsg[]): void {
   for (const message of batch) message.ack()
+  state.failing = false
   state.handled += batch.length
   state.acknowledged?.()
 }
@@ -394,6 +404,7 @@ async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknow
       shouldRetry: ({ error }) => !isDefect(error) && !state.stopping.signal.aborted,
       onFailedAttempt: ({ error, attemptNumber }) => {
         state.counted.failed()
+        state.failing = !isDefect(error)
         if (attemptNumber === 1) state.log.warn({ err: error }, 'a batch failed; trying again')
       },
     })

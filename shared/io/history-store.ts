@@ -1,22 +1,20 @@
 /**
- * Reads the history of a device: two key ranges in one query, aggregated anew each time, so that an
+ * Reads the history of a device: one key range of the sessions, joined anew each time, so that an
  * answer never depends on which merges have run. Whatever was inserted before the question is in
- * it.
+ * it. Nearly every device has few sessions: their rows are read as they are, by the plainest query
+ * there is, since planning a query takes the engine longer than reading them. A device with many is
+ * counted and paged inside the engine.
  */
-import type { Action } from '#shared/core/scoring.ts'
+import {
+  joinSessions,
+  joinUsers,
+  type RecentPage,
+  type SessionHistory,
+  type SessionPosition,
+  type SessionRow,
+  toRecentPage,
+} from '#shared/core/device-history.ts'
 import type { Clickhouse } from './clickhouse.ts'
-
-export type SessionPosition = { startedAtMs: number; sessionId: string }
-
-export type SessionHistory = {
-  sessionId: string
-  /** The action and flags are those of the session's highest score. */
-  raspAction: Action
-  raspScore: number
-  flags: string[]
-  startedAtMs: number
-  lastSeenAtMs: number
-}
 
 export type DeviceHistory = {
   deviceId: string
@@ -50,93 +48,132 @@ export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
   return { findDevice: (question) => findDevice(clickhouse, question) }
 }
 
-const isOlder = '(started, session_id) < ({started:Int64}, {session:String})'
+/** Devices with this many rows or more are counted by the engine: 1,000 rows are about 150 KB. */
+const rowsAtOnce = 1_000
 
-// A session's row is (id, started, last seen, score, action, flags).
-const historySql = (before: boolean) => `
-  select
-    min(started), max(last_seen), max(verdict.score), groupUniqArrayArray(users), count(),
-    arraySlice(
-      arrayReverseSort(
-        session -> (session.2, session.1),
-        groupArray${before ? 'If' : ''}(
-          (session_id, started, last_seen, verdict.score, verdict.action, verdict.flags)
-          ${before ? `, ${isOlder}` : ''}
-        )
-      ),
-      1, {limit:UInt32}
-    )
-  from (
-    select
-      session_id,
-      toUnixTimestamp64Milli(min(started_at)) as started,
-      toUnixTimestamp64Milli(max(last_seen_at)) as last_seen,
-      max(verdict) as verdict,
-      groupUniqArrayArray(users) as users
-    from sessions
-    where tenant_id = {tenant:String} and device_id = {device:String}
-    group by session_id
+const ofDevice = 'from sessions where tenant_id = {tenant:String} and device_id = {device:String}'
+
+const rowColumns = `session_id, toUnixTimestamp64Milli(started_at),
+  toUnixTimestamp64Milli(last_seen_at), verdict.score, verdict.action, verdict.flags, users`
+
+// Blocks no larger than what is wanted: else many rows are read to show these.
+const firstRowsSql = `select ${rowColumns} ${ofDevice} limit ${rowsAtOnce}
+  settings max_threads = 1, max_block_size = 1024`
+
+// All of these are what they are whether rows of a session are joined or not. Sessions are counted
+// by 64 bits of hash, which takes half the time: that two of a million share one has a chance of
+// 1,000,000^2 / 2^65, one in 37 million.
+const totalsSql = `
+  select toUnixTimestamp64Milli(min(started_at)), toUnixTimestamp64Milli(max(last_seen_at)),
+    max(verdict.score), groupUniqArrayArray(users), uniqExact(sipHash64(session_id))
+  ${ofDevice}`
+
+// Sorting rows takes less than half the time of joining all sessions to sort those.
+const newestRowsSql = (before: boolean) => `
+  select ${rowColumns} ${ofDevice} and session_id in (
+    select session_id ${ofDevice}
+      ${before ? "and started_at <= fromUnixTimestamp64Milli({started:Int64}, 'UTC')" : ''}
+    order by started_at desc limit {newest:UInt32}
   )`
 
-type SessionRow = [
-  sessionId: string,
-  startedAtMs: number,
-  lastSeenAtMs: number,
-  score: number,
-  action: Action,
-  flags: string[],
-]
-
-type Row = [
+type Totals = [
   firstSeenAtMs: number,
   lastSeenAtMs: number,
-  peak: number,
+  peakRaspScore: number,
   users: string[],
-  total: number,
-  sessions: SessionRow[],
+  sessionsTotal: number,
 ]
 
 async function findDevice(
   clickhouse: Clickhouse,
   question: DeviceQuestion,
 ): Promise<DeviceHistory | null> {
-  const { deviceId, sessionsLimit, before } = question
-  const result = await clickhouse.query({
-    query: historySql(before !== null),
-    query_params: {
-      tenant: question.tenantId,
-      device: deviceId,
-      // One more than asked for tells whether there are older ones.
-      limit: sessionsLimit + 1,
-      ...(before === null ? {} : { started: before.startedAtMs, session: before.sessionId }),
-    },
-    format: 'JSONCompactEachRow',
+  const rows = await readRows<SessionRow>(clickhouse, firstRowsSql, toKey(question))
+  if (rows.length === 0) return null
+  if (rows.length >= rowsAtOnce) return await findManySessions(clickhouse, question)
+  const sessions = joinSessions(rows)
+  return toHistory(question, {
+    totals: [
+      sessions.at(-1)!.startedAtMs,
+      sessions.reduce((last, one) => Math.max(last, one.lastSeenAtMs), 0),
+      sessions.reduce((peak, one) => Math.max(peak, one.raspScore), 0),
+      joinUsers(rows),
+      sessions.length,
+    ],
+    page: toRecentPage(rows, { ...toPaging(question), newest: null })!,
   })
-  const [row] = await result.json<Row>()
-  if (row === undefined || row[4] === 0) return null
-  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, users, sessionsTotal, found] = row
-  const sessions = found.slice(0, sessionsLimit).map(toSession)
-  const last = sessions.at(-1)
-  const next = found.length > sessionsLimit ? last : undefined
+}
+
+async function findManySessions(
+  clickhouse: Clickhouse,
+  question: DeviceQuestion,
+): Promise<DeviceHistory | null> {
+  const [[totals], page] = await Promise.all([
+    readRows<Totals>(clickhouse, totalsSql, toKey(question)),
+    findPage(clickhouse, question),
+  ])
+  // Erased meanwhile: nobody ever heard of it.
+  if (totals === undefined || totals[4] === 0) return null
+  return toHistory(question, { totals, page })
+}
+
+async function findPage(clickhouse: Clickhouse, question: DeviceQuestion): Promise<RecentPage> {
+  const { before, sessionsLimit } = question
+  // A quarter more than sessions: some have several rows that no merge has joined yet.
+  for (let newest = Math.ceil(sessionsLimit * 1.25) + 64; ; newest *= 4) {
+    const rows = await readRows<SessionRow>(clickhouse, newestRowsSql(before !== null), {
+      ...toKey(question),
+      newest,
+      ...(before === null ? {} : { started: before.startedAtMs }),
+    })
+    const page = toRecentPage(rows, { ...toPaging(question), newest })
+    if (page !== null) return page
+  }
+}
+
+const toKey = ({ tenantId, deviceId }: DeviceQuestion) => ({ tenant: tenantId, device: deviceId })
+
+const toPaging = ({ sessionsLimit, before }: DeviceQuestion) => ({ limit: sessionsLimit, before })
+
+/** Waiting for a connection included, which are few when the engine hangs: a caller waits for it. */
+const readMaxMs = 2_500
+
+/** @throws when the engine fails, also in the middle of its answer, or takes too long */
+async function readRows<Row>(
+  clickhouse: Clickhouse,
+  query: string,
+  params: Record<string, string | number>,
+): Promise<Row[]> {
+  const result = await clickhouse.query({
+    query,
+    query_params: params,
+    format: 'JSONCompactEachRow',
+    abort_signal: AbortSignal.timeout(readMaxMs),
+  })
+  // One parse for all rows: a line feed inside a value is escaped.
+  const text = (await result.text()).trimEnd().replaceAll('\n', ',')
+  try {
+    return JSON.parse(`[${text}]`) as Row[]
+  } catch {
+    // The parser's message would quote the data.
+    throw new Error('ClickHouse broke off its answer')
+  }
+}
+
+function toHistory(
+  { deviceId }: DeviceQuestion,
+  { totals, page }: { totals: Totals; page: RecentPage },
+): DeviceHistory {
+  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, users, sessionsTotal] = totals
+  const last = page.more ? page.sessions.at(-1) : undefined
   return {
     deviceId,
     firstSeenAtMs,
     lastSeenAtMs,
     peakRaspScore,
     users: users.sort(),
-    sessions,
+    sessions: page.sessions,
     sessionsTotal,
-    next: next === undefined ? null : { startedAtMs: next.startedAtMs, sessionId: next.sessionId },
-  }
-}
-
-function toSession(row: SessionRow): SessionHistory {
-  return {
-    sessionId: row[0],
-    raspAction: row[4],
-    raspScore: row[3],
-    flags: row[5],
-    startedAtMs: row[1],
-    lastSeenAtMs: row[2],
+    next: last === undefined ? null : { startedAtMs: last.startedAtMs, sessionId: last.sessionId },
   }
 }

@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -36,16 +37,48 @@ export type HttpServerOptions = {
   direct?: (request: IncomingMessage, response: ServerResponse) => boolean
 }
 
+/** Longer than a load balancer keeps an idle connection, so that it is never we who cut it. */
+export const keepAliveTimeoutMs = 75_000
+/** How long a client may take to its request's last header. */
+export const headersTimeoutMs = 5_000
+
+/** Connections that end with an answer which is under way or given. */
+const ending = new WeakSet<Socket>()
+/** The answers that a connection waits for, in their order. */
+const awaited = new WeakMap<Socket, ServerResponse[]>()
+
+/**
+ * Whether a request may be served. What a client sends behind a request that ends its connection
+ * can get no answer, so nothing may come of it; and a request is for one host.
+ */
+function isNext(request: IncomingMessage, response: ServerResponse): boolean {
+  const { socket, headers, rawHeaders } = request
+  if (ending.has(socket)) return false
+  const before = awaited.get(socket)?.filter((answer) => !answer.writableFinished) ?? []
+  awaited.set(socket, [...before, response])
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
+  const unclear = hosts.length > 1 || (hosts.length === 0 && request.httpVersion === '1.1')
+  const asked = (headers.connection ?? '').toLowerCase()
+  const keeps = request.httpVersion === '1.0' ? asked === 'keep-alive' : asked !== 'close'
+  if (unclear || !keeps) ending.add(socket)
+  if (!unclear) return true
+  response.setHeader('connection', 'close')
+  const problem = new Problem('malformed_request', 'The request needs one Host.')
+  writeProblem(response, problem, toRequestId(undefined))
+  return false
+}
+
 /** Bounds on slow clients: a whole request in ten seconds, its headers in five. */
 const serverLimits = {
   requestTimeout: 10_000,
-  headersTimeout: 5_000,
+  headersTimeout: headersTimeoutMs,
   connectionsCheckingInterval: 1_000,
-  // Longer than a load balancer keeps an idle connection, so that it is never we who cut it.
-  keepAliveTimeout: 75_000,
+  // Missing, it is refused by us, with a problem like any other.
+  requireHostHeader: false,
+  keepAliveTimeout: keepAliveTimeoutMs,
 }
 
-const problemType = 'application/problem+json; charset=utf-8'
+export const problemType = 'application/problem+json; charset=utf-8'
 
 /** A request id: what a caller sent when it is harmless to repeat, else a fresh one. */
 export function toRequestId(header: string | string[] | undefined): string {
@@ -104,6 +137,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     // A server of our own, because fastify turns Node's limits off.
     serverFactory: (handler) =>
       createServer(serverLimits, (request, response) => {
+        if (!isNext(request, response)) return
         if (direct === undefined || !direct(request, response)) handler(request, response)
       }),
     forceCloseConnections: 'idle',
@@ -116,6 +150,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       sendProblem(reply as FastifyReply, problem)
     },
   })
+  // Nothing here takes text: it is refused as any other media type is, with a 415.
+  app.removeContentTypeParser('text/plain')
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
@@ -218,25 +254,23 @@ const unreadableCodes: Record<string, ProblemCode> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-type ClientSocket = { writable: boolean; write: (text: string) => void; destroy: () => void }
-
-/** What Node refuses before there is a request: counted, answered by hand, and cut. */
+/**
+ * What Node refuses before there is a request: counted, answered by hand, and cut. The answers to
+ * what came before it on the connection leave first: they may tell of something that was stored.
+ */
 function createClientErrorHandler(
   metrics: Metrics,
-): (error: NodeJS.ErrnoException, socket: ClientSocket) => void {
+): (error: NodeJS.ErrnoException, socket: Socket) => void {
   const unreadable = metrics.counter(
     'di_http_unreadable_requests_total',
     'Requests that were broken, too slow or cut off, by the code of the answer',
     ['code'],
   )
-  return (error, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      unreadable.inc({ code: 'cut_off' })
+  const refuse = (code: ProblemCode, socket: Socket) => {
+    if (!socket.writable) {
       socket.destroy()
       return
     }
-    const code = unreadableCodes[error.code ?? ''] ?? 'malformed_request'
-    unreadable.inc({ code })
     const requestId = toRequestId(undefined)
     const problem = new Problem(code, 'The request cannot be read.')
     const body = JSON.stringify(toProblemBody(problem, requestId))
@@ -246,6 +280,22 @@ function createClientErrorHandler(
         `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     )
     socket.destroy()
+  }
+  return (error, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      unreadable.inc({ code: 'cut_off' })
+      socket.destroy()
+      return
+    }
+    const code = unreadableCodes[error.code ?? ''] ?? 'malformed_request'
+    unreadable.inc({ code })
+    ending.add(socket)
+    // A request that was never read whole is the broken one itself: nobody else answers it.
+    const before = awaited.get(socket)?.findLast(({ req, writableFinished }) => {
+      return req.complete && !writableFinished
+    })
+    if (before === undefined) refuse(code, socket)
+    else before.once('finish', () => refuse(code, socket))
   }
 }
 
@@ -257,10 +307,20 @@ export function unavailable(detail: string, cause?: unknown): Problem {
   })
 }
 
-/** Listens and returns the address in use, for logs and port 0. */
-export async function listen(app: FastifyInstance, { host, port }: Listen): Promise<string> {
-  const url = await app.listen({ host, port, backlog: 2_048 })
+/**
+ * Listens and returns the address in use, for logs and port 0.
+ * @param reusePort whether other processes may listen there as well
+ */
+export async function listen(
+  app: FastifyInstance,
+  { host, port }: Listen,
+  reusePort = false,
+): Promise<string> {
+  const url = await app.listen({ host, port, backlog: 2_048, ...(reusePort ? shared : {}) })
   const server: Server = app.server
   const address = server.address()
   return typeof address === 'object' && address !== null ? `http://${host}:${address.port}` : url
 }
+
+/** Node's own option, which fastify hands on and does not name. */
+const shared = { reusePort: true }

@@ -16,7 +16,9 @@ export type Nats = {
   connection: NatsConnection
   jetstream: JetStreamClient
   manager: JetStreamManager
-  /** Whether the connection is up at this moment. */
+  /** On how many servers streams and buckets are kept; null leaves it to who made them. */
+  replicas: number | null
+  /** Whether the connection is up at this moment, and the server answers over it. */
   connected: () => boolean
   /** Flushes, drains subscriptions and closes. */
   close: () => Promise<void>
@@ -24,10 +26,17 @@ export type Nats = {
 
 /**
  * Connects, waiting for the server as long as it takes to appear.
- * @param url `nats://user:password@host:port`, several separated by commas
+ * @param url `nats://user:password@host:port`, several separated by commas: any of them will do,
+ *   and the first one's credentials are for all
  * @param name shown in the server's connection list
+ * @param replicas `NATS_REPLICAS`
  */
-export async function connectNats(url: string, name: string, log: Log): Promise<Nats> {
+export async function connectNats(
+  url: string,
+  name: string,
+  log: Log,
+  replicas?: number,
+): Promise<Nats> {
   const servers = url
     .split(',')
     .map((text) => new URL(text.includes('://') ? text : `nats://${text}`))
@@ -52,17 +61,39 @@ export async function connectNats(url: string, name: string, log: Log): Promise<
   void watchStatus(connection, log, (state) => {
     connected = state
   })
+  const answers = watchAnswers(connection)
   return {
     connection,
     jetstream: connection.jetstream({ timeout: 2_000 }),
     manager: await connection.jetstreamManager({ timeout: 5_000, checkAPI: false }),
-    connected: () => connected && !connection.isClosed(),
+    replicas: replicas ?? null,
+    connected: () => connected && answers() && !connection.isClosed(),
     close: async () => {
       // A drain needs the server; without it closing is all that can be done.
       if (connected && !connection.isClosed()) await connection.drain()
       else await connection.close()
     },
   }
+}
+
+/** A server that is silent for this long is away, though its connection stands. */
+const silentMaxMs = 2_000
+const askEveryMs = 1_000
+
+/** @returns whether the server has answered lately: one that hangs leaves its connections open */
+function watchAnswers(connection: NatsConnection): () => boolean {
+  let askedMs: number | null = null
+  const timer = setInterval(() => {
+    askedMs ??= performance.now()
+    const answered = () => {
+      askedMs = null
+    }
+    // A connection that broke is known by its status; the next one is asked anew.
+    connection.flush().then(answered, answered)
+  }, askEveryMs)
+  timer.unref()
+  void connection.closed().then(() => clearInterval(timer))
+  return () => askedMs === null || performance.now() - askedMs < silentMaxMs
 }
 
 async function watchStatus(

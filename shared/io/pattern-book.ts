@@ -3,17 +3,19 @@
  * telemetry remembers between inserts. All of it is bounded, because clients choose signals; an
  * event beyond the bounds has no pattern, which makes a backtest of it slower and nothing else.
  */
-import { type SignalPattern, toPatternId, toSignalPattern } from '#shared/core/signal-patterns.ts'
+import {
+  type SignalPattern,
+  toPatternId,
+  toPatternKey,
+  toSignalPattern,
+} from '#shared/core/signal-patterns.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 
 export type NewPattern = { tenantId: string; id: string; pattern: SignalPattern }
 
 export type PatternBook = {
-  /**
-   * @param text the signals as JSON
-   * @returns the pattern's id, or an empty text when there is no room for another
-   */
-  find: (tenantId: string, signals: Signals, text: string) => string
+  /** @returns the pattern's id, or an empty text when there is no room for another */
+  find: (tenantId: string, signals: Signals) => string
   /** Patterns that were found and not marked as stored. */
   listNew: () => NewPattern[]
   markStored: (patterns: readonly NewPattern[]) => void
@@ -23,9 +25,8 @@ export type PatternBook = {
 const perTenantMax = 5_000
 /** Of all tenants, some 100 bytes each. Beyond it all are stored anew, which changes nothing. */
 const patternsMax = 200_000
-/** Texts whose pattern is remembered, twice: a few KB each. */
-const textsMax = 2_000
-const textCharactersMax = 8_192
+/** Keys whose pattern is remembered, twice: 200 bytes each. */
+const keysMax = 8_000
 
 export function createPatternBook(): PatternBook {
   const stored = new Map<string, Set<string>>()
@@ -33,8 +34,8 @@ export function createPatternBook(): PatternBook {
   let size = 0
   const recall = createRecall()
   return {
-    find: (tenantId, signals, text) => {
-      const { id, pattern } = recall(text, signals)
+    find: (tenantId, signals) => {
+      const { id, pattern } = recall(signals)
       let own = stored.get(tenantId)
       if (own === undefined) {
         own = new Set()
@@ -63,22 +64,23 @@ export function createPatternBook(): PatternBook {
   }
 }
 
-/** Most events say what another said before them, to the byte: two generations of those texts. */
+/** Most events have a pattern that one before them had: two generations of those by their keys. */
 function createRecall() {
   let recent = new Map<string, string>()
   let older = new Map<string, string>()
-  return (text: string, signals: Signals): { id: string; pattern?: SignalPattern } => {
-    const present = recent.get(text)
+  return (signals: Signals): { id: string; pattern?: SignalPattern } => {
+    const key = toPatternKey(signals)
+    const present = key === null ? undefined : recent.get(key)
     if (present !== undefined) return { id: present }
-    const old = older.get(text)
+    const old = key === null ? undefined : older.get(key)
     const pattern = old === undefined ? toSignalPattern(signals) : undefined
     const id = old ?? toPatternId(pattern!)
-    if (text.length <= textCharactersMax) {
-      if (recent.size >= textsMax) {
+    if (key !== null) {
+      if (recent.size >= keysMax) {
         older = recent
         recent = new Map()
       }
-      recent.set(text, id)
+      recent.set(key, id)
     }
     return pattern === undefined ? { id } : { id, pattern }
   }

@@ -112,6 +112,14 @@ function toPostgresError(error: unknown): unknown {
 
 const transactionTriesMax = 5
 
+/** A statement that found the disk full speaks for this long: reads succeed all the while. */
+const noRoomSpeaksMs = 3_000
+
+function isOfFullDisk(error: unknown): boolean {
+  const { cause = error } = error as { cause?: unknown }
+  return cause instanceof pg.DatabaseError && (cause.code === '53100' || cause.code === '58030')
+}
+
 /**
  * Opens a pool. Nothing is connected yet: the first query is.
  * @param url `postgres://user:password@host:port/database`
@@ -124,6 +132,7 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
   pool.on('error', (error) => log.warn({ err: error }, 'an idle connection to Postgres was lost'))
   if (options.metrics !== undefined) observePool(pool, options.metrics)
 
+  let noRoomMs = Number.NEGATIVE_INFINITY
   const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
     const client = await pool.connect().catch((error: unknown) => {
       throw toPostgresError(error)
@@ -137,6 +146,9 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
     const session = toSession(client)
     try {
       return await work(session)
+    } catch (error) {
+      if (isOfFullDisk(error)) noRoomMs = performance.now()
+      throw error
     } finally {
       client.removeListener('error', onError)
       client.release(broken ?? session.dirty())
@@ -163,10 +175,11 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
     checkReady: async () => {
       try {
         await withSession((session) => session.query('select 1'))
-        return null
       } catch {
         return 'cannot be reached'
       }
+      const full = performance.now() - noRoomMs < noRoomSpeaksMs
+      return full ? 'has no room on its disk' : null
     },
     close: () => pool.end(),
   }

@@ -11,6 +11,7 @@ import {
   retiredUseKey,
   retiredUseSchema,
 } from '#shared/core/messages.ts'
+import { type KvReporter, startKvReporter } from './kv-reporter.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
@@ -20,11 +21,6 @@ const dayMs = 24 * 60 * 60 * 1000
 
 /** How long an edge's report outlives it. */
 const keptMs = 30 * dayMs
-
-export type RetiredUseReporter = {
-  /** Reports what is left and ends. */
-  close: () => Promise<void>
-}
 
 export type ReporterOptions = {
   nats: Nats
@@ -36,58 +32,31 @@ export type ReporterOptions = {
   everyMs?: number
 }
 
-const reportEveryMs = 2_000
-
 /** Tenants per report: 32 writes a second at most, of which each may cost the server an fsync. */
 const reportTenantsMax = 64
 
 /** Reports now and then; what cannot be reported is reported later. */
-export function startRetiredUseReporter(options: ReporterOptions): RetiredUseReporter {
-  const reports = options.metrics.counter(
+export function startRetiredUseReporter(options: ReporterOptions): KvReporter {
+  const { edgeId, metrics, takeChanged, giveBack, ...common } = options
+  const reports = metrics.counter(
     'di_ingest_retired_secret_reports_total',
     'Reports of the use of retired secrets, one per tenant',
     ['outcome'],
   )
-  let bucket: KV | null = null
-  const report = async () => {
-    if (!options.nats.connected()) return
-    const taken = options.takeChanged(reportTenantsMax)
-    if (taken.length === 0) return
-    const results = await Promise.allSettled(
-      taken.map(async ({ tenantId, report }) => {
-        bucket ??= await openRetiredUseBucket(options.nats)
-        await bucket.put(retiredUseKey(tenantId, options.edgeId), JSON.stringify(report))
-      }),
-    )
-    results.forEach((result, index) => {
-      const outcome = result.status === 'fulfilled' ? 'stored' : 'failed'
-      reports.inc({ outcome })
-      if (result.status === 'fulfilled') return
-      options.giveBack(taken[index]!.tenantId)
-      // The bucket may have been lost: it is opened anew, which makes it.
-      bucket = null
-      options.log.debug({ err: result.reason }, 'the use of a retired secret was not reported')
-    })
-  }
-  let running: Promise<void> = Promise.resolve()
-  const timer = setInterval(() => {
-    running = running.then(report).catch(() => undefined)
-  }, options.everyMs ?? reportEveryMs)
-  return {
-    close: async () => {
-      clearInterval(timer)
-      await running
-      await report()
-    },
-  }
+  const takeDue = () =>
+    takeChanged(reportTenantsMax).map(({ tenantId, report }) => ({
+      key: retiredUseKey(tenantId, edgeId),
+      value: report,
+      giveBack: () => giveBack(tenantId),
+    }))
+  return startKvReporter({ ...common, openBucket: openRetiredUseBucket, reports, takeDue })
 }
 
-/** @param replicas of a bucket that is still to be made */
-export function openRetiredUseBucket(nats: Nats, replicas = 1): Promise<KV> {
+export function openRetiredUseBucket(nats: Nats): Promise<KV> {
   return nats.jetstream.views.kv(retiredUseBucket, {
     history: 1,
     storage: StorageType.File,
-    replicas,
+    replicas: nats.replicas ?? 1,
     ttl: keptMs,
     maxValueSize: 32 * 1024,
     max_bytes: 256 * 1024 ** 2,

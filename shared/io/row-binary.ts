@@ -19,6 +19,11 @@ export type RowWriter = {
   strings: (texts: readonly string[]) => void
   /** The length of an array whose values follow. */
   arrayLength: (length: number) => void
+  /**
+   * Leaves room for the length of something whose parts follow.
+   * @returns what fills it in, once
+   */
+  countLater: () => (count: number) => void
   /** What was written since the last reset; valid until the next. */
   written: () => Buffer
   reset: () => void
@@ -26,7 +31,7 @@ export type RowWriter = {
 
 const firstBytes = 256 * 1024
 /** Beyond this a buffer is let go rather than kept for the next batch. */
-const keptBytesMax = 32 * 1024 * 1024
+const keptBytesMax = 4 * 1024 * 1024
 
 /** A writer to be used again and again: its buffer grows to what a batch needs and stays. */
 export function createRowWriter(): RowWriter {
@@ -81,6 +86,17 @@ export function createRowWriter(): RowWriter {
     arrayLength: (length) => {
       reserve(5)
       varint(length)
+    },
+    countLater: () => {
+      reserve(3)
+      const place = at
+      at += 3
+      // Three bytes whatever it is: what is read ends at the first byte without the high bit.
+      return (count) => {
+        buffer[place] = (count & 0x7f) | 0x80
+        buffer[place + 1] = ((count >> 7) & 0x7f) | 0x80
+        buffer[place + 2] = (count >> 14) & 0x7f
+      }
     },
     uint8: (value) => {
       reserve(1)

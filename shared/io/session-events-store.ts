@@ -8,7 +8,7 @@ import { activityQueryMax, sessionEventsMax, sessionQueryMax } from '#shared/cor
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Reason } from '#shared/core/scoring.ts'
 import type { Telemetry } from '#shared/core/telemetry.ts'
-import { toHash, toKeyHash } from './activity-rows-store.ts'
+import { hashesIn, toHash, toKeyHash } from './activity-rows-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
 /** A session up to one of its events. */
@@ -67,17 +67,19 @@ async function findFirsts(
     const key = keyOf(part)
     before.set(key, Math.max(part.beforePosition, before.get(key) ?? 0))
   }
+  const hashes = new Set(parts.map((part) => toKeyHash('session', part.sessionId)))
+  const sessions = hashesIn('key_hash', hashes, 'sessions')
   const result = await clickhouse.query({
     query: `
       select tenant_id, toString(key_hash), toString(event_hash), min(position),
         toUnixTimestamp64Milli(argMin(received_at, position))
       from activity
-      where tenant_id in {tenants:Array(String)} and key_hash in {sessions:Array(UInt64)}
+      where tenant_id in {tenants:Array(String)} and ${sessions.condition}
         and position < {last:UInt64}
       group by tenant_id, key_hash, event_hash`,
     query_params: {
       tenants: [...new Set(parts.map((part) => part.tenantId))],
-      sessions: [...new Set(parts.map((part) => toKeyHash('session', part.sessionId)))].map(BigInt),
+      ...sessions.params,
       last: Math.max(...before.values()),
     },
     use_multipart_params_auto: true,

@@ -15,11 +15,13 @@ import {
   type StreamConfig,
 } from 'nats'
 import {
+  acceptedBucket,
   alertsStream,
   deadLetterStream,
   deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
+  retiredUseBucket,
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
@@ -37,23 +39,22 @@ export const ackWaitMs = 6_000
 export type StreamSizes = {
   /** Bytes of the telemetry stream: at 1.5 KB an event, 16 GiB hold 11 million. */
   telemetryBytesMax: number
-  replicas: number
 }
 
-/** What new streams get; of those that exist an operator may have changed both, and keeps them. */
-export const defaultStreamSizes: StreamSizes = { telemetryBytesMax: 16 * 1024 ** 3, replicas: 1 }
+/** What new streams get; of those that exist an operator may have changed it, and keeps it. */
+export const defaultStreamSizes: StreamSizes = { telemetryBytesMax: 16 * 1024 ** 3 }
 
 /**
  * Limits retention everywhere: a work queue forgets its message ids on restart, and an event must
  * stay replayable until ClickHouse has it. Full streams refuse what is new: nothing accepted is
  * lost.
  */
-function streamConfigs(sizes: StreamSizes): Partial<StreamConfig>[] {
+function streamConfigs(sizes: StreamSizes, replicas: number): Partial<StreamConfig>[] {
   const common = {
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
     discard: DiscardPolicy.New,
-    num_replicas: sizes.replicas,
+    num_replicas: replicas,
   }
   return [
     {
@@ -130,13 +131,14 @@ export const consumerConfigs: Record<string, { stream: string; config: Partial<C
 
 /**
  * Creates or updates every stream, bucket and consumer. Safe to run at once from several processes.
+ * Consumers have as many replicas as their stream.
  * @throws Error naming the setting that the server does not honour
  */
 export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Promise<void> {
-  for (const config of streamConfigs(sizes)) {
+  for (const config of streamConfigs(sizes, nats.replicas ?? 1)) {
     const name = config.name!
     const present = await nats.manager.streams.info(name).catch(notFound)
-    const wanted = present === null ? config : { ...config, ...sizesOf(present.config) }
+    const wanted = present === null ? config : { ...config, ...toKept(nats, present.config) }
     const info =
       present === null
         ? await nats.manager.streams.add(wanted)
@@ -153,25 +155,41 @@ export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Pro
     const info = await nats.manager.consumers.info(stream, durable)
     requireEcho(`consumer ${config.durable_name}`, config, info.config)
   }
-  await openTenantsBucket(nats, sizes.replicas)
-  await openRetiredUseBucket(nats, sizes.replicas)
-  await openAcceptedBucket(nats, sizes.replicas)
+  await openTenantsBucket(nats)
+  await openRetiredUseBucket(nats)
+  await openAcceptedBucket(nats)
+  for (const bucket of buckets) await spreadBucket(nats, bucket)
+}
+
+const buckets = [tenantsBucket, retiredUseBucket, acceptedBucket]
+
+/** Opening a bucket that exists leaves it on the servers it is on. */
+async function spreadBucket(nats: Nats, bucket: string): Promise<void> {
+  const name = `KV_${bucket}`
+  const { config } = await nats.manager.streams.info(name)
+  const wanted = { num_replicas: nats.replicas ?? config.num_replicas }
+  if (wanted.num_replicas === config.num_replicas) return
+  const info = await nats.manager.streams.update(name, { ...config, ...wanted })
+  requireEcho(`bucket ${bucket}`, wanted, info.config)
 }
 
 /**
  * The tenant directory's projection: one entry per tenant, one per policy document, and what each
  * edge announces of itself.
  */
-export function openTenantsBucket(nats: Nats, replicas = 1): Promise<KV> {
+export function openTenantsBucket(nats: Nats): Promise<KV> {
   return nats.jetstream.views.kv(tenantsBucket, {
     history: 1,
     storage: StorageType.File,
-    replicas,
+    replicas: nats.replicas ?? 1,
     maxValueSize: 512 * 1024,
   })
 }
 
-const sizesOf = ({ max_bytes, num_replicas }: StreamConfig) => ({ max_bytes, num_replicas })
+/** What an operator may have set on the stream itself, unless the configuration says otherwise. */
+function toKept({ replicas }: Nats, { max_bytes, num_replicas }: StreamConfig) {
+  return { max_bytes, num_replicas: replicas ?? num_replicas }
+}
 
 function notFound(error: unknown): null {
   if ((error as { code?: string }).code === '404') return null

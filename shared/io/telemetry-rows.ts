@@ -8,11 +8,13 @@ import type { Action } from '#shared/core/scoring.ts'
 import { toSignalBits } from '#shared/core/signal-flips.ts'
 import { patternVersion } from '#shared/core/signal-patterns.ts'
 import { encodeSignals } from '#shared/core/signals-column.ts'
+import { findDetectedSignals } from '#shared/core/signals-detected.ts'
 import { toFilledCategories } from '#shared/core/signals-missing.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import type { NewPattern, PatternBook } from './pattern-book.ts'
 import type { RowWriter } from './row-binary.ts'
+import { writeSignals } from './signals-binary.ts'
 
 /** What `writeTelemetryRow` writes, in its order. */
 export const telemetryColumns = [
@@ -44,9 +46,12 @@ export const telemetryColumns = [
   'unknown_signals',
   'detected_bits',
   'clean_bits',
+  'detected_signals',
   'pattern',
   'body',
 ] as const
+
+const noSignals = {} as Signals
 
 const actionValues: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
 
@@ -66,7 +71,6 @@ export function writeTelemetryRow(
   const { body } = event
   const signals = body.signals as Signals
   const bits = toSignalBits(signals)
-  const text = JSON.stringify(signals)
   writer.string(event.tenant_id)
   writer.string(body.device_id)
   writer.string(body.session_id)
@@ -89,7 +93,7 @@ export function writeTelemetryRow(
   writer.uint32(event.policy_version)
   writer.string(event.policy_hash)
   writer.int64(event.epoch)
-  writer.string(withSignals ? encodeSignals(signals, text) : '{}')
+  writeSignals(writer, withSignals ? signals : noSignals)
   writer.uint8(withSignals ? 0 : 1)
   writer.uint8(toFilledCategories(signals))
   writer.strings(findUnknownSignals(signals))
@@ -97,7 +101,8 @@ export function writeTelemetryRow(
   writer.uint32(bits.detected[1])
   writer.uint32(bits.clean[0])
   writer.uint32(bits.clean[1])
-  writer.string(patterns.find(event.tenant_id, signals, text))
+  writer.strings(findDetectedSignals(signals))
+  writer.string(patterns.find(event.tenant_id, signals))
   if (event.bodyBytes === undefined) writer.string(JSON.stringify(body))
   else writer.bytes(event.bodyBytes)
 }

@@ -31,13 +31,12 @@ export type TelemetryStore = {
   insertTelemetry: (events: readonly AcceptedEvent[]) => Promise<InsertOutcome>
 }
 
-const into = `telemetry (${telemetryColumns.join(', ')})`
 const intoPatterns = `signal_patterns (${patternColumns.join(', ')})`
 
-// Signals come as JSON text. A dot in a key is kept apart from the dots of paths, as `%2E`: else
-// `{"root.su_binary": true}` beside the categories would read as the signal that it is not. Text
-// that looks like a date stays the text it is.
-const settings: ClickHouseSettings = {
+// The signals of patterns come as JSON text. A dot in a key is kept apart from the dots of paths, as
+// `%2E`: else `{"root.su_binary": true}` beside the categories would read as the signal that it is
+// not. Text that looks like a date stays the text it is.
+const patternSettings: ClickHouseSettings = {
   input_format_binary_read_json_as_string: 1,
   type_json_skip_duplicated_paths: 1,
   json_type_escape_dots_in_keys: 1,
@@ -45,8 +44,15 @@ const settings: ClickHouseSettings = {
   input_format_try_infer_datetimes: 0,
 }
 
+/** Where rows of `writeTelemetryRow` go, and how they are to be read. */
+export const telemetryInsert: { into: string; settings: ClickHouseSettings } = {
+  into: `telemetry (${telemetryColumns.join(', ')})`,
+  settings: { input_format_binary_read_json_as_string: 0 },
+}
+
 export function createTelemetryStore(clickhouse: Clickhouse): TelemetryStore {
-  const insert = (rows: Uint8Array) => insertRowBinary(clickhouse, into, rows, settings)
+  const insert = (rows: Iterable<Uint8Array>) =>
+    insertRowBinary(clickhouse, telemetryInsert.into, rows, telemetryInsert.settings)
   const writer = createRowWriter()
   const patterns = createPatternBook()
   return {
@@ -80,7 +86,7 @@ async function insertPatterns(
   writer.reset()
   for (const one of fresh) writePatternRow(writer, one)
   try {
-    await insertRowBinary(clickhouse, intoPatterns, writer.written(), settings)
+    await insertRowBinary(clickhouse, intoPatterns, writer.written(), patternSettings)
   } catch (error) {
     if (toRefusal(error) === null) throw error
   }
@@ -88,7 +94,7 @@ async function insertPatterns(
 }
 
 type Insertion = {
-  insert: (rows: Uint8Array) => Promise<void>
+  insert: (rows: Iterable<Uint8Array>) => Promise<void>
   writer: RowWriter
   patterns: PatternBook
   outcome: InsertOutcome
@@ -98,12 +104,28 @@ type Insertion = {
   suspects: { event: AcceptedEvent; error: unknown }[]
 }
 
-async function insertEvents(events: readonly AcceptedEvent[], insertion: Insertion): Promise<void> {
-  const { insert, writer, patterns } = insertion
+/** While the server reads one piece the next is made; none is held longer than that. */
+const pieceBytes = 512 * 1024
+
+function* encodeRows(
+  events: readonly AcceptedEvent[],
+  { writer, patterns }: Insertion,
+  withSignals: boolean,
+): Generator<Uint8Array> {
   writer.reset()
-  for (const event of events) writeTelemetryRow(writer, event, { patterns, withSignals: true })
+  for (const event of events) {
+    writeTelemetryRow(writer, event, { patterns, withSignals })
+    if (writer.written().length < pieceBytes) continue
+    yield Buffer.from(writer.written())
+    writer.reset()
+  }
+  if (writer.written().length > 0) yield Buffer.from(writer.written())
+}
+
+async function insertEvents(events: readonly AcceptedEvent[], insertion: Insertion): Promise<void> {
+  const { insert } = insertion
   try {
-    await insert(writer.written())
+    await insert(encodeRows(events, insertion, true))
     insertion.stored++
   } catch (error) {
     const refusal = toRefusal(error)
@@ -116,11 +138,9 @@ async function insertEvents(events: readonly AcceptedEvent[], insertion: Inserti
 }
 
 async function insertWithoutSignals(event: AcceptedEvent, insertion: Insertion): Promise<void> {
-  const { insert, writer, patterns, outcome } = insertion
-  writer.reset()
-  writeTelemetryRow(writer, event, { patterns, withSignals: false })
+  const { insert, outcome } = insertion
   try {
-    await insert(writer.written())
+    await insert(encodeRows([event], insertion, false))
     insertion.stored++
     outcome.withoutSignals.push(event)
   } catch (error) {

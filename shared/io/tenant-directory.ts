@@ -5,7 +5,7 @@
  * edge-lease.ts), so one sequence orders changes and announcements, and no clock is ever compared
  * with another.
  */
-import type { KV, KvEntry } from 'nats'
+import { Empty, headers, type KV, type KvEntry } from 'nats'
 import {
   edgeEntrySchema,
   edgeKey,
@@ -13,6 +13,7 @@ import {
   type TenantEntry,
   tenantEntrySchema,
   tenantKey,
+  tenantsBucket,
   wholeKey,
 } from '#shared/core/messages.ts'
 import type { Nats } from './nats.ts'
@@ -94,7 +95,9 @@ export type EdgesWaited = {
  * revision, or a lease and its margin have passed since the call, after which an edge that has not
  * applied the revision cannot hold a lease. Edges that appear meanwhile are waited for as well. In
  * a bucket that was lost and is not whole again, edges may be missing that hold a lease from the
- * bucket before: then only time is proof.
+ * bucket before: then only time is proof. The list of the edges is itself proven, as an edge proves
+ * its copy: by a mark that comes back through the watch. In a cluster a watch may be fed by a
+ * server that is behind, and without the mark it would call a list complete that is not.
  * Never throws: an unreachable NATS only means waiting the whole time.
  */
 export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaited> {
@@ -107,6 +110,7 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
     (await watchAnnouncements({
       bucket,
       edges,
+      mark: putMark(nats),
       done: () => [...edges.values()].every((edge) => edge.applied >= revision),
       remainingMs: () => startMs + leaseMs + marginMs - nowMs(),
     }))
@@ -135,8 +139,21 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
 /** What an edge announced, and the revision at which its announcement stands. */
 type Announcement = { applied: number; at: number }
 
+/** No edge's id: a deletion of what never was says nothing to anybody else. */
+const markKey = edgeKey('=mark')
+
+/** @returns the mark's revision, above every one that was stored before */
+async function putMark(nats: Nats): Promise<number> {
+  const meta = headers()
+  meta.set('KV-Operation', 'DEL')
+  const subject = `$KV.${tenantsBucket}.${markKey}`
+  return (await nats.jetstream.publish(subject, Empty, { headers: meta })).seq
+}
+
 type WatchOptions = {
   bucket: KV
+  /** Only a watch that has brought it is known to have brought what was there before it. */
+  mark: Promise<number>
   edges: Map<string, Announcement>
   done: () => boolean
   remainingMs: () => number
@@ -147,7 +164,8 @@ type WatchOptions = {
  * @returns false when time ran out or the watch broke
  */
 async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
-  const { bucket, edges, done } = options
+  const { bucket, edges, done, mark } = options
+  mark.catch(() => undefined)
   let listed = false
   let ended = false
   let stop: (() => void) | undefined
@@ -163,19 +181,19 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
       const settle = () => {
         if (listed && done()) resolve(true)
       }
-      const initializedFn = () => {
+      const pass = async (revision: number) => {
+        if (revision < (await mark)) return
         // Asked after the list, so that what was lost before it shows.
-        bucket.get(wholeKey).then((whole) => {
-          listed = whole?.operation === 'PUT'
-          settle()
-        }, reject)
+        listed = (await bucket.get(wholeKey))?.operation === 'PUT'
+        settle()
       }
       const follow = async () => {
-        const watch = await bucket.watch({ key: edgeKey('*'), initializedFn })
+        const watch = await bucket.watch({ key: edgeKey('*') })
         stop = () => watch.stop()
         if (ended) stop()
         for await (const entry of watch) {
-          applyAnnouncement(edges, entry)
+          if (entry.key === markKey) pass(entry.revision).catch(reject)
+          else applyAnnouncement(edges, entry)
           settle()
         }
         resolve(false)

@@ -12,6 +12,7 @@ const erasureBody = z
     'must have one of device_id and user_id',
   )
   .describe('A user is whatever events name as user_id or as account_id.')
+  .meta({ examples: [{ device_id: '4f6c1d8e-device' }, { user_id: 'user-1729' }] })
 
 const receiptSchema = z.object({
   tenant_id: z.string(),
