@@ -18,6 +18,8 @@ import { fillHistory, historyTenant } from '../support/backtest-history.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { compareScoring, storeAnyEvents } from '../support/compare-scoring.ts'
 import { migrateClickhouse } from '../support/databases.ts'
+import { type Check, type Figure, publishReport, readClickhouseVersion } from './report.ts'
+import { toSpread } from './spread.ts'
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
@@ -31,8 +33,17 @@ export async function run(args: string[] = []): Promise<void> {
       seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     },
   })
-  if (Number(values.pairs) > 0) await comparePairs(Number(values.pairs), Number(values.seed))
-  await measure(Number(values.events))
+  const [pairs, events, seed] = [values.pairs, values.events, values.seed].map(Number)
+  const checks = pairs! > 0 ? [await comparePairs(pairs!, seed!)] : []
+  const { figures, version } = await measure(events!)
+  publishReport({
+    part: 'backtest',
+    command: `npm run bench -- backtest --events ${events} --pairs ${pairs} --seed ${seed}`,
+    versions: { clickhouse: version },
+    durability: 'nothing is written',
+    figures,
+    checks,
+  })
 }
 
 type Server = { clickhouse: Clickhouse; stop: () => Promise<void> }
@@ -50,23 +61,25 @@ async function start(): Promise<Server> {
   }
 }
 
-async function comparePairs(pairs: number, seed: number): Promise<void> {
+async function comparePairs(pairs: number, seed: number): Promise<Check> {
   const { clickhouse, stop } = await start()
   const count = Math.min(5_000, pairs)
   const startedMs = performance.now()
   const events = await storeAnyEvents(clickhouse, { seed, count })
   const policies = fc.sample(anyWholePolicy, { seed, numRuns: Math.ceil(pairs / count) })
   const found = await compareScoring(clickhouse, events, policies)
-  say(
-    `seed ${seed}: ${found.pairs} pairs of ${count} events and ${policies.length} policies, ` +
-      `${found.scored} of them above 0: ${found.different} differences ` +
-      `(${seconds(performance.now() - startedMs)})`,
-  )
   if (found.different > 0) say(JSON.stringify(found.first, null, 2))
   await stop()
+  return {
+    name: 'the closure and its SQL agree',
+    ok: found.different === 0,
+    detail:
+      `${found.pairs} pairs of ${count} events and ${policies.length} policies, ${found.scored} ` +
+      `above 0: ${found.different} differences (${seconds(performance.now() - startedMs)})`,
+  }
 }
 
-async function measure(events: number): Promise<void> {
+async function measure(events: number): Promise<{ figures: Figure[]; version: string }> {
   const { clickhouse, stop } = await start()
   let startedMs = performance.now()
   const filled = await fillHistory(clickhouse, events)
@@ -84,13 +97,27 @@ async function measure(events: number): Promise<void> {
   }
   const engine = filled.events / (took[1]! / 1000)
   const { read, parsed } = await scoreInJavaScript(clickhouse, 100_000)
-  const toRatio = (perSecond: number) => (engine / perSecond).toFixed(1)
-  say(
-    `engine: ${Math.round(engine)} events/s; the closure in JavaScript over rows that are read ` +
-      `back: ${Math.round(read)} events/s, ratio ${toRatio(read)}; over bodies in memory, parsed ` +
-      `already: ${Math.round(parsed)} events/s, ratio ${toRatio(parsed)}`,
-  )
+  const version = await readClickhouseVersion(clickhouse)
   await stop()
+  const over = (name: string, perSecond: number): Figure => ({
+    name: `events by the engine, to ${name}`,
+    unit: '/s',
+    value: toSpread([engine]),
+    floor: { name: 'the closure', value: toSpread([perSecond]) },
+    ratio: toSpread([engine / perSecond]),
+  })
+  return {
+    version,
+    figures: [
+      ...(['cold', 'warm'] as const).map((name, at) => ({
+        name: `backtest of ${filled.events} events, ${name}`,
+        unit: 's',
+        value: toSpread([took[at]! / 1_000]),
+      })),
+      { ...over('rows that are read back', read), bound: { of: 'ratio', atLeast: 10 } },
+      over('bodies in memory, parsed already', parsed),
+    ],
+  }
 }
 
 /** A whole backtest of a stricter policy. @returns events recomputed otherwise than stored */

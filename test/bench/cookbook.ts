@@ -16,6 +16,8 @@ import {
   multiplyHistory,
   planHistory,
 } from '../support/fleet-history.ts'
+import { type Figure, publishReport, readClickhouseVersion } from './report.ts'
+import { toSpread } from './spread.ts'
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
 const seed = 7
@@ -33,8 +35,17 @@ export async function run(args: string[] = []): Promise<void> {
     await migrateClickhouse(server.url)
     const clickhouse = createClickhouse(server.url, { name: 'bench', requestTimeoutMs: 600_000 })
     await fill(clickhouse, Number(values.events), Number(values.devices))
-    await measureAll(clickhouse)
+    const figures = await measureAll(clickhouse)
+    const clickhouseVersion = await readClickhouseVersion(clickhouse)
     await clickhouse.close()
+    publishReport({
+      part: 'cookbook',
+      command: `npm run bench -- cookbook --events ${values.events} --devices ${values.devices}`,
+      versions: { clickhouse: clickhouseVersion },
+      durability: 'nothing is written',
+      figures,
+      checks: [],
+    })
   } finally {
     await server.stop()
   }
@@ -68,23 +79,20 @@ const floor: Question = {
       and received_at >= {from:DateTime64(3, 'UTC')} and received_at < {to:DateTime64(3, 'UTC')}`,
 }
 
-async function measureAll(clickhouse: Clickhouse): Promise<void> {
-  say('| question | cold s | warm s | rows read | memory at the end MB | rows |')
-  say('| --- | ---: | ---: | ---: | ---: | ---: |')
+async function measureAll(clickhouse: Clickhouse): Promise<Figure[]> {
+  const figures: Figure[] = []
   for (const question of [floor, ...readCookbook()]) {
     await forget(clickhouse)
     const cold = await measure(clickhouse, question)
     const warm = await measure(clickhouse, question)
-    const cells = [
-      question.name,
-      (cold.ms / 1000).toFixed(2),
-      (warm.ms / 1000).toFixed(2),
-      String(warm.rowsRead),
-      warm.memoryMb,
-      String(warm.rows),
-    ]
-    say(`| ${cells.join(' | ')} |`)
+    figures.push({
+      name: `${question.name}: ${warm.rows} rows of ${warm.rowsRead} read, warm`,
+      unit: 's',
+      value: toSpread([warm.ms / 1_000]),
+      floor: { name: 'cold', value: toSpread([cold.ms / 1_000]) },
+    })
   }
+  return figures
 }
 
 /** Empties what the engine remembers; the operating system's own cache stays. */

@@ -4,11 +4,6 @@
  * interleaved rounds; then how long an alert takes from its commit to the receiver's first byte,
  * at half of that rate. A round counts only if every delivery arrived once and is `delivered`.
  */
-import { type ChildProcess, fork, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { AlertDraft } from '#shared/core/alert-rules.ts'
 import { signDelivery } from '#shared/core/webhook-signing.ts'
@@ -18,90 +13,41 @@ import { createLog } from '#shared/io/log.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { ensureStreams } from '#shared/io/streams.ts'
+import { choosePort } from '../../deploy/local/ports.ts'
 import { percentile } from '../faults/percentile.ts'
 import { draftAlert } from '../support/alert-drafts.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { createDeliveryFixtures, testMasterKey } from '../support/delivery-fixtures.ts'
 import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import {
+  type AskedChild,
+  forkAsked,
+  type MeasuredService,
+  readCpuSeconds,
+  startMeasured,
+} from './measured-process.ts'
+import { publishReport, readPostgresVersion } from './report.ts'
+import { toRatios, toSpread } from './spread.ts'
 
-const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 const log = createLog('bench', 'silent')
 const tenantsMax = 16
 /** As many connections as the delivery process may have requests in flight. */
 const connections = 64
 
-type Child = { child: ChildProcess; ask: <T>(message: unknown) => Promise<T> }
-
 type Rig = {
   postgres: Postgres
   nats: Nats
-  receiver: Child
-  floor: Child
+  receiver: AskedChild
+  floor: AskedChild
   origin: string
   tenantIds: string[]
   postgresPid: number
-  delivery: ChildProcess
+  delivery: MeasuredService
 }
 
 const nowMs = () => performance.timeOrigin + performance.now()
-const print = (line: string) => process.stdout.write(`${line}\n`)
 const median = (values: readonly number[]) => percentile(values, 0.5)
-
-async function forkChild(file: string): Promise<{ child: Child; first: unknown }> {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)), { serialization: 'advanced' })
-  const [first] = await once(child, 'message')
-  const ask = async <T>(message: unknown) => {
-    child.send(message as object)
-    const [answer] = await once(child, 'message')
-    return answer as T
-  }
-  return { child: { child, ask }, first }
-}
-
-/** CPU seconds of a process and all its children, from /proc. */
-function cpuSecondsOf(pid: number, withChildren = false): number {
-  const ticksOf = (stat: string) => {
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return Number(fields[11]) + Number(fields[12])
-  }
-  let ticks = ticksOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  if (withChildren) {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-    for (const child of children === '' ? [] : children.split(' ')) {
-      try {
-        ticks += ticksOf(readFileSync(`/proc/${child}/stat`, 'utf8'))
-      } catch {
-        // It has ended.
-      }
-    }
-  }
-  return ticks / 100
-}
-
-async function startDelivery(postgresUrl: string, natsUrl: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['services/delivery/main.ts'], {
-    cwd: projectDir,
-    env: {
-      PATH: process.env.PATH,
-      POSTGRES_URL: postgresUrl,
-      NATS_URL: natsUrl,
-      MASTER_KEY: testMasterKey,
-      DELIVERY_LISTEN: '127.0.0.1:0',
-      ALLOW_PRIVATE_WEBHOOKS: '1',
-      LOG_LEVEL: 'warn',
-      PARENT_PID: String(process.pid),
-      ...(process.env.BENCH_DELIVERY_OPTIONS === undefined
-        ? {}
-        : { NODE_OPTIONS: process.env.BENCH_DELIVERY_OPTIONS }),
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const lines = createInterface({ input: child.stdout! })
-  lines.on('line', (line) => print(line))
-  await new Promise((resolve) => setTimeout(resolve, 1_500))
-  return child
-}
 
 let sessions = 0
 const reasons = [
@@ -178,7 +124,7 @@ async function runEngine(rig: Rig, count: number) {
   for (let left = count; left > 0; left -= 1_000) await raise(rig, Math.min(left, 1_000))
   await rig.postgres.query('checkpoint')
   await rig.receiver.ask('reset')
-  const before = [cpuSecondsOf(rig.delivery.pid!), cpuSecondsOf(rig.postgresPid, true)]
+  const before = [readCpuSeconds(rig.delivery.pid), readCpuSeconds(rig.postgresPid, true)]
   await setState(rig, 'on')
   await countArrived(rig, count)
   const report = await rig.receiver.ask<Arrivals>('report')
@@ -189,7 +135,7 @@ async function runEngine(rig: Rig, count: number) {
     if (Number(rows[0]!.n) === 0) break
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  const after = [cpuSecondsOf(rig.delivery.pid!), cpuSecondsOf(rig.postgresPid, true)]
+  const after = [readCpuSeconds(rig.delivery.pid), readCpuSeconds(rig.postgresPid, true)]
   requireOnce(report, count)
   return {
     rate: rateOf(report),
@@ -250,58 +196,90 @@ export async function run(args: string[] = []): Promise<void> {
   const postgres = createPostgres(url, { role: 'bench', log, statementTimeoutMs: 0 })
   const nats = await connectNats(natsServer.url, 'bench', log)
   await ensureStreams(nats)
-  const { child: receiver, first } = await forkChild('./delivery-receiver.ts')
-  const { child: floor } = await forkChild('./delivery-floor.ts')
+  const { asked: receiver, first } = await forkAsked('./delivery-receiver.ts')
+  const { asked: floor } = await forkAsked('./delivery-floor.ts')
   const origin = `http://127.0.0.1:${(first as { port: number }).port}`
   const fixtures = createDeliveryFixtures(postgres)
   const tenantIds: string[] = []
   for (let n = 0; n < tenantsMax; n++) {
     tenantIds.push((await fixtures.addTenant({ url: `${origin}/hook` })).tenantId)
   }
-  const delivery = await startDelivery(url, natsServer.url)
+  const delivery = await startMeasured('delivery', {
+    POSTGRES_URL: url,
+    NATS_URL: natsServer.url,
+    MASTER_KEY: testMasterKey,
+    DELIVERY_LISTEN: `127.0.0.1:${await choosePort({})}`,
+    ALLOW_PRIVATE_WEBHOOKS: '1',
+  })
   const postgresPid = server.pid
   const rig: Rig = { postgres, nats, receiver, floor, origin, tenantIds, postgresPid, delivery }
   try {
-    await report(rig, count, Number(values.rounds))
+    await report(rig, count, Number(values.rounds), natsServer.version)
   } finally {
-    delivery.kill('SIGTERM')
-    await once(delivery, 'exit')
-    receiver.child.disconnect()
-    floor.child.disconnect()
+    await delivery.stop()
+    receiver.stop()
+    floor.stop()
     await nats.close()
     await postgres.close()
     await Promise.all([server.stop(), natsServer.stop()])
   }
 }
 
-async function report(rig: Rig, count: number, rounds: number): Promise<void> {
-  print(`delivery, Node ${process.version}, ${count} deliveries a round, ${tenantsMax} tenants`)
-  print('round     floor/s  deliveries/s  ratio   CPU µs: floor  delivery  Postgres')
+async function report(rig: Rig, count: number, rounds: number, natsVersion: string): Promise<void> {
   await runEngine(rig, Math.min(count, 4_000))
   await runFloor(rig, Math.min(count, 4_000))
-  const ratios: number[] = []
-  const rates: number[] = []
-  for (let round = 1; round <= rounds; round++) {
-    const least = await runFloor(rig, count)
-    const own = await runEngine(rig, count)
-    ratios.push(own.rate / least.rate)
-    rates.push(own.rate)
-    print(
-      `${String(round).padEnd(8)} ${least.rate.toFixed(0).padStart(8)} ` +
-        `${own.rate.toFixed(0).padStart(13)} ${ratios.at(-1)!.toFixed(2).padStart(6)} ` +
-        `${least.cpuUs.toFixed(0).padStart(15)} ${own.cpuUs.toFixed(0).padStart(9)} ` +
-        `${own.postgresUs.toFixed(0).padStart(9)}`,
-    )
+  const floors: { rate: number; cpuUs: number }[] = []
+  const owns: { rate: number; cpuUs: number; postgresUs: number }[] = []
+  for (let round = 0; round < rounds; round++) {
+    floors.push(await runFloor(rig, count))
+    owns.push(await runEngine(rig, count))
   }
+  const rates = owns.map(({ rate }) => rate)
   const half = median(rates) / 2
-  print(
-    `median    ${median(rates).toFixed(0)}/s, ratio ${median(ratios).toFixed(2)} ` +
-      `(${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`,
-  )
   const waits = await runOpenLoop(rig, half, 15)
-  print(
-    `committed to first byte at ${half.toFixed(0)}/s, ${waits.length} alerts: ` +
-      [0.5, 0.99, 1].map((rank) => `${percentile(waits, rank).toFixed(0)} ms`).join(' / ') +
-      ' (p50 / p99 / max)',
-  )
+  const compare = (key: 'rate' | 'cpuUs') => {
+    const [own, floor] = [owns.map((one) => one[key]), floors.map((one) => one[key])]
+    const value = toSpread(floor)
+    return {
+      value: toSpread(own),
+      floor: { name: 'bare undici loop', value },
+      ratio: toRatios(own, floor),
+    }
+  }
+  const wait = (rank: number) => toSpread([percentile(waits, rank)])
+  const at = `committed to first byte at ${half.toFixed(0)}/s`
+  publishReport({
+    part: 'delivery',
+    command: `npm run bench -- delivery --deliveries ${count} --rounds ${rounds}`,
+    versions: { nats: natsVersion, postgres: await readPostgresVersion(rig.postgres) },
+    durability: 'postgres fsync on',
+    figures: [
+      {
+        name: 'deliveries of one process',
+        unit: '/s',
+        ...compare('rate'),
+        bound: { of: 'ratio', atLeast: 0.5 },
+      },
+      { name: 'CPU of a delivery', unit: 'µs', ...compare('cpuUs') },
+      {
+        name: "Postgres' CPU for it",
+        unit: 'µs',
+        value: toSpread(owns.map(({ postgresUs }) => postgresUs)),
+      },
+      { name: `${at}, p50`, unit: 'ms', value: wait(0.5) },
+      {
+        name: `${at}, p99`,
+        unit: 'ms',
+        value: wait(0.99),
+        bound: { of: 'value', atMost: 100 },
+      },
+    ],
+    checks: [
+      {
+        name: 'every delivery arrived once and is delivered',
+        ok: true,
+        detail: `${rounds * count + waits.length} deliveries, or the run had ended`,
+      },
+    ],
+  })
 }

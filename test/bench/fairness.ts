@@ -30,6 +30,8 @@ import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
 import { until } from '../support/until.ts'
 import type { Arrival, ReceiverAnswer } from './fairness-receiver.ts'
+import { publishReport } from './report.ts'
+import { toSpread } from './spread.ts'
 
 const tenants = 20
 const alertsPerSecond = 20
@@ -57,6 +59,8 @@ type Bench = {
   /** Nobody listens there. */
   closedPort: number
   alertsRaised: number
+  /** Of nats-server. */
+  version: string
 }
 
 type Result = {
@@ -108,7 +112,10 @@ export async function run(args: string[] = []): Promise<void> {
         say(`  round ${round + 1}, ${kind}: ${toLine(result)}`)
       }
     }
-    report(results)
+    const command =
+      `npm run bench -- fairness --rounds ${rounds} --seconds ${seconds} ` +
+      `--backlog ${backlog} --kinds ${values.kinds}`
+    report(results, command, bench.version)
   } finally {
     for (const close of closing.reverse()) await close()
   }
@@ -142,7 +149,8 @@ async function start(closing: Closing): Promise<Bench> {
   })
   const healthy = { receiver, tenantIds }
   const closedPort = await choosePort({})
-  return { postgres, nats, fixtures, healthy, bad, closedPort, alertsRaised: 0 }
+  const { version } = server
+  return { postgres, nats, fixtures, healthy, bad, closedPort, alertsRaised: 0, version }
 }
 
 async function launchReceiver(closing: Closing): Promise<Receiver> {
@@ -244,27 +252,29 @@ async function settle({ postgres }: Bench): Promise<void> {
   await pause(1_000)
 }
 
-const ratioOf = ({ alone, beside }: Result) => percentile(beside, 0.99) / percentile(alone, 0.99)
-
 const toTimes = (values: number[]) =>
   [0.5, 0.99].map((rank) => percentile(values, rank).toFixed(1).padStart(7)).join(' ')
 
 const toLine = (result: Result) =>
   `alone ${toTimes(result.alone)}, beside it ${toTimes(result.beside)} ms`
 
-function report(results: Map<string, Result>): void {
-  say('commit to first byte, healthy tenants, ms; p99 beside the bad tenant to p99 alone')
-  say('endpoint              alone p50     p99  with p50     p99  ratio   its attempts  held')
-  for (const [kind, result] of results) {
-    const ratio = ratioOf(result)
-    say(
-      `${kinds[kind]!.name.padEnd(21)} ${toTimes(result.alone)}    ${toTimes(result.beside)} ` +
-        `${ratio.toFixed(2).padStart(6)} ${String(result.attempts).padStart(14)} ` +
-        `${String(result.held).padStart(5)}`,
-    )
-    if (ratio > ratioMax) {
-      say(`  broken: above ${ratioMax}`)
-      process.exitCode = 1
-    }
-  }
+function report(results: Map<string, Result>, command: string, version: string): void {
+  publishReport({
+    part: 'fairness',
+    command,
+    versions: { nats: version },
+    durability: 'postgres fsync off',
+    figures: [...results].map(([kind, { alone, beside, attempts, held }]) => {
+      const [value, floor] = [percentile(beside, 0.99), percentile(alone, 0.99)]
+      return {
+        name: `p99 beside one that ${kinds[kind]!.name} (${attempts} attempts, held ${held} times)`,
+        unit: 'ms',
+        value: toSpread([value]),
+        floor: { name: 'alone', value: toSpread([floor]) },
+        ratio: toSpread([value / floor]),
+        bound: { of: 'ratio', atMost: ratioMax },
+      }
+    }),
+    checks: [],
+  })
 }

@@ -1,15 +1,22 @@
 /**
- * `npm run bench [-- NAME... [OPTIONS]]`: runs the benchmarks, each a module that prints its own table. Every
- * figure stands beside a floor measured in the same run.
+ * `npm run bench [-- NAME... [OPTIONS]]`: runs the benchmarks, each a module that starts what it
+ * needs and reports by `publishReport`. Every figure stands beside a floor measured in the same
+ * run.
  */
-const benchmarks: Record<string, () => Promise<{ run: (args: string[]) => void | Promise<void> }>> =
-  {
-    scoring: () => import('./scoring.ts'),
-    delivery: () => import('./delivery.ts'),
-    backtest: () => import('./backtest.ts'),
-    fairness: () => import('./fairness.ts'),
-    cookbook: () => import('./cookbook.ts'),
-  }
+type Benchmark = { run: (args: string[]) => void | Promise<void> }
+
+const benchmarks: Record<string, () => Promise<Benchmark>> = {
+  scoring: () => import('./scoring.ts'),
+  edge: () => import('./edge.ts'),
+  drain: () => import('./drain.ts'),
+  freshness: () => import('./freshness.ts'),
+  history: () => import('./history.ts'),
+  alerts: () => import('./alerts.ts'),
+  delivery: () => import('./delivery.ts'),
+  fairness: () => import('./fairness.ts'),
+  backtest: () => import('./backtest.ts'),
+  cookbook: () => import('./cookbook.ts'),
+}
 
 const words = process.argv.slice(2)
 const firstOption = words.findIndex((word) => word.startsWith('--'))

@@ -6,6 +6,8 @@ import { presets } from '#shared/core/policies/presets.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
 import { signalCatalog } from '#shared/core/signals.ts'
 import { categories, type Signals } from '#shared/core/telemetry.ts'
+import { type Figure, publishReport } from './report.ts'
+import { toRatios, toSpread } from './spread.ts'
 
 const rounds = 9
 const eventsPerRound = 40_000
@@ -65,13 +67,8 @@ function measure(work: () => unknown): number {
   return (user + system) / eventsPerRound
 }
 
-const median = (values: number[]): number => values.sort((a, b) => a - b)[values.length >> 1]!
-
 export function run(): void {
-  process.stdout.write(
-    `scoring, Node ${process.version}, 42 signals an event, µs of CPU per event\n` +
-      'preset             event           scoring  floor  ratio\n',
-  )
+  const figures: Figure[] = []
   for (const [preset, policy] of Object.entries(presets)) {
     const score = compilePolicy(policy)
     for (const [name, signals] of Object.entries(events)) {
@@ -84,11 +81,21 @@ export function run(): void {
         scored.push(one)
         floor.push(two)
       }
-      const [cost, least] = [median(scored), median(floor)]
-      process.stdout.write(
-        `${preset.padEnd(18)} ${name.padEnd(15)} ${cost.toFixed(2).padStart(7)} ` +
-          `${least.toFixed(2).padStart(6)} ${(cost / least).toFixed(1).padStart(6)}\n`,
-      )
+      figures.push({
+        name: `${preset}, ${name}, 42 signals`,
+        unit: 'µs',
+        value: toSpread(scored),
+        floor: { name: 'each value read', value: toSpread(floor) },
+        ratio: toRatios(scored, floor),
+      })
     }
   }
+  publishReport({
+    part: 'scoring',
+    command: 'npm run bench -- scoring',
+    versions: {},
+    durability: 'nothing is stored',
+    figures,
+    checks: [],
+  })
 }

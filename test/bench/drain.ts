@@ -1,0 +1,410 @@
+/**
+ * `npm run bench -- drain [--events N] [--rounds N]`: how fast one scorer process works off a full
+ * stream, from the first event that is stored until all are stored and decided, beside a bare loop
+ * that inserts the same rows; and the same with one event in five raising an alert. Rounds are
+ * interleaved, each in databases of its own. A round counts only if every event has its row, every
+ * alert is there once with its delivery and its ledger entries, and nothing was put aside.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import {
+  deadLetterStream,
+  deciderConsumer,
+  scorerConsumer,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/messages.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { createLog } from '#shared/io/log.ts'
+import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { createPostgres } from '#shared/io/postgres.ts'
+import { ensureStreams } from '#shared/io/streams.ts'
+import { choosePort } from '../../deploy/local/ports.ts'
+import { startClickhouse } from '../support/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
+import { startNats } from '../support/nats-server.ts'
+import { startPostgres } from '../support/postgres-server.ts'
+import {
+  type DrainEvents,
+  drainTenants,
+  expectedAlerts,
+  makeDrainMessages,
+} from './drain-events.ts'
+import type { FloorOrder, FloorResult } from './drain-floor.ts'
+import {
+  type AskedChild,
+  forkAsked,
+  type MeasuredService,
+  readCpuSeconds,
+  readMemoryMb,
+  startMeasured,
+} from './measured-process.ts'
+import {
+  type Check,
+  type Figure,
+  publishReport,
+  readClickhouseVersion,
+  readPostgresVersion,
+} from './report.ts'
+import { toRatios, toSpread } from './spread.ts'
+
+const log = createLog('bench', 'silent')
+const pollMs = 15
+const drainMaxMs = 15 * 60_000
+
+/** A stream that is filled once; a round begins with new consumers. */
+type Filled = { options: DrainEvents; server: Awaited<ReturnType<typeof startNats>>; nats: Nats }
+
+type Rig = {
+  postgres: Awaited<ReturnType<typeof startPostgres>>
+  clickhouse: Awaited<ReturnType<typeof startClickhouse>>
+  quiet: Filled
+  alerting: Filled
+  floor: AskedChild
+}
+
+/** CPU by process, in us per event. */
+type Costs = { scorer: number; clickhouse: number; postgres: number; nats: number }
+
+type Drained = {
+  eventsPerSecond: number
+  costs: Costs
+  rowsPerInsert: number
+  memoryMb: number
+  checks: Check[]
+}
+
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      events: { type: 'string', default: '300000' },
+      rounds: { type: 'string', default: '3' },
+      // For profiles: one part alone, without a report.
+      only: { type: 'string' },
+    },
+  })
+  const rig = await startRig(Number(values.events))
+  try {
+    if (values.only !== undefined) await runOnly(rig, values.only, Number(values.rounds))
+    else await measure(rig, Number(values.rounds), args)
+  } finally {
+    await stopRig(rig)
+  }
+}
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+
+async function runOnly(rig: Rig, part: string, rounds: number): Promise<void> {
+  for (let round = 1; round <= rounds; round++) {
+    if (part === 'floor') {
+      const floor = await measureFloor(rig, `only${round}`, 2_000)
+      say(
+        `floor ${floor.eventsPerSecond.toFixed(0)}/s, us/event: ` +
+          `clickhouse ${floor.clickhouseUs.toFixed(1)} client ${floor.cpuUs.toFixed(1)}`,
+      )
+    } else {
+      const filled = part === 'alerting' ? rig.alerting : rig.quiet
+      tell(part, await measureDrain(rig, filled, `only${round}`))
+    }
+  }
+}
+
+function tell(name: string, { eventsPerSecond, costs, rowsPerInsert, ...rest }: Drained): void {
+  const spent = Object.entries(costs).map(([process, us]) => `${process} ${us.toFixed(1)}`)
+  say(
+    `${name.padEnd(9)} ${eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: ${spent.join(' ')}` +
+      `; ${rowsPerInsert.toFixed(0)} rows an insert, scorer ${rest.memoryMb.toFixed(0)} MB at most`,
+  )
+  for (const check of rest.checks.filter(({ ok }) => !ok))
+    say(`BROKEN ${check.name} ${check.detail}`)
+}
+
+async function measure(rig: Rig, rounds: number, args: readonly string[]): Promise<void> {
+  const drains: Drained[] = []
+  const floors: (FloorResult & { clickhouseUs: number })[] = []
+  const alertings: Drained[] = []
+  for (let round = 1; round <= rounds; round++) {
+    const drain = await measureDrain(rig, rig.quiet, `quiet${round}`)
+    tell('quiet', drain)
+    const floor = await measureFloor(rig, `floor${round}`, Math.round(drain.rowsPerInsert))
+    say(
+      `floor     ${floor.eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: ` +
+        `client ${floor.cpuUs.toFixed(1)} clickhouse ${floor.clickhouseUs.toFixed(1)}`,
+    )
+    const alerting = await measureDrain(rig, rig.alerting, `alerting${round}`)
+    tell('alerting', alerting)
+    drains.push(drain)
+    floors.push(floor)
+    alertings.push(alerting)
+  }
+  const versions = await readVersions(rig)
+  publishReport({
+    part: 'drain',
+    command: ['npm run bench -- drain', ...args].join(' '),
+    versions,
+    durability: 'sync_interval: always, Postgres fsync on',
+    figures: toFigures(drains, floors, alertings),
+    checks: mergeChecks([...drains, ...alertings].flatMap(({ checks }) => checks)),
+  })
+}
+
+function toFigures(
+  drains: Drained[],
+  floors: (FloorResult & { clickhouseUs: number })[],
+  alertings: Drained[],
+): Figure[] {
+  const rates = drains.map((one) => one.eventsPerSecond)
+  const floorRates = floors.map((one) => one.eventsPerSecond)
+  const alertingRates = alertings.map((one) => one.eventsPerSecond)
+  const costs = (of: Drained[], kind: string): Figure[] =>
+    (['scorer', 'clickhouse', 'postgres', 'nats'] as const).map((process) => ({
+      name: `CPU of ${process} per event, ${kind}`,
+      unit: 'us',
+      value: toSpread(of.map((one) => one.costs[process])),
+    }))
+  return [
+    {
+      name: 'drain, no alerts',
+      unit: 'events/s',
+      value: toSpread(rates),
+      floor: { name: 'bare inserts', value: toSpread(floorRates) },
+      ratio: toRatios(rates, floorRates),
+      bound: { of: 'ratio', atLeast: 0.6 },
+    },
+    {
+      name: 'drain, 1 in 5 events alerting',
+      unit: 'events/s',
+      value: toSpread(alertingRates),
+      floor: { name: 'no alerts', value: toSpread(rates) },
+      ratio: toRatios(alertingRates, rates),
+      bound: { of: 'ratio', atLeast: 0.5 },
+    },
+    ...costs(drains, 'no alerts'),
+    {
+      name: 'CPU of clickhouse per event, bare inserts',
+      unit: 'us',
+      value: toSpread(floors.map((one) => one.clickhouseUs)),
+    },
+    ...costs(alertings, '1 in 5 alerting'),
+    {
+      name: 'memory of the scorer at most',
+      unit: 'MB',
+      value: toSpread([...drains, ...alertings].map((one) => one.memoryMb)),
+    },
+  ]
+}
+
+/** One line of each kind: the first that failed, or the last. */
+function mergeChecks(checks: readonly Check[]): Check[] {
+  const merged = new Map<string, Check>()
+  for (const check of checks) {
+    const present = merged.get(check.name)
+    if (present === undefined || present.ok) merged.set(check.name, check)
+  }
+  return [...merged.values()]
+}
+
+async function startRig(events: number): Promise<Rig> {
+  const startedAtMs = Date.now()
+  const [postgres, clickhouse, quiet, alerting, { asked: floor }] = await Promise.all([
+    startPostgres({ settings: { fsync: 'on' } }),
+    startClickhouse(),
+    fill({ events, alerting: false, startedAtMs }),
+    fill({ events, alerting: true, startedAtMs }),
+    forkAsked('./drain-floor.ts'),
+  ])
+  await floor.ask({ do: 'encode', options: quiet.options } satisfies FloorOrder)
+  return { postgres, clickhouse, quiet, alerting, floor }
+}
+
+async function stopRig({ postgres, clickhouse, quiet, alerting, floor }: Rig): Promise<void> {
+  floor.stop()
+  await Promise.all([quiet.nats.close(), alerting.nats.close()])
+  await Promise.all([
+    postgres.stop(),
+    clickhouse.stop(),
+    quiet.server.stop(),
+    alerting.server.stop(),
+  ])
+}
+
+async function fill(options: DrainEvents): Promise<Filled> {
+  const server = await startNats()
+  const nats = await connectNats(server.url, 'bench', log)
+  await ensureStreams(nats)
+  let waiting: Promise<unknown>[] = []
+  for (const message of makeDrainMessages(options)) {
+    waiting.push(nats.jetstream.publish(telemetrySubject, message))
+    if (waiting.length === 32) {
+      await Promise.all(waiting)
+      waiting = []
+    }
+  }
+  await Promise.all(waiting)
+  return { options, server, nats }
+}
+
+async function measureFloor(rig: Rig, database: string, rowsPerInsert: number) {
+  const url = `${rig.clickhouse.url}/${database}`
+  await migrateClickhouse(url)
+  const before = readCpuSeconds(rig.clickhouse.pid)
+  const order: FloorOrder = { do: 'insert', url, rowsPerInsert }
+  const result = await rig.floor.ask<FloorResult>(order)
+  const spent = readCpuSeconds(rig.clickhouse.pid) - before
+  await dropDatabase(rig, database)
+  return { ...result, clickhouseUs: (spent / rig.quiet.options.events) * 1e6 }
+}
+
+async function dropDatabase(rig: Rig, database: string): Promise<void> {
+  const clickhouse = createClickhouse(rig.clickhouse.url, { name: 'bench', database: 'default' })
+  for (const name of [`${database}_analytics`, database]) {
+    await clickhouse.command({ query: `drop database if exists ${name} sync` })
+  }
+  await clickhouse.close()
+}
+
+async function measureDrain(rig: Rig, filled: Filled, database: string): Promise<Drained> {
+  const { nats, server, options } = filled
+  const postgresUrl = await rig.postgres.createDatabase(database)
+  const clickhouseUrl = `${rig.clickhouse.url}/${database}`
+  await Promise.all([migratePostgres(postgresUrl), migrateClickhouse(clickhouseUrl)])
+  const postgres = createPostgres(postgresUrl, { role: 'bench', log })
+  for (const tenantId of drainTenants) {
+    await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
+      ...[tenantId, 'live'],
+    ])
+  }
+  for (const durable of [scorerConsumer, deciderConsumer]) {
+    await nats.manager.consumers.delete(telemetryStream, durable)
+  }
+  await ensureStreams(nats)
+  const scorer = await startMeasured('scorer', {
+    SCORER_LISTEN: `127.0.0.1:${await choosePort({})}`,
+    NATS_URL: server.url,
+    POSTGRES_URL: postgresUrl,
+    CLICKHOUSE_URL: clickhouseUrl,
+  })
+  const clickhouse = createClickhouse(clickhouseUrl, { name: 'bench' })
+  try {
+    const timed = await timeDrain(rig, filled, scorer)
+    const rowsPerInsert = options.events / (await readMetric(scorer, 'di_insert_rows_count'))
+    const memoryMb = readMemoryMb(scorer.pid).peak
+    await scorer.stop()
+    const checks = await checkDrain({ nats, clickhouse, options, postgres })
+    return { ...timed, rowsPerInsert, memoryMb, checks }
+  } finally {
+    await scorer.stop()
+    await clickhouse.close()
+    await postgres.close()
+    await dropDatabase(rig, database)
+  }
+}
+
+async function timeDrain(
+  rig: Rig,
+  { nats, server, options }: Filled,
+  scorer: MeasuredService,
+): Promise<Pick<Drained, 'eventsPerSecond' | 'costs'>> {
+  const { state } = await nats.manager.streams.info(telemetryStream)
+  const limitMs = performance.now() + drainMaxMs
+  const readFloor = async (durable: string) => {
+    if (performance.now() > limitMs) throw new Error('the drain takes too long')
+    const info = await nats.manager.consumers.info(telemetryStream, durable)
+    return info.ack_floor.stream_seq
+  }
+  const readCosts = () => ({
+    scorer: readCpuSeconds(scorer.pid),
+    clickhouse: readCpuSeconds(rig.clickhouse.pid),
+    postgres: readCpuSeconds(rig.postgres.pid, true),
+    nats: readCpuSeconds(server.pid),
+  })
+  let first = 0
+  while (first === 0) {
+    first = await readFloor(scorerConsumer)
+    if (first === 0) await sleep(pollMs)
+  }
+  const begunMs = performance.now()
+  const before = readCosts()
+  for (const durable of [scorerConsumer, deciderConsumer]) {
+    while ((await readFloor(durable)) < state.last_seq) await sleep(pollMs)
+  }
+  const seconds = (performance.now() - begunMs) / 1_000
+  const after = readCosts()
+  const counted = options.events * (1 - first / state.last_seq)
+  const toUs = (process: keyof Costs) => ((after[process] - before[process]) / counted) * 1e6
+  return {
+    eventsPerSecond: counted / seconds,
+    costs: {
+      scorer: toUs('scorer'),
+      clickhouse: toUs('clickhouse'),
+      postgres: toUs('postgres'),
+      nats: toUs('nats'),
+    },
+  }
+}
+
+async function readMetric({ url }: MeasuredService, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text()
+  const line = text
+    .split('\n')
+    .find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
+  return Number(line?.slice(line.lastIndexOf(' ')))
+}
+
+type Outcome = {
+  nats: Nats
+  clickhouse: Clickhouse
+  options: DrainEvents
+  postgres: ReturnType<typeof createPostgres>
+}
+
+async function checkDrain({ nats, clickhouse, options, postgres }: Outcome): Promise<Check[]> {
+  const read = async (query: string): Promise<number[]> => {
+    const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+    return (await result.json<number[]>())[0]!.map(Number)
+  }
+  const { state: dead } = await nats.manager.streams.info(deadLetterStream)
+  const rows = await read('select count(), uniqExact(event_id) from telemetry final')
+  const noted = await read(
+    `select sumIf(events, stage = 'stored'), sumIf(events, stage = 'decided'),
+       sumIf(length(ids), stage = 'decided') from ledger_entries final`,
+  )
+  const due = await read('select count() from ledger_alerts final')
+  const raised = await postgres.query<{ alerts: number; deliveries: number; counted: number }>(
+    `select (select count(*) from alerts)::int as alerts,
+       (select count(*) from deliveries)::int as deliveries,
+       (select coalesce(sum(n), 0) from alert_counts)::int as counted`,
+  )
+  const { alerts, deliveries, counted } = raised.rows[0]!
+  const { events } = options
+  const wanted = expectedAlerts(options)
+  const kind = options.alerting ? '1 in 5 alerting' : 'no alerts'
+  const check = (what: string, found: readonly number[], expected: readonly number[]): Check => ({
+    name: `${what}, ${kind}`,
+    ok: found.every((value, index) => value === expected[index]),
+    detail: `${found.join(' and ')} of ${expected.join(' and ')}`,
+  })
+  return [
+    check('rows, and events in them', rows, [events, events]),
+    check('ledger: stored, decided, repeats', noted, [events, events, 0]),
+    check(
+      'alerts, deliveries, counted, due in the ledger',
+      [alerts, deliveries, counted, ...due],
+      [...[wanted, wanted, wanted, wanted]],
+    ),
+    check('dead letters', [dead.messages], [0]),
+  ]
+}
+
+async function readVersions(rig: Rig): Promise<Record<string, string>> {
+  const clickhouse = createClickhouse(rig.clickhouse.url, { name: 'bench', database: 'default' })
+  const postgres = createPostgres(rig.postgres.url, { role: 'bench', log })
+  const versions = {
+    nats: rig.quiet.server.version,
+    postgres: await readPostgresVersion(postgres),
+    clickhouse: await readClickhouseVersion(clickhouse),
+  }
+  await Promise.all([clickhouse.close(), postgres.close()])
+  return versions
+}

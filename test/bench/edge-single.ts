@@ -1,0 +1,45 @@
+/**
+ * An edge that publishes every event by itself, to show what publishing many together is worth:
+ * the service's own intake, with other bounds.
+ */
+import { createSecretKey, randomBytes } from 'node:crypto'
+import { openTenantDirectory } from '#shared/io/edge-directory.ts'
+import { listen } from '#shared/io/http-server.ts'
+import { createLog } from '#shared/io/log.ts'
+import { createMetrics } from '#shared/io/metrics.ts'
+import { connectNats } from '#shared/io/nats.ts'
+import { createSealer } from '#shared/io/sealed-secrets.ts'
+import { createTelemetryPublisher } from '#shared/io/telemetry-publisher.ts'
+import { createAcceptedTally } from '../../services/ingest/accepted-tally.ts'
+import { createIngest, type Edge } from '../../services/ingest/app.ts'
+import { createRetiredUse } from '../../services/ingest/retired-use.ts'
+
+process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKey: string }) => {
+  const log = createLog('bench', 'silent')
+  const metrics = createMetrics('ingest')
+  const nowMs = () => performance.now()
+  const nats = await connectNats(natsUrl, 'edge', log)
+  const edgeId = randomBytes(9).toString('base64url')
+  const sealer = createSealer([masterKey])
+  const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
+  const edge: Edge = {
+    directory,
+    connected: nats.connected,
+    publish: createTelemetryPublisher(nats, log),
+    close: directory.close,
+  }
+  let ids = 0
+  const { app } = createIngest({
+    ...{ log, metrics, nowMs, wallMs: Date.now, edge: () => edge, stopping: () => false },
+    retiredUse: createRetiredUse(metrics, nowMs),
+    tally: createAcceptedTally(),
+    decoyKey: createSecretKey(randomBytes(43)),
+    newRequestId: () => `req_${edgeId}-${++ids}`,
+    newBatchId: () => `bat_${edgeId}-${++ids}`,
+    commitLimits: { batchEventsMax: 1, publishesInFlightMax: 256 },
+  })
+  const url = await listen(app, { host: '127.0.0.1', port: 0 })
+  while (!directory.leaseValid()) await new Promise((resolve) => setTimeout(resolve, 10))
+  process.send!(Number(new URL(url).port))
+})
+process.send!('ready')

@@ -1,0 +1,139 @@
+/**
+ * Processes under measurement: a service's own `main.ts` as production runs it, children of the
+ * benchmark that answer questions, and what any process has spent, read from the system.
+ */
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { nodeOptions } from '../../deploy/local/services.ts'
+
+const projectDir = fileURLToPath(new URL('../..', import.meta.url))
+const readyLimitMs = 30_000
+
+export type MeasuredService = {
+  pid: number
+  /** Where it listens. */
+  url: string
+  /** SIGTERM, and waits for its end. */
+  stop: () => Promise<void>
+}
+
+/**
+ * Starts `services/NAME/main.ts` with this environment and waits until `/readyz` says 200. What it
+ * logs is printed as it is: `LOG_LEVEL` is `warn` unless the environment says otherwise. It gets the
+ * options of Node that it has in production; the variable `BENCH_NODE_OPTIONS` adds others, for
+ * profiles.
+ * @param env with the service's own listen variable, such as `INGEST_LISTEN`, on a port that is
+ * free
+ * @throws when it ends or is not ready within 30 s
+ */
+export async function startMeasured(
+  name: 'ingest' | 'scorer' | 'api' | 'delivery' | 'console',
+  env: Record<string, string>,
+): Promise<MeasuredService> {
+  const listen = env[`${name.toUpperCase()}_LISTEN`]
+  if (listen === undefined) throw new Error(`${name} needs its listen address`)
+  const more = process.env.BENCH_NODE_OPTIONS?.split(' ') ?? []
+  const child = spawn(
+    process.execPath,
+    [...nodeOptions[name], ...more, `services/${name}/main.ts`],
+    {
+      cwd: projectDir,
+      env: {
+        PATH: process.env.PATH,
+        LOG_LEVEL: 'warn',
+        PARENT_PID: String(process.pid),
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  createInterface({ input: child.stdout! }).on('line', (line) => process.stdout.write(`${line}\n`))
+  const url = `http://${listen}`
+  const limitMs = performance.now() + readyLimitMs
+  while (!(await isReady(url))) {
+    if (child.exitCode !== null) throw new Error(`${name} ended with ${child.exitCode}`)
+    if (performance.now() > limitMs) throw new Error(`${name} is not ready`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return {
+    pid: child.pid!,
+    url,
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+    },
+  }
+}
+
+async function isReady(url: string): Promise<boolean> {
+  try {
+    return (await fetch(`${url}/readyz`)).status === 200
+  } catch {
+    return false
+  }
+}
+
+/** A child that answers each message with one. */
+export type AskedChild = {
+  child: ChildProcess
+  ask: <T>(message: unknown) => Promise<T>
+  stop: () => void
+}
+
+/**
+ * Forks a module beside this one that sends one message when it is ready.
+ * @returns the child and that first message
+ */
+export async function forkAsked(file: string): Promise<{ asked: AskedChild; first: unknown }> {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), { serialization: 'advanced' })
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`${file} ended with ${code}`)
+  })
+  ended.catch(() => undefined)
+  const hear = async <T>() => {
+    const [answer] = await Promise.race([once(child, 'message'), ended])
+    return answer as T
+  }
+  const first = await hear<unknown>()
+  const ask = <T>(message: unknown) => {
+    child.send(message as object)
+    return hear<T>()
+  }
+  return { asked: { child, ask, stop: () => child.kill() }, first }
+}
+
+/** Seconds of CPU, user and system, that a process has used; with those of its children. */
+export function readCpuSeconds(pid: number, withChildren = false): number {
+  let ticks = readTicks(pid)
+  if (withChildren) {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+    for (const child of children === '' ? [] : children.split(' ')) {
+      try {
+        ticks += readTicks(Number(child))
+      } catch {
+        // It has ended.
+      }
+    }
+  }
+  return ticks / 100
+}
+
+function readTicks(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return Number(fields[11]) + Number(fields[12])
+}
+
+/** MB (10^6 bytes) that a process holds now, and the most that it ever held. */
+export function readMemoryMb(pid: number): { now: number; peak: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const read = (field: string) => {
+    const [, kib] = status.match(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm')) ?? []
+    return (Number(kib) * 1_024) / 1e6
+  }
+  return { now: read('VmRSS'), peak: read('VmHWM') }
+}

@@ -1,0 +1,153 @@
+/**
+ * The one form in which benchmarks report: figures, each beside a floor of the same run where there
+ * is one and the bound that it has to keep, and the checks without which they are void. It is
+ * printed as a table and kept by part in `results.json`, with what it ran on.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import type { Spread } from './spread.ts'
+
+export type Figure = {
+  name: string
+  unit: string
+  value: Spread
+  /** What is measured against, in the same unit, in rounds interleaved with the value's. */
+  floor?: { name: string; value: Spread }
+  /** The rounds' values by their floors. */
+  ratio?: Spread
+  /** What has to hold of the median of the ratio or of the value. */
+  bound?: { of: 'ratio' | 'value'; atLeast?: number; atMost?: number }
+}
+
+/** Something that has to be true of what was measured: else the figures are void. */
+export type Check = { name: string; ok: boolean; detail: string }
+
+export type Report = {
+  /** As in `npm run bench -- PART`. */
+  part: string
+  /** How it was called, options included. */
+  command: string
+  /** Of the servers that took part, such as `{ nats: '2.15.1' }`. */
+  versions: Record<string, string>
+  /** What a 200 or a commit was worth in this run, such as `sync_interval: always`. */
+  durability: string
+  figures: Figure[]
+  checks: Check[]
+}
+
+/** For `versions`. */
+export async function readPostgresVersion(postgres: {
+  query: <T extends object>(text: string) => Promise<{ rows: T[] }>
+}): Promise<string> {
+  const { rows } = await postgres.query<{ server_version: string }>('show server_version')
+  return rows[0]!.server_version
+}
+
+/** For `versions`. */
+export async function readClickhouseVersion(clickhouse: {
+  query: (question: { query: string; format: 'TabSeparated' }) => Promise<{
+    text: () => Promise<string>
+  }>
+}): Promise<string> {
+  const result = await clickhouse.query({ query: 'select version()', format: 'TabSeparated' })
+  return (await result.text()).trim()
+}
+
+const resultsPath = fileURLToPath(new URL('./results.json', import.meta.url))
+
+/** Whether a figure keeps its bound; null when it has none. */
+export function keepsBound({ bound, ratio, value }: Figure): boolean | null {
+  if (bound === undefined) return null
+  const { median } = bound.of === 'ratio' ? (ratio ?? value) : value
+  return (bound.atLeast ?? -Infinity) <= median && median <= (bound.atMost ?? Infinity)
+}
+
+/**
+ * Prints a report and keeps it in `results.json` in its part's place. A void one is not kept.
+ * @throws when a check failed
+ */
+export function publishReport(report: Report): void {
+  print(`\n${report.command}\n${describe(report)}\n`)
+  for (const figure of report.figures) print(`${toLine(figure)}\n`)
+  for (const { name, ok, detail } of report.checks) {
+    print(`  ${ok ? 'checked' : 'VOID   '}  ${name}: ${detail}\n`)
+  }
+  const broken = report.checks.filter(({ ok }) => !ok)
+  if (broken.length > 0) throw new Error(`void: ${broken.map(({ name }) => name).join(', ')}`)
+  keep(report)
+}
+
+function describe({ versions, durability }: Report): string {
+  const servers = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
+  return ['', `Node ${process.versions.node}`, ...servers, durability].join('  ').trim()
+}
+
+function toLine(figure: Figure): string {
+  const { name, unit, value, floor, ratio } = figure
+  const kept = keepsBound(figure)
+  return [
+    `  ${kept === null ? '      ' : kept ? 'holds ' : 'MISSES'}`,
+    name.padEnd(52),
+    `${format(value)} ${unit}`,
+    floor === undefined ? '' : `${floor.name} ${format(floor.value)}`,
+    ratio === undefined ? '' : `ratio ${format(ratio)}`,
+    toBoundText(figure),
+  ]
+    .filter((part) => part !== '')
+    .join('  ')
+}
+
+function toBoundText({ bound }: Figure): string {
+  if (bound === undefined) return ''
+  const parts = [
+    bound.atLeast === undefined ? '' : `at least ${bound.atLeast}`,
+    bound.atMost === undefined ? '' : `at most ${bound.atMost}`,
+  ]
+  return `(${parts.filter((part) => part !== '').join(', ')})`
+}
+
+function format({ median, min, max, rounds }: Spread): string {
+  return rounds === 1 ? round(median) : `${round(median)} [${round(min)} .. ${round(max)}]`
+}
+
+function round(value: number): string {
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2
+  return value.toFixed(digits)
+}
+
+function keep(report: Report): void {
+  const { part, ...rest } = report
+  const figures = rest.figures.map((figure) => ({ ...figure, keeps_bound: keepsBound(figure) }))
+  const entry = {
+    ...rest,
+    figures,
+    versions: { node: process.versions.node, ...rest.versions },
+    machine: describeMachine(),
+    measured_at: new Date().toISOString(),
+  }
+  const results = { ...readResults(), [part]: entry }
+  const sorted = Object.fromEntries(
+    Object.entries(results).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)),
+  )
+  writeFileSync(resultsPath, `${JSON.stringify(sorted, null, 2)}\n`)
+}
+
+function readResults(): Record<string, unknown> {
+  try {
+    return JSON.parse(readFileSync(resultsPath, 'utf8')) as Record<string, unknown>
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw error
+  }
+}
+
+function describeMachine(): string {
+  const cores = cpus()
+  const gib = Math.round(totalmem() / 2 ** 30)
+  return `${cores.length} cores (${cores[0]?.model.trim() ?? 'unknown'}), ${gib} GiB`
+}
+
+function print(text: string): void {
+  process.stdout.write(text)
+}
