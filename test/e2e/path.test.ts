@@ -102,13 +102,16 @@ describe('the path of one event', () => {
     const answers = []
     for (let n = 0; n < 5; n++) answers.push(await ingest(running.stack, acme.hmac_secret, body))
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1)
-    // A later event of the same device proves that the earlier ones have been worked off.
+    // A later event of the same device proves that the earlier ones have been stored.
     const later = toBody('acme', { device: 'retry', session: 's-2' })
     await ingest(running.stack, acme.hmac_secret, later)
     const history = await seenDevice(acme, 'retry', 2)
     expect(history.sessions_total).toBe(2)
-    const { alerts } = await readAlerts(running.stack, acme.public_api_key)
-    const own = alerts.filter(({ entity }) => entity.device.device_id === 'retry')
+    const own = await eventually('the alert', 5_000, async () => {
+      const { alerts } = await readAlerts(running.stack, acme.public_api_key)
+      const found = alerts.filter(({ entity }) => entity.device.device_id === 'retry')
+      return found.length > 0 ? found : null
+    })
     expect(own).toHaveLength(1)
     await eventually('the webhook', 5_000, () => deliveriesOf(own[0]!.alert_id).length > 0)
     expect(deliveriesOf(own[0]!.alert_id)).toHaveLength(1)

@@ -17,6 +17,7 @@ import { migratePostgres } from '../support/databases.ts'
 import { quietLog, startProxy, until } from '../support/edge-rig.ts'
 import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import { callAdmin } from './call-admin.ts'
 
 export type EdgeProcess = {
   name: string
@@ -175,16 +176,7 @@ async function startConsole(env: Record<string, string>): Promise<Console> {
     CONSOLE_LISTEN: `127.0.0.1:${port}`,
   })
   await until(() => answersReady(url), 'the console is ready', 20_000)
-  const call = async (path: string, body: object) => {
-    const response = await fetch(`${url}/admin/v1${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`)
-    return JSON.parse(text) as Record<string, unknown>
-  }
+  const call = (path: string, body: object) => callAdmin(url, token, path, body)
   return { call, close: () => end(child) }
 }
 

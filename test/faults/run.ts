@@ -1,7 +1,11 @@
 /**
  * `npm run faults -- NAME [options]`: runs one of the fault drills, each a module that prints its
- * own report and sets the exit status when a promise was broken.
+ * own report and sets the exit status when a promise was broken. `npm run faults` alone runs those
+ * of `withinAnHour`, one after another, each in a process of its own.
  */
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
 type Drill = { run: (args: string[]) => Promise<void> }
 
 const drills: Record<string, () => Promise<Drill>> = {
@@ -12,13 +16,59 @@ const drills: Record<string, () => Promise<Drill>> = {
   hostile: () => import('./hostile-receivers.ts'),
   addresses: () => import('./forbidden-addresses.ts'),
   ledger: () => import('./ledger.ts'),
+  isolation: () => import('./isolation.ts'),
+  openapi: () => import('./openapi.ts'),
+  cluster: () => import('./cluster.ts'),
+  machines: () => import('./machines.ts'),
+  'edge-input': () => import('./edge-input.ts'),
+  stops: () => import('./stops.ts'),
+  outages: () => import('./outages.ts'),
+  power: () => import('./power.ts'),
+  kills: () => import('./kills.ts'),
+  writes: () => import('./writes.ts'),
+  soak: () => import('./soak.ts'),
 }
 
-const [name = '', ...args] = process.argv.slice(2)
-const load = drills[name]
-if (load === undefined) {
-  const known = Object.keys(drills).join(', ')
-  process.stderr.write(`There is no fault drill "${name}"; there are: ${known}\n`)
-  process.exit(1)
+/** What fits into an hour, with the sizes that make it fit where the whole does not. */
+const withinAnHour: [name: string, ...options: string[]][] = [
+  ['kills'],
+  ['writes'],
+  ['outages', '--scale', '0.5'],
+  ['power'],
+  ['edge-input'],
+  ['isolation'],
+  ['openapi'],
+  ['machines', '--runs', '300'],
+  ['stops', '--each', '10'],
+  ['cluster', '--seconds', '140'],
+]
+
+const say = (line: string) => process.stdout.write(`${line}\n`)
+
+function runAll(): void {
+  const results = withinAnHour.map(([drill, ...options]) => {
+    say(`\n=== npm run faults -- ${[drill, ...options].join(' ')}`)
+    const startedMs = performance.now()
+    const file = fileURLToPath(import.meta.url)
+    const { status } = spawnSync(process.execPath, [file, drill, ...options], { stdio: 'inherit' })
+    const seconds = Math.round((performance.now() - startedMs) / 1_000)
+    return { drill, kept: status === 0, seconds }
+  })
+  say('')
+  for (const { drill, kept, seconds } of results) {
+    say(`${kept ? 'kept  ' : 'BROKEN'}  ${drill} (${seconds} s)`)
+  }
+  if (results.some(({ kept }) => !kept)) process.exitCode = 1
 }
-await (await load()).run(args)
+
+const [name, ...args] = process.argv.slice(2)
+if (name === undefined) runAll()
+else {
+  const load = drills[name]
+  if (load === undefined) {
+    const known = Object.keys(drills).join(', ')
+    process.stderr.write(`There is no fault drill "${name}"; there are: ${known}\n`)
+    process.exit(1)
+  }
+  await (await load()).run(args)
+}

@@ -5,8 +5,9 @@
  */
 
 import { createHmac } from 'node:crypto'
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
+import { postTelemetry } from './post-telemetry.ts'
 
 export type Attempt = {
   edge: number
@@ -63,7 +64,7 @@ export function startSignedLoad(options: LoadOptions): SignedLoad {
     const body = toBody(tenantId, ++bodies)
     const signature = createHmac('sha256', secrets[secret]!).update(body).digest('base64')
     const begunMs = nowMs()
-    const answer = await post(urls[edge]!, agents[edge]!, body, signature)
+    const answer = await postTelemetry(urls[edge]!, agents[edge]!, body, signature, answerLimitMs)
     attempts.push({ edge, secret, begunMs, endedMs: nowMs(), ...answer })
   }
   const newest = () => disclosed
@@ -118,38 +119,5 @@ function toBody(tenantId: string, n: number): string {
     sdk_meta: { sdk_version: '4.2.0', platform: 'android', batch_type: 'session_start' },
     scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
     signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
-  })
-}
-
-function post(
-  url: string,
-  agent: Agent,
-  body: string,
-  signature: string,
-): Promise<Pick<Attempt, 'status' | 'eventId'>> {
-  return new Promise((resolve) => {
-    const none = () => resolve({ status: 0, eventId: null })
-    const sent = request(`${url}/v1/rasp/ingest`, {
-      agent,
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-service-signature': signature },
-      timeout: answerLimitMs,
-    })
-    sent.on('error', none)
-    sent.on('timeout', () => sent.destroy(new Error('no answer')))
-    sent.on('response', (response) => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', (chunk: string) => {
-        text += chunk
-      })
-      response.on('error', none)
-      response.on('end', () => {
-        const status = response.statusCode ?? 0
-        const eventId = status === 200 ? (JSON.parse(text) as { event_id: string }).event_id : null
-        resolve({ status, eventId })
-      })
-    })
-    sent.end(body)
   })
 }

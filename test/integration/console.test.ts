@@ -497,6 +497,12 @@ describe('the rest', () => {
     }, 'both edges are current')
   })
 
+  it('refuses a page of tenants after what no tenant can be called', async () => {
+    const answer = await call('GET', '/tenants?after=%00')
+    expect(answer.status, answer.text).toBe(400)
+    expect(answer.body).toMatchObject({ code: 'invalid_query', errors: [{ path: 'after' }] })
+  })
+
   it('is described by an OpenAPI 3.1 document that names every route', async () => {
     const { status, body } = await call('GET', '/openapi.json', undefined, null)
     expect(status).toBe(200)
@@ -551,7 +557,8 @@ describe('the rest', () => {
       'put /admin/v1/tenants/{tenant_id}/webhook',
     ])
     const create = paths['/admin/v1/tenants']!.post!
-    expect(Object.keys(create.responses).sort()).toEqual(['201', 'default'])
+    const failures = ['400', '401', '408', '409', '413', '415', '422', '431', '500', '503']
+    expect(Object.keys(create.responses)).toEqual(['201', ...failures])
   })
 
   it('does not start on a MASTER_KEY that cannot open what is stored', async () => {

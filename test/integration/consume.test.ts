@@ -161,7 +161,7 @@ describe('a consumer', () => {
     let away = true
     const seen: number[] = []
     let tries = 0
-    begin(async (messages) => {
+    const consumption = begin(async (messages) => {
       tries++
       if (away) throw new Error('the database is away')
       seen.push(...messages.map(toNumber))
@@ -169,8 +169,10 @@ describe('a consumer', () => {
     await publish(0, 50)
     await until('it has been tried a few times', () => tries > 3)
     expect(await isDrained()).toBe(false)
+    expect(consumption.fault()).toBe('messages cannot be handled')
     away = false
     await until('everything is acknowledged', isDrained)
+    expect(consumption.fault()).toBeNull()
     expect(new Set(seen)).toEqual(new Set(range(50)))
     expect(await readMetric('di_consume_failures_total')).toBeGreaterThan(2)
     expect(await readMetric('di_consume_given_back_total')).toBe(0)

@@ -83,7 +83,7 @@ describe('the image', () => {
 
   test('holds every program that its own command and compose.yaml run', () => {
     const own = /^CMD \["node", "([^"]+)"\]$/m.exec(dockerfile)?.[1]
-    const programs = ['migrate', ...PROCESSES].map((name) => service(name).command?.[1])
+    const programs = ['migrate', ...PROCESSES].map((name) => service(name).command?.at(-1))
     expect(programs).toEqual(['migrate', ...PROCESSES].map((name) => `services/${name}/main.ts`))
     for (const program of [own, ...programs]) {
       expect(existsSync(join(projectDir, program as string)), program).toBe(true)
@@ -189,8 +189,8 @@ describe('what compose.yaml starts', () => {
     await awaitReady({ name: 'nats', child, isReady, limitMs: 20_000 })
     const varz = (await (await fetch(`http://127.0.0.1:${healthPort}/varz`)).json()) as object
     expect(varz).toMatchObject({ jetstream: { config: { sync_always: true } } })
-    const health = service('nats').healthcheck?.test?.at(-1)?.replace('8222', `${healthPort}`)
-    expect((await fetch(health as string)).status).toBe(200)
+    const health = /http:\S+/.exec(service('nats').healthcheck?.test?.at(-1) ?? '')?.[0]
+    expect((await fetch((health as string).replace('8222', `${healthPort}`))).status).toBe(200)
     return port
   }
 
@@ -225,7 +225,8 @@ describe('what compose.yaml starts', () => {
     }
     for (const [variable, value] of Object.entries(environment)) {
       const port = /^0\.0\.0\.0:(\d+)$/.exec(value)?.[1]
-      env[variable] = port ? `127.0.0.1:${ports.get(port)}` : inWorkDir(value)
+      const unset = /^\$\{\w+:-(.*)\}$/.exec(value)?.[1]
+      env[variable] = port ? `127.0.0.1:${ports.get(port)}` : inWorkDir(unset ?? value)
     }
     const [program, ...args] = command
     expect(program).toBe('node')

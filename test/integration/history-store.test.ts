@@ -2,6 +2,7 @@
 // whatever was inserted twice, in whatever order, and whichever merges have run.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { SessionHistory, SessionPosition } from '#shared/core/device-history.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { actions } from '#shared/core/scoring.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
@@ -9,8 +10,6 @@ import {
   createHistoryStore,
   type DeviceHistory,
   type HistoryStore,
-  type SessionHistory,
-  type SessionPosition,
 } from '#shared/io/history-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-store.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../support/accepted-events.ts'
@@ -218,6 +217,35 @@ describe('a history of many sessions', () => {
       before = page!.next
     } while (before !== null)
     expect(paged).toEqual(all?.sessions)
+  })
+
+  it('is the same while every session has rows that nothing has merged yet', async () => {
+    const tenantId = 'unmerged'
+    const rounds = 4
+    await clickhouse.command({ query: 'system stop merges sessions' })
+    try {
+      // Later rows of a session come with a later start: only its first row says when it began.
+      for (let round = 0; round < rounds; round++) {
+        const some = Array.from({ length: 600 }, (_, n) => ({
+          ...facts(n),
+          ...{ tenantId, receivedAtMs: nowMs - 9_000_000 + n * 10 + round * 4_001, nonce: round },
+        }))
+        await store.insertTelemetry(makeEvents(some))
+      }
+      const device = await find(tenantId, 'device-1', { sessionsLimit: 50 })
+      expect(device?.sessionsTotal).toBe(600)
+      const started = (n: number) => nowMs - 9_000_000 + n * 10
+      expect(device?.sessions.map((one) => [one.sessionId, one.startedAtMs])).toEqual(
+        Array.from({ length: 50 }, (_, n) => [`s-${599 - n}`, started(599 - n)]),
+      )
+      const older = await find(tenantId, 'device-1', { sessionsLimit: 1_000, before: device!.next })
+      expect(older?.sessions.map((one) => one.startedAtMs)).toEqual(
+        Array.from({ length: 550 }, (_, n) => started(549 - n)),
+      )
+      expect(older?.lastSeenAtMs).toBe(started(599) + (rounds - 1) * 4_001)
+    } finally {
+      await clickhouse.command({ query: 'system start merges sessions' })
+    }
   })
 
   it('has no next page when the last one is exactly full', async () => {

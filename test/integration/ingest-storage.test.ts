@@ -169,6 +169,7 @@ describe('the broker', () => {
       expectUnavailable(await sendAs(edge, bodyOf('acme')))
       expect(nowMs() - refusedMs).toBeLessThan(100)
       expect(await edge.count('di_ingest_refused_total', { reason: 'lease' })).toBeGreaterThan(0)
+      await until(() => !edge.nats.connected(), 'its silence is noticed', 5_000)
     } finally {
       process.kill(rig.server.pid, 'SIGCONT')
     }

@@ -23,6 +23,7 @@ import {
 import { createPart } from '../../deploy/local/part.ts'
 import { openPartLog, showJsonWarnings, showNatsWarnings } from '../../deploy/local/part-log.ts'
 import { isPortFree } from '../../deploy/local/ports.ts'
+import { natsLostWhen } from '../../deploy/local/servers.ts'
 import { eventually, survivors } from '../support/stack.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
@@ -165,7 +166,7 @@ describe('the lock of a data folder', () => {
 })
 
 describe('a supervised part', () => {
-  function partOf(script: string, isReady: () => Promise<boolean>) {
+  function partOf(script: string, isReady: () => Promise<boolean>, lostWhen?: RegExp) {
     const told: string[] = []
     const pids: number[] = []
     const log = openPartLog({
@@ -185,6 +186,7 @@ describe('a supervised part', () => {
         isReady,
         readyLimitMs: 10_000,
         stopSignal: 'SIGTERM',
+        ...(lostWhen === undefined ? {} : { lostWhen }),
       },
       {
         launch: launcher.launch,
@@ -210,6 +212,19 @@ describe('a supervised part', () => {
     await part.stop(1_000)
     expect(await survivors(pids, 0)).toEqual([])
     expect(pids).toHaveLength(3)
+  })
+
+  test('that runs on but says that it is lost is killed and started again', async () => {
+    const said = '[ERR] Filestore [TELEMETRY] Critical write error: no space left on device'
+    const script = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)
+      setTimeout(() => process.stderr.write(${JSON.stringify(`${said}\n`)}), 200)`
+    const { part, told, pids } = partOf(script, async () => true, natsLostWhen)
+    await part.start(new AbortController().signal)
+    await eventually('a new process', 5_000, () => pids.length === 2)
+    expect(told[0]).toContain('ended (signal SIGKILL)')
+    expect(told[0]).toContain(said)
+    await part.stop(0)
+    expect(await survivors(pids, 1_000)).toEqual([])
   })
 
   test('that cannot start says why, and is not left running', async () => {

@@ -1,6 +1,7 @@
 // Streams and consumers as the service wants them, on a real nats-server.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { scorerConsumer, telemetryStream } from '#shared/core/messages.ts'
+import { readConfig, variables } from '#shared/io/config.ts'
 import { createLog } from '#shared/io/log.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { ackWaitMs, ensureStreams } from '#shared/io/streams.ts'
@@ -44,5 +45,22 @@ describe('ensureStreams', () => {
     expect(stream.config.max_age).toBe(config.max_age)
     const consumer = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
     expect(consumer.config.ack_wait).toBe(ackWaitMs * 1_000_000)
+  })
+
+  it('does not start on fewer servers than NATS_REPLICAS asks for', async () => {
+    const wanting = await connectNats(server.url, 'test', createLog('test', 'silent'), 3)
+    await expect(ensureStreams(wanting)).rejects.toThrow(/replicas/i)
+    await wanting.close()
+  })
+})
+
+describe('NATS_REPLICAS', () => {
+  const read = (NATS_REPLICAS?: string) =>
+    readConfig({ NATS_REPLICAS: variables.NATS_REPLICAS }, { NATS_REPLICAS }).NATS_REPLICAS
+
+  it('is a number of servers that can have a majority, or is left out', () => {
+    expect([read('3'), read('1'), read(''), read()]).toEqual([3, 1, undefined, undefined])
+    for (const text of ['2', '0', 'many', '3.5', '-1'])
+      expect(() => read(text)).toThrow(/1, 3 or 5/)
   })
 })

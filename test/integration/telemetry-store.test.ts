@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/ids.ts'
-import { type AcceptedEvent, decodeBatch } from '#shared/core/messages.ts'
+import { decodeBatch } from '#shared/core/messages.ts'
 import { categories, parseTelemetry, scanTelemetry } from '#shared/core/telemetry.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-store.ts'
@@ -119,17 +119,24 @@ describe('an accepted event', () => {
         signals: { ...signalsOf.REVIEW },
       })),
     )
-    // No body that ingest accepts is known to be refused: text in place of an object stands in.
-    const text = ['not an object'] as unknown as AcceptedEvent['body']['signals']
+    // No body that ingest accepts is known to be refused: a view that cannot read some signals stands
+    // in for it.
+    await clickhouse.command({ query: 'create table reads (n UInt8) engine = Null' })
+    await clickhouse.command({
+      query: `create materialized view reader to reads as
+        select toUInt8(ifNull(signals.root.unreadable.:String, '0')) as n from telemetry`,
+    })
     const broken = [2, 6].map((n) => {
       const event = events[n]!
-      return { ...event, body: { ...event.body, signals: text } }
+      const signals = { ...event.body.signals, root: { unreadable: 'not a number' } }
+      return { ...event, body: { ...event.body, signals } }
     })
     const mixed = events.with(2, broken[0]!).with(6, broken[1]!)
     expect(await store.insertTelemetry(mixed)).toEqual({ withoutSignals: broken, refused: [] })
+    await clickhouse.command({ query: 'drop view reader' })
     const rows = await select<{ session_id: string; magisk: boolean | null; refused: boolean }>(`
       select session_id, signals.root.magisk_detected as magisk, signals_refused as refused
-      from telemetry where tenant_id = 'refused' order by session_id`)
+      from telemetry final where tenant_id = 'refused' order by session_id`)
     expect(rows.map((row) => row.refused)).toEqual(events.map((_, n) => n === 2 || n === 6))
     expect(rows.map((row) => row.magisk)).toEqual(
       events.map((_, n) => (n === 2 || n === 6 ? null : true)),

@@ -17,6 +17,7 @@ import { tryTenantLock, withTenantLock } from '#shared/io/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 const log = createLog('test', 'silent')
 const policy = { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(defaultPolicy) }
@@ -269,6 +270,15 @@ describe('the connection', () => {
     await server.restart()
     expect((await waiting).rowCount).toBe(1)
     expect(await working.checkReady()).toBeNull()
+    await working.close()
+  })
+
+  it('says that the disk is full as long as statements find it so, though reads succeed', async () => {
+    const working = createPostgres(url, { role: 'test', log })
+    const full = "do $$ begin raise exception 'no space' using errcode = 'disk_full'; end $$"
+    await expect(working.query(full)).rejects.toBeInstanceOf(PostgresUnavailableError)
+    expect(await working.checkReady()).toBe('has no room on its disk')
+    await until('it is forgotten', async () => (await working.checkReady()) === null)
     await working.close()
   })
 

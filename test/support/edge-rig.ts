@@ -104,8 +104,9 @@ export type TestEdge = {
 
 export type SpawnedEdge = { url: string; child: ChildProcess; output: () => string }
 
-export async function startEdgeRig(): Promise<EdgeRig> {
-  const server = await startNats()
+/** @param options how the nats-server is started */
+export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Promise<EdgeRig> {
+  const server = await startNats(options)
   const nats = await connectNats(server.url, 'test', quietLog)
   await ensureStreams(nats)
   await putWhole(nats, 0)
@@ -234,6 +235,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const close = async () => {
     stopping = true
     ingest.app.server.closeAllConnections()
+    ingest.plain.closeAll()
     await ingest.app.close()
     await directory.close()
     await reporter.close()

@@ -35,10 +35,16 @@ export type TestNats = {
   restart: () => Promise<void>
 }
 
-/** Starts a nats-server on a free port. `dir` keeps its files (a fresh folder when left out). */
-export async function startNats(options: { dir?: string; port?: number } = {}): Promise<TestNats> {
+/**
+ * Starts a nats-server on a free port. `dir` keeps its files (a fresh folder when left out);
+ * `syncAlways: false` leaves syncing to the server's own default, every two minutes.
+ */
+export async function startNats(
+  options: { dir?: string; port?: number; syncAlways?: boolean } = {},
+): Promise<TestNats> {
   const env = process.env
-  const binary = await findNatsServer({ env, projectDir })
+  const found = await findNatsServer({ env, projectDir })
+  const binary = { ...found, syncAlways: options.syncAlways ?? found.syncAlways }
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'di-nats-')))
   const port = options.port ?? (await choosePort({}))
   const settings = { binary, dir, port, account: { user: 'di', password: 'nats-test-password' } }

@@ -19,6 +19,8 @@ const limits: CommitLimits = {
   batchEventsMax: 4,
   batchBytesMax: 400,
   publishesInFlightMax: 2,
+  gatherMs: 0,
+  batchEventsFew: 4,
   waitingEventsMax: 12,
   waitingBytesMax: 2_000,
   publishTimeoutMs: 2_000,
@@ -38,6 +40,7 @@ function createBench(options: {
   const retried: string[] = []
   const failed: { events: number; fault: string }[] = []
   const stored: { events: number; duplicate: boolean }[] = []
+  const later: { run: () => void; ms: number }[] = []
   let ids = 0
   const bench: Bench = { nowMs: 0, settled, publishes, retried, failed, stored }
   const commit = createGroupCommit<Named>({
@@ -48,6 +51,7 @@ function createBench(options: {
     },
     settle: ({ name }, fault) => settled.push({ name, fault }),
     defer: options.defer ?? queueMicrotask,
+    later: (run, ms) => later.push({ run, ms }),
     pause: async (ms) => {
       bench.nowMs += ms
     },
@@ -61,7 +65,7 @@ function createBench(options: {
     },
   })
   const offer = (name: string, size = 10) => commit.offer(toWaiter(name, size, bench.nowMs))
-  return { ...bench, bench, commit, offer }
+  return { ...bench, bench, commit, offer, later }
 }
 
 type Bench = {
@@ -349,4 +353,64 @@ describe('under any race', () => {
 it('drained resolves at once when nothing waits', async () => {
   const { commit } = createBench({ publish: async () => ({ duplicate: false }) })
   await commit.drained()
+})
+
+describe('a message of few events', () => {
+  const limits = { gatherMs: 5, batchEventsFew: 3, batchEventsMax: 100 }
+  const run = () => {
+    const acks: (() => void)[] = []
+    const publish = () =>
+      new Promise<{ duplicate: boolean }>((resolve) => {
+        acks.push(() => resolve({ duplicate: false }))
+      })
+    const bench = createBench({ publish, limits })
+    const settle = async () => {
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+    }
+    const take = async (...names: string[]) => {
+      for (const name of names) bench.offer(name)
+      await settle()
+    }
+    return { ...bench, acks, settle, take }
+  }
+
+  it('waits while more than it holds are unsettled, and leaves when its time is over', async () => {
+    const { take, settle, publishes, later, bench } = run()
+    await take('a', 'b', 'c', 'd')
+    bench.nowMs = 2
+    await take('e')
+    expect(publishes).toHaveLength(1)
+    expect(later.map(({ ms }) => ms)).toEqual([3])
+    bench.nowMs = 5
+    later[0]!.run()
+    await settle()
+    expect(publishes).toHaveLength(2)
+    expect(publishes[1]!.message).toContain('"e"')
+  })
+
+  it('leaves at once when it holds enough, and the timer then finds nothing', async () => {
+    const { take, settle, publishes, later, bench } = run()
+    await take('a', 'b', 'c', 'd')
+    bench.nowMs = 1
+    await take('e')
+    await take('f', 'g')
+    expect(publishes).toHaveLength(2)
+    expect(publishes[1]!.message).toMatch(/"e".*"f".*"g"/)
+    bench.nowMs = 5
+    later[0]!.run()
+    await settle()
+    expect(publishes).toHaveLength(2)
+  })
+
+  it('waits for nobody where clients are few: half of what is unsettled is in it', async () => {
+    const { take, publishes, later, acks, settle } = run()
+    await take('a')
+    await take('b')
+    expect(publishes).toHaveLength(2)
+    acks[0]!()
+    await settle()
+    await take('c')
+    expect(publishes).toHaveLength(3)
+    expect(later).toHaveLength(0)
+  })
 })

@@ -13,6 +13,7 @@ import {
   patternTexts,
   patternVersion,
   toPatternId,
+  toPatternKey,
   toSignalPattern,
 } from '#shared/core/signal-patterns.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
@@ -69,6 +70,23 @@ describe('a pattern', () => {
       signalsOf({ network: { proxy_address: '10.1.2.3', asn: 'AS1' }, root: { 'mine-7': true } }),
     )
     expect(JSON.stringify(signals)).not.toMatch(/10\.1|AS1|mine/)
+  })
+
+  it('is one for all events with one key', () => {
+    const idOf = new Map<string, string>()
+    let shared = 0
+    for (const { signals } of fc.sample(anyEvent, { seed, numRuns: 3_000 })) {
+      const all = signalsOf(signals!)
+      const key = toPatternKey(all)
+      if (key === null) continue
+      const id = toPatternId(toSignalPattern(all))
+      if (idOf.has(key)) shared++
+      expect(idOf.get(key) ?? id).toBe(id)
+      idOf.set(key, id)
+    }
+    expect(shared).toBeGreaterThan(10)
+    const long = { tamper: { pi_device_verdict: new Array<string>(600).fill('x') } }
+    expect(toPatternKey(signalsOf(long))).toBeNull()
   })
 
   it('is one for events that no policy can tell apart', () => {

@@ -49,6 +49,18 @@ describe('one spelling', () => {
     expect(same.length).toBeGreaterThanOrEqual(8)
   })
 
+  it('refuses the signature with any one character replaced, also by one of several bytes', () => {
+    const key = keyOf(secret)
+    for (let at = 0; at < signature.length; at++) {
+      for (const other of ['A', '=', '\u00e9', '\u0141', '\u20ac', String.fromCharCode(0xd800)]) {
+        if (other === signature[at]) continue
+        expect(verifySignature(body, signature, key)).toBe(true)
+        const text = signature.slice(0, at) + other + signature.slice(at + 1)
+        expect(verifySignature(body, text, key)).toBe(false)
+      }
+    }
+  })
+
   it('refuses any text that is not the signature, whatever it is', () => {
     const key = keyOf(secret)
     fc.assert(

@@ -1,0 +1,22 @@
+/**
+ * Each process of a whole stack killed once under load, the short form of the drill `kills`: what
+ * was accepted is there once, everywhere, and every device's history is the client's.
+ */
+import { expect, it } from 'vitest'
+import { judgeBreaches } from '../faults/kills-findings.ts'
+import { killUnderLoad } from '../faults/kills-run.ts'
+
+it('kill -9 of any process loses nothing that was accepted and shows nothing twice', async () => {
+  const seed = Math.floor(Math.random() * 2 ** 31)
+  const { kills, findings, evidence } = await killUnderLoad({
+    ...{ seed, each: 1, seconds: 8, ratePerSecond: 150, tenants: 2, eventsPerDevice: 12 },
+    hurryClaims: true,
+  })
+  expect(judgeBreaches(findings), `seed ${seed}`).toEqual([])
+  // It must have been about something.
+  expect(kills).toHaveLength(8)
+  expect(evidence.lostAnswers + evidence.resolved, `seed ${seed}`).toBeGreaterThan(0)
+  expect(evidence.redelivered.scorer, `seed ${seed}`).toBeGreaterThan(0)
+  expect(findings.accepted).toBeGreaterThan(500)
+  expect(findings.webhooks).toBeGreaterThan(20)
+})

@@ -1,0 +1,70 @@
+/**
+ * One HTTP call whose path, headers and body reach the server exactly as they are given: no client
+ * library tidies them up first. For drills that send what no sane client would.
+ */
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+
+export type Call = {
+  method: string
+  /** The request's target as it is sent. */
+  path: string
+  headers: Record<string, string>
+  body?: string | Buffer | undefined
+}
+
+export type CallAnswer = {
+  status: number
+  headers: IncomingHttpHeaders
+  text: string
+  tookMs: number
+}
+
+export type Caller = {
+  send: (base: string, call: Call) => Promise<CallAnswer>
+  close: () => void
+}
+
+const answerMaxMs = 60_000
+
+/** A client of its own connections. A call that gets no answer in a minute is rejected. */
+export function createCaller(): Caller {
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+  return {
+    // A server may cut a connection after it refused a body; the answer before it was read whole,
+    // so only a call on a connection that was already being closed is sent again.
+    send: (base, call) =>
+      sendOnce(agent, base, call).catch((error: NodeJS.ErrnoException & { reused?: boolean }) => {
+        if (error.reused === true && error.code === 'ECONNRESET') {
+          return sendOnce(agent, base, call)
+        }
+        throw error
+      }),
+    close: () => agent.destroy(),
+  }
+}
+
+function sendOnce(agent: Agent, base: string, call: Call): Promise<CallAnswer> {
+  const { hostname: host, port } = new URL(base)
+  const { method, path, body } = call
+  // Said for every method: a body that is not announced would be read as the next request.
+  const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+  const headers = { ...call.headers, ...length }
+  const startedMs = performance.now()
+  return new Promise((resolve, reject) => {
+    const sent = request({ host, port, path, method, headers, agent, timeout: answerMaxMs })
+    const fail = (error: Error) => reject(Object.assign(error, { reused: sent.reusedSocket, call }))
+    sent.on('timeout', () => sent.destroy(new Error(`no answer in ${answerMaxMs} ms`)))
+    sent.on('error', fail)
+    sent.on('response', (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', fail)
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8')
+        const { statusCode: status = 0, headers } = response
+        resolve({ status, headers, text, tookMs: performance.now() - startedMs })
+      })
+    })
+    sent.end(body)
+  })
+}

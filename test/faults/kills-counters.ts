@@ -1,0 +1,70 @@
+/**
+ * Counters of processes that are killed: read often, and added up over their lives, since a process
+ * that starts anew counts from 0. What was counted between the last reading and a kill is lost, so
+ * these are lower bounds.
+ */
+
+export type CounterWatch = {
+  /** Sum over all labels and lives so far. */
+  total: (name: string) => number
+  /** The same for one process's series whose labels include this text. */
+  totalOf: (name: string, labels: string) => number
+  /** Reads one process now, as before a kill. */
+  readNow: (service: string) => Promise<void>
+  stop: () => Promise<void>
+}
+
+const everyMs = 1_000
+const readLimitMs = 900
+
+/** @param urls of the services by name */
+export function watchCounters(
+  urls: Readonly<Record<string, string>>,
+  names: readonly string[],
+): CounterWatch {
+  const lives = new Map<string, { last: number; before: number }>()
+  const pattern = new RegExp(`^(${names.join('|')})(?:\\{([^}]*)\\})? ([\\d.e+]+)$`, 'gm')
+  const readNow = async (service: string) => {
+    const text = await readMetrics(`${urls[service]}/metrics`)
+    for (const [, name, labels = '', value] of text.matchAll(pattern)) {
+      const key = `${name}{${service},${labels}}`
+      const life = lives.get(key) ?? { last: 0, before: 0 }
+      lives.set(key, life)
+      if (Number(value) < life.last) life.before += life.last
+      life.last = Number(value)
+    }
+  }
+  let running = true
+  const loop = async (service: string) => {
+    while (running) {
+      await readNow(service)
+      await new Promise((resolve) => setTimeout(resolve, everyMs))
+    }
+  }
+  const loops = Object.keys(urls).map(loop)
+  const totalOf = (name: string, labels: string) => {
+    let sum = 0
+    for (const [key, { last, before }] of lives) {
+      if (key.startsWith(`${name}{`) && key.includes(labels)) sum += last + before
+    }
+    return sum
+  }
+  return {
+    totalOf,
+    total: (name) => totalOf(name, ''),
+    readNow,
+    stop: async () => {
+      running = false
+      await Promise.all(loops)
+    },
+  }
+}
+
+/** Nothing of a process that is down. */
+async function readMetrics(url: string): Promise<string> {
+  try {
+    return await (await fetch(url, { signal: AbortSignal.timeout(readLimitMs) })).text()
+  } catch {
+    return ''
+  }
+}

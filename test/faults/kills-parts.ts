@@ -1,0 +1,105 @@
+/**
+ * Kills the processes of a running stack, and only those: a process id is signalled only while the
+ * stack names it and is its parent, and never a second time.
+ */
+import { readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { SERVER_NAMES, SERVICE_NAMES } from '../../deploy/local/settings.ts'
+import type { PartName } from '../../deploy/local/state-files.ts'
+import { type Random, shuffle } from '../../services/console/cli/fleet/random.ts'
+import { eventually, type TestStack } from '../support/stack.ts'
+
+export const partNames: readonly PartName[] = [...SERVICE_NAMES, ...SERVER_NAMES]
+
+export type PartKill = { part: PartName; pid: number; atMs: number; openEvents: number }
+
+/** The part's process now, or null while there is none. */
+export function runningPid(running: TestStack, part: PartName): number | null {
+  const pid = running.stack.pids[part]
+  return pid !== undefined && parentOf(pid) === running.pid ? pid : null
+}
+
+/** Null of a process that has ended, even when nobody has looked yet. */
+function parentOf(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return state === 'Z' ? null : Number(parent)
+  } catch {
+    return null
+  }
+}
+
+/** @returns the process that got the signal, or null where there is none at the moment */
+export function signalPart(
+  running: TestStack,
+  part: PartName,
+  signal: NodeJS.Signals,
+): number | null {
+  const pid = runningPid(running, part)
+  if (pid === null) return null
+  try {
+    process.kill(pid, signal)
+    return pid
+  } catch {
+    return null
+  }
+}
+
+export type KillPlan = {
+  /** Kills of each part. */
+  each: number
+  parts: readonly PartName[]
+  /** Between two kills, on average: exponentially distributed, so that some come at once. */
+  meanGapMs: number
+  random: Random
+  /** Called before each kill. */
+  before: (part: PartName) => Promise<void>
+  openEvents: () => number
+  onKill?: (kill: PartKill, n: number) => void
+}
+
+/** Kills every part so often, in random order at random moments; whoever is down is killed later. */
+export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<PartKill[]> {
+  const { random } = plan
+  const all = plan.parts.flatMap((part) => Array.from({ length: plan.each }, () => part))
+  const left = shuffle(all, random)
+  const kills: PartKill[] = []
+  while (left.length > 0) {
+    await pause(random.exponential(plan.meanGapMs))
+    const at = await eventually('a process to kill', 60_000, () => {
+      const up = left.findIndex((part) => runningPid(running, part) !== null)
+      return up === -1 ? null : { up }
+    })
+    const part = left[at.up]!
+    await plan.before(part)
+    const pid = signalPart(running, part, 'SIGKILL')
+    if (pid === null) continue
+    left.splice(at.up, 1)
+    const kill = { part, pid, atMs: Date.now(), openEvents: plan.openEvents() }
+    kills.push(kill)
+    plan.onKill?.(kill, kills.length)
+    await eventually(`the end of ${part}`, 10_000, () => parentOf(pid) !== running.pid)
+  }
+  return kills
+}
+
+const readyLimitMs = 120_000
+
+/** Waits until everything runs again, without help. @returns how long that took */
+export async function awaitAllReady(running: TestStack): Promise<number> {
+  const sinceMs = performance.now()
+  await eventually('all processes run', readyLimitMs, () =>
+    partNames.every((part) => runningPid(running, part) !== null),
+  )
+  for (const name of SERVICE_NAMES) {
+    await eventually(`${name} is ready`, readyLimitMs, () => isReady(running.stack[name]))
+  }
+  return performance.now() - sinceMs
+}
+
+const isReady = (url: string) =>
+  fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) }).then(
+    (response) => response.ok,
+    () => false,
+  )

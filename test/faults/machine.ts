@@ -1,0 +1,92 @@
+/**
+ * What the model-based state machines share: a run over many random histories that can be repeated
+ * by its seed, and a count of what really happened in them, since a machine that never met a lost
+ * acknowledgement or a race proves nothing of either.
+ */
+import fc from 'fast-check'
+
+export type MachineOptions = { runs: number; seed: number }
+
+export type MachineReport = {
+  runs: number
+  /** How often each thing happened, over all histories. */
+  seen: Record<string, number>
+}
+
+/** Counts a thing that happened. */
+export type Note = (what: string, times?: number) => void
+
+/**
+ * Runs a property and adds up what it notes.
+ * @throws with the smallest counterexample, its seed and path
+ */
+export async function runMachine<Value>(
+  { runs, seed }: MachineOptions,
+  arbitrary: fc.Arbitrary<Value>,
+  history: (note: Note, value: Value) => Promise<void>,
+): Promise<MachineReport> {
+  const seen: Record<string, number> = {}
+  const note: Note = (what, times = 1) => {
+    seen[what] = (seen[what] ?? 0) + times
+  }
+  await fc.assert(
+    fc.asyncProperty(arbitrary, (value) => history(note, value)),
+    { numRuns: runs, seed },
+  )
+  return { runs, seen }
+}
+
+/** A broken promise: fast-check shrinks the history to the shortest one that breaks it. */
+export function demand(holds: boolean, what: string): void {
+  if (!holds) throw new Error(what)
+}
+
+/** The same of two values, compared as JSON. */
+export function demandEqual(actual: unknown, wanted: unknown, what: string): void {
+  const [got, expected] = [JSON.stringify(actual), JSON.stringify(wanted)]
+  demand(got === expected, `${what}: ${got}, and not ${expected}`)
+}
+
+export type Command<History> = fc.AsyncCommand<object, History>
+/** A history to come, which shrinks to the shortest one that still fails. */
+export type Commands<History> = Iterable<Command<History>>
+
+/**
+ * A command; one that makes no sense at its moment does nothing.
+ * @param name what it and its parameters are called in a counterexample
+ */
+export function toCommand<History>(
+  name: string,
+  run: (history: History) => Promise<void> | void,
+): Command<History> {
+  return {
+    check: () => true,
+    run: async (_, history) => {
+      await run(history)
+    },
+    toString: () => name,
+  }
+}
+
+/** Up to so many of these commands, in any order. */
+export function anyCommands<History>(
+  kinds: readonly fc.Arbitrary<Command<History>>[],
+  maxCommands: number,
+): fc.Arbitrary<Commands<History>> {
+  const arbitrary = fc.commands(kinds as never, { maxCommands, size: 'max' })
+  return arbitrary as unknown as fc.Arbitrary<Commands<History>>
+}
+
+/** Runs commands one after another. */
+export function runCommands<History>(history: History, commands: Commands<History>): Promise<void> {
+  return fc.asyncModelRun(async () => ({ model: {}, real: history }), commands)
+}
+
+/** Runs commands while the scheduler decides what else happens between and during them. */
+export function raceCommands<History>(
+  scheduler: fc.Scheduler,
+  history: History,
+  commands: Commands<History>,
+): Promise<void> {
+  return fc.scheduledModelRun(scheduler, async () => ({ model: {}, real: history }), commands)
+}

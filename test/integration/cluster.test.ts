@@ -1,0 +1,48 @@
+// Three nats-servers with the configuration that deploy/cluster/ ships: the one that leads the
+// telemetry stream is killed under load, and nothing that was accepted is lost or there twice.
+// `npm run faults -- cluster` does the same at length, with every kind of fault.
+import { randomInt } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { tenantsBucket } from '#shared/core/messages.ts'
+import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { ensureStreams, openTenantsBucket } from '#shared/io/streams.ts'
+import { findBroken } from '../faults/cluster.ts'
+import { runCluster } from '../faults/cluster-run.ts'
+import { quietLog } from '../support/edge-rig.ts'
+import { startNatsCluster } from '../support/nats-cluster.ts'
+
+it('migrate puts what one server held on three, and a lost bucket comes back on three', async () => {
+  const cluster = await startNatsCluster()
+  try {
+    const before = await connectNats(cluster.url, 'test', quietLog)
+    await ensureStreams(before)
+    expect(await listReplicas(before)).toEqual([1])
+    const after = await connectNats(cluster.url, 'test', quietLog, 3)
+    await ensureStreams(after)
+    expect(await listReplicas(after)).toEqual([3])
+    await before.manager.streams.delete(`KV_${tenantsBucket}`)
+    await openTenantsBucket(after)
+    // Somebody who was told nothing leaves everything where it is.
+    await ensureStreams(before)
+    expect(await listReplicas(after)).toEqual([3])
+    await Promise.all([before.close(), after.close()])
+  } finally {
+    await cluster.stop()
+  }
+})
+
+/** On how many servers streams and buckets are, each number once. */
+async function listReplicas(nats: Nats): Promise<number[]> {
+  const numbers = new Set<number>()
+  for await (const { config } of nats.manager.streams.list()) numbers.add(config.num_replicas)
+  return [...numbers]
+}
+
+it('loses nothing and alerts once when the server that leads the stream is killed', async () => {
+  const seed = randomInt(2 ** 31)
+  const faults = [{ fault: 'leader killed' as const, lastsMs: 5_000 }]
+  const result = await runCluster({ seed, faults, rate: 40, calmMs: 1_000 })
+  expect(findBroken(result), `seed ${seed}`).toEqual([])
+  expect(result.leaderChanges).toBe(1)
+  expect(result.retriedPublishes).toBeGreaterThan(0)
+}, 120_000)
