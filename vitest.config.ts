@@ -1,18 +1,43 @@
 import { defineConfig } from 'vitest/config'
 
 // Unit tests need no server. The other projects start real servers (nats-server, PostgreSQL, the
-// ClickHouse engine) themselves; on two cores their files run one after another.
+// ClickHouse engine) themselves. Files that judge how long something took run one after another;
+// the others run two at a time.
+const timed = [
+  ...['api-outages', 'clickhouse-http-inserts', 'delivery', 'delivery-process', 'edge-lease'],
+  ...['ingest-storage', 'outages', 'outbound-hostile', 'outbound-http', 'rotation'],
+  ...['rotation-under-load', 'tenant-directory'],
+].map((name) => `test/integration/${name}.test.ts`)
+
+const patient = { testTimeout: 60_000, hookTimeout: 60_000 }
+
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          sequence: { groupOrder: 0 },
+        },
+      },
       {
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          exclude: timed,
+          ...patient,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: 'timed',
+          include: timed,
+          ...patient,
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
       {
@@ -21,7 +46,8 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

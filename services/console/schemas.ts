@@ -17,10 +17,15 @@ export const tenantIdSchema = z
 export const tenantParams = z.object({ tenant_id: tenantIdSchema })
 export const alertParams = z.object({ alert_id: z.string().min(1).max(64) })
 
-/** What operators write for one another. A NUL has no place in Postgres, nor anywhere else. */
+/**
+ * What operators write for one another, without what Postgres cannot hold: NUL, and half of a
+ * surrogate pair, which no audit record's jsonb takes.
+ */
 function operatorText(charactersMax: number) {
   const text = z.string().trim().max(charactersMax)
-  return text.refine((value) => !value.includes('\0'), 'must not contain NUL')
+  return text
+    .refine((value) => !value.includes('\0'), 'must not contain NUL')
+    .refine((value) => value.isWellFormed(), 'must not contain a lone surrogate')
 }
 
 const urlSchema = z.string().min(1).max(urlCharactersMax)

@@ -53,7 +53,7 @@ const decideLimits = { ...storeLimits, batchIntervalMs: 50, aheadBytesMax: 8 * 1
 const decodedBytesMax = 12 * 1024 * 1024
 
 /** How long a stop waits for who asks for the metrics: the batches in hand need the time. */
-const unfinishedMs = 1_000
+const unfinishedMs = 2_000
 
 async function main(): Promise<void> {
   const config = readScorerConfig(process.env)

@@ -4,6 +4,7 @@
  * what velocity and the rest add to a risk score is not computed again, so alerts that those raised
  * are told apart.
  */
+import { compareBytes } from './byte-order.ts'
 import { ofName, toNamed } from './named-changes.ts'
 import type { Policy } from './policy.ts'
 import { actions } from './scoring.ts'
@@ -235,6 +236,6 @@ const notStored = 'NOT_STORED'
 
 function byDistance(a: SessionMove, b: SessionMove): number {
   const distance = (one: SessionMove) => Math.abs(one.newScore - one.oldScore)
-  const byId = a.deviceId === b.deviceId ? a.sessionId < b.sessionId : a.deviceId < b.deviceId
-  return distance(b) - distance(a) || (byId ? -1 : 1)
+  const byId = compareBytes(a.deviceId, b.deviceId) || compareBytes(a.sessionId, b.sessionId)
+  return distance(b) - distance(a) || byId
 }

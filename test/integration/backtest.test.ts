@@ -43,7 +43,7 @@ import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
 const adminToken = randomBytes(32).toString('base64url')
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
 const folder = mkdtempSync(join(tmpdir(), 'backtest-'))
-const eventCount = 2_400
+const eventCount = 1_200
 const startMs = Date.UTC(2026, 2, 1, 9)
 const hourMs = 3_600_000
 
@@ -175,7 +175,7 @@ function makeHistory(tenantId: string): AcceptedEvent[] {
     }
     // A policy whose document is gone, and a verdict that somebody changed.
     if (n % 97 === 5) event.policy_hash = 'f'.repeat(32)
-    else if (n % 600 === 7) event.rasp_score = (event.rasp_score + 1) % 100
+    else if (n % 300 === 7) event.rasp_score = (event.rasp_score + 1) % 100
   }
   return made
 }
@@ -353,7 +353,7 @@ describe('events from before there were patterns', () => {
         if(kind = 2, 0, detected_bits) as detected_bits,
         if(kind = 2, 0, clean_bits) as clean_bits
       ) except kind from (select *, cityHash64(event_id) % 3 as kind from kept)`)
-    expect(toComparable(await backtest('acme', suppressing))).toEqual(expected(suppressing))
+    expect(toComparable(await backtest('acme', presets.strict))).toEqual(expected(presets.strict))
     // Patterns that nobody has stored.
     await run('truncate table telemetry')
     await run('insert into telemetry (* except row_version) select * from kept')
@@ -466,7 +466,7 @@ describe('the command', () => {
     const report = JSON.parse(await di('policy', 'backtest', 'acme', file, '--json'))
     expect(report).toMatchObject({ tenant_id: 'acme', events: events.length })
     const text = await di('policy', 'backtest', 'acme', file)
-    expect(text).toMatch(/^2406 events under strict/)
+    expect(text).toContain(`${events.length} events under strict`)
     expect(text).toMatch(/ALERTS +BEFORE +AFTER +GAINED +LOST/)
     expect(text).toContain('do not score as they were stored: evt_')
     expect(text).toContain(`the policy ${'f'.repeat(32)}, which is not stored here`)

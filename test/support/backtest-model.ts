@@ -1,5 +1,6 @@
 // What a backtest has to find, worked out in JavaScript from the events themselves: the edge's
 // closure, one event after the other, and plain counting.
+import { compareBytes } from '#shared/core/byte-order.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policy.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/sandbox.ts'
@@ -149,7 +150,8 @@ function findMoved(sessions: readonly Session[]) {
     .sort(
       (a, b) =>
         Math.abs(b.new_score - b.old_score) - Math.abs(a.new_score - a.old_score) ||
-        (a.device_id + a.session_id < b.device_id + b.session_id ? -1 : 1),
+        compareBytes(a.device_id, b.device_id) ||
+        compareBytes(a.session_id, b.session_id),
     )
     .slice(0, 20)
 }
