@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 // Unit tests need no server. The other projects start real servers (nats-server, PostgreSQL, the
@@ -6,10 +8,12 @@ import { defineConfig } from 'vitest/config'
 const timed = [
   ...['api-outages', 'clickhouse-http-inserts', 'delivery', 'delivery-process', 'edge-lease'],
   ...['ingest-storage', 'outages', 'outbound-hostile', 'outbound-http', 'rotation'],
-  ...['rotation-under-load', 'tenant-directory'],
+  ...['rotation-under-load', 'suspension', 'tenant-directory'],
 ].map((name) => `test/integration/${name}.test.ts`)
 
-const patient = { testTimeout: 60_000, hookTimeout: 60_000 }
+// Tests start hundreds of Node processes, which find their files compiled by those before them.
+const env = { NODE_COMPILE_CACHE: join(tmpdir(), 'device-intelligence-compiled') }
+const patient = { env, testTimeout: 60_000, hookTimeout: 60_000 }
 
 export default defineConfig({
   test: {
@@ -44,6 +48,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
+          env,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 2,

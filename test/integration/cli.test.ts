@@ -51,6 +51,7 @@ async function startConsole(key: string): Promise<{ server: ChildProcess; url: s
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       POSTGRES_URL: postgresUrl,
       NATS_URL: nats.url,
       // Nothing listens there: what needs it fails by itself, the rest goes on.
@@ -91,6 +92,7 @@ function di(args: string[], env: Record<string, string> = {}): Promise<Result> {
       cwd: projectFolder,
       env: {
         PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
         CONSOLE_URL: consoleUrl,
         ADMIN_TOKEN: adminToken,
         DATA_DIR: folder,
