@@ -1,36 +1,45 @@
 /**
  * A memory of decoded messages, between storing and deciding: a process decides most of what it has
- * stored a moment later, and reading a message costs more than most of what is done with it. What
- * is not remembered is decoded again.
+ * stored a moment later, and reading a message costs more than most of what is done with it. Only
+ * what deciding needs is remembered. The signals, which are most of an event, are read again from
+ * the message where a shadow policy asks for them; what is not remembered is decoded again.
  */
 import { type AcceptedEvent, decodeBatch, toPosition } from '#shared/core/messages.ts'
 import { PoisonError } from '#shared/core/outcome.ts'
+import { toFilledCategories } from '#shared/core/signals-missing.ts'
+import type { Signals, Telemetry } from '#shared/core/telemetry.ts'
 import type { ConsumedMessage } from '#shared/io/consume.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
 
 export type Decoded = { events: AcceptedEvent[]; letters: DeadLetter[] }
 
 export type DecodedMessages = {
-  /** Decodes a message and remembers it. */
+  /** Decodes a message and remembers what deciding needs of it. */
   decode: (message: ConsumedMessage) => Decoded
-  /** What was decoded of a message, which is then forgotten. */
+  /** What deciding needs of a message, which is then forgotten. */
   take: (message: ConsumedMessage) => Decoded
 }
 
-/** @param bytesMax of remembered messages; their decoded form takes several times as much */
+/** Where the signals of a message's events are read from when they are asked for. */
+type Source = { message: ConsumedMessage | null; events: AcceptedEvent[] | null }
+
+type Kept = { streamCreatedMs: number; bytes: number; source: Source; decoded: Decoded }
+
+/** @param bytesMax of remembered messages; what is kept of them takes about half as much */
 export function createDecodedMessages(bytesMax: number): DecodedMessages {
-  const kept = new Map<number, { data: Uint8Array; decoded: Decoded }>()
+  const kept = new Map<number, Kept>()
   let bytes = 0
   const forget = (sequence: number): void => {
-    bytes -= kept.get(sequence)?.data.length ?? 0
+    bytes -= kept.get(sequence)?.bytes ?? 0
     kept.delete(sequence)
   }
   return {
     decode: (message) => {
       const decoded = decode(message)
-      forget(message.sequence)
-      kept.set(message.sequence, { data: message.data, decoded })
-      bytes += message.data.length
+      const { sequence, streamCreatedMs, data } = message
+      forget(sequence)
+      kept.set(sequence, { streamCreatedMs, bytes: data.length, ...toRemember(decoded) })
+      bytes += data.length
       for (const oldest of kept.keys()) {
         if (bytes <= bytesMax) break
         forget(oldest)
@@ -41,9 +50,69 @@ export function createDecodedMessages(bytesMax: number): DecodedMessages {
       const known = kept.get(message.sequence)
       forget(message.sequence)
       // A stream that is made again counts from 1 again.
-      const same = known !== undefined && Buffer.compare(known.data, message.data) === 0
-      return same ? known.decoded : decode(message)
+      if (known?.streamCreatedMs !== message.streamCreatedMs) return decode(message)
+      known.source.message = message
+      return known.decoded
     },
+  }
+}
+
+function toRemember({ events, letters }: Decoded): { source: Source; decoded: Decoded } {
+  const source: Source = { message: null, events: null }
+  const slim = events.map((event, index) => toSlim(event, source, index))
+  return { source, decoded: { events: slim, letters } }
+}
+
+function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEvent {
+  const { event_id, tenant_id, received_at, rasp_score, rasp_action, reasons, body } = event
+  const { policy_version, policy_hash, epoch, position } = event
+  return {
+    event_id,
+    tenant_id,
+    received_at,
+    rasp_score,
+    rasp_action,
+    reasons,
+    policy_version,
+    policy_hash,
+    epoch,
+    position,
+    filledCategories: toFilledCategories(body.signals as Signals),
+    // Whatever else a client sent along is nothing to deciding.
+    body: new SlimBody(body, source, index) as unknown as Telemetry,
+  }
+}
+
+/** A body of which the signals are read when they are asked for. */
+class SlimBody {
+  readonly tenant_id: string
+  readonly device_id: string
+  readonly session_id: string
+  readonly user_id: string | undefined
+  readonly account_id: string | undefined
+  readonly sdk_meta: Telemetry['sdk_meta']
+  readonly scorer: Telemetry['scorer']
+  readonly #source: Source
+  readonly #index: number
+
+  constructor(body: Telemetry, source: Source, index: number) {
+    const { sdk_version, platform, batch_type } = body.sdk_meta
+    const { rasp_score, rasp_action, rasp_flags } = body.scorer
+    this.tenant_id = body.tenant_id
+    this.device_id = body.device_id
+    this.session_id = body.session_id
+    this.user_id = body.user_id
+    this.account_id = body.account_id
+    this.sdk_meta = { sdk_version, platform, batch_type }
+    this.scorer = { rasp_score, rasp_action, rasp_flags }
+    this.#source = source
+    this.#index = index
+  }
+
+  get signals(): Signals {
+    const source = this.#source
+    source.events ??= decode(source.message!).events
+    return source.events[this.#index]!.body.signals as Signals
   }
 }
 

@@ -49,8 +49,8 @@ const storeLimits = {
 }
 /** Deciding follows storing: as soon as something is stored, but not for every other scorer's bit. */
 const decideLimits = { ...storeLimits, batchIntervalMs: 50, aheadBytesMax: 8 * 1024 * 1024 }
-/** Message bytes whose decoded form is kept from storing to deciding: some seconds' worth. */
-const decodedBytesMax = 12 * 1024 * 1024
+/** Message bytes of which deciding's part is kept from storing on: three full batches' worth. */
+const decodedBytesMax = 24 * 1024 * 1024
 
 /** How long a stop waits for who asks for the metrics: the batches in hand need the time. */
 const unfinishedMs = 2_000

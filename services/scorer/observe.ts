@@ -141,13 +141,20 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
       rows.inc(events.length)
       sizes.observe(events.length)
       unparsed.inc(withoutSignals)
+      const counts = new Map<string, { tenant: string; action: string; events: number }>()
       for (const event of events) {
-        scored.inc({ tenant: event.tenant_id, action: event.rasp_action })
+        const { tenant_id: tenant, rasp_action: action } = event
+        const count = counts.get(`${tenant} ${action}`)
+        if (count === undefined) counts.set(`${tenant} ${action}`, { tenant, action, events: 1 })
+        else count.events++
         const strangers = findUnknownSignals(event.body.signals as Signals).length
         if (strangers > 0) {
           unknown.inc({ sdk_version: toVersionLabel(event.body.sdk_meta.sdk_version) }, strangers)
         }
         freshness.observe(Math.max(0, nowMs - event.received_at) / 1_000)
+      }
+      for (const { tenant, action, events } of counts.values()) {
+        scored.inc({ tenant, action }, events)
       }
     },
     dropped: (letters) => {

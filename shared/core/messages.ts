@@ -49,6 +49,8 @@ export type AcceptedEvent = EventHeader & {
   body: Telemetry
   /** The body as it was signed, proven by the event id; missing when it cannot be told apart. */
   bodyBytes?: Uint8Array
+  /** `toFilledCategories` of its signals, where these are no longer at hand. */
+  filledCategories?: number
 }
 
 /**

@@ -13,7 +13,7 @@ import { createSdkNormStore, type SdkNormStore } from './sdk-norm-store.ts'
 
 export type KnownEvent = Pick<
   AcceptedEvent,
-  'tenant_id' | 'event_id' | 'position' | 'received_at' | 'body'
+  'tenant_id' | 'event_id' | 'position' | 'received_at' | 'body' | 'filledCategories'
 >
 
 export type KnownStore = {
@@ -57,7 +57,12 @@ async function findMissing<E extends KnownEvent>(
   const findings = new Array<Known['missing']>(events.length).fill(null)
   const open = events
     .map((event, index) => {
-      return { event, index, filled: toFilledCategories(event.body.signals as Signals) }
+      const { filledCategories, body } = event
+      return {
+        event,
+        index,
+        filled: filledCategories ?? toFilledCategories(body.signals as Signals),
+      }
     })
     .filter(({ event, filled }) => needsNorm(filled, policyOf(event)))
   if (open.length === 0) return findings

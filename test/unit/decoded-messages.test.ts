@@ -1,0 +1,86 @@
+// What is remembered of a message from storing to deciding decides as the message itself does.
+import { describe, expect, it } from 'vitest'
+import { decideAlert } from '#shared/core/alert-rules.ts'
+import { presets } from '#shared/core/policies/presets.ts'
+import { defaultPolicy } from '#shared/core/policy.ts'
+import { decideRisk } from '#shared/core/risk.ts'
+import { compileShadow, decideShadow } from '#shared/core/shadow.ts'
+import { toFilledCategories } from '#shared/core/signals-missing.ts'
+import type { Signals } from '#shared/core/telemetry.ts'
+import type { ConsumedMessage } from '#shared/io/consume.ts'
+import { createDecodedMessages } from '../../services/scorer/decoded-messages.ts'
+import { type EventFacts, makeMessage, signalsOf } from '../support/accepted-events.ts'
+
+const facts: EventFacts[] = [
+  { deviceId: 'one', signals: signalsOf.BLOCK, userId: 'user', accountId: 'account', nonce: 1 },
+  { deviceId: 'two', signals: signalsOf.REVIEW, nonce: 2 },
+  { deviceId: 'three', signals: { network: { new_signal: [1, { deep: true }] } }, nonce: 3 },
+]
+const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): ConsumedMessage => ({
+  ...{ data, sequence: 7, streamCreatedMs: 1_000, deliverySequence: 1, deliveries: 1 },
+  ...more,
+})
+const known = { counts: new Map(), details: new Map(), missing: null, retry: false }
+
+describe('what is remembered of a message', () => {
+  it('decides as the message does, by the policy and by a shadow', () => {
+    const messages = createDecodedMessages(1_000_000)
+    const message = toConsumed(makeMessage(facts))
+    const { events } = messages.decode(message)
+    const { events: taken, letters } = messages.take(toConsumed(Buffer.from(message.data)))
+    expect(letters).toEqual([])
+    expect(taken).toHaveLength(facts.length)
+    const shadow = compileShadow(presets.strict)
+    taken.forEach((slim, index) => {
+      const full = events[index]!
+      expect(slim.bodyBytes).toBeUndefined()
+      expect(slim.filledCategories).toBe(toFilledCategories(full.body.signals as Signals))
+      expect(slim.body.signals).toEqual(full.body.signals)
+      const risk = decideRisk(full, defaultPolicy, known)
+      expect(decideRisk(slim, defaultPolicy, known)).toEqual(risk)
+      expect(decideAlert(slim, risk)).toEqual(decideAlert(full, risk))
+      expect(decideShadow(slim, shadow, known)).toEqual(decideShadow(full, shadow, known))
+      const { body: _, bodyBytes: __, ...head } = full
+      expect(slim).toMatchObject(head)
+    })
+    expect(decideAlert(taken[0]!, decideRisk(taken[0]!, defaultPolicy, known))).not.toBeNull()
+  })
+
+  it('is forgotten once it was taken, and then the message is read again', () => {
+    const messages = createDecodedMessages(1_000_000)
+    const message = toConsumed(makeMessage(facts))
+    messages.decode(message)
+    expect(messages.take(message).events[0]!.bodyBytes).toBeUndefined()
+    expect(messages.take(message).events[0]!.bodyBytes).toBeDefined()
+  })
+
+  it('is of one stream: one that was made again counts from 1 again', () => {
+    const messages = createDecodedMessages(1_000_000)
+    messages.decode(toConsumed(makeMessage(facts)))
+    const other = toConsumed(makeMessage(facts.slice(1)), { streamCreatedMs: 2_000 })
+    const ids = messages.take(other).events.map((event) => event.body.device_id)
+    expect(ids).toEqual(['two', 'three'])
+  })
+
+  it('is bounded, the oldest goes first, and nothing is lost by that', () => {
+    const data = makeMessage(facts)
+    const messages = createDecodedMessages(data.length * 2)
+    for (const sequence of [1, 2, 3]) messages.decode(toConsumed(data, { sequence }))
+    const isFull = (sequence: number) => {
+      const [event] = messages.take(toConsumed(data, { sequence })).events
+      return event!.bodyBytes !== undefined
+    }
+    expect([1, 2, 3].map(isFull)).toEqual([true, false, false])
+  })
+
+  it('holds what is no event too', () => {
+    const messages = createDecodedMessages(1_000_000)
+    const text = makeMessage(facts).toString().replace(/]$/, ',{"event_id":"broken"}]')
+    const message = toConsumed(Buffer.from(text))
+    const { letters } = messages.decode(message)
+    expect(letters).toHaveLength(1)
+    expect(messages.take(message).letters).toEqual(letters)
+    const junk = toConsumed(Buffer.from('junk'), { sequence: 8 })
+    expect(messages.decode(junk).letters[0]!.reason).toBe('unreadable_batch')
+  })
+})
