@@ -62,10 +62,12 @@ export async function connectNats(
     connected = state
   })
   const answers = watchAnswers(connection)
+  const manager = await connection.jetstreamManager({ timeout: 5_000, checkAPI: false })
+  if (servers.length > 1) leaveCutOff(connection, manager, log)
   return {
     connection,
     jetstream: connection.jetstream({ timeout: 2_000 }),
-    manager: await connection.jetstreamManager({ timeout: 5_000, checkAPI: false }),
+    manager,
     replicas: replicas ?? null,
     connected: () => connected && answers() && !connection.isClosed(),
     close: async () => {
@@ -94,6 +96,41 @@ function watchAnswers(connection: NatsConnection): () => boolean {
   timer.unref()
   void connection.closed().then(() => clearInterval(timer))
   return () => askedMs === null || performance.now() - askedMs < silentMaxMs
+}
+
+/** How often a server of several is asked for what only its cluster can tell. */
+const clusterAskEveryMs = 2_000
+/** So many times in a row without an answer it is cut off: an election takes less. */
+const clusterSilencesMax = 2
+
+/**
+ * Leaves a server that is cut off from its cluster for another of the list: it keeps its clients,
+ * answers their pings and takes nothing.
+ */
+function leaveCutOff(connection: NatsConnection, manager: JetStreamManager, log: Log): void {
+  let silences = 0
+  let asking = false
+  const ask = async () => {
+    try {
+      await manager.getAccountInfo()
+      silences = 0
+    } catch {
+      silences++
+    }
+    if (silences < clusterSilencesMax || connection.isClosed()) return
+    silences = 0
+    log.warn({ server: connection.getServer() }, 'NATS is cut off from its cluster; trying another')
+    // One that is draining stays where it is.
+    await connection.reconnect().catch(() => undefined)
+  }
+  const timer = setInterval(async () => {
+    if (asking) return
+    asking = true
+    await ask()
+    asking = false
+  }, clusterAskEveryMs)
+  timer.unref()
+  void connection.closed().then(() => clearInterval(timer))
 }
 
 async function watchStatus(

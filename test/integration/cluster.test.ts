@@ -3,13 +3,14 @@
 // `npm run faults -- cluster` does the same at length, with every kind of fault.
 import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { tenantsBucket } from '#shared/core/messages.ts'
+import { telemetrySubject, tenantsBucket } from '#shared/core/messages.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { ensureStreams, openTenantsBucket } from '#shared/io/streams.ts'
 import { findBroken } from '../faults/cluster.ts'
 import { runCluster } from '../faults/cluster-run.ts'
 import { quietLog } from '../support/edge-rig.ts'
 import { startNatsCluster } from '../support/nats-cluster.ts'
+import { until } from '../support/until.ts'
 
 it('migrate puts what one server held on three, and a lost bucket comes back on three', async () => {
   const cluster = await startNatsCluster()
@@ -37,6 +38,28 @@ async function listReplicas(nats: Nats): Promise<number[]> {
   for await (const { config } of nats.manager.streams.list()) numbers.add(config.num_replicas)
   return [...numbers]
 }
+
+it('a client leaves a server that is cut off from the others, and goes on', async () => {
+  const cluster = await startNatsCluster()
+  try {
+    const nats = await connectNats(cluster.url, 'leaver', quietLog, 3)
+    await ensureStreams(nats)
+    const findNode = async () => {
+      const clients = await Promise.all(cluster.nodes.map((node) => node.listClients()))
+      return cluster.nodes[clients.findIndex((names) => names.includes('leaver'))]
+    }
+    const node = await findNode()
+    await node!.cut()
+    const publish = () =>
+      nats.jetstream.publish(telemetrySubject, '[]', { msgID: 'left', timeout: 1_000 })
+    await until('it is published', async () => (await publish()).seq === 1, 30_000)
+    expect((await findNode())?.name).not.toBe(node!.name)
+    await node!.mend()
+    await nats.close()
+  } finally {
+    await cluster.stop()
+  }
+}, 60_000)
 
 it('loses nothing and alerts once when the server that leads the stream is killed', async () => {
   const seed = randomInt(2 ** 31)
