@@ -53,7 +53,9 @@ export function serviceEnv(
   for (const name of SERVICE_NAMES) {
     own[`${name.toUpperCase()}_LISTEN`] = listenAddress(settings, name)
   }
-  const env: Env = { ALLOW_PRIVATE_WEBHOOKS: '1', ...settings.env, ...own }
+  // MALLOC_ARENA_MAX as in the image.
+  const defaults = { ALLOW_PRIVATE_WEBHOOKS: '1', MALLOC_ARENA_MAX: '2' }
+  const env: Env = { ...defaults, ...settings.env, ...own }
   // A secret's file would win over the value this stack hands down.
   for (const name of Object.keys(own)) delete env[`${name}_FILE`]
   return env

@@ -43,6 +43,7 @@ export async function startMeasured(
       cwd: projectDir,
       env: {
         PATH: process.env.PATH,
+        MALLOC_ARENA_MAX: '2',
         LOG_LEVEL: 'warn',
         PARENT_PID: String(process.pid),
         ...env,
