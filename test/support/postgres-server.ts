@@ -127,5 +127,5 @@ async function copyCluster(
     // Of two that made one at once the second finds the first's.
     await rename(making, made).catch(() => rm(making, { recursive: true, force: true }))
   }
-  await run('cp', ['--archive', made, dir])
+  await run('cp', ['-a', made, dir])
 }
