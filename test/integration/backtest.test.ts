@@ -274,7 +274,7 @@ const expected = (policy: Policy, sinceMs = 0) =>
   )
 
 describe('a report', () => {
-  const policies = { strict: presets.strict, permissive: presets.permissive, suppressing, closer }
+  const policies = { strict: presets.strict, suppressing, closer }
 
   it.each(Object.entries(policies))(
     'of the policy %s is what counting event by event gives',

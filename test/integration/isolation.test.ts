@@ -10,7 +10,7 @@ let result: IsolationResult
 
 beforeAll(async () => {
   world = await startIsolationWorld(seed)
-  result = await drillIsolation(world, { calls: 1_000, seed })
+  result = await drillIsolation(world, { calls: 700, seed })
 })
 afterAll(() => world?.close())
 
@@ -20,7 +20,7 @@ const about = () => `SEED=${seed}\n${result.examples.join('\n')}`
 
 it('no answer has anything of another tenant, whose ids are all the same', () => {
   expect(sum('foreign'), about()).toBe(0)
-  expect(sum('rows'), about()).toBeGreaterThan(1_000)
+  expect(sum('rows'), about()).toBeGreaterThan(700)
   expect(result.routes.size).toBeGreaterThan(25)
 })
 
