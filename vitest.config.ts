@@ -22,6 +22,8 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
+          // Of two cores it would leave one alone.
+          maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
       },

@@ -79,7 +79,7 @@ export async function eventually(
 ): Promise<void> {
   for (const startedMs = nowMs(); !(await holds()); ) {
     if (nowMs() - startedMs > limitMs) throw new Error(`not within ${limitMs} ms: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => setTimeout(resolve, 25))
   }
 }
 

@@ -15,7 +15,7 @@ export async function until(
     } catch (error) {
       failure = error
     }
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => setTimeout(resolve, 25))
   }
   throw new Error(`gave up waiting until ${what}`, { cause: failure })
 }
