@@ -422,6 +422,12 @@ describe('alerts', () => {
       expect(answer.body).toHaveProperty('decision.risk_score', 80)
     }
     expect((await call('POST', path, { disposition: 'MAYBE' })).status).toBe(400)
+    // What Postgres cannot hold.
+    for (const note of ['\ud800', 'a\0b']) {
+      const refused = await call('POST', path, { disposition: 'OPEN', note })
+      expect(refused.status).toBe(400)
+      expect(JSON.stringify(refused.body)).toContain('note')
+    }
     const unknown = await call('POST', '/alerts/alr_none/disposition', { disposition: 'OPEN' })
     expect(unknown.body).toMatchObject({ code: 'alert_not_found' })
     const audit = await call('GET', `/tenants/${tenantId}/audit`)
