@@ -36,6 +36,9 @@ export const nodeOptions: Record<ServiceName, string[]> = {
   delivery: ['--max-semi-space-size=8', '--heap-growing-percent=60'],
 }
 
+/** What the image sets for malloc, which says why. */
+export const mallocEnv = { MALLOC_ARENA_MAX: '2' }
+
 /** The environment every process gets. */
 export function serviceEnv(
   settings: LocalSettings,
@@ -53,8 +56,7 @@ export function serviceEnv(
   for (const name of SERVICE_NAMES) {
     own[`${name.toUpperCase()}_LISTEN`] = listenAddress(settings, name)
   }
-  // MALLOC_ARENA_MAX as in the image.
-  const defaults = { ALLOW_PRIVATE_WEBHOOKS: '1', MALLOC_ARENA_MAX: '2' }
+  const defaults = { ALLOW_PRIVATE_WEBHOOKS: '1', ...mallocEnv }
   const env: Env = { ...defaults, ...settings.env, ...own }
   // A secret's file would win over the value this stack hands down.
   for (const name of Object.keys(own)) delete env[`${name}_FILE`]

@@ -51,9 +51,9 @@ export async function connectNats(
     reconnectTimeWait: 250,
     reconnectJitter: 100,
     waitOnFirstConnect: true,
-    // A dead peer without a FIN is noticed after two missed pings.
     // A stack trace for every request would cost more than the request.
     noAsyncTraces: true,
+    // A dead peer without a FIN is noticed after two missed pings.
     pingInterval: 5_000,
     maxPingOut: 2,
   })

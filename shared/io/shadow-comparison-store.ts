@@ -3,6 +3,7 @@
  * scorers wrote, summed up by session inside the engine. Sessions count, because an alert is one
  * for a device, a session and an action.
  */
+import { compareBytes } from '#shared/core/byte-order.ts'
 import type { ComparedSessions } from '#shared/core/shadow-comparison.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
@@ -163,7 +164,7 @@ function toSessions({ counts, moves: _, ...group }: GroupRow): ComparedSessions 
 function toMoved(groups: readonly GroupRow[]): MovedSession[] {
   return groups
     .flatMap(({ moves }) => moves)
-    .sort((a, b) => a[0] - b[0] || (a[1] + a[2] < b[1] + b[2] ? -1 : 1))
+    .sort((a, b) => a[0] - b[0] || compareBytes(a[1], b[1]) || compareBytes(a[2], b[2]))
     .slice(0, movedMax)
     .map(([, deviceId, sessionId, activeScore, shadowScore]) => {
       return { deviceId, sessionId, activeScore, shadowScore }

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { nodeOptions } from '../../deploy/local/services.ts'
+import { mallocEnv, nodeOptions } from '../../deploy/local/services.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 const readyLimitMs = 30_000
@@ -43,7 +43,7 @@ export async function startMeasured(
       cwd: projectDir,
       env: {
         PATH: process.env.PATH,
-        MALLOC_ARENA_MAX: '2',
+        ...mallocEnv,
         LOG_LEVEL: 'warn',
         PARENT_PID: String(process.pid),
         ...env,

@@ -17,6 +17,7 @@ import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
+import { type Closing, startWhole } from '../support/closing.ts'
 import { quietLog, sumOf, until } from '../support/edge-rig.ts'
 import { type NatsCluster, startNatsCluster } from '../support/nats-cluster.ts'
 import { startPostgres } from '../support/postgres-server.ts'
@@ -56,22 +57,10 @@ const tenantId = 'acme'
 
 /** Starts everything and makes one sandbox tenant. */
 export async function startClusterRig(): Promise<ClusterRig> {
-  const closing: (() => Promise<unknown> | unknown)[] = []
-  const stop = async () => {
-    for (const close of closing.reverse()) await close()
-  }
-  try {
-    return await startAll(closing, stop)
-  } catch (error) {
-    await stop()
-    throw error
-  }
+  return await startWhole(startAll)
 }
 
-async function startAll(
-  closing: (() => Promise<unknown> | unknown)[],
-  stop: () => Promise<void>,
-): Promise<ClusterRig> {
+async function startAll(closing: Closing, stop: () => Promise<void>): Promise<ClusterRig> {
   const starting = [startNatsCluster(), startPostgres(), startClickhouse()] as const
   const [cluster, database, clickhouseServer] = await Promise.all(starting)
   closing.push(cluster.stop, database.stop, clickhouseServer.stop)

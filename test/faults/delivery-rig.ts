@@ -12,6 +12,7 @@ import { createLog } from '#shared/io/log.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { ensureStreams } from '#shared/io/streams.ts'
+import { type Closing, startWhole } from '../support/closing.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { createDeliveryFixtures, testMasterKey } from '../support/delivery-fixtures.ts'
 import { startNats } from '../support/nats-server.ts'
@@ -52,20 +53,9 @@ export type RigOptions = Pick<ReceiverOrders, 'seed' | 'shares' | 'slowMs'> & {
 
 const quietLog = createLog('test', 'silent')
 
-type Closing = (() => Promise<unknown> | unknown)[]
-
 /** Starts everything; the delivery processes run but may not be ready yet. */
 export async function startDeliveryRig(options: RigOptions): Promise<DeliveryRig> {
-  const closing: Closing = []
-  const stop = async () => {
-    for (const close of closing.splice(0).reverse()) await close()
-  }
-  try {
-    return await startAll(options, closing, stop)
-  } catch (error) {
-    await stop()
-    throw error
-  }
+  return await startWhole((closing, stop) => startAll(options, closing, stop))
 }
 
 async function startAll(

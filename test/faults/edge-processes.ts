@@ -13,6 +13,7 @@ import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
 import { ensureStreams, openTenantsBucket } from '#shared/io/streams.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
+import { type Closing, startWhole } from '../support/closing.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { quietLog, startProxy, until } from '../support/edge-rig.ts'
 import { startNats } from '../support/nats-server.ts'
@@ -80,22 +81,10 @@ const clocks = [
 
 /** Starts everything and makes one tenant. */
 export async function startEdgeProcesses(): Promise<EdgeProcesses> {
-  const closing: (() => Promise<unknown> | unknown)[] = []
-  const stop = async () => {
-    for (const close of closing.reverse()) await close()
-  }
-  try {
-    return await startAll(closing, stop)
-  } catch (error) {
-    await stop()
-    throw error
-  }
+  return await startWhole(startAll)
 }
 
-async function startAll(
-  closing: (() => Promise<unknown> | unknown)[],
-  stop: () => Promise<void>,
-): Promise<EdgeProcesses> {
+async function startAll(closing: Closing, stop: () => Promise<void>): Promise<EdgeProcesses> {
   const [server, database] = await Promise.all([startNats(), startPostgres()])
   closing.push(server.stop, database.stop)
   const postgresUrl = await database.createDatabase()
@@ -111,7 +100,7 @@ async function startAll(
     ...clocks.map((shiftsMs, at) => startEdge(`edge ${at + 1}`, server.url, shiftsMs, shared)),
   ])
   for (const { close } of started) closing.push(close)
-  const [admin, ...edges] = started as [Console, ...(EdgeProcess & Closing)[]]
+  const [admin, ...edges] = started as [Console, ...(EdgeProcess & Closable)[]]
   const tenantId = 'acme'
   const created = await admin.call('/tenants', { tenant_id: tenantId, environment: 'live' })
   const sealer = createSealer([masterKey])
@@ -141,8 +130,8 @@ async function startAll(
   }
 }
 
-type Closing = { close: () => Promise<unknown> }
-type Console = Closing & {
+type Closable = { close: () => Promise<unknown> }
+type Console = Closable & {
   call: (path: string, body: object) => Promise<Record<string, unknown>>
 }
 
@@ -185,7 +174,7 @@ async function startEdge(
   natsUrl: string,
   shiftsMs: number[],
   env: Record<string, string>,
-): Promise<EdgeProcess & Closing> {
+): Promise<EdgeProcess & Closable> {
   const wire = await startProxy(natsUrl)
   const port = await choosePort({})
   const url = `http://127.0.0.1:${port}`

@@ -34,6 +34,7 @@ import {
   type ServiceName,
 } from '../../deploy/local/settings.ts'
 import { openSecrets } from '../../deploy/local/state-files.ts'
+import { type Closing, startWhole } from '../support/closing.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
 import { quietLog } from '../support/edge-rig.ts'
 import { freePortBase } from '../support/stack.ts'
@@ -71,25 +72,9 @@ const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 /** What the whole drill stores, twice over, and each server's own files. */
 const disksMb: Record<ServerName, number> = { nats: 1_024, postgres: 768, clickhouse: 1_536 }
 
-type Closing = (() => Promise<unknown> | unknown)[]
-
 /** @param options.smallDisks each server's data on a disk that can be filled; needs root */
 export async function startOutageRig(options: { smallDisks: boolean }): Promise<OutageRig> {
-  const closing: Closing = []
-  const stop = async () => {
-    const failures: unknown[] = []
-    for (const close of closing.splice(0).reverse()) {
-      // Whatever does not end must not leave a disk mounted.
-      await Promise.resolve(close()).catch((error: unknown) => failures.push(error))
-    }
-    if (failures.length > 0) throw failures[0]
-  }
-  try {
-    return await startAll(options, closing, stop)
-  } catch (error) {
-    await stop().catch(() => undefined)
-    throw error
-  }
+  return await startWhole((closing, stop) => startAll(options, closing, stop))
 }
 
 async function startAll(

@@ -11,6 +11,7 @@ import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { ensureStreams } from '#shared/io/streams.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
+import { type Closing, startWhole } from '../support/closing.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
 import { quietLog } from '../support/edge-rig.ts'
 import { startNats } from '../support/nats-server.ts'
@@ -55,22 +56,10 @@ const readyLimitMs = 120_000
 
 /** Starts the servers, migrates them, and starts all five. */
 export async function startProcesses(): Promise<Processes> {
-  const closing: (() => Promise<unknown> | unknown)[] = []
-  const stop = async () => {
-    for (const close of closing.splice(0).reverse()) await close()
-  }
-  try {
-    return await startAll(closing, stop)
-  } catch (error) {
-    await stop()
-    throw error
-  }
+  return await startWhole(startAll)
 }
 
-async function startAll(
-  closing: (() => Promise<unknown> | unknown)[],
-  stop: () => Promise<void>,
-): Promise<Processes> {
+async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Processes> {
   const [server, database, engine] = await Promise.all([
     startNats(),
     startPostgres(),

@@ -195,7 +195,9 @@ function createNode(options: {
   }
 }
 
+type Peer = { name: string; current: boolean; offline?: boolean }
 type Jsz = {
+  meta_cluster?: { leader?: string; replicas?: Peer[] }
   account_details?: { stream_detail?: { name: string; cluster?: { leader?: string } }[] }[]
 }
 
@@ -208,7 +210,16 @@ function readFrom(httpPort: number): Pick<ClusterNode, 'isCurrent' | 'listClient
   }
   const get = (path: string) => ask(path).catch(() => null)
   return {
-    isCurrent: async () => (await get('healthz')) !== null,
+    isCurrent: async () => {
+      if ((await get('healthz')) === null) return false
+      // Until its leader has heard the others, who are away at first, a cluster places nothing; and
+      // only it hears them all. Nobody is in a list of its own.
+      const { meta_cluster: meta } = ((await get('jsz')) as Jsz | null) ?? {}
+      const others = meta?.replicas ?? []
+      if (!meta?.leader) return false
+      if (others.some((peer) => peer.name === meta.leader)) return true
+      return others.length === 2 && others.every((peer) => peer.current && !peer.offline)
+    },
     listClients: async () => {
       const found = (await get('connz?limit=1000')) as { connections?: { name?: string }[] } | null
       return (found?.connections ?? []).map(({ name }) => name ?? '')

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { nodeOptions } from '../../deploy/local/services.ts'
+import { mallocEnv, nodeOptions } from '../../deploy/local/services.ts'
 
 const file = fileURLToPath(new URL('../../deploy/compose.yaml', import.meta.url))
 const { services } = parse(readFileSync(file, 'utf8'), { merge: true }) as {
@@ -13,4 +13,11 @@ const { services } = parse(readFileSync(file, 'utf8'), { merge: true }) as {
 
 test.each(Object.entries(nodeOptions))('%s runs alike in a container and here', (name, options) => {
   expect(services[name]!.command).toEqual(['node', ...options, `services/${name}/main.ts`])
+})
+
+test('malloc is told the same in the image and here', () => {
+  const image = readFileSync(fileURLToPath(new URL('../../deploy/Dockerfile', import.meta.url)))
+  for (const [name, value] of Object.entries(mallocEnv)) {
+    expect(image.toString()).toContain(`ENV ${name}=${value}\n`)
+  }
 })
