@@ -51,7 +51,7 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           env,
-          testTimeout: 120_000,
+          testTimeout: 300_000,
           hookTimeout: 120_000,
           maxWorkers: 2,
           sequence: { groupOrder: 3 },

@@ -6,6 +6,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { findBrokenPart } from './clickhouse-http/broken-parts.ts'
 import { drainQueries } from './clickhouse-http/drain.ts'
 import { type Engine, startEngine } from './clickhouse-http/engine.ts'
 
@@ -51,6 +52,7 @@ engine.ended.then(
     engine.exitNow(1)
   },
 )
+void restartWhenBroken(engine)
 process.stdout.write(`${JSON.stringify({ listening: url })}\n`)
 
 function stop(): void {
@@ -66,6 +68,16 @@ async function drainAndEnd(running: Engine): Promise<void> {
   running.release()
   await sleep(shutdownMaxMs)
   running.exitNow(0)
+}
+
+// By force: what it acknowledged survives that, and a stop in order would take seconds of the time
+// in which what the part was merged from is still there.
+async function restartWhenBroken(running: Engine): Promise<void> {
+  const path = await findBrokenPart({ url, password })
+  process.stderr.write(
+    `${JSON.stringify({ msg: 'a part was left broken, probably by a full disk: restarting', path })}\n`,
+  )
+  running.exitNow(1)
 }
 
 // A parent that was killed may linger unreaped under its old id, but its child is handed to another

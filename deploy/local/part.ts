@@ -11,7 +11,8 @@ import { StartError } from './settings.ts'
 import type { PartName } from './state-files.ts'
 
 const FIRST_PAUSE_MS = 100
-const PAUSE_MS_MAX = 10_000
+/** Short enough that a server which is killed again and again is there most of the time. */
+const PAUSE_MS_MAX = 3_000
 /** A child that ran this long was healthy: the next pause is the first again. */
 const HEALTHY_MS = 20_000
 const FIRST_START_TRIES = 3

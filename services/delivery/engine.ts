@@ -62,8 +62,11 @@ export type Engine = {
 
 /** How long after a failure of Postgres other processes get to record what they did meanwhile. */
 const takeOverPauseMs = 10_000
-/** For the last outcomes to be written, once nothing is in flight any more. */
-const recordGraceMs = 1_000
+/**
+ * For the last outcomes to be written, once nothing is in flight any more: what is not written is
+ * sent again, so it gets most of what a stop has left.
+ */
+const recordGraceMs = 2_000
 
 /** Builds an engine and starts its sweep. */
 export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine {

@@ -3,6 +3,7 @@
  * is read back: what was accepted must be in the stream, in ClickHouse and, where it deserves an
  * alert, in Postgres exactly once.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { createRandom } from '../../services/console/cli/fleet/random.ts'
 import { type ClusterFault, type Suffered, suffer } from './cluster-faults.ts'
 import { type FleetLoad, startFleetLoad, type Try } from './cluster-load.ts'
@@ -62,13 +63,19 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
       ...{ rate: options.rate, random },
     })
     const suffered: Suffered[] = []
-    for (const { fault, lastsMs } of options.faults) {
-      await new Promise((resolve) => setTimeout(resolve, options.calmMs))
-      const one = await suffer(rig, fault, lastsMs, random)
-      suffered.push(one)
-      options.onFault?.(one)
+    try {
+      for (const { fault, lastsMs } of options.faults) {
+        await pause(options.calmMs)
+        const one = await suffer(rig, fault, lastsMs, random)
+        suffered.push(one)
+        options.onFault?.(one)
+      }
+      await pause(options.calmMs)
+    } catch (error) {
+      // Or its clients would go on for ever.
+      await load.finish(0)
+      throw error
     }
-    await new Promise((resolve) => setTimeout(resolve, options.calmMs))
     await load.finish(finishLimitMs)
     await rig.drained(finishLimitMs)
     const rotatedMs = performance.now()

@@ -19,6 +19,9 @@ export type Held = {
   abandon: () => void
 }
 
+/** A process that neither answers nor ends for so long is found out, not waited for. */
+const answerLimitMs = 20_000
+
 /**
  * Opens a connection and sends all of a request but its last byte; before that, on the same
  * connection, a whole one when it is to have been used.
@@ -31,6 +34,7 @@ export async function holdRequest(
 ): Promise<Held> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   socket.setEncoding('latin1')
+  socket.setTimeout(answerLimitMs, () => socket.destroy(new Error('no answer')))
   const seen = watch(socket)
   if (used !== null) {
     socket.write(used)
@@ -41,7 +45,9 @@ export async function holdRequest(
     socket.write(request.subarray(0, -1), (error) => (error ? reject(error) : resolve()))
   })
   // What is asked and answered over another connection now, was read after this one's bytes.
-  const probe = await fetch(`http://127.0.0.1:${port}/healthz`)
+  const probe = await fetch(`http://127.0.0.1:${port}/healthz`, {
+    signal: AbortSignal.timeout(answerLimitMs),
+  })
   await probe.text()
   return {
     finish: async () => {

@@ -35,6 +35,7 @@ type Options = {
 const readers = 2
 const retryMs = 100
 const giveUpMs = 60_000
+const answerLimitMs = 20_000
 
 export function startStopsLoad(options: Options): StopsLoad {
   const { signer } = options
@@ -128,12 +129,16 @@ type Call = { agent: Agent; method: string; headers: Record<string, string>; bod
 /**
  * The status of the answer, or how it failed: `refused` where nobody listened, `raced` where a
  * connection that had lain idle was ended at the moment it was used again, which no server can
- * rule out, and `reset` for whatever ended after it had been begun.
+ * rule out, `reset` for whatever ended after it had been begun, and `no answer` after 20 s.
  */
 function call(url: string, { body, ...options }: Call): Promise<{ outcome: string; text: string }> {
   return new Promise((resolve) => {
     let connected = false
     const sent = request(url, options)
+    sent.setTimeout(answerLimitMs, () => {
+      resolve({ outcome: 'no answer', text: '' })
+      sent.destroy()
+    })
     sent.on('socket', (socket) => {
       connected = !socket.connecting
       if (!connected) socket.once('connect', () => (connected = true))

@@ -52,7 +52,7 @@ export type Processes = {
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 const outstayMs = 15_000
 /** A start takes a second; a machine that is busy with other things needs longer. */
-const readyLimitMs = 120_000
+const readyLimitMs = 60_000
 
 /** Starts the servers, migrates them, and starts all five. */
 export async function startProcesses(): Promise<Processes> {
@@ -141,7 +141,7 @@ function createService(name: ServiceName, port: number, env: Record<string, stri
       }
       const isReady = async () => {
         if (isOver(started)) throw new Error(`${name} ended at its start: ${output}`)
-        const answer = await fetch(`${url}/readyz`)
+        const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(5_000) })
         if (!answer.ok) throw new Error(`${await answer.text()} ${output}`)
         return true
       }

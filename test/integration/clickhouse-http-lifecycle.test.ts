@@ -1,7 +1,7 @@
 // The embedded ClickHouse as a process: what it keeps when it is killed, who may own a directory,
 // how it stops, and that it never outlives the one who started it.
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -69,6 +69,38 @@ describe('kill -9', () => {
   })
 
   type Pair = [number, number]
+})
+
+describe('a merged part that a full disk left broken', () => {
+  const breaks: [how: string, files: RegExp, keptBytes: number][] = [
+    ['its marks are empty', /\.c?mrk\d?$/, 0],
+    ['its data is cut short', /\.bin$/, 100],
+  ]
+  test.each(breaks)('%s: is found, and what it was made of is in force again', async (...args) => {
+    const [, files, keptBytes] = args
+    let server = await start()
+    await ask(server, 'CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n')
+    for (const from of [0, 1_000, 2_000]) {
+      await ask(server, `INSERT INTO kept SELECT number + ${from} FROM numbers(1000)`)
+    }
+    await ask(server, 'OPTIMIZE TABLE kept FINAL')
+    // What was merged stays for long enough to be gone back to.
+    const lifetime = `SELECT value FROM system.merge_tree_settings WHERE name = 'old_parts_lifetime'`
+    expect(Number(await ask(server, lifetime))).toBeGreaterThanOrEqual(60)
+    const place = await ask(
+      server,
+      `SELECT path FROM system.parts WHERE active AND table = 'kept' FORMAT TSVRaw`,
+    )
+    const ended = server.ended
+    for (const file of readdirSync(place).filter((name) => files.test(name))) {
+      truncateSync(join(place, file), keptBytes)
+    }
+    expect(await ended).toBe(1)
+    server = await start()
+    expect(await ask(server, 'SELECT count(), uniqExact(n), sum(n) FROM kept')).toBe(
+      '3000\t3000\t4498500',
+    )
+  })
 })
 
 describe('a directory', () => {

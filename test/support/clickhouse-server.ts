@@ -12,6 +12,8 @@ export type TestClickhouse = {
   /** Usable as CLICKHOUSE_URL: the password is in it, the database is left to its default. */
   url: string
   pid: number
+  /** Its exit code once it has ended, null if killed. */
+  ended: Promise<number | null>
   /** Ends the process by a signal; resolves to its exit code when it is gone, null if killed. */
   kill(signal: NodeJS.Signals): Promise<number | null>
   /** Stops it in order and removes the directory if it was made here. */
@@ -42,11 +44,10 @@ export async function startClickhouse(
     ],
     { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, CLICKHOUSE_PASSWORD: password } },
   )
-  const exited = once(server, 'exit')
-  const kill = async (signal: NodeJS.Signals) => {
+  const ended = once(server, 'exit').then(([code]) => code as number | null)
+  const kill = (signal: NodeJS.Signals) => {
     server.kill(signal)
-    const [code] = (await exited) as [number | null]
-    return code
+    return ended
   }
   const address = new URL(await readListening(server))
   if (password !== '') {
@@ -56,6 +57,7 @@ export async function startClickhouse(
   return {
     url: address.href.replace(/\/$/, ''),
     pid: server.pid!,
+    ended,
     kill,
     stop: async () => {
       await kill('SIGTERM')

@@ -34,6 +34,15 @@ const serverSizes = `
   <background_common_pool_size>2</background_common_pool_size>
   <background_schedule_pool_size>16</background_schedule_pool_size>`
 
+// A shell throws away at once what it has merged, and with it the way back from a merge that a full
+// disk cut short, which takes a second to find (see broken-parts.ts); a server keeps it for eight
+// minutes. Inserts end before the disk does, so that merges can finish.
+const partSettings = `
+  <merge_tree>
+    <old_parts_lifetime>60</old_parts_lifetime>
+    <min_free_disk_bytes_to_perform_insert>67108864</min_free_disk_bytes_to_perform_insert>
+  </merge_tree>`
+
 // The engine starts with a shell's conveniences; a server does not have them. The last one ends a
 // read whose reader has gone away.
 const profileSettings = `
@@ -49,7 +58,7 @@ export function toServerConfigXml(facts: ServerConfigFacts): string {
   </logger>
   <log-level>${facts.logLevel}</log-level>
   <display_name>embedded</display_name>
-  <users_config>users.xml</users_config>${serverSizes}${toBootDoorXml(facts)}
+  <users_config>users.xml</users_config>${serverSizes}${partSettings}${toBootDoorXml(facts)}
 </clickhouse>
 `
 }
