@@ -10,33 +10,39 @@ import { askEngine, type EngineAddress } from './ask.ts'
 const everyMs = 1_000
 const answerLimitMs = 5_000
 
-/** Every part that came into force lately, with its place and what its files weigh together. */
+/**
+ * Every part that came into force lately, with its place and what its files weigh together. What a
+ * dropped partition leaves for a while is a part without rows, whose files may be empty.
+ */
 const recentParts = `
   SELECT path, bytes_on_disk FROM system.parts
-  WHERE active AND modification_time > now() - INTERVAL 10 MINUTE
+  WHERE active AND rows > 0 AND modification_time > now() - INTERVAL 10 MINUTE
     AND database NOT IN ('system', 'INFORMATION_SCHEMA', 'information_schema')
   FORMAT JSONCompactEachRow`
 
 /** Looks again and again. @returns the folder of the first part found broken */
 export async function findBrokenPart(server: EngineAddress): Promise<string> {
   let whole = new Set<string>()
+  let suspects = new Set<string>()
   while (true) {
     await sleep(everyMs)
     const answer = await askEngine(server, recentParts, answerLimitMs)
     if (answer === null) continue
-    const seen = new Set<string>()
+    const seen = { whole: new Set<string>(), suspects: new Set<string>() }
     for (const line of answer.split('\n').filter(Boolean)) {
       const [path, bytes] = JSON.parse(line) as [string, number | string]
-      seen.add(path)
       // A part never changes: what was whole once is.
-      if (!whole.has(path) && isBroken(path, Number(bytes))) return path
+      if (whole.has(path) || !isBroken(path, Number(bytes))) seen.whole.add(path)
+      // One whose table is being dropped at the moment is not there for a second look.
+      else if (suspects.has(path)) return path
+      else seen.suspects.add(path)
     }
-    whole = seen
+    ;({ whole, suspects } = seen)
   }
 }
 
 /** Whether files are missing bytes, or say nothing about where rows are. */
-export function isBroken(path: string, bytes: number): boolean {
+function isBroken(path: string, bytes: number): boolean {
   try {
     const sizes = listFiles(path).map((file) => ({ file, size: statSync(file).size }))
     if (sizes.some(({ file, size }) => size === 0 && /\.c?mrk\d?$/.test(file))) return true
