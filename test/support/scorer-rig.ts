@@ -75,7 +75,7 @@ export async function createScorerRig(): Promise<ScorerRig> {
   await migrateClickhouse(clickhouseUrl)
   const nats = await connectNats(natsServer.url, 'test', log)
   await ensureStreams(nats)
-  const postgres = createPostgres(postgresUrl, { role: 'test', log })
+  const postgres = createPostgres(postgresUrl, { role: 'test', log, lockTimeoutMs: 20_000 })
   const clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
   const scorers: ScorerProcess[] = []
   // The counts of what is pending lag behind a publish by a moment; the acknowledged sequence does

@@ -7,7 +7,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { askEngine, type EngineAddress } from './ask.ts'
 
-const everyMs = 1_000
+const everyMs = 500
+/** Between two looks at one that seems broken. */
+const againMs = 100
 const answerLimitMs = 5_000
 
 /**
@@ -22,23 +24,33 @@ const recentParts = `
 
 /** Looks again and again. @returns the folder of the first part found broken */
 export async function findBrokenPart(server: EngineAddress): Promise<string> {
-  let whole = new Set<string>()
-  let suspects = new Set<string>()
+  // A part never changes: what was whole once is.
+  let whole: ReadonlySet<string> = new Set()
   while (true) {
     await sleep(everyMs)
-    const answer = await askEngine(server, recentParts, answerLimitMs)
-    if (answer === null) continue
-    const seen = { whole: new Set<string>(), suspects: new Set<string>() }
-    for (const line of answer.split('\n').filter(Boolean)) {
-      const [path, bytes] = JSON.parse(line) as [string, number | string]
-      // A part never changes: what was whole once is.
-      if (whole.has(path) || !isBroken(path, Number(bytes))) seen.whole.add(path)
-      // One whose table is being dropped at the moment is not there for a second look.
-      else if (suspects.has(path)) return path
-      else seen.suspects.add(path)
+    const first = await look(server, whole)
+    if (first.broken.size > 0) {
+      // Files of a table that is being dropped vanish one by one, but it is not there any more.
+      await sleep(againMs)
+      const second = await look(server, first.whole)
+      for (const path of second.broken) if (first.broken.has(path)) return path
     }
-    ;({ whole, suspects } = seen)
+    whole = first.whole
   }
+}
+
+type Look = { whole: Set<string>; broken: Set<string> }
+
+/** @param known parts that need no look */
+async function look(server: EngineAddress, known: ReadonlySet<string>): Promise<Look> {
+  const seen: Look = { whole: new Set(), broken: new Set() }
+  const answer = await askEngine(server, recentParts, answerLimitMs)
+  for (const line of (answer ?? '').split('\n').filter(Boolean)) {
+    const [path, bytes] = JSON.parse(line) as [string, number | string]
+    const broken = !known.has(path) && isBroken(path, Number(bytes))
+    seen[broken ? 'broken' : 'whole'].add(path)
+  }
+  return seen
 }
 
 /** Whether files are missing bytes, or say nothing about where rows are. */
