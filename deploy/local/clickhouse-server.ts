@@ -73,10 +73,11 @@ async function drainAndEnd(running: Engine): Promise<void> {
 // By force: what it acknowledged survives that, and a stop in order would take seconds of the time
 // in which what the part was merged from is still there.
 async function restartWhenBroken(running: Engine): Promise<void> {
-  const path = await findBrokenPart({ url, password })
-  process.stderr.write(
-    `${JSON.stringify({ msg: 'a part was left broken, probably by a full disk: restarting', path })}\n`,
+  const why = await findBrokenPart({ url, password }).then(
+    (path) => `a part was left broken, probably by a full disk: ${path}`,
+    (error: unknown) => `parts cannot be looked at: ${String(error)}`,
   )
+  process.stderr.write(`clickhouse-server: ${why}; starting again\n`)
   running.exitNow(1)
 }
 

@@ -4,13 +4,13 @@
  * rows and more, beside `SELECT 1` through the same client. An event has three rows there: of its
  * device, which has ten sessions, of its session and of its user. `--rows N,N` chooses the sizes.
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { defaultPolicy } from '#shared/core/policy.ts'
 import { type ActivitySubject, createActivityStore } from '#shared/io/activity-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
+import { until } from '../support/until.ts'
 import { readCpuSeconds } from './measured-process.ts'
 import { type Check, type Figure, publishReport, readClickhouseVersion } from './report.ts'
 import { type Spread, toSpread } from './spread.ts'
@@ -78,10 +78,8 @@ export async function run(args: string[] = []): Promise<void> {
   }
 }
 
-/** A second is a hundred events; the last of them is now. */
-const eventsPerSecond = 100
-const startMs = Date.now()
-const timeOf = (event: number) => startMs - 86_400_000 + (event * 1_000) / eventsPerSecond
+const firstMs = Date.now() - 86_400_000
+const msPerEvent = 5
 
 /** Rows of the events from one on, as the view on telemetry would make them. */
 async function fill(clickhouse: Clickhouse, from: number, to: number): Promise<void> {
@@ -95,7 +93,7 @@ async function fill(clickhouse: Clickhouse, from: number, to: number): Promise<v
         select '${tenantId}',
           reinterpretAsUInt64(SHA256(concat(kind, ' ', kind, '-',
             toString(if(kind = 'session', event, ${deviceOf('event')}))))),
-          event + 1, fromUnixTimestamp64Milli(toInt64(${startMs - 86_400_000} + event * 10)),
+          event + 1, fromUnixTimestamp64Milli(toInt64(${firstMs} + event * ${msPerEvent})),
           reinterpretAsUInt64(SHA256(concat('event-', toString(event)))),
           if(kind = 'device', sipHash64('session', event), 0),
           if(kind = 'device', sipHash64('user', ${deviceOf('event')}), 0),
@@ -120,10 +118,8 @@ async function untilMerged(clickhouse: Clickhouse): Promise<number> {
     const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
     return Number((await result.json<[number | string]>())[0]![0])
   }
-  const limitMs = performance.now() + mergeLimitMs
-  while (performance.now() < limitMs && (await ask('select count() from system.merges')) > 0) {
-    await pause(200)
-  }
+  const areDone = async () => (await ask('select count() from system.merges')) === 0
+  await until('merges have ended', areDone, mergeLimitMs)
   return ask(`select count() from system.parts where active and table = 'activity'`)
 }
 
@@ -172,7 +168,11 @@ function toSubject(event: number): ActivitySubject {
   return {
     ...{ tenantId, deviceId: `device-${device}`, sessionId: `session-${event}` },
     userIds: [`user-${device}`],
-    ...{ eventId: `event-${event}`, position: event + 1, receivedAtMs: timeOf(event) },
+    ...{
+      eventId: `event-${event}`,
+      position: event + 1,
+      receivedAtMs: firstMs + event * msPerEvent,
+    },
     rules: defaultPolicy.velocity,
   }
 }
