@@ -2,13 +2,12 @@
  * The migration job: brings Postgres, ClickHouse and the JetStream streams to what this release
  * needs, then ends. Safe to run at every start and by several machines at once.
  */
-import pRetry from 'p-retry'
 import { readConfig, variables } from '#shared/io/config.ts'
 import { run } from '#shared/io/lifecycle.ts'
 import { createLog } from '#shared/io/log.ts'
 import { MigrationError, migrateClickhouse, migratePostgres } from '#shared/io/migrate.ts'
 import { connectNats } from '#shared/io/nats.ts'
-import { ensureStreams } from '#shared/io/streams.ts'
+import { ensureStreamsOnceFormed } from '#shared/io/streams.ts'
 
 /** Servers that start beside us get this long to answer. */
 const waitMaxMs = 60_000
@@ -37,22 +36,9 @@ async function main(): Promise<void> {
   }, waitMaxMs)
   const nats = await connectNats(config.NATS_URL, 'migrate', log, config.NATS_REPLICAS)
   clearTimeout(overdue)
-  await pRetry(() => ensureStreams(nats), {
-    retries: Number.POSITIVE_INFINITY,
-    minTimeout: 250,
-    maxTimeout: 2_000,
-    maxRetryTime: waitMaxMs,
-    shouldRetry: ({ error }) => isForming(error),
-    onFailedAttempt: ({ error }) => log.warn({ err: error }, 'the streams cannot be made yet'),
-  })
+  await ensureStreamsOnceFormed(nats, { log, limitMs: waitMaxMs })
   await nats.close()
   log.info({ postgres: postgres.length, clickhouse: clickhouse.length }, 'migrations are complete')
-}
-
-/** Whether three servers are not yet a cluster: they name no peers, have no leader, or are silent. */
-function isForming(error: unknown): boolean {
-  const { code, message } = error as { code?: string; message?: string }
-  return code === '503' || code === 'TIMEOUT' || /no suitable peers/.test(message ?? '')
 }
 
 run(async () => {

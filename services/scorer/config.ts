@@ -8,6 +8,7 @@ const shape = {
   CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
   POSTGRES_URL: variables.POSTGRES_URL,
   SCORER_LISTEN: variables.SCORER_LISTEN,
+  SHADOW_HOLD_MAX_MS: variables.SHADOW_HOLD_MAX_MS,
   LOG_LEVEL: variables.LOG_LEVEL,
   PARENT_PID: variables.PARENT_PID,
 } as const

@@ -107,7 +107,10 @@ async function main(): Promise<void> {
     handle: createDeciding({
       ...{ messages, clickhouse, postgres, observe },
       nats: connected,
-      shadow: createShadow({ clickhouse, postgres, observe, log, metrics }),
+      shadow: createShadow(
+        { clickhouse, postgres, observe, log, metrics },
+        config.SHADOW_HOLD_MAX_MS,
+      ),
     }),
   })
   const storing = consume({
@@ -166,6 +169,7 @@ function createDeciding(
 
 function createShadow(
   shared: Omit<Shared, 'messages'> & { postgres: Postgres; log: Log; metrics: Metrics },
+  holdMaxMs: number,
 ): ShadowDecisions {
   const { clickhouse, postgres, observe, log, metrics } = shared
   const nowMs = () => performance.now()
@@ -178,6 +182,7 @@ function createShadow(
     observe: createShadowObserver(metrics, observe.timed),
     log,
     nowMs,
+    holdMaxMs,
   })
 }
 

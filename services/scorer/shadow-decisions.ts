@@ -1,8 +1,8 @@
 /**
  * Records what shadow policies would have decided, after a batch's own decisions are done and
  * before it is acknowledged. It touches nothing else: no alert, no counter, no hint. Whatever fails
- * here is counted, logged once and skipped; it never throws, and it holds a batch up for two
- * seconds at most, after which it rests for ten.
+ * here is counted, logged once and skipped; it never throws, and it holds a batch up for a bounded
+ * time, two seconds unless configured, after which it rests for ten.
  */
 import type { Risk } from '#shared/core/correlation.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
@@ -36,8 +36,8 @@ export type ShadowDependencies = {
   log: Pick<Log, 'warn'>
   /** The monotonic clock. */
   nowMs: () => number
-  /** For tests: how long a batch may be held up. */
-  holdMaxMs?: number
+  /** How long a batch may be held up. */
+  holdMaxMs: number
 }
 
 export type ShadowDecisions = {
@@ -45,7 +45,6 @@ export type ShadowDecisions = {
   record: (decided: readonly Decided[]) => Promise<void>
 }
 
-const holdMaxMsDefault = 2_000
 const restMs = 10_000
 /** Compiled documents kept, a few hundred KB each at most. */
 const compiledMax = 1_000
@@ -62,7 +61,7 @@ type State = ShadowDependencies & {
 type Asked = Decided & { version: number; policyHash: string; shadow: CompiledShadow }
 
 export function createShadowDecisions(dependencies: ShadowDependencies): ShadowDecisions {
-  const { versions, observe, nowMs, holdMaxMs = holdMaxMsDefault } = dependencies
+  const { versions, observe, nowMs, holdMaxMs } = dependencies
   const state: State = {
     ...dependencies,
     compiled: new Map(),

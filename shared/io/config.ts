@@ -83,6 +83,8 @@ export const variables = {
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),
+  /** How long a batch of a scorer may be held up by what shadow policies would have decided. */
+  SHADOW_HOLD_MAX_MS: z.coerce.number().int().min(100).max(60_000).default(2_000),
   /** Where analysts reach ClickHouse; the local stack sets it to an address of its own. */
   ANALYSTS_URL: z.url().optional(),
   /** A process ends itself when this one is gone; set by the local stack. */

@@ -14,6 +14,7 @@ import {
   StorageType,
   type StreamConfig,
 } from 'nats'
+import pRetry from 'p-retry'
 import {
   acceptedBucket,
   alertsStream,
@@ -28,6 +29,7 @@ import {
   tenantsBucket,
 } from '#shared/core/messages.ts'
 import { openAcceptedBucket } from './accepted-claims.ts'
+import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
 import { openRetiredUseBucket } from './retired-use.ts'
 
@@ -159,6 +161,31 @@ export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Pro
   await openRetiredUseBucket(nats)
   await openAcceptedBucket(nats)
   for (const bucket of buckets) await spreadBucket(nats, bucket)
+}
+
+/**
+ * The same for servers that have just been started: three of them need seconds to be a cluster, and
+ * after a change a stream has no leader for a moment.
+ * @throws what `ensureStreams` does once `limitMs` have passed
+ */
+export async function ensureStreamsOnceFormed(
+  nats: Nats,
+  { log, limitMs }: { log: Log; limitMs: number },
+): Promise<void> {
+  await pRetry(() => ensureStreams(nats), {
+    retries: Number.POSITIVE_INFINITY,
+    minTimeout: 250,
+    maxTimeout: 2_000,
+    maxRetryTime: limitMs,
+    shouldRetry: ({ error }) => isForming(error),
+    onFailedAttempt: ({ error }) => log.warn({ err: error }, 'the streams cannot be made yet'),
+  })
+}
+
+/** Whether servers are not yet a cluster: they name no peers, have no leader, or are silent. */
+function isForming(error: unknown): boolean {
+  const { code, message } = error as { code?: string; message?: string }
+  return code === '503' || code === 'TIMEOUT' || /no suitable peers/.test(message ?? '')
 }
 
 const buckets = [tenantsBucket, retiredUseBucket, acceptedBucket]

@@ -151,6 +151,8 @@ async function startScorer(env: Record<string, string>): Promise<ScorerProcess> 
       PATH: process.env.PATH,
       SCORER_LISTEN: '127.0.0.1:0',
       LOG_LEVEL: 'info',
+      // Tests want every row, however slow the machine; giving up is tested with a clock.
+      SHADOW_HOLD_MAX_MS: '60000',
       PARENT_PID: String(process.pid),
       ...env,
     },

@@ -125,6 +125,7 @@ function makeShadow(more: Partial<Parameters<typeof createShadowDecisions>[0]> =
   const clock = { nowMs: 0 }
   const policyHash = toPolicyHash(presets.strict)
   const shadow = createShadowDecisions({
+    holdMaxMs: 2_000,
     versions: {
       refresh: async () => undefined,
       of: (tenantId) => (tenantId === 'acme' ? [{ version: 7, policyHash, effectiveAtMs: 0 }] : []),
