@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 // Unit tests need no server. The other projects start real servers (nats-server, PostgreSQL, the
-// ClickHouse engine) themselves. Files that judge how long something took run one after another;
-// the others run side by side.
+// ClickHouse engine) themselves. Files that judge how long something took have a core each, by
+// limits that tell a moment from a time-out; of the others three run side by side.
 const timed = [
   ...['api-outages', 'clickhouse-http-inserts', 'delivery', 'delivery-process', 'edge-lease'],
   ...['ingest-storage', 'outages', 'outbound-hostile', 'outbound-http', 'rotation'],
@@ -13,7 +13,7 @@ const timed = [
 
 // Tests start hundreds of Node processes, which find their files compiled by those before them.
 const env = { NODE_COMPILE_CACHE: join(tmpdir(), 'device-intelligence-compiled') }
-const patient = { env, testTimeout: 60_000, hookTimeout: 60_000 }
+const patient = { env, testTimeout: 150_000, hookTimeout: 150_000 }
 
 export default defineConfig({
   test: {
@@ -43,7 +43,7 @@ export default defineConfig({
           name: 'timed',
           include: timed,
           ...patient,
-          fileParallelism: false,
+          maxWorkers: 2,
           sequence: { groupOrder: 2 },
         },
       },

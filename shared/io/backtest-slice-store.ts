@@ -6,7 +6,7 @@
  * together by session.
  */
 import type { BacktestSlice, ScoredBy } from '#shared/core/backtest.ts'
-import type { Policy } from '#shared/core/policy.ts'
+import { type Policy, toPolicyHash } from '#shared/core/policy.ts'
 import { actions } from '#shared/core/scoring.ts'
 import {
   compileToSql,
@@ -161,9 +161,14 @@ function toExpressionQuery(
 ): string {
   const policies = policiesOf(backtest)
   const odd = needsBody(policies)
-  const compiled = policies.map((one, n) =>
-    compileToSql(one, { prefix: `p${n}_`, source, withFlags: true }),
-  )
+  // The new policy is often one of those that scored.
+  const hashes = policies.map(toPolicyHash)
+  const prefixOf = (n: number) => `p${hashes.indexOf(hashes[n]!)}_`
+  const compiled = policies
+    .filter((_, n) => hashes.indexOf(hashes[n]!) === n)
+    .map((one) =>
+      compileToSql(one, { prefix: prefixOf(policies.indexOf(one)), source, withFlags: true }),
+    )
   const keep = keptOf(slice)
   const query = toScoringQuery(compiled, {
     from: `telemetry final where ${inRange(backtest)} and ${inDevices(slice)}
@@ -171,9 +176,9 @@ function toExpressionQuery(
     keep,
   })
   const outcome = toOutcome(backtest, slice, {
-    score: (n) => `p${n}_score`,
-    action: (n) => `p${n}_action`,
-    flags: (n) => `p${n}_flags`,
+    score: (n) => `${prefixOf(n)}score`,
+    action: (n) => `${prefixOf(n)}action`,
+    flags: (n) => `${prefixOf(n)}flags`,
   })
   return `select ${[...keep.map(({ name }) => name), ...outcome].join(',\n')} from (${query})`
 }

@@ -125,7 +125,7 @@ describe('a running stack', () => {
     const answer = JSON.parse(await shell(send))
     expect(answer).toMatchObject({ status: 'accepted' })
     expect(answer.rasp_score).toBeGreaterThan(0)
-    const history = await eventually('the device appears', 10_000, async () => {
+    const history = await eventually('the device appears', 30_000, async () => {
       const device = JSON.parse(await shell(read))
       return device.sessions?.length === 1 ? device : null
     })
@@ -144,12 +144,12 @@ describe('a running stack', () => {
     const before = first.stack.pids
     const killed = ['scorer', 'nats', 'postgres', 'clickhouse'] as const
     for (const name of killed) sendSignal(before[name], 'SIGKILL')
-    await eventually('new process ids', 15_000, () => {
+    await eventually('new process ids', 45_000, () => {
       const now = first.stack.pids
       return killed.every((name) => now[name] !== before[name])
     })
     expect(first.output()).toMatch(/scorer +ended \(signal SIGKILL\)/)
-    await eventually('all are ready again', 30_000, async () => {
+    await eventually('all are ready again', 60_000, async () => {
       const statuses = await Promise.all(SERVICES.map((name) => readyStatus(first.stack, name)))
       return statuses.every((status) => status === 200)
     })
@@ -204,7 +204,7 @@ describe('the end of a stack', () => {
   test('SIGTERM in the middle of a start calls it off, with nothing left running', async () => {
     const { dataDir, portBase } = first
     const run = spawnStack({ dataDir, portBase })
-    await eventually('a server runs', 20_000, () => run.output().includes('PostgreSQL'))
+    await eventually('a server runs', 60_000, () => run.output().includes('PostgreSQL'))
     const processes = await processesOf(run.child.pid as number)
     expect(processes.length).toBeGreaterThan(2)
     run.child.kill('SIGTERM')

@@ -172,7 +172,7 @@ const heaviest = `select device_id, uniqExact(event_id), max(length(body)), grou
   from events group by device_id order by 2 desc limit 10 format Null`
 
 describe('whatever analysts ask', () => {
-  const bulkRows = 2_000_000
+  const bulkRows = 1_000_000
 
   beforeAll(async () => {
     // Attached as a whole, past the views that would feed every other table.
@@ -193,7 +193,7 @@ describe('whatever analysts ask', () => {
   afterAll(() => rig.asService('alter table telemetry drop partition 202603'))
 
   it('the scorer’s inserts go on', async () => {
-    const before = await timeInserts('quiet', 25)
+    const before = await timeInserts('quiet', 15)
     let asked = 0
     let stopped = false
     const analyst = async (as: typeof rig.acme) => {
@@ -205,7 +205,7 @@ describe('whatever analysts ask', () => {
     }
     const analysts = [rig.acme, rig.acme, rig.globex, rig.globex].map(analyst)
     await new Promise((resolve) => setTimeout(resolve, 300))
-    const during = await timeInserts('busy', 25)
+    const during = await timeInserts('busy', 15)
     stopped = true
     await Promise.all(analysts)
     expect(asked).toBeGreaterThan(0)

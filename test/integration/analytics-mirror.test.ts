@@ -316,10 +316,10 @@ describe('a round of copying', () => {
       format: 'JSONCompactEachRow',
     })
     const [[copiedAtMs]] = (await result.json<[number]>()) as [[number]]
-    expect(Math.abs(copiedAtMs - beforeMs)).toBeLessThan(5_000)
+    expect(Math.abs(copiedAtMs - beforeMs)).toBeLessThan(30_000)
     const text = await metrics.registry.metrics()
     const lag = /^di_mirror_lag_seconds\S* ([\d.]+)$/m.exec(text)
-    expect(Number(lag?.[1])).toBeLessThan(5)
+    expect(Number(lag?.[1])).toBeLessThan(30)
   })
 })
 

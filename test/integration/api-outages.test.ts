@@ -85,7 +85,7 @@ describe('without ClickHouse', () => {
     expect((await timed('/v1/di/alerts')).status).toBe(200)
     expectUnavailable(await timed('/v1/di/devices/d'), 4_000)
     const gone = await createApiRig({ postgres: postgresUrl, clickhouse: 'http://127.0.0.1:1' })
-    expectUnavailable(await timed('/v1/di/devices/d', gone), 1_000)
+    expectUnavailable(await timed('/v1/di/devices/d', gone), 2_000)
     expect((await timed('/v1/di/alerts', gone)).status).toBe(200)
     await gone.close()
   })
@@ -108,7 +108,7 @@ describe('without Postgres', () => {
     try {
       const answers = await Promise.all(Array.from({ length: 40 }, () => timed('/v1/di/alerts')))
       for (const answer of answers) expectUnavailable(answer, 6_000)
-      expect((await timed('/healthz')).tookMs).toBeLessThan(500)
+      expect((await timed('/healthz')).tookMs).toBeLessThan(2_000)
       expect((await timed('/readyz')).json().missing).toHaveProperty('postgres')
     } finally {
       cut = false

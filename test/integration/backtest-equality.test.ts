@@ -24,7 +24,7 @@ beforeAll(async () => {
   await migrateClickhouse(server.url)
   clickhouse = createClickhouse(server.url, { name: 'test' })
   events = await storeAnyEvents(clickhouse, { seed, count: eventCount })
-}, 60_000)
+})
 afterAll(async () => {
   await clickhouse?.close()
   await server?.stop()
@@ -38,14 +38,14 @@ describe('a stored event', () => {
     expect(found).toMatchObject({ different: 0, first: [] })
     expect(found.pairs).toBe(eventCount * (policyCount + Object.keys(presets).length))
     expect(found.scored).toBeGreaterThan(found.pairs / 4)
-  }, 60_000)
+  })
 
   it('scores the same from its body alone', async () => {
     const any = fc.sample(anyWholePolicy, { seed: seed + 1, numRuns: 2 })
     const policies = [presets.balanced, ...any]
     const found = await compareScoring(clickhouse, events, policies, 'body')
     expect(found).toMatchObject({ different: 0, first: [] })
-  }, 60_000)
+  })
 
   it('scores the same by its pattern, wherever a policy is content with that', async () => {
     const any = fc.sample(anyWholePolicy, { seed: seed + 2, numRuns: 4 })
@@ -54,7 +54,7 @@ describe('a stored event', () => {
     process.stdout.write(`${found.pairs} pairs by pattern, ${found.scored} of them above 0\n`)
     expect(found).toMatchObject({ different: 0, first: [] })
     expect(found.pairs).toBeGreaterThan(eventCount * Object.keys(presets).length)
-  }, 60_000)
+  })
 
   it('scores the same where its columns do not tell all of it', async () => {
     const many = Array.from({ length: 32 }, (_, n) => `'root.new_${n}'`).join(', ')

@@ -131,7 +131,7 @@ beforeAll(async () => {
   await store(events.filter((_, n) => n % 5 === 0))
   await store(makeHistory('twin').slice(0, 600))
   await insertAlertRows(clickhouse, 1, alerts.map(toRow))
-}, 120_000)
+})
 
 afterAll(async () => {
   await app?.close()
@@ -289,7 +289,6 @@ describe('a report', () => {
         policy: { name: policy.name, policy_hash: toPolicyHash(policy) },
       })
     },
-    60_000,
   )
 
   it('tells which policies it could not find, and how many events they scored', async () => {
@@ -364,7 +363,7 @@ describe('events from before there were patterns', () => {
     expect(toComparable(await backtest('mixed', presets.strict))).toEqual(byPatterns)
     await run('drop table signal_patterns')
     await run('rename table away to signal_patterns')
-  }, 90_000)
+  })
 })
 
 describe('patterns', () => {
@@ -458,7 +457,7 @@ describe('a request', () => {
     setTimeout(() => gone.abort(), 30)
     await asked.catch(() => undefined)
     await eventually(isFree, 'and by a connection that was cut')
-  }, 30_000)
+  })
 })
 
 describe('the command', () => {

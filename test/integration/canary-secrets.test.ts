@@ -65,7 +65,7 @@ beforeAll(async () => {
     ...search.inBytes(Buffer.from(running.output()), 'terminal'),
     ...metrics.flatMap((text) => search.inBytes(Buffer.from(text), 'metrics')),
   ]
-}, 60_000)
+})
 
 afterAll(async () => {
   await running?.discard()

@@ -59,7 +59,7 @@ it('a request given up before it has a connection ends no later one', async () =
   // Longer than an idle connection is kept.
   const slow = 'select sleepEachRow(1) from numbers(3) settings max_block_size = 1'
   expect(await ask(clickhouse, slow)).toBe(0)
-}, 20_000)
+})
 
 it('an idle connection is closed by us, seconds before a server would', async () => {
   const { clickhouse, open } = await createWatched()
@@ -69,4 +69,4 @@ it('an idle connection is closed by us, seconds before a server would', async ()
   expect(open.size).toBe(1)
   await until('it is closed', () => open.size === 0, 4_000)
   expect(await ask(clickhouse, 'select 4')).toBe(4)
-}, 20_000)
+})

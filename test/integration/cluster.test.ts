@@ -85,4 +85,4 @@ it('loses nothing and alerts once when the server that leads the stream is kille
   expect(findBroken(result), `seed ${seed}`).toEqual([])
   expect(result.leaderChanges).toBe(1)
   expect(result.retriedPublishes).toBeGreaterThan(0)
-}, 120_000)
+})

@@ -210,7 +210,7 @@ describe('a consumer', () => {
     expect(givenUp.map(toNumber)).toEqual([7])
     expect(givenUp[0]!.deliveries).toBeGreaterThanOrEqual(4)
     expect(await readMetric('di_consume_given_up_total')).toBe(1)
-  }, 60_000)
+  })
 
   it('gives nothing up while every message fails: a later release may handle them', async () => {
     const tries = new Map<number, number>()
@@ -235,7 +235,7 @@ describe('a consumer', () => {
     broken = false
     await until('everything is acknowledged', isDrained, 40_000)
     expect(givenUp).toEqual([])
-  }, 90_000)
+  })
 
   it('handles nothing beyond what is ready, and goes on when told that more is', async () => {
     const seen: number[] = []
@@ -314,7 +314,7 @@ describe('a consumer', () => {
     })
     await until('everything is acknowledged', isDrained)
     // Far less than the ack wait of 30 s: nothing was left to time out.
-    expect(performance.now() - startedMs).toBeLessThan(10_000)
+    expect(performance.now() - startedMs).toBeLessThan(20_000)
     expect(first.length).toBeGreaterThan(0)
     expect([...first, ...second].sort((a, b) => a - b)).toEqual(range(40))
   })
@@ -387,5 +387,5 @@ describe('a consumer whose broker fails', () => {
     // What was on its way when the broker died comes again after the ack wait of 30 s at the
     // latest.
     await until('everything was seen', () => seen.size === published, 45_000)
-  }, 90_000)
+  })
 })

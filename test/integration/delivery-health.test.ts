@@ -39,7 +39,7 @@ const answer =
   (response) =>
     response.writeHead(code).end()
 const waitFor = (check: () => Promise<void> | void) =>
-  vi.waitFor(check, { timeout: 10_000, interval: 5 })
+  vi.waitFor(check, { timeout: 45_000, interval: 5 })
 
 type Health = {
   state: string

@@ -23,7 +23,7 @@ beforeAll(async () => {
   })
   expect(evidence.raised).toHaveLength(alerts)
   findings = checkDeliveries(evidence)
-}, 60_000)
+})
 
 describe(`${alerts} alerts to a bad receiver, ${kills} kills meanwhile (seed ${seed})`, () => {
   it('are all delivered, each with its own bytes and genuine signatures on every attempt', () => {

@@ -96,7 +96,7 @@ async function receiver(answer?: Answer) {
   return started
 }
 const waitFor = (check: () => Promise<void> | void) =>
-  vi.waitFor(check, { timeout: 20_000, interval: 5 })
+  vi.waitFor(check, { timeout: 45_000, interval: 5 })
 const waitForState = (deliveryId: string, state: string) =>
   waitFor(async () => expect((await fixtures.read(deliveryId)).state).toBe(state))
 
@@ -130,7 +130,7 @@ test('a hint has its delivery on the way in a moment, and garbage among hints do
     delays.push(there.requests[i]!.atMs - committedMs)
   }
   // A sweep comes every second: the median proves that it was the hints.
-  expect(delays.sort((a, b) => a - b)[5]).toBeLessThan(300)
+  expect(delays.sort((a, b) => a - b)[5]).toBeLessThan(400)
   expect(await readMetric(url, 'di_delivery_attempts_total')).toBeGreaterThanOrEqual(9)
 })
 

@@ -276,8 +276,8 @@ describe('slow senders', () => {
     }
     expect(byDripRefused!.tookMs).toBeLessThan(13_000)
     expect(byDripRefused!.text).toMatch(/^HTTP\/1.1 415 /)
-    expect(served).toBeGreaterThan(50)
+    expect(served).toBeGreaterThan(10)
     const timeouts = { code: 'request_timeout' }
     expect(await edge.count('di_http_unreadable_requests_total', timeouts)).toBeGreaterThan(3)
-  }, 30_000)
+  })
 })

@@ -11,7 +11,7 @@ let findings: OpenapiFindings
 
 beforeAll(async () => {
   world = await startOpenapiWorld()
-  findings = await drillOpenapi(world, { calls: 900, callsLeast: 8, seed })
+  findings = await drillOpenapi(world, { calls: 600, callsLeast: 8, seed })
 })
 afterAll(() => world?.close())
 

@@ -28,4 +28,4 @@ it('an outage of any server refuses or goes on as promised, recovers alone, lose
   }
   expect(findings.alerts).toBeGreaterThan(10)
   expect(calls.filter(({ kind }) => kind === 'again').length).toBeGreaterThan(0)
-}, 120_000)
+})

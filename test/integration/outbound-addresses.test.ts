@@ -17,6 +17,8 @@ import { allowedAddresses, forbiddenAddresses, spelledHosts } from '../support/a
 import { startDns, type Zone } from '../support/dns-server.ts'
 import { startRawReceiver, startReceiver } from '../support/receiver.ts'
 
+const soon = (check: () => void) => vi.waitFor(check, { timeout: 10_000 })
+
 const live: WebhookRules = { environment: 'live', allowPrivate: true }
 const near: WebhookRules = { environment: 'sandbox', allowPrivate: true }
 
@@ -154,7 +156,7 @@ test.each(['http', 'https'])(
     watchDials(there.port)
     const error = await attempt(`${scheme}://receiver.test/`, async () => ['93.184.215.14'])
     expect(error).toMatchObject({ kind: 'refused_address', address: '127.0.0.1' })
-    await vi.waitFor(() => expect([there.connections(), there.open()]).toEqual([1, 0]))
+    await soon(() => expect([there.connections(), there.open()]).toEqual([1, 0]))
     expect(received).toEqual([])
   },
 )

@@ -19,6 +19,8 @@ import {
 import { startDns } from '../support/dns-server.ts'
 import { startRawReceiver, startReceiver } from '../support/receiver.ts'
 
+const soon = (check: () => void) => vi.waitFor(check, { timeout: 10_000 })
+
 const live: WebhookRules = { environment: 'live', allowPrivate: true }
 const near: WebhookRules = { environment: 'sandbox', allowPrivate: true }
 const body = Buffer.from('{"alert_id":"alr_1"}')
@@ -128,10 +130,10 @@ test('idle connections are closed after a while, and a closed one is never an er
   const outbound = make({ idleMs: 50 })
   await send(outbound, { url: there.url })
   expect(outbound.idleCount()).toBe(1)
-  await vi.waitFor(() => expect(outbound.idleCount()).toBe(0))
+  await soon(() => expect(outbound.idleCount()).toBe(0))
   await send(outbound, { url: there.url })
   there.server.closeIdleConnections()
-  await vi.waitFor(() => expect(outbound.idleCount()).toBe(0))
+  await soon(() => expect(outbound.idleCount()).toBe(0))
   expect((await send(outbound, { url: there.url })).status).toBe(200)
 })
 
@@ -142,7 +144,7 @@ test('a connection that ended after it was lent says that nothing was sent', asy
   const target = { url: new URL(there.url), rules: near, owner: 'acme' }
   const connection = await outbound.connect(target, within(5_000))
   there.server.closeIdleConnections()
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  await soon(() => expect(there.open()).toBe(0))
   // Our side sees the end one turn of the event loop later.
   await new Promise((resolve) => setImmediate(resolve))
   const posted = connection.post(body, headers, within(5_000))
@@ -185,7 +187,7 @@ test('an answer keeps its first 4 KiB and at most 64 KiB of it are read', async 
   const answer = await send(make(), { url: there.url, ms: 20_000 })
   expect(answer.status).toBe(200)
   expect(answer.body.toString()).toBe('x'.repeat(4_096))
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  await soon(() => expect(there.open()).toBe(0))
   // What left the receiver went into the kernels' buffers of a loopback connection, no further.
   expect(written).toBeLessThan(16 * 1024 * 1024)
 })
@@ -241,8 +243,8 @@ test('a receiver that says nothing is given up at the time limit and its socket 
   const begun = performance.now()
   const error = await failure(make(), { url: there.url, ms: 200 })
   expect(error).toMatchObject({ kind: 'timeout', address: '127.0.0.1' })
-  expect(performance.now() - begun).toBeLessThan(1_000)
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  expect(performance.now() - begun).toBeLessThan(4_000)
+  await soon(() => expect(there.open()).toBe(0))
 })
 
 const drip = (head: string, piece: string) => (socket: Socket) => {
@@ -259,7 +261,7 @@ test.each([
 ])('a receiver that drips %s is given up at the time limit', async (_what, onSocket) => {
   const there = await rawReceiver(onSocket)
   expect((await failure(make(), { url: there.url, ms: 300 })).kind).toBe('timeout')
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  await soon(() => expect(there.open()).toBe(0))
 })
 
 test.each([
@@ -270,8 +272,8 @@ test.each([
   const there = await rawReceiver(onSocket)
   const begun = performance.now()
   expect((await send(make(), { url: there.url, ms: 300 })).status).toBe(200)
-  expect(performance.now() - begun).toBeLessThan(1_300)
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  expect(performance.now() - begun).toBeLessThan(4_000)
+  await soon(() => expect(there.open()).toBe(0))
 })
 
 const flood = (head: string, piece: string) => (socket: Socket) => {
@@ -293,7 +295,7 @@ test.each([
 ])('endless %s end the attempt long before its time limit', async (_what, onSocket) => {
   const there = await rawReceiver(onSocket)
   expect((await failure(make(), { url: there.url, ms: 20_000 })).kind).toBe('protocol')
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  await soon(() => expect(there.open()).toBe(0))
 })
 
 test.each([
@@ -305,7 +307,7 @@ test.each([
     flood(`HTTP/1.1 500 No\r\ntransfer-encoding: chunked\r\n\r\n${begin}`, piece),
   )
   expect((await send(make(), { url: there.url, ms: 20_000 })).status).toBe(500)
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  await soon(() => expect(there.open()).toBe(0))
 })
 
 test.each([
@@ -353,7 +355,7 @@ test('an attempt that is called off ends at once with its reason', async () => {
   const posted = connection.post(body, headers, controller.signal)
   controller.abort(new OutboundError('aborted', 'stopping'))
   await expect(posted).rejects.toMatchObject({ kind: 'aborted' })
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  await soon(() => expect(there.open()).toBe(0))
 })
 
 const pem = (name: string) =>
@@ -402,7 +404,7 @@ test('TLS that hangs ends at the limit for connecting', async () => {
   const outbound = make({ connectTimeoutMs: 200 })
   const url = there.url.replace('http:', 'https:')
   expect((await failure(outbound, { url, ms: 20_000 })).kind).toBe('tls')
-  await vi.waitFor(() => expect(there.open()).toBe(0))
+  await soon(() => expect(there.open()).toBe(0))
 })
 
 test('plain HTTP behind an https URL is a TLS error', async () => {
@@ -482,7 +484,7 @@ test('a name server that does not answer, or does not know the name, is a DNS er
     const begun = performance.now()
     const error = await failure(outbound, { url: `https://${name}/`, rules: live, ms: 20_000 })
     expect(error.kind, name).toBe('dns')
-    expect(performance.now() - begun).toBeLessThan(1_500)
+    expect(performance.now() - begun).toBeLessThan(4_000)
   }
 })
 

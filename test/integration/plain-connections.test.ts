@@ -275,7 +275,7 @@ describe('whatever arrives', () => {
     // Both ways were really taken.
     expect(plainOnes).toBeGreaterThan(150)
     expect(handedOver).toBeGreaterThan(150)
-  }, 60_000)
+  })
 })
 
 const request = (body: string, more = '') =>

@@ -29,6 +29,8 @@ const tenants: Record<string, { active: Policy; shadow: Policy | null }> = {
   harsh: { active: defaultPolicy, shadow: harsh },
 }
 const tenantIds = Object.keys(tenants)
+/** Of each tenant. */
+const eventCount = 400
 const watched = ['harsh', 'same']
 
 let rig: ScorerRig
@@ -49,7 +51,7 @@ beforeAll(async () => {
   }
   await rig.publish(...makeStream())
   await rig.drained(60_000)
-}, 120_000)
+})
 afterAll(() => rig?.close())
 
 /** @returns from when on it decides, in ms */
@@ -90,7 +92,7 @@ function makeStream(): EventFacts[][] {
       platform: fc.constantFrom('android', 'android', 'android', 'ios'),
       client: fc.constantFrom(0, 40, 90),
     }),
-    { seed, numRuns: 600 },
+    { seed, numRuns: eventCount },
   )
   return facts.map(({ place, signals, platform, client }, n) =>
     tenantIds.flatMap((tenantId) => {
@@ -181,7 +183,7 @@ async function readAlerting(tenantId: string): Promise<unknown> {
 describe('a shadow policy', () => {
   it('that is the active one decides exactly what was decided', async () => {
     const rows = await decisionsOf('same')
-    expect(rows).toHaveLength(600)
+    expect(rows).toHaveLength(eventCount)
     for (const row of rows) expect(row.shadow).toEqual(row.active)
     const codes = new Set(rows.flatMap((row) => row.shadow.flags))
     expect([...codes]).toEqual(
@@ -219,7 +221,7 @@ describe('a shadow policy', () => {
       decisionsOf('default-lean'),
       decisionsOf('lean-default'),
     ])
-    expect(leanActive).toHaveLength(600)
+    expect(leanActive).toHaveLength(eventCount)
     expect(leanActive.map((row) => row.shadow)).toEqual(defaultActive.map((row) => row.active))
     expect(defaultActive.map((row) => row.shadow)).toEqual(leanActive.map((row) => row.active))
     // They are not alike, so this says something.
@@ -248,7 +250,7 @@ describe('a shadow policy', () => {
       `select count() as rows, uniqExact(tenant_id, event_id) as events
        from analytics.shadow_decisions`,
     )
-    expect(counts).toEqual({ rows: 2_400, events: 2_400 })
+    expect(counts).toEqual({ rows: 4 * eventCount, events: 4 * eventCount })
   })
 
   it('loses no row when a scorer is killed in the middle', async () => {
@@ -338,7 +340,7 @@ describe('erasure and retention', () => {
     })
     // Repeats that no merge has joined yet go too.
     expect(removed).toBeGreaterThanOrEqual(100)
-    expect(await decisionsOf('harsh')).toHaveLength(500)
+    expect(await decisionsOf('harsh')).toHaveLength(eventCount - 100)
     expect(await decisionsOf('default-lean')).toEqual(others)
   })
 })

@@ -52,7 +52,7 @@ beforeAll(async () => {
   )
   consoleUrl = await listen(app, { host: '127.0.0.1', port: 0 })
   for (const tenantId of ['acme', 'globex', 'quiet']) await rig.addTenant(tenantId)
-}, 60_000)
+})
 afterAll(async () => {
   await app?.close()
   await admin?.close()
@@ -221,7 +221,7 @@ describe('the comparison', () => {
       ...{ log: testLog, metrics: createMetrics('console'), wallMs: Date.now },
       nowMs: () => performance.now(),
     }).runRound()
-  }, 60_000)
+  })
 
   const compare = async (query = '', tenantId = 'acme') => {
     const answer = await call('GET', `${tenantId}/policy/shadow/comparison${query}`)

@@ -61,7 +61,7 @@ describe('what is projected', () => {
       secret = tenant.secret
       expect(confirmed.sort()).toEqual(edges.map(({ edgeId }) => edgeId).sort())
       expect(leaseExpired).toEqual([])
-      expect(waitedMs).toBeLessThan(500)
+      expect(waitedMs).toBeLessThan(1_500)
       for (const edge of edges) {
         expect(edge.directory.find('acme')?.epoch).toBe(epoch)
         expect(edge.directory.revision()).toBeGreaterThanOrEqual(tenant.revision)
@@ -81,7 +81,7 @@ describe('what is projected', () => {
     }
     const startMs = nowMs()
     const edge = await startEdge()
-    expect(nowMs() - startMs).toBeLessThan(5_000)
+    expect(nowMs() - startMs).toBeLessThan(15_000)
     for (const id of tenants) {
       const tenant = edge.directory.find(id)
       expect(tenant?.fault).toBeNull()
@@ -181,7 +181,7 @@ describe('waiting for edges', () => {
     const tenant = await rig.projectTenant('alone')
     const waited = await waitFor(tenant.revision)
     expect(waited).toMatchObject({ confirmed: [], leaseExpired: [] })
-    expect(waited.waitedMs).toBeLessThan(500)
+    expect(waited.waitedMs).toBeLessThan(1_500)
   })
 
   it('includes an edge that appears meanwhile, and one that is gone costs a lease, once', async () => {
@@ -196,7 +196,7 @@ describe('waiting for edges', () => {
     expect(waited.confirmed).toEqual([edge.edgeId])
     expect(waited.leaseExpired.sort()).toEqual(['gone', 'odd'])
     expect(waited.waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
-    expect(waited.waitedMs).toBeLessThan(leaseMs + leaseMarginMs + 1_000)
+    expect(waited.waitedMs).toBeLessThan(leaseMs + leaseMarginMs + 3_000)
     for (const id of ['gone', 'odd']) {
       await until(
         async () => (await bucket.get(edgeKey(id)))?.operation !== 'PUT',
@@ -204,14 +204,14 @@ describe('waiting for edges', () => {
       )
     }
     const again = await rig.projectTenant('acme', { epoch: 101 })
-    expect((await waitFor(again.revision)).waitedMs).toBeLessThan(500)
+    expect((await waitFor(again.revision)).waitedMs).toBeLessThan(1_500)
   })
 
   it('an edge that is closed in order is waited for no longer', async () => {
     const edge = await startEdge()
     await edge.close()
     const tenant = await rig.projectTenant('acme', { epoch: 300 })
-    expect((await waitFor(tenant.revision)).waitedMs).toBeLessThan(500)
+    expect((await waitFor(tenant.revision)).waitedMs).toBeLessThan(1_500)
   })
 
   it('lasts the whole lease when NATS is away, and does not throw', async () => {
@@ -219,7 +219,7 @@ describe('waiting for edges', () => {
     await until(() => !rig.nats.connected(), 'the test notices')
     const waited = await waitFor(1)
     expect(waited.waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
-    expect(waited.waitedMs).toBeLessThan(leaseMs + leaseMarginMs + 1_500)
+    expect(waited.waitedMs).toBeLessThan(leaseMs + leaseMarginMs + 3_000)
     await rig.server.restart()
     await until(rig.nats.connected, 'the test is connected')
   })
@@ -294,7 +294,7 @@ describe('when the bucket or the watch is lost', () => {
     expect(await statusOf(edge, old)).toBe(503)
     await putWhole(rig.nats, 1)
     const on = await rig.projectTenant('acme', { epoch: 452 })
-    expect((await waitFor(on.revision)).waitedMs).toBeLessThan(500)
+    expect((await waitFor(on.revision)).waitedMs).toBeLessThan(1_500)
     expect(await statusOf(edge, on)).toBe(200)
   })
 
@@ -336,7 +336,7 @@ describe('when the bucket or the watch is lost', () => {
     await rig.server.restart()
     const startMs = nowMs()
     await until(async () => (await statusOf(edge, tenant)) === 200, 'intake is back')
-    expect(nowMs() - startMs).toBeLessThan(5_000)
+    expect(nowMs() - startMs).toBeLessThan(15_000)
     await until(rig.nats.connected, 'the test is connected')
     const next = await rig.projectTenant('acme', { epoch: 701 })
     const { confirmed } = await waitFor(next.revision)

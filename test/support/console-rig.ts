@@ -75,7 +75,7 @@ export type ConsoleRig = {
 export async function eventually(
   holds: () => boolean | Promise<boolean>,
   what: string,
-  limitMs = 10_000,
+  limitMs = 45_000,
 ): Promise<void> {
   for (const startedMs = nowMs(); !(await holds()); ) {
     if (nowMs() - startedMs > limitMs) throw new Error(`not within ${limitMs} ms: ${what}`)

@@ -42,7 +42,7 @@ export const quietLog = createLog('test', 'silent')
 export async function until(
   holds: () => boolean | Promise<boolean>,
   what: string,
-  limitMs = 10_000,
+  limitMs = 45_000,
 ): Promise<void> {
   const startMs = nowMs()
   while (!(await holds())) {

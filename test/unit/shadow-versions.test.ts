@@ -65,6 +65,6 @@ describe('versions of shadow policies', () => {
     await versions.refresh(state.now)
     expect(state.asked).toBe(2)
     answer()
-    await expect.poll(versionOf).toBe(2)
+    await expect.poll(versionOf, { timeout: 10_000 }).toBe(2)
   })
 })
