@@ -216,12 +216,14 @@ function isGapless({ attempts, records }: StoredDelivery): boolean {
 function fits({ status, errorKind }: AttemptRow, { act, complete }: SeenRequest): boolean {
   const expected = actStatus[act]
   if (status !== null) return status === expected && (complete || act === 'cut answer')
-  if (act === 'hang') return errorKind === 'timeout'
+  // Whatever was done about it came too late.
+  if (errorKind === 'timeout') return true
+  if (act === 'hang') return false
   if (expected === undefined || act === 'cut answer') {
     return errorKind === 'reset' || errorKind === 'protocol'
   }
-  // It was answered, but the answer came too late or was lost on the way.
-  return errorKind === 'timeout' || errorKind === 'reset'
+  // It was answered, but the answer was lost on the way.
+  return errorKind === 'reset'
 }
 
 type Matched = {
