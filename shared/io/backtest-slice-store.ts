@@ -163,12 +163,11 @@ function toExpressionQuery(
   const odd = needsBody(policies)
   // The new policy is often one of those that scored.
   const hashes = policies.map(toPolicyHash)
-  const prefixOf = (n: number) => `p${hashes.indexOf(hashes[n]!)}_`
-  const compiled = policies
-    .filter((_, n) => hashes.indexOf(hashes[n]!) === n)
-    .map((one) =>
-      compileToSql(one, { prefix: prefixOf(policies.indexOf(one)), source, withFlags: true }),
-    )
+  const firsts = hashes.map((hash) => hashes.indexOf(hash))
+  const prefixOf = (n: number) => `p${firsts[n]}_`
+  const compiled = policies.flatMap((one, n) =>
+    firsts[n] === n ? [compileToSql(one, { prefix: prefixOf(n), source, withFlags: true })] : [],
+  )
   const keep = keptOf(slice)
   const query = toScoringQuery(compiled, {
     from: `telemetry final where ${inRange(backtest)} and ${inDevices(slice)}

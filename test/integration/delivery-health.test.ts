@@ -1,6 +1,6 @@
 // A webhook that fails: its deliveries are held without spending their attempts, probed one at a
 // time, sent when it recovers, and given up, visibly, when it has failed for five days.
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { breakerAttemptsMin, probeDelaysMs, webhookFailingMaxMs } from '#shared/core/limits.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
@@ -9,6 +9,7 @@ import { createClock, startTestEngine, type TestEngine } from '../support/delive
 import { createDeliveryFixtures, type DeliveryFixtures } from '../support/delivery-fixtures.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
 import { type Answer, startReceiver } from '../support/receiver.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let server: TestPostgres
 let postgres: Postgres
@@ -38,8 +39,6 @@ const answer =
   (code: number): Answer =>
   (response) =>
     response.writeHead(code).end()
-const waitFor = (check: () => Promise<void> | void) =>
-  vi.waitFor(check, { timeout: 45_000, interval: 5 })
 
 type Health = {
   state: string

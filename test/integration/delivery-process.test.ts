@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { deliveryHintSubject } from '#shared/core/messages.ts'
 import { createLog } from '#shared/io/log.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
@@ -19,6 +19,7 @@ import {
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
 import { type Answer, startReceiver } from '../support/receiver.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 const log = createLog('test', 'silent')
@@ -95,8 +96,6 @@ async function receiver(answer?: Answer) {
   closers.push(started.close)
   return started
 }
-const waitFor = (check: () => Promise<void> | void) =>
-  vi.waitFor(check, { timeout: 45_000, interval: 5 })
 const waitForState = (deliveryId: string, state: string) =>
   waitFor(async () => expect((await fixtures.read(deliveryId)).state).toBe(state))
 

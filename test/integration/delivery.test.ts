@@ -1,7 +1,7 @@
 // The delivery engine on a real PostgreSQL with real receivers: protocol, schedule, crashes,
 // fairness.
 import { Webhook } from 'standardwebhooks'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { retryDelaysMs } from '#shared/core/retry-schedule.ts'
 import { verifyDelivery } from '#shared/core/webhook-signing.ts'
 import { type DeliveryView, findDeliveries } from '#shared/io/delivery-operations-store.ts'
@@ -18,6 +18,7 @@ import {
 import { createDeliveryFixtures, type DeliveryFixtures } from '../support/delivery-fixtures.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
 import { type Answer, type ReceivedRequest, startReceiver } from '../support/receiver.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let server: TestPostgres
 let postgres: Postgres
@@ -65,8 +66,6 @@ async function view(tenantId: string, deliveryId: string): Promise<DeliveryView>
   const [found] = await findDeliveries(postgres, tenantId, [deliveryId])
   return found!
 }
-const waitFor = (check: () => Promise<void> | void, timeout = 45_000) =>
-  vi.waitFor(check, { timeout, interval: 5 })
 const waitForState = (deliveryId: string, state: string) =>
   waitFor(async () => expect((await fixtures.read(deliveryId)).state).toBe(state))
 /** Two whole sweeps: whatever was due when this was called has been found. */

@@ -16,8 +16,7 @@ import {
 import { allowedAddresses, forbiddenAddresses, spelledHosts } from '../support/address-corpus.ts'
 import { startDns, type Zone } from '../support/dns-server.ts'
 import { startRawReceiver, startReceiver } from '../support/receiver.ts'
-
-const soon = (check: () => void) => vi.waitFor(check, { timeout: 10_000 })
+import { waitFor } from '../support/wait-for.ts'
 
 const live: WebhookRules = { environment: 'live', allowPrivate: true }
 const near: WebhookRules = { environment: 'sandbox', allowPrivate: true }
@@ -156,7 +155,7 @@ test.each(['http', 'https'])(
     watchDials(there.port)
     const error = await attempt(`${scheme}://receiver.test/`, async () => ['93.184.215.14'])
     expect(error).toMatchObject({ kind: 'refused_address', address: '127.0.0.1' })
-    await soon(() => expect([there.connections(), there.open()]).toEqual([1, 0]))
+    await waitFor(() => expect([there.connections(), there.open()]).toEqual([1, 0]))
     expect(received).toEqual([])
   },
 )

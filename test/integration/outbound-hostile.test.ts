@@ -5,10 +5,11 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, Socket } from 'node:net'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { createOutbound, OutboundError } from '#shared/io/outbound-http.ts'
 import { hostileAnswers } from '../faults/hostile-answers.ts'
 import { createHostileServer } from '../faults/hostile-server.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const limitMs = 1_500
 const connectTimeoutMs = 1_200
@@ -76,7 +77,7 @@ test.each(Object.entries(hostileAnswers))(
     expect(tookMs).toBeLessThan(limitMs + 2_000)
     if (slow) expect(tookMs).toBeGreaterThanOrEqual(limitMs - 10)
     outbound.close()
-    await vi.waitFor(() => expect(there.size).toBe(0), { timeout: 10_000 })
+    await waitFor(() => expect(there.size).toBe(0))
     const mostRead = Math.max(...sockets.map((socket) => socket.bytesRead))
     expect(mostRead).toBeLessThan(192 * 1024)
   },

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import type { WebhookRules } from '#shared/core/outbound-address.ts'
 import {
   checkWebhookTarget,
@@ -18,8 +18,7 @@ import {
 } from '#shared/io/outbound-http.ts'
 import { startDns } from '../support/dns-server.ts'
 import { startRawReceiver, startReceiver } from '../support/receiver.ts'
-
-const soon = (check: () => void) => vi.waitFor(check, { timeout: 10_000 })
+import { waitFor } from '../support/wait-for.ts'
 
 const live: WebhookRules = { environment: 'live', allowPrivate: true }
 const near: WebhookRules = { environment: 'sandbox', allowPrivate: true }
@@ -130,10 +129,10 @@ test('idle connections are closed after a while, and a closed one is never an er
   const outbound = make({ idleMs: 50 })
   await send(outbound, { url: there.url })
   expect(outbound.idleCount()).toBe(1)
-  await soon(() => expect(outbound.idleCount()).toBe(0))
+  await waitFor(() => expect(outbound.idleCount()).toBe(0))
   await send(outbound, { url: there.url })
   there.server.closeIdleConnections()
-  await soon(() => expect(outbound.idleCount()).toBe(0))
+  await waitFor(() => expect(outbound.idleCount()).toBe(0))
   expect((await send(outbound, { url: there.url })).status).toBe(200)
 })
 
@@ -144,7 +143,7 @@ test('a connection that ended after it was lent says that nothing was sent', asy
   const target = { url: new URL(there.url), rules: near, owner: 'acme' }
   const connection = await outbound.connect(target, within(5_000))
   there.server.closeIdleConnections()
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
   // Our side sees the end one turn of the event loop later.
   await new Promise((resolve) => setImmediate(resolve))
   const posted = connection.post(body, headers, within(5_000))
@@ -187,7 +186,7 @@ test('an answer keeps its first 4 KiB and at most 64 KiB of it are read', async 
   const answer = await send(make(), { url: there.url, ms: 20_000 })
   expect(answer.status).toBe(200)
   expect(answer.body.toString()).toBe('x'.repeat(4_096))
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
   // What left the receiver went into the kernels' buffers of a loopback connection, no further.
   expect(written).toBeLessThan(16 * 1024 * 1024)
 })
@@ -244,7 +243,7 @@ test('a receiver that says nothing is given up at the time limit and its socket 
   const error = await failure(make(), { url: there.url, ms: 200 })
   expect(error).toMatchObject({ kind: 'timeout', address: '127.0.0.1' })
   expect(performance.now() - begun).toBeLessThan(4_000)
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
 })
 
 const drip = (head: string, piece: string) => (socket: Socket) => {
@@ -261,7 +260,7 @@ test.each([
 ])('a receiver that drips %s is given up at the time limit', async (_what, onSocket) => {
   const there = await rawReceiver(onSocket)
   expect((await failure(make(), { url: there.url, ms: 300 })).kind).toBe('timeout')
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
 })
 
 test.each([
@@ -273,7 +272,7 @@ test.each([
   const begun = performance.now()
   expect((await send(make(), { url: there.url, ms: 300 })).status).toBe(200)
   expect(performance.now() - begun).toBeLessThan(4_000)
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
 })
 
 const flood = (head: string, piece: string) => (socket: Socket) => {
@@ -295,7 +294,7 @@ test.each([
 ])('endless %s end the attempt long before its time limit', async (_what, onSocket) => {
   const there = await rawReceiver(onSocket)
   expect((await failure(make(), { url: there.url, ms: 20_000 })).kind).toBe('protocol')
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
 })
 
 test.each([
@@ -307,7 +306,7 @@ test.each([
     flood(`HTTP/1.1 500 No\r\ntransfer-encoding: chunked\r\n\r\n${begin}`, piece),
   )
   expect((await send(make(), { url: there.url, ms: 20_000 })).status).toBe(500)
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
 })
 
 test.each([
@@ -355,7 +354,7 @@ test('an attempt that is called off ends at once with its reason', async () => {
   const posted = connection.post(body, headers, controller.signal)
   controller.abort(new OutboundError('aborted', 'stopping'))
   await expect(posted).rejects.toMatchObject({ kind: 'aborted' })
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
 })
 
 const pem = (name: string) =>
@@ -404,7 +403,7 @@ test('TLS that hangs ends at the limit for connecting', async () => {
   const outbound = make({ connectTimeoutMs: 200 })
   const url = there.url.replace('http:', 'https:')
   expect((await failure(outbound, { url, ms: 20_000 })).kind).toBe('tls')
-  await soon(() => expect(there.open()).toBe(0))
+  await waitFor(() => expect(there.open()).toBe(0))
 })
 
 test('plain HTTP behind an https URL is a TLS error', async () => {

@@ -336,7 +336,7 @@ describe('when the bucket or the watch is lost', () => {
     await rig.server.restart()
     const startMs = nowMs()
     await until(async () => (await statusOf(edge, tenant)) === 200, 'intake is back')
-    expect(nowMs() - startMs).toBeLessThan(15_000)
+    expect(nowMs() - startMs).toBeLessThan(5_000)
     await until(rig.nats.connected, 'the test is connected')
     const next = await rig.projectTenant('acme', { epoch: 701 })
     const { confirmed } = await waitFor(next.revision)

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { signDelivery } from '#shared/core/webhook-signing.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
@@ -13,6 +13,7 @@ import { migratePostgres } from '../support/databases.ts'
 import { startTestEngine } from '../support/delivery-engine.ts'
 import { createDeliveryFixtures, type DeliveryFixtures } from '../support/delivery-fixtures.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -48,9 +49,6 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
   await postgres.query("delete from deliveries where state in ('pending', 'sending')")
 })
-
-const waitFor = (check: () => Promise<void> | void) =>
-  vi.waitFor(check, { timeout: 20_000, interval: 10 })
 
 async function findFreePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
