@@ -100,6 +100,8 @@ const defectsMax = 3
 const readyPollMs = 25
 const readyRetryMs = 250
 const stopMaxMs = 5_000
+/** The longest pause before messages are asked for again after that failed. */
+const takeRetryMaxMs = 1_000
 
 type State = ConsumeOptions & {
   stream: string
@@ -180,7 +182,7 @@ async function takeForever(state: State): Promise<void> {
       state.counted.takeFailed()
       if (failures === 0) state.log.warn({ err: error }, 'messages cannot be taken')
       if (isMissing(error)) await restore(state)
-      await pause(Math.min(2_000, 50 * 2 ** failures++), signal)
+      await pause(Math.min(takeRetryMaxMs, 50 * 2 ** failures++), signal)
     }
   }
 }

@@ -62,7 +62,7 @@ export async function connectNats(
     connected = state
   })
   const answers = watchAnswers(connection)
-  const manager = await connection.jetstreamManager({ timeout: 5_000, checkAPI: false })
+  const manager = await connection.jetstreamManager({ timeout: askMaxMs, checkAPI: false })
   if (servers.length > 1) leaveCutOff(connection, manager, log)
   return {
     connection,
@@ -77,6 +77,12 @@ export async function connectNats(
     },
   }
 }
+
+/**
+ * A request to a broker that broke under it is never answered: it must end well within the five
+ * seconds in which a service is ready again.
+ */
+const askMaxMs = 3_000
 
 /** A server that is silent for this long is away, though its connection stands. */
 const silentMaxMs = 2_000
