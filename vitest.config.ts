@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { chooseFilesFolder } from './test/support/files-in-memory.ts'
 
 // Unit tests need no server. The other projects start real servers (nats-server, PostgreSQL, the
 // ClickHouse engine) themselves. Files that judge how long something took have a core each, by
@@ -12,7 +13,10 @@ const timed = [
 ].map((name) => `test/integration/${name}.test.ts`)
 
 // Tests start hundreds of Node processes, which find their files compiled by those before them.
-const env = { NODE_COMPILE_CACHE: join(tmpdir(), 'device-intelligence-compiled') }
+const env = {
+  NODE_COMPILE_CACHE: join(tmpdir(), 'device-intelligence-compiled'),
+  TMPDIR: process.env.TMPDIR ?? chooseFilesFolder(),
+}
 const patient = { env, testTimeout: 150_000, hookTimeout: 150_000 }
 
 export default defineConfig({

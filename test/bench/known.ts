@@ -88,18 +88,25 @@ async function fill(clickhouse: Clickhouse, from: number, to: number): Promise<v
     const count = Math.min(perInsert, to - at)
     await clickhouse.command({
       query: `
-        insert into activity (tenant_id, key_hash, position, received_at, event_hash,
-          session_hash, user_hash, platform_hash, user_device_hash, session_device_hash)
+        insert into activity (tenant_id, key_hash, position, received_at, event_hash, facts)
         select '${tenantId}',
           reinterpretAsUInt64(SHA256(concat(kind, ' ', kind, '-',
             toString(if(kind = 'session', event, ${deviceOf('event')}))))),
           event + 1, fromUnixTimestamp64Milli(toInt64(${firstMs} + event * ${msPerEvent})),
           reinterpretAsUInt64(SHA256(concat('event-', toString(event)))),
-          if(kind = 'device', sipHash64('session', event), 0),
-          if(kind = 'device', sipHash64('user', ${deviceOf('event')}), 0),
-          if(kind = 'device', 1, 0),
-          if(kind = 'user', sipHash64('device', ${deviceOf('event')}), 0),
-          if(kind = 'session', sipHash64('device', ${deviceOf('event')}), 0)
+          toFixedString(if(
+            kind = 'device',
+            concat(
+              reinterpretAsFixedString(sipHash64('session', event)),
+              reinterpretAsFixedString(sipHash64('user', ${deviceOf('event')})),
+              repeat('\\0', 8),
+              reinterpretAsFixedString(toUInt64(1))
+            ),
+            concat(
+              repeat('\\0', if(kind = 'user', 48, 56)),
+              reinterpretAsFixedString(sipHash64('device', ${deviceOf('event')}))
+            )
+          ), 64)
         from (select number + ${at} as event from numbers(${count}))
         array join ['device', 'session', 'user'] as kind`,
     })

@@ -6,6 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { type FilesCost, measureFiles } from './files-cost.ts'
 import type { Spread } from './spread.ts'
 
 export type Figure = {
@@ -68,19 +69,21 @@ export function keepsBound({ bound, ratio, value }: Figure): boolean | null {
  * @throws when a check failed
  */
 export function publishReport(report: Report): void {
-  print(`\n${report.command}\n${describe(report)}\n`)
+  const files = measureFiles()
+  print(`\n${report.command}\n${describe(report, files)}\n`)
   for (const figure of report.figures) print(`${toLine(figure)}\n`)
   for (const { name, ok, detail } of report.checks) {
     print(`  ${ok ? 'checked' : 'VOID   '}  ${name}: ${detail}\n`)
   }
   const broken = report.checks.filter(({ ok }) => !ok)
   if (broken.length > 0) throw new Error(`void: ${broken.map(({ name }) => name).join(', ')}`)
-  keep(report)
+  keep(report, files)
 }
 
-function describe({ versions, durability }: Report): string {
+function describe({ versions, durability }: Report, { createUs, syncUs }: FilesCost): string {
   const servers = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
-  return ['', `Node ${process.versions.node}`, ...servers, durability].join('  ').trim()
+  const files = `a file ${createUs} µs, a sync ${syncUs} µs`
+  return [`Node ${process.versions.node}`, ...servers, durability, files].join('  ')
 }
 
 function toLine(figure: Figure): string {
@@ -116,7 +119,7 @@ function round(value: number): string {
   return value.toFixed(digits)
 }
 
-function keep(report: Report): void {
+function keep(report: Report, files: FilesCost): void {
   const { part, ...rest } = report
   const figures = rest.figures.map((figure) => ({ ...figure, keeps_bound: keepsBound(figure) }))
   const entry = {
@@ -124,6 +127,8 @@ function keep(report: Report): void {
     figures,
     versions: { node: process.versions.node, ...rest.versions },
     machine: describeMachine(),
+    file_create_us: files.createUs,
+    file_sync_us: files.syncUs,
     measured_at: new Date().toISOString(),
   }
   const results = { ...readResults(), [part]: entry }

@@ -1,17 +1,22 @@
 // What velocity rules count, in a real ClickHouse: as of each event's place in the stream, exactly,
 // however often and in whatever order rows were inserted.
+import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { countKey } from '#shared/core/correlation.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { defaultPolicy, type VelocityRule } from '#shared/core/policy.ts'
+import { splitStatements } from '#shared/core/sql-statements.ts'
 import { type ActivitySubject, createActivityStore } from '#shared/io/activity-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { readMigrations } from '#shared/io/migrate.ts'
 import { findEarlierEvents } from '#shared/io/session-events-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-store.ts'
 import { type EventFacts, makeEvents } from '../support/accepted-events.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
+
+const clickhouseFolder = fileURLToPath(new URL('../../clickhouse', import.meta.url))
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
@@ -180,6 +185,21 @@ describe('activity', () => {
     for (let round = 0; round < 3; round++) await store.insertTelemetry(events)
     expect(await ask(events)).toEqual(before)
     await clickhouse.command({ query: 'optimize table activity final' })
+    expect(await ask(events)).toEqual(before)
+  })
+
+  it('is the same when the migration that packs it is applied to what is there', async () => {
+    const users = ['u1', 'u2', 'u3', 'u4', 'u5'].map((userId, nonce) => ({
+      ...{ tenantId: 'upgraded', userId, receivedAtMs: nowMs + nonce, nonce },
+      signals: { root: { su_binary: nonce % 2 === 0 } },
+    }))
+    const events = makeEvents([...sessions('upgraded', 25, nowMs + 1000), ...users])
+    await store.insertTelemetry(events)
+    const before = await ask(events)
+    expect(new Set(before.flatMap(({ counts }) => [...counts.keys()])).size).toBeGreaterThan(2)
+    const migrations = await readMigrations(clickhouseFolder)
+    const { text } = migrations.find(({ name }) => name === '0010-packed-activity.sql')!
+    for (const query of splitStatements(text)) await clickhouse.command({ query })
     expect(await ask(events)).toEqual(before)
   })
 

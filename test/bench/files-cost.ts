@@ -1,0 +1,49 @@
+/**
+ * What the file system under a benchmark's servers costs: without it two runs of one machine cannot
+ * be told apart. On ext4 without a journal a new file costs ten times as much while many others
+ * were removed within the last minutes.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { percentile } from '../faults/percentile.ts'
+
+const files = 500
+const syncs = 100
+const block = Buffer.alloc(4096, 'x')
+
+/** In µs, medians: a file of 4 KB made, and 4 KB appended to a file and synced. */
+export type FilesCost = { createUs: number; syncUs: number }
+
+/** Measures in a folder of its own where the benchmarks' servers keep theirs. Takes 0.1 to 1 s. */
+export function measureFiles(): FilesCost {
+  const folder = mkdtempSync(join(tmpdir(), 'di-files-'))
+  try {
+    const created = time(files, (at) => writeFileSync(join(folder, `${at}`), block))
+    const file = openSync(join(folder, 'synced'), 'w')
+    const synced = time(syncs, () => {
+      writeSync(file, block)
+      fsyncSync(file)
+    })
+    closeSync(file)
+    return { createUs: percentile(created, 0.5), syncUs: percentile(synced, 0.5) }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function time(times: number, act: (at: number) => void): number[] {
+  return Array.from({ length: times }, (_, at) => {
+    const startedMs = performance.now()
+    act(at)
+    return Math.round((performance.now() - startedMs) * 1000)
+  })
+}
