@@ -9,8 +9,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Summary } from '../../services/console/cli/fleet/summary.ts'
-import { eventually, startStack, type TestStack } from '../support/stack.ts'
+import { startStack, type TestStack } from '../support/stack.ts'
 import { createTenant } from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
 
 const cli = fileURLToPath(new URL('../../services/console/cli.ts', import.meta.url))
 
@@ -81,9 +82,7 @@ describe('di fleet', () => {
 
   it('still compares what it sent when it is interrupted', async () => {
     const fleet = startFleet('--devices', '50', '--rate', '50', '--duration', '60')
-    await eventually('the run to be under way', 30_000, () =>
-      /accepted [1-9]/.test(fleet.progress()),
-    )
+    await until('the run to be under way', () => /accepted [1-9]/.test(fleet.progress()), 30_000)
     fleet.child.kill('SIGINT')
     const ended = await fleet.ended
     expect(right(ended)).toEqual({ code: 0, mismatches: [] })

@@ -9,7 +9,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endClaims } from '../faults/kills-read.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { eventually, startStack, type TestStack } from '../support/stack.ts'
+import { startStack, type TestStack } from '../support/stack.ts'
 import {
   type ApiDevice,
   admin,
@@ -20,6 +20,7 @@ import {
   type Tenant,
   toBody,
 } from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
 
 let running: TestStack
 let receiver: Receiver
@@ -45,10 +46,14 @@ const device = (tenant: Tenant, id: string) =>
 
 /** Waits until a device has as many sessions as it should. */
 const seenDevice = (tenant: Tenant, id: string, sessions: number) =>
-  eventually(`device ${id} with ${sessions} sessions`, 30_000, async () => {
-    const answer = await device(tenant, id)
-    return answer.status === 200 && answer.body.sessions_total >= sessions ? answer.body : null
-  })
+  until(
+    `device ${id} with ${sessions} sessions`,
+    async () => {
+      const answer = await device(tenant, id)
+      return answer.status === 200 && answer.body.sessions_total >= sessions ? answer.body : null
+    },
+    30_000,
+  )
 
 const deliveriesOf = (alertId: string) =>
   receiver.requests.filter(({ body }) => body.toString().includes(`"${alertId}"`))
@@ -73,10 +78,14 @@ describe('the path of one event', () => {
       sessions: [{ session_id: 's-1', rasp_action: 'BLOCK' }],
     })
 
-    const alert = await eventually('the alert', 30_000, async () => {
-      const { alerts } = await readAlerts(running.stack, acme.public_api_key)
-      return alerts.find(({ entity }) => entity.device.device_id === 'phone/1 ü')
-    })
+    const alert = await until(
+      'the alert',
+      async () => {
+        const { alerts } = await readAlerts(running.stack, acme.public_api_key)
+        return alerts.find(({ entity }) => entity.device.device_id === 'phone/1 ü')
+      },
+      30_000,
+    )
     expect(alert).toMatchObject({
       seq: 1,
       // The client said 0 of a device that scores 80.
@@ -85,7 +94,7 @@ describe('the path of one event', () => {
       disposition: 'OPEN',
     })
 
-    const delivery = await eventually('the webhook', 30_000, () => deliveriesOf(alert.alert_id)[0])
+    const delivery = await until('the webhook', () => deliveriesOf(alert.alert_id)[0], 30_000)
     expect(JSON.parse(delivery.body.toString())).toEqual(alert)
     const expected = createHmac('sha256', acme.webhook_secret)
       .update(delivery.body)
@@ -108,13 +117,17 @@ describe('the path of one event', () => {
     await ingest(running.stack, acme.hmac_secret, later)
     const history = await seenDevice(acme, 'retry', 2)
     expect(history.sessions_total).toBe(2)
-    const own = await eventually('the alert', 30_000, async () => {
-      const { alerts } = await readAlerts(running.stack, acme.public_api_key)
-      const found = alerts.filter(({ entity }) => entity.device.device_id === 'retry')
-      return found.length > 0 ? found : null
-    })
+    const own = await until(
+      'the alert',
+      async () => {
+        const { alerts } = await readAlerts(running.stack, acme.public_api_key)
+        const found = alerts.filter(({ entity }) => entity.device.device_id === 'retry')
+        return found.length > 0 ? found : null
+      },
+      30_000,
+    )
     expect(own).toHaveLength(1)
-    await eventually('the webhook', 30_000, () => deliveriesOf(own[0]!.alert_id).length > 0)
+    await until('the webhook', () => deliveriesOf(own[0]!.alert_id).length > 0, 30_000)
     expect(deliveriesOf(own[0]!.alert_id)).toHaveLength(1)
   })
 
@@ -133,10 +146,14 @@ describe('the path of one event', () => {
       })
       expect((await ingest(running.stack, globex.hmac_secret, body)).status).toBe(200)
     }
-    const alerts = await eventually('an alert of each session', 30_000, async () => {
-      const all = (await readAlerts(running.stack, globex.public_api_key)).alerts
-      return all.length >= 22 ? all : null
-    })
+    const alerts = await until(
+      'an alert of each session',
+      async () => {
+        const all = (await readAlerts(running.stack, globex.public_api_key)).alerts
+        return all.length >= 22 ? all : null
+      },
+      30_000,
+    )
     const last = alerts.find(({ entity }) => entity.session.session_id === 's-21')!
     expect(last.flags).toContain('HIGH_VELOCITY')
     expect(last.flags).toContain('MANY_USERS_PER_DEVICE')
@@ -244,10 +261,14 @@ describe('the same data after a restart', () => {
     const id = `after-${before.acme.total}`
     const body = toBody('acme', { device: id, session: 's-1', signals: frida })
     expect((await ingest(running.stack, acme.hmac_secret, body)).status).toBe(200)
-    const after = await eventually('the next alert', 30_000, async () => {
-      const now = await readAlerts(running.stack, acme.public_api_key)
-      return now.total > before.acme.total ? now : null
-    })
+    const after = await until(
+      'the next alert',
+      async () => {
+        const now = await readAlerts(running.stack, acme.public_api_key)
+        return now.total > before.acme.total ? now : null
+      },
+      30_000,
+    )
     expect(after.alerts[0]!.seq).toBe(before.acme.alerts[0]!.seq + 1)
   })
 
@@ -265,32 +286,44 @@ describe('the same data after a restart', () => {
       }
     }
     const workers = [0, 1, 2, 3].map(post)
-    await eventually('a run in full swing', 60_000, () => accepted.length > 200)
+    await until('a run in full swing', () => accepted.length > 200, 60_000)
     await running.kill9All()
     stop = true
     await Promise.all(workers)
     running = await startStack({ dataDir, portBase })
     const frozen = [...accepted]
     const last = toBody('acme', { device: 'after-the-crash', session: 's', signals: frida })
-    await eventually('intake', 30_000, async () => {
-      const answer = await ingest(running.stack, acme.hmac_secret, last)
-      return answer.status === 200
-    })
+    await until(
+      'intake',
+      async () => {
+        const answer = await ingest(running.stack, acme.hmac_secret, last)
+        return answer.status === 200
+      },
+      30_000,
+    )
     await seenDevice(acme, 'after-the-crash', 1)
     // What the killed scorer had in hand comes again when its ack wait has run out.
     let missing = frozen
-    await eventually('every accepted event', 60_000, async () => {
-      const still: string[] = []
-      for (const id of missing) if ((await device(acme, id)).status !== 200) still.push(id)
-      missing = still
-      return missing.length === 0
-    })
+    await until(
+      'every accepted event',
+      async () => {
+        const still: string[] = []
+        for (const id of missing) if ((await device(acme, id)).status !== 200) still.push(id)
+        missing = still
+        return missing.length === 0
+      },
+      60_000,
+    )
     const due = frozen.filter((id) => Number(id.split('-')[2]) % 5 === 0)
-    const alerts = await eventually('the alerts', 60_000, async () => {
-      const { alerts: all } = await readAlerts(running.stack, acme.public_api_key)
-      const raised = new Set(all.map(({ entity }) => entity.device.device_id))
-      return due.every((id) => raised.has(id)) ? all : null
-    })
+    const alerts = await until(
+      'the alerts',
+      async () => {
+        const { alerts: all } = await readAlerts(running.stack, acme.public_api_key)
+        const raised = new Set(all.map(({ entity }) => entity.device.device_id))
+        return due.every((id) => raised.has(id)) ? all : null
+      },
+      60_000,
+    )
     expect(alerts.map(({ seq }) => seq).sort((a, b) => a - b)).toEqual(
       alerts.map((_, index) => index + 1),
     )
@@ -302,8 +335,10 @@ describe('the same data after a restart', () => {
     expect([...perDevice.values()].filter((n) => n > 1)).toEqual([])
     // What the killed delivery process had claimed is free after half a minute: here at once.
     await endClaims(running.stack)
-    await eventually('every webhook', 60_000, () =>
-      alerts.every(({ alert_id }) => deliveriesOf(alert_id).length > 0),
+    await until(
+      'every webhook',
+      () => alerts.every(({ alert_id }) => deliveriesOf(alert_id).length > 0),
+      60_000,
     )
   })
 })

@@ -10,7 +10,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { sendSignal } from '../../deploy/local/launch.ts'
 import {
-  eventually,
   freePortBase,
   type StackFacts,
   spawnStack,
@@ -18,6 +17,7 @@ import {
   survivors,
   type TestStack,
 } from '../support/stack.ts'
+import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 
@@ -125,10 +125,14 @@ describe('a running stack', () => {
     const answer = JSON.parse(await shell(send))
     expect(answer).toMatchObject({ status: 'accepted' })
     expect(answer.rasp_score).toBeGreaterThan(0)
-    const history = await eventually('the device appears', 30_000, async () => {
-      const device = JSON.parse(await shell(read))
-      return device.sessions?.length === 1 ? device : null
-    })
+    const history = await until(
+      'the device appears',
+      async () => {
+        const device = JSON.parse(await shell(read))
+        return device.sessions?.length === 1 ? device : null
+      },
+      30_000,
+    )
     expect(history).toMatchObject({ device_id: 'demo-device-1' })
   })
 
@@ -144,15 +148,23 @@ describe('a running stack', () => {
     const before = first.stack.pids
     const killed = ['scorer', 'nats', 'postgres', 'clickhouse'] as const
     for (const name of killed) sendSignal(before[name], 'SIGKILL')
-    await eventually('new process ids', 45_000, () => {
-      const now = first.stack.pids
-      return killed.every((name) => now[name] !== before[name])
-    })
+    await until(
+      'new process ids',
+      () => {
+        const now = first.stack.pids
+        return killed.every((name) => now[name] !== before[name])
+      },
+      45_000,
+    )
     expect(first.output()).toMatch(/scorer +ended \(signal SIGKILL\)/)
-    await eventually('all are ready again', 60_000, async () => {
-      const statuses = await Promise.all(SERVICES.map((name) => readyStatus(first.stack, name)))
-      return statuses.every((status) => status === 200)
-    })
+    await until(
+      'all are ready again',
+      async () => {
+        const statuses = await Promise.all(SERVICES.map((name) => readyStatus(first.stack, name)))
+        return statuses.every((status) => status === 200)
+      },
+      60_000,
+    )
     const { send } = pasteable(first.output())
     expect(JSON.parse(await shell(send))).toMatchObject({ status: 'accepted' })
   })
@@ -204,7 +216,7 @@ describe('the end of a stack', () => {
   test('SIGTERM in the middle of a start calls it off, with nothing left running', async () => {
     const { dataDir, portBase } = first
     const run = spawnStack({ dataDir, portBase })
-    await eventually('a server runs', 60_000, () => run.output().includes('PostgreSQL'))
+    await until('a server runs', () => run.output().includes('PostgreSQL'), 60_000)
     const processes = await processesOf(run.child.pid as number)
     expect(processes.length).toBeGreaterThan(2)
     run.child.kill('SIGTERM')

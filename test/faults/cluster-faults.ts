@@ -5,8 +5,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { telemetryStream } from '#shared/core/messages.ts'
-import { until } from '../support/edge-rig.ts'
 import type { ClusterNode } from '../support/nats-cluster.ts'
+import { until } from '../support/until.ts'
 import type { ClusterRig } from './cluster-rig.ts'
 
 export const clusterFaults = [
@@ -55,7 +55,7 @@ export async function suffer(
   const undoneMs = nowMs()
   await Promise.all(victims.map((node) => (killed ? node.start() : node.mend())))
   await rig.cluster.settled(recoveryLimitMs)
-  await until(rig.areEdgesReady, `the edges take telemetry after "${fault}"`, recoveryLimitMs)
+  await until(`the edges take telemetry after "${fault}"`, rig.areEdgesReady, recoveryLimitMs)
   const endedMs = nowMs()
   return {
     ...{ fault, begunMs, undoneMs, endedMs },
@@ -69,12 +69,12 @@ export async function suffer(
 async function findLeader(nodes: readonly ClusterNode[]): Promise<ClusterNode> {
   let found: ClusterNode | undefined
   await until(
+    'the telemetry stream has a leader',
     async () => {
       const names = await Promise.all(nodes.map((node) => node.findLeader(telemetryStream)))
       found = nodes.find(({ name }) => names.filter((one) => one === name).length >= 2)
       return found !== undefined
     },
-    'the telemetry stream has a leader',
     recoveryLimitMs,
   )
   return found!

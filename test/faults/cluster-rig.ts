@@ -18,9 +18,10 @@ import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { type Closing, startWhole } from '../support/closing.ts'
-import { quietLog, sumOf, until } from '../support/edge-rig.ts'
+import { quietLog, sumOf } from '../support/edge-rig.ts'
 import { type NatsCluster, startNatsCluster } from '../support/nats-cluster.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 export type Stored = {
   /** How many messages of the stream hold an event, by its id. */
@@ -100,7 +101,7 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
   }
   const secret = await call('/tenants', { tenant_id: tenantId, environment: 'sandbox' })
   const areEdgesReady = async () => (await Promise.all(edgeUrls.map(isReady))).every(Boolean)
-  await until(areEdgesReady, 'the edges are ready', 20_000)
+  await until('the edges are ready', areEdgesReady, 20_000)
   const sum = async (urls: string[], name: string, labels: Record<string, string>) => {
     const texts = await Promise.all(urls.map(async (url) => (await fetch(`${url}/metrics`)).text()))
     return texts.reduce((total, text) => total + sumOf(text, name, labels), 0)
@@ -113,7 +114,7 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
     rotate: () => call(`/tenants/${tenantId}/rotate`, { hmac: true }),
     drained: async (limitMs) => {
       try {
-        await until(() => isDrained(nats), 'the stream is worked off', limitMs)
+        await until('the stream is worked off', () => isDrained(nats), limitMs)
       } catch (error) {
         throw new Error(`${(error as Error).message}: ${await describeBacklog(nats)}`)
       }
@@ -160,7 +161,7 @@ async function startService(
     await ended
   }
   try {
-    await until(() => isReady(url), `${name} is ready`, 30_000)
+    await until(`${name} is ready`, () => isReady(url), 30_000)
   } catch (error) {
     const said = await fetch(`${url}/readyz`).then((response) => response.text(), String)
     await close()

@@ -15,9 +15,10 @@ import { ensureStreams, openTenantsBucket } from '#shared/io/streams.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
 import { type Closing, startWhole } from '../support/closing.ts'
 import { migratePostgres } from '../support/databases.ts'
-import { quietLog, startProxy, until } from '../support/edge-rig.ts'
+import { quietLog, startProxy } from '../support/edge-rig.ts'
 import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 import { callAdmin } from './call-admin.ts'
 
 export type EdgeProcess = {
@@ -104,7 +105,7 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Ed
   const tenantId = 'acme'
   const created = await admin.call('/tenants', { tenant_id: tenantId, environment: 'live' })
   const sealer = createSealer([masterKey])
-  await until(async () => (await Promise.all(edges.map((edge) => edge.ready()))).every(Boolean), '')
+  await until('', async () => (await Promise.all(edges.map((edge) => edge.ready()))).every(Boolean))
   return {
     edges,
     nats,
@@ -164,7 +165,7 @@ async function startConsole(env: Record<string, string>): Promise<Console> {
     ADMIN_TOKEN: token,
     CONSOLE_LISTEN: `127.0.0.1:${port}`,
   })
-  await until(() => answersReady(url), 'the console is ready', 20_000)
+  await until('the console is ready', () => answersReady(url), 20_000)
   const call = (path: string, body: object) => callAdmin(url, token, path, body)
   return { call, close: () => end(child) }
 }
@@ -192,7 +193,7 @@ async function startEdge(
     )
   let child = start()
   const ready = () => answersReady(url)
-  await until(ready, `${name} is ready`, 20_000)
+  await until(`${name} is ready`, ready, 20_000)
   return {
     name,
     url,

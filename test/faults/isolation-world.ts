@@ -5,8 +5,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { toDeliveryId } from '#shared/core/ids.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { eventually, startStack, type TestStack } from '../support/stack.ts'
+import { startStack, type TestStack } from '../support/stack.ts'
 import { type ApiAlert, admin, read, readAlerts } from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
 import type { Ownership } from './isolation-answers.ts'
 import { fillTenants, furnish, type IsolatedTenant } from './isolation-tenants.ts'
 
@@ -61,28 +62,40 @@ async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Belon
   const { stack } = running
   const key = tenant.public_api_key
   const expected = tenant.model.alerts
-  const alerts = await eventually(`alerts of ${tenant.tenant_id}`, 60_000, async () => {
-    const found = await readAlerts(stack, key)
-    return found.total >= expected.length ? found.alerts : null
-  })
+  const alerts = await until(
+    `alerts of ${tenant.tenant_id}`,
+    async () => {
+      const found = await readAlerts(stack, key)
+      return found.total >= expected.length ? found.alerts : null
+    },
+    60_000,
+  )
   const devices = new Map<string, DeviceView>()
   for (const id of tenant.deviceIds) {
     const total = toModelDevice(tenant, id).sessions_total
-    const device = await eventually(`device ${id}`, 30_000, async () => {
-      const { body } = await read<DeviceView>(stack, key, toDevicePath(id))
-      return body.sessions_total >= total ? body : null
-    })
+    const device = await until(
+      `device ${id}`,
+      async () => {
+        const { body } = await read<DeviceView>(stack, key, toDevicePath(id))
+        return body.sessions_total >= total ? body : null
+      },
+      30_000,
+    )
     devices.set(id, device)
   }
   const deliveryIds = alerts.map((alert) => toDeliveryId(alert.alert_id))
   const belongings = { tenant, alerts, devices, deliveryIds }
   const wrong = findDepartures(belongings)
   if (wrong.length > 0) throw new Error(`${tenant.tenant_id}: ${wrong.slice(0, 5).join('\n')}`)
-  await eventually(`deliveries of ${tenant.tenant_id}`, 60_000, async () => {
-    const path = `/tenants/${tenant.tenant_id}/deliveries?state=delivered&limit=500`
-    const { data } = await admin<{ data: unknown[] }>(stack, 'GET', path)
-    return data.length === alerts.length
-  })
+  await until(
+    `deliveries of ${tenant.tenant_id}`,
+    async () => {
+      const path = `/tenants/${tenant.tenant_id}/deliveries?state=delivered&limit=500`
+      const { data } = await admin<{ data: unknown[] }>(stack, 'GET', path)
+      return data.length === alerts.length
+    },
+    60_000,
+  )
   return belongings
 }
 

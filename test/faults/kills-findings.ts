@@ -4,8 +4,9 @@
  */
 import type { Random } from '../../services/console/cli/fleet/random.ts'
 import { shuffle } from '../../services/console/cli/fleet/random.ts'
-import { eventually, type TestStack } from '../support/stack.ts'
+import type { TestStack } from '../support/stack.ts'
 import type { ApiAlert, Tenant } from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
 import { alertKey, compareDevice, toDueAlerts } from './kills-history.ts'
 import type { KillsLoad } from './kills-load.ts'
 import { awaitAllReady } from './kills-parts.ts'
@@ -104,7 +105,7 @@ async function settle({ running, load, users, hurryClaims }: Comparison): Promis
   const late: string[] = []
   const patiently = async (what: string, limitMs: number, holds: () => Promise<boolean>) => {
     const attempt = () => holds().catch(() => false)
-    await eventually(what, limitMs, attempt).catch((error: Error) => late.push(error.message))
+    await until(what, attempt, limitMs).catch((error: Error) => late.push(error.message))
   }
   await awaitAllReady(running)
   await users.stop()

@@ -7,7 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { SERVER_NAMES, SERVICE_NAMES } from '../../deploy/local/settings.ts'
 import type { PartName } from '../../deploy/local/state-files.ts'
 import { type Random, shuffle } from '../../services/console/cli/fleet/random.ts'
-import { eventually, type TestStack } from '../support/stack.ts'
+import type { TestStack } from '../support/stack.ts'
+import { until } from '../support/until.ts'
 
 export const partNames: readonly PartName[] = [...SERVICE_NAMES, ...SERVER_NAMES]
 
@@ -67,10 +68,14 @@ export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<
   const kills: PartKill[] = []
   while (left.length > 0) {
     await pause(random.exponential(plan.meanGapMs))
-    const at = await eventually('a process to kill', 60_000, () => {
-      const up = left.findIndex((part) => runningPid(running, part) !== null)
-      return up === -1 ? null : { up }
-    })
+    const at = await until(
+      'a process to kill',
+      () => {
+        const up = left.findIndex((part) => runningPid(running, part) !== null)
+        return up === -1 ? null : { up }
+      },
+      60_000,
+    )
     const part = left[at.up]!
     await plan.before(part)
     const pid = signalPart(running, part, 'SIGKILL')
@@ -79,7 +84,7 @@ export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<
     const kill = { part, pid, atMs: Date.now(), openEvents: plan.openEvents() }
     kills.push(kill)
     plan.onKill?.(kill, kills.length)
-    await eventually(`the end of ${part}`, 10_000, () => parentOf(pid) !== running.pid)
+    await until(`the end of ${part}`, () => parentOf(pid) !== running.pid, 10_000)
   }
   return kills
 }
@@ -89,11 +94,13 @@ const readyLimitMs = 120_000
 /** Waits until everything runs again, without help. @returns how long that took */
 export async function awaitAllReady(running: TestStack): Promise<number> {
   const sinceMs = performance.now()
-  await eventually('all processes run', readyLimitMs, () =>
-    partNames.every((part) => runningPid(running, part) !== null),
+  await until(
+    'all processes run',
+    () => partNames.every((part) => runningPid(running, part) !== null),
+    readyLimitMs,
   )
   for (const name of SERVICE_NAMES) {
-    await eventually(`${name} is ready`, readyLimitMs, () => isReady(running.stack[name]))
+    await until(`${name} is ready`, () => isReady(running.stack[name]), readyLimitMs)
   }
   return performance.now() - sinceMs
 }

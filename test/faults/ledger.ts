@@ -11,8 +11,9 @@ import { parseArgs } from 'node:util'
 import type { LedgerView } from '#shared/core/ledger-api.ts'
 import { type Summary, toSummaryText } from '../../services/console/cli/fleet/summary.ts'
 import { toLedgerText } from '../../services/console/cli/ledger.ts'
-import { eventually, startStack, type TestStack } from '../support/stack.ts'
+import { startStack, type TestStack } from '../support/stack.ts'
 import { admin } from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
@@ -85,10 +86,14 @@ async function killEach(running: TestStack, everyMs: number): Promise<void> {
     const startedMs = performance.now()
     const pid = running.stack.pids[part]
     process.kill(pid, 'SIGKILL')
-    const next = await eventually(`another ${part}`, 60_000, () => {
-      const now = running.stack.pids[part]
-      return now === pid ? null : now
-    })
+    const next = await until(
+      `another ${part}`,
+      () => {
+        const now = running.stack.pids[part]
+        return now === pid ? null : now
+      },
+      60_000,
+    )
     say(
       `${part}: killed ${pid}, now ${next}, after ${Math.round(performance.now() - startedMs)} ms`,
     )
@@ -98,16 +103,20 @@ async function killEach(running: TestStack, everyMs: number): Promise<void> {
 
 /** The ledger once nothing is on its way and every delivery was tried. */
 function readSettled(running: TestStack, tenantId: string): Promise<LedgerView> {
-  return eventually('the ledger', 120_000, async () => {
-    const ledger = await admin<LedgerView>(running.stack, 'GET', `/tenants/${tenantId}/ledger`)
-    const settled = ledger.data.every(
-      (hour) => hour.in_flight === 0 && hour.delivered === hour.alerts_due,
-    )
-    const now = new Date(Date.now() - 10_000).toISOString()
-    return settled && ledger.data.length > 0 && ledger.as_of !== null && ledger.as_of > now
-      ? ledger
-      : null
-  })
+  return until(
+    'the ledger',
+    async () => {
+      const ledger = await admin<LedgerView>(running.stack, 'GET', `/tenants/${tenantId}/ledger`)
+      const settled = ledger.data.every(
+        (hour) => hour.in_flight === 0 && hour.delivered === hour.alerts_due,
+      )
+      const now = new Date(Date.now() - 10_000).toISOString()
+      return settled && ledger.data.length > 0 && ledger.as_of !== null && ledger.as_of > now
+        ? ledger
+        : null
+    },
+    120_000,
+  )
 }
 
 async function readDifference({ stack }: TestStack): Promise<number> {

@@ -11,7 +11,8 @@ import {
   rotate,
   undoAbandonedRotations,
 } from '../../services/console/rotation.ts'
-import { type ConsoleRig, eventually, type TestEdge } from '../support/console-rig.ts'
+import type { ConsoleRig, TestEdge } from '../support/console-rig.ts'
+import { until } from '../support/until.ts'
 import {
   anyCommands,
   demand,
@@ -111,7 +112,7 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
         judge(only).every((verdict) => verdict === 'accepted')
       )
     }
-    await eventually(settled, 'one secret works everywhere')
+    await until('one secret works everywhere', settled)
     const [only] = working()
     // Older than what the tenant was told last it can never be.
     demand(secrets.indexOf(only!) >= secrets.indexOf(told), 'an old secret came back')

@@ -4,8 +4,9 @@
  * know.
  */
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { eventually, startStack, type TestStack } from '../support/stack.ts'
+import { startStack, type TestStack } from '../support/stack.ts'
 import { admin, createTenant, ingest, read, type Tenant, toBody } from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
 import { type Credentials, sign } from './openapi-calls.ts'
 import type { OpenapiDocument, Operation } from './openapi-operations.ts'
 import type { KnownValues } from './schema-values.ts'
@@ -84,16 +85,24 @@ async function readKnown(
     const { body } = await read<Page>(stack, reader.public_api_key, path)
     return body.total > 0 && body.next_cursor !== null ? body : null
   }
-  const page = await eventually('alerts of the reader', 30_000, () => isRead(1))
-  const deliveries = await eventually('deliveries', 30_000, async () => {
-    const listed = await admin<Deliveries>(stack, 'GET', '/tenants/main/deliveries?limit=2')
-    return listed.next === null ? null : listed
-  })
-  const device = await eventually('a device', 30_000, async () => {
-    const path = '/v1/di/devices/device-1?sessions_limit=1'
-    const { body } = await read<{ sessions_cursor?: string }>(stack, reader.public_api_key, path)
-    return body.sessions_cursor
-  })
+  const page = await until('alerts of the reader', () => isRead(1), 30_000)
+  const deliveries = await until(
+    'deliveries',
+    async () => {
+      const listed = await admin<Deliveries>(stack, 'GET', '/tenants/main/deliveries?limit=2')
+      return listed.next === null ? null : listed
+    },
+    30_000,
+  )
+  const device = await until(
+    'a device',
+    async () => {
+      const path = '/v1/di/devices/device-1?sessions_limit=1'
+      const { body } = await read<{ sessions_cursor?: string }>(stack, reader.public_api_key, path)
+      return body.sessions_cursor
+    },
+    30_000,
+  )
   const own = deliveries.data.map((one) => one.alert_id)
   return {
     hook,

@@ -12,7 +12,7 @@ import { type TenantEntry, tenantKey, tenantsBucket } from '#shared/core/message
 import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
 import { createRandom } from '../../services/console/cli/fleet/random.ts'
-import { until } from '../support/edge-rig.ts'
+import { until } from '../support/until.ts'
 import { checkAttempts, type SeenRotation } from './check-attempts.ts'
 import { type EdgeProcesses, startEdgeProcesses } from './edge-processes.ts'
 import { percentile } from './percentile.ts'
@@ -121,13 +121,13 @@ async function suffer(
   await damage()
   const wanted = JSON.stringify(await readEntry(rig))
   await until(
+    'the projection is repaired',
     async () => {
       // Not `openTenantsBucket`: it would make the bucket anew, and that is others' work.
       const bucket = await rig.nats.jetstream.views.kv(tenantsBucket, { bindOnly: true })
       const entry = await bucket.get(tenantKey(rig.tenantId)).catch(() => null)
       return entry?.operation === 'PUT' && entry.string() === wanted
     },
-    'the projection is repaired',
     recoveryLimitMs,
   )
   const repairedMs = nowMs() - damagedMs

@@ -17,7 +17,7 @@ import {
 } from '../../services/console/manage-analysts.ts'
 import { attempts, tenantViews } from '../support/analyst-attempts.ts'
 import { type AnalystsRig, createAnalystsRig } from '../support/analysts-rig.ts'
-import { eventually } from '../support/console-rig.ts'
+import { until } from '../support/until.ts'
 
 let rig: AnalystsRig
 beforeAll(async () => {
@@ -271,10 +271,10 @@ describe('whatever analysts ask', () => {
     )}`
     const asked = fetch(endless, { signal: leaving.signal }).catch(String)
     const count = () => rig.asService("select count() from system.processes where user = 'analyst'")
-    await eventually(async () => (await count()) === '1', 'the query runs')
+    await until('the query runs', async () => (await count()) === '1')
     leaving.abort()
     await asked
-    await eventually(async () => (await count()) === '0', 'no query runs')
+    await until('no query runs', async () => (await count()) === '0')
     expect((await rig.ask({ query: 'select 1' })).text).toBe('1\n')
   })
 })

@@ -3,9 +3,9 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type ApiRig, createApiRig } from '../support/api-rig.ts'
-import { eventually } from '../support/console-rig.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 let postgres: TestPostgres
 let postgresUrl: string
@@ -113,7 +113,7 @@ describe('without Postgres', () => {
     } finally {
       cut = false
     }
-    await eventually(async () => (await timed('/v1/di/alerts')).status === 200, 'it recovers')
+    await until('it recovers', async () => (await timed('/v1/di/alerts')).status === 200)
   })
 
   test('calls are a quick 503 while it is gone, a bad key stays a 401, and all works again after', async () => {
@@ -124,6 +124,6 @@ describe('without Postgres', () => {
     expect((await timed('/openapi.json')).status).toBe(200)
     expect((await timed('/readyz')).json().missing).toHaveProperty('postgres')
     await postgres.restart()
-    await eventually(async () => (await timed('/v1/di/alerts')).status === 200, 'it recovers')
+    await until('it recovers', async () => (await timed('/v1/di/alerts')).status === 200)
   })
 })

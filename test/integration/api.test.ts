@@ -15,9 +15,9 @@ import {
   createApiRig,
 } from '../support/api-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
-import { eventually } from '../support/console-rig.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 let postgres: TestPostgres
 let clickhouse: TestClickhouse
@@ -142,7 +142,7 @@ describe('authentication', () => {
     }
     expect(await lastUse()).toBeNull()
     await rig.call('/v1/di/alerts', { key: used })
-    await eventually(async () => (await lastUse()) !== null, 'the use is recorded')
+    await until('the use is recorded', async () => (await lastUse()) !== null)
     const first = await lastUse()
     for (let time = 0; time < 5; time++) await rig.call('/v1/di/alerts', { key: used })
     expect(await lastUse()).toBe(first)

@@ -34,11 +34,12 @@ import { makeEvents } from '../support/accepted-events.ts'
 import { anyEvent } from '../support/backtest-cases.ts'
 import { type ModelAlert, modelBacktest } from '../support/backtest-model.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
-import { type ConsoleRig, createConsoleRig, eventually, testLog } from '../support/console-rig.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../support/console-rig.ts'
 import { migrateClickhouse } from '../support/databases.ts'
 import { toInstant } from '../support/history-alerts.ts'
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
@@ -435,10 +436,10 @@ describe('a request', () => {
     const request = { tenantId: 'acme', policy: closer, sinceMs: null, requestId: 'req_1' }
     // The one before gives its turn back a moment after its last line.
     let started: Awaited<ReturnType<typeof backtests.start>> | null = null
-    await eventually(async () => {
+    await until('the turn of the one before was given back', async () => {
       started = await backtests.start(request).catch(() => null)
       return started !== null
-    }, 'the turn of the one before was given back')
+    })
     const running = started!
     const lines = running.lines()
     expect((await lines.next()).value).toHaveProperty('progress')
@@ -450,13 +451,13 @@ describe('a request', () => {
       next?.cancel()
       return next !== null
     }
-    await eventually(isFree, 'the turn was given back')
-    await eventually(isFree, 'and by one that told no line')
+    await until('the turn was given back', isFree)
+    await until('and by one that told no line', isFree)
     const gone = new AbortController()
     const asked = ask('acme', closer, { signal: gone.signal })
     setTimeout(() => gone.abort(), 30)
     await asked.catch(() => undefined)
-    await eventually(isFree, 'and by a connection that was cut')
+    await until('and by a connection that was cut', isFree)
   })
 })
 

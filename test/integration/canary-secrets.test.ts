@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createSecretSearch, type Hit } from '../faults/secret-search.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { eventually, startStack, type TestStack } from '../support/stack.ts'
+import { startStack, type TestStack } from '../support/stack.ts'
 import {
   admin,
   createTenant,
@@ -19,6 +19,7 @@ import {
   type Tenant,
   toBody,
 } from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
 
 const masterKey = randomBytes(32).toString('base64')
 const adminToken = randomBytes(32).toString('base64url')
@@ -87,7 +88,7 @@ async function use(tenant: Tenant, device: string): Promise<void> {
     const body = toBody('canary', { device: `${planted}-${device}`, session, signals: frida })
     expect((await ingest(stack, tenant.hmac_secret, body)).status).toBe(200)
   }
-  await eventually('webhooks', 10_000, () => receiver.requests.length >= sent + 5)
+  await until('webhooks', () => receiver.requests.length >= sent + 5, 10_000)
   const { alerts } = await readAlerts(stack, tenant.public_api_key)
   expect(alerts.length).toBeGreaterThanOrEqual(5)
   const path = `/v1/di/devices/${planted}-${device}`

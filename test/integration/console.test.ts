@@ -14,9 +14,10 @@ import { createTenantStore } from '#shared/io/tenant-store.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../services/console/app.ts'
 import { requireMasterKey, startUpkeep } from '../../services/console/upkeep.ts'
 import type { TestEdge } from '../support/console-rig.ts'
-import { type ConsoleRig, createConsoleRig, eventually, testLog } from '../support/console-rig.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../support/console-rig.ts'
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 let servers: { postgres: TestPostgres; nats: TestNats }
@@ -288,7 +289,7 @@ describe('suspending', () => {
       log: testLog,
       metrics,
     })
-    await eventually(() => judge(tenant).every((one) => one === 'refused'), 'the edges refuse it')
+    await until('the edges refuse it', () => judge(tenant).every((one) => one === 'refused'))
     await upkeep.stop()
   })
 })
@@ -492,7 +493,7 @@ describe('the audit log', () => {
 
 describe('the rest', () => {
   it('shows which edge has applied what', async () => {
-    await eventually(async () => {
+    await until('both edges are current', async () => {
       await rig.projection.repair()
       const { body } = await call('GET', '/edges')
       const { revision, data } = body as unknown as {
@@ -500,7 +501,7 @@ describe('the rest', () => {
         data: { applied_revision: number }[]
       }
       return data.length === 2 && data.every((edge) => edge.applied_revision >= revision)
-    }, 'both edges are current')
+    })
   })
 
   it('refuses a page of tenants after what no tenant can be called', async () => {

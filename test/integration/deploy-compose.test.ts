@@ -27,7 +27,7 @@ import { findNatsServer, natsGreets } from '../../deploy/local/nats-server.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
-import { eventually } from '../support/stack.ts'
+import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
@@ -274,13 +274,17 @@ describe('what compose.yaml starts', () => {
       const mapped = args.map((arg) =>
         arg.replace(/127\.0\.0\.1:(\d+)/, (_, port: string) => `127.0.0.1:${ports.get(port)}`),
       )
-      await eventually(`${name} is healthy`, 30_000, async () => {
-        if (child.exitCode !== null) throw new Error(`${name} ended:\n${child.printed}`)
-        return run(process.execPath, mapped).then(
-          () => true,
-          () => false,
-        )
-      })
+      await until(
+        `${name} is healthy`,
+        async () => {
+          if (child.exitCode !== null) throw new Error(`${name} ended:\n${child.printed}`)
+          return run(process.execPath, mapped).then(
+            () => true,
+            () => false,
+          )
+        },
+        30_000,
+      )
     }
     await Promise.all(started.map(isHealthy))
     const exits = await Promise.all(started.map(({ child }) => endChild(child, end)))

@@ -16,8 +16,8 @@ import {
   startEdgeRig,
   startProxy,
   type TestEdge,
-  until,
 } from '../support/edge-rig.ts'
+import { until } from '../support/until.ts'
 
 let rig: EdgeRig
 let edges: TestEdge[]
@@ -88,7 +88,7 @@ describe('rotation', () => {
     const { pid } = process3.child
     for (let round = 0; round < 12; round++) {
       const before = load.attempts.length
-      await until(() => load.attempts.length > before + 30, 'telemetry flows')
+      await until('telemetry flows', () => load.attempts.length > before + 30)
       const paused = round % 4 === 1
       if (paused) process.kill(pid!, 'SIGSTOP')
       const startMs = nowMs()
@@ -126,7 +126,7 @@ describe('rotation', () => {
     const proxy = await startProxy(rig.server.url)
     const edge = await rig.startEdge({ natsUrl: proxy.url })
     const old = await rig.projectTenant('acme', { epoch: 500 })
-    await until(() => edge.directory.revision() >= old.revision, 'the edge knows the secret')
+    await until('the edge knows the secret', () => edge.directory.revision() >= old.revision)
     const ask = async (secret: string) => (await send(edge, bodyOf('acme'), { secret })).status
     expect(await ask(old.secret)).toBe(200)
     proxy.freeze()
@@ -139,10 +139,10 @@ describe('rotation', () => {
     }
     proxy.thaw()
     const statuses = new Set<number>()
-    await until(async () => {
+    await until('the edge serves again', async () => {
       statuses.add(await ask(old.secret))
       return (await ask(secret)) === 200
-    }, 'the edge serves again')
+    })
     expect(statuses).not.toContain(200)
     expect(await ask(old.secret)).toBe(401)
     await edge.close()

@@ -8,7 +8,7 @@ import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import type { EventExplanation } from '../../services/console/explanation-schemas.ts'
-import { eventually, startStack, type TestStack } from '../support/stack.ts'
+import { startStack, type TestStack } from '../support/stack.ts'
 import {
   admin,
   createTenant,
@@ -18,6 +18,7 @@ import {
   type Tenant,
   toBody,
 } from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
 
 let running: TestStack
 let clickhouse: Clickhouse
@@ -67,11 +68,15 @@ async function ask(eventId: string): Promise<{ status: number; body: unknown }> 
 
 /** Explains an event, once it is stored. */
 async function explain(eventId: string): Promise<EventExplanation> {
-  return eventually(`event ${eventId} is explained`, 10_000, async () => {
-    const { status, body } = await ask(eventId)
-    if (status !== 404) expect(status, JSON.stringify(body)).toBe(200)
-    return status === 200 ? (body as EventExplanation) : null
-  })
+  return until(
+    `event ${eventId} is explained`,
+    async () => {
+      const { status, body } = await ask(eventId)
+      if (status !== 404) expect(status, JSON.stringify(body)).toBe(200)
+      return status === 200 ? (body as EventExplanation) : null
+    },
+    10_000,
+  )
 }
 
 async function refused(eventId: string): Promise<Refusal & { status: number }> {
@@ -166,14 +171,18 @@ describe('a stored event', () => {
     await setPolicy(sandbox, { preset: 'balanced' })
     expect(again.eventId).toBe(first.eventId)
     expect(again.score).not.toBe(first.score)
-    await eventually('both are stored', 10_000, async () => {
-      const rows = await clickhouse.query({
-        query: 'select count() as n from telemetry where event_id = {event:String}',
-        query_params: { event: first.eventId },
-        format: 'JSONEachRow',
-      })
-      return (await rows.json<{ n: number }>())[0]!.n === 2
-    })
+    await until(
+      'both are stored',
+      async () => {
+        const rows = await clickhouse.query({
+          query: 'select count() as n from telemetry where event_id = {event:String}',
+          query_params: { event: first.eventId },
+          format: 'JSONEachRow',
+        })
+        return (await rows.json<{ n: number }>())[0]!.n === 2
+      },
+      10_000,
+    )
     const explained = await explain(first.eventId)
     await clickhouse.command({ query: 'system start merges telemetry' })
     expect(explained.event).toEqual(event)
@@ -220,10 +229,14 @@ describe('a stored event', () => {
       signals,
       extra: { again: true },
     })
-    await eventually('the alerts', 10_000, async () => {
-      const { total } = await readAlerts(running.stack, tenant.public_api_key)
-      return total >= 5
-    })
+    await until(
+      'the alerts',
+      async () => {
+        const { total } = await readAlerts(running.stack, tenant.public_api_key)
+        return total >= 5
+      },
+      10_000,
+    )
     const first = (await explain(sent[0]!.eventId)).alerts
     expect(first).toMatchObject([
       { raised_by_this_event: true, rasp_score: 45, risk_score: 45, correlation_reasons: [] },

@@ -22,8 +22,8 @@ import {
   startEdgeRig,
   type TestEdge,
   type TestTenant,
-  until,
 } from '../support/edge-rig.ts'
+import { until } from '../support/until.ts'
 
 let rig: EdgeRig
 let acme: TestTenant
@@ -108,7 +108,7 @@ describe('the broker', () => {
     const edge = await startEdge()
     expect((await sendAs(edge, bodyOf('acme'))).status).toBe(200)
     await rig.server.kill('SIGKILL')
-    await until(() => !edge.nats.connected(), 'the edge notices')
+    await until('the edge notices', () => !edge.nats.connected())
     for (let at = 0; at < 5; at++) {
       const startMs = nowMs()
       expectUnavailable(await sendAs(edge, bodyOf('acme')))
@@ -118,7 +118,7 @@ describe('the broker', () => {
     expect((await fetch(`${edge.url}/healthz`)).status).toBe(200)
     await rig.server.restart()
     const body = bodyOf('acme')
-    await until(async () => (await sendAs(edge, body)).status === 200, 'intake is back')
+    await until('intake is back', async () => (await sendAs(edge, body)).status === 200)
     expect(await countStored(body)).toBe(1)
     expect((await readiness(edge)).status).toBe(200)
   })
@@ -139,12 +139,12 @@ describe('the broker', () => {
     const clients = Array.from({ length: 16 }, client)
     for (let kills = 0; kills < 3; kills++) {
       const before = accepted.length
-      await until(() => accepted.length > before + 50, 'telemetry flows')
+      await until('telemetry flows', () => accepted.length > before + 50)
       await rig.server.kill('SIGKILL')
       await rig.server.restart()
     }
     const before = accepted.length
-    await until(() => accepted.length > before + 50, 'telemetry flows again')
+    await until('telemetry flows again', () => accepted.length > before + 50)
     running = false
     await Promise.all(clients)
     const counts = new Map<string, number>()
@@ -163,18 +163,18 @@ describe('the broker', () => {
       )
       expect(nowMs() - startMs).toBeLessThan(4_000)
       for (const answer of answers) expectUnavailable(answer)
-      await until(() => !edge.directory.leaseValid(), 'the lease has run out')
+      await until('the lease has run out', () => !edge.directory.leaseValid())
       expect((await readiness(edge)).missing).toHaveProperty('directory')
       const refusedMs = nowMs()
       expectUnavailable(await sendAs(edge, bodyOf('acme')))
       expect(nowMs() - refusedMs).toBeLessThan(1_000)
       expect(await edge.count('di_ingest_refused_total', { reason: 'lease' })).toBeGreaterThan(0)
-      await until(() => !edge.nats.connected(), 'its silence is noticed', 15_000)
+      await until('its silence is noticed', () => !edge.nats.connected(), 15_000)
     } finally {
       process.kill(rig.server.pid, 'SIGCONT')
     }
     const backMs = nowMs()
-    await until(async () => (await sendAs(edge, bodyOf('acme'))).status === 200, 'intake is back')
+    await until('intake is back', async () => (await sendAs(edge, bodyOf('acme'))).status === 200)
     expect(nowMs() - backMs).toBeLessThan(5_000)
   })
 
@@ -184,7 +184,7 @@ describe('the broker', () => {
     expect((await readiness(edge)).missing).toHaveProperty('nats')
     expectUnavailable(await sendAs(edge, bodyOf('acme')))
     await rig.server.restart()
-    await until(async () => (await sendAs(edge, bodyOf('acme'))).status === 200, 'intake begins')
+    await until('intake begins', async () => (await sendAs(edge, bodyOf('acme'))).status === 200)
     edge.child.kill('SIGTERM')
     expect((await once(edge.child, 'exit'))[0]).toBe(0)
   })
@@ -221,14 +221,14 @@ describe('more than can be held', () => {
       return socket
     })
     const refusals = () => edge.count('di_ingest_refused_total', { reason: 'overload' })
-    await until(async () => (await refusals()) === extra, 'the edge is full')
+    await until('the edge is full', async () => (await refusals()) === extra)
     expect(await edge.count('di_ingest_waiting_events')).toBe(waitingEventsMax)
     const startMs = nowMs()
     expectUnavailable(await sendAs(edge, bodyOf('acme')))
     expect(nowMs() - startMs).toBeLessThan(1_000)
     release()
     const statuses = (status: number) => text.split(`HTTP/1.1 ${status}`).length - 1
-    await until(() => statuses(200) + statuses(503) === requests.length, 'all are answered')
+    await until('all are answered', () => statuses(200) + statuses(503) === requests.length)
     // On a slow machine some of what was held has waited its time out by now.
     expect(statuses(200)).toBeGreaterThan(256)
     expect((await rig.readStored()).length - before).toBe(statuses(200))
@@ -263,7 +263,7 @@ describe('the stream', () => {
     const edge = await startEdge()
     await rig.nats.manager.streams.delete(telemetryStream)
     const body = bodyOf('acme')
-    await until(async () => (await sendAs(edge, body)).status === 200, 'intake is back')
+    await until('intake is back', async () => (await sendAs(edge, body)).status === 200)
     expect(await countStored(body)).toBe(1)
     await ensureStreams(rig.nats)
   })
@@ -293,7 +293,7 @@ describe('a stop', () => {
       }
     }
     const clients = Array.from({ length: 16 }, client)
-    await until(() => accepted.length > 200, 'telemetry flows')
+    await until('telemetry flows', () => accepted.length > 200)
     edge.child.kill('SIGTERM')
     const [code] = await once(edge.child, 'exit')
     running = false
@@ -322,13 +322,11 @@ describe('a stop', () => {
     // The edge has begun to read it: a request sent after it is answered.
     expect((await sendAs(edge, bodyOf('acme'))).status).toBe(200)
     edge.child.kill('SIGTERM')
-    await until(
-      () =>
-        fetch(`${edge.url}/healthz`).then(
-          () => false,
-          () => true,
-        ),
-      'the edge no longer listens',
+    await until('the edge no longer listens', () =>
+      fetch(`${edge.url}/healthz`).then(
+        () => false,
+        () => true,
+      ),
     )
     socket.write(body.slice(-1))
     const [code] = await once(edge.child, 'exit')
@@ -377,6 +375,6 @@ describe('a stop', () => {
     }
     expect(isAlive()).toBe(true)
     parent.kill('SIGKILL')
-    await until(() => !isAlive(), 'the orphan has ended')
+    await until('the orphan has ended', () => !isAlive())
   })
 })

@@ -15,8 +15,8 @@ import {
   type TestEdge,
   type TestTenant,
   telemetryOf,
-  until,
 } from '../support/edge-rig.ts'
+import { until } from '../support/until.ts'
 import vectors from '../vectors/signatures.json' with { type: 'json' }
 
 let rig: EdgeRig
@@ -176,7 +176,7 @@ describe('the checks come in their order', () => {
   beforeAll(async () => {
     const ingest_rate = { perSecond: 0.001, burst: 1 }
     slow = await rig.projectTenant('slow', { ingest_rate })
-    await until(() => edge.directory.revision() >= slow.revision, 'the edge knows the tenant')
+    await until('the edge knows the tenant', () => edge.directory.revision() >= slow.revision)
     expect((await sendAs(slow, bodyOf('slow'))).status).toBe(200)
   })
 
@@ -213,7 +213,7 @@ describe('401', () => {
   beforeAll(async () => {
     suspended = await rig.projectTenant('suspended', { status: 'suspended' })
     between = await rig.projectTenant('between', { secret: null })
-    await until(() => edge.directory.revision() >= between.revision, 'the edge knows them')
+    await until('the edge knows them', () => edge.directory.revision() >= between.revision)
   })
 
   it('is the same in every respect, whatever it is that cannot be verified', async () => {
@@ -262,7 +262,7 @@ describe('401', () => {
   it('for every spelling of the right signature but one', async () => {
     const { spellings, signature, secret, body_base64: encoded } = vectors.wrong_spellings
     const tenant = await rig.projectTenant('acme-vectors', { secret })
-    await until(() => edge.directory.revision() >= tenant.revision, 'the edge knows the tenant')
+    await until('the edge knows the tenant', () => edge.directory.revision() >= tenant.revision)
     const body = Buffer.from(encoded, 'base64').toString().replace('acme', 'acme-vectors')
     const right = signBody(body, secret)
     for (const [name, spelling] of Object.entries(spellings)) {
@@ -293,7 +293,7 @@ describe('401', () => {
 describe('429', () => {
   it('says when to come back, and then lets through again; others are not touched', async () => {
     const rated = await rig.projectTenant('rated', { ingest_rate: { perSecond: 4, burst: 2 } })
-    await until(() => edge.directory.revision() >= rated.revision, 'the edge knows the tenant')
+    await until('the edge knows the tenant', () => edge.directory.revision() >= rated.revision)
     const answers: Answer[] = []
     for (let at = 0; at < 3; at++) answers.push(await sendAs(rated, bodyOf('rated')))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
@@ -311,8 +311,8 @@ describe('429', () => {
     const renamed = await rig.projectTenant('rated', { ...rated.entry, epoch: 2 })
     expect(renamed.revision).toBeGreaterThan(rated.revision)
     await until(
-      async () => (await sendAs(rated, bodyOf('rated'))).status === 200,
       'the rate lets something through again',
+      async () => (await sendAs(rated, bodyOf('rated'))).status === 200,
     )
   })
 })
@@ -321,7 +321,7 @@ describe('the RateLimit fields', () => {
   it('are on every answer to a tenant with a rate, and on none that names nobody', async () => {
     const ingest_rate = { perSecond: 0.5, burst: 10 }
     const told = await rig.projectTenant('told', { ingest_rate })
-    await until(() => edge.directory.revision() >= told.revision, 'the edge knows the tenant')
+    await until('the edge knows the tenant', () => edge.directory.revision() >= told.revision)
     const limitOf = ({ status, headers }: Answer) => [status, headers.get('ratelimit')]
     const invalid = bodyOf('told', { device_id: 7 })
     expect(limitOf(await sendAs(told, bodyOf('told')))).toEqual([200, '"tenant";r=9;t=2'])
@@ -380,7 +380,7 @@ describe('sandbox', () => {
     const policy = { ...defaultPolicy, thresholds }
     const sandbox = await rig.projectTenant('sandbox', { environment: 'sandbox', policy })
     const live = await rig.projectTenant('live', { policy })
-    await until(() => edge.directory.revision() >= live.revision, 'the edge knows them')
+    await until('the edge knows them', () => edge.directory.revision() >= live.revision)
     const risky = { root: { su_binary: true }, emulator: {}, debugger: {}, tamper: {} }
     const signals = { ...risky, ecosystem: {}, network: {} }
     const ask = async (tenant: TestTenant, device_id: string) => {

@@ -24,7 +24,8 @@ import { createPart } from '../../deploy/local/part.ts'
 import { openPartLog, showJsonWarnings, showNatsWarnings } from '../../deploy/local/part-log.ts'
 import { isPortFree } from '../../deploy/local/ports.ts'
 import { natsLostWhen } from '../../deploy/local/servers.ts'
-import { eventually, survivors } from '../support/stack.ts'
+import { survivors } from '../support/stack.ts'
+import { until } from '../support/until.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 const workDir = mkdtempSync(join(tmpdir(), 'di-local-supervision-'))
@@ -64,7 +65,7 @@ describe('a child of the stack', () => {
       printed += chunk
     })
     const lines = () => printed.trim().split('\n').filter(Boolean)
-    const first = await eventually('its ids', 10_000, () => lines()[0])
+    const first = await until('its ids', () => lines()[0], 10_000)
     const ids = JSON.parse(first) as { child: number; guard: number }
     return { parent, lines, ...ids }
   }
@@ -86,11 +87,15 @@ describe('a child of the stack', () => {
     const { parent, child, guard, lines } = await startStandIn(false, true)
     sendSignal(guard, 'SIGKILL')
     expect(await survivors([guard], 2_000)).toEqual([])
-    const next = await eventually('a new guard', 5_000, async () => {
-      parent.kill('SIGUSR2')
-      const now = JSON.parse(lines().at(-1) ?? '{}').guard as number
-      return now !== guard && isAlive(now) ? now : null
-    })
+    const next = await until(
+      'a new guard',
+      async () => {
+        parent.kill('SIGUSR2')
+        const now = JSON.parse(lines().at(-1) ?? '{}').guard as number
+        return now !== guard && isAlive(now) ? now : null
+      },
+      5_000,
+    )
     expect(isAlive(child)).toBe(true)
     parent.kill('SIGKILL')
     expect(await survivors([child, next], 4_000)).toEqual([])
@@ -203,9 +208,9 @@ describe('a supervised part', () => {
     const { part, told, pids, log } = partOf(script, async () => true)
     await part.start(new AbortController().signal)
     for (const round of [1, 2]) {
-      await eventually('its words', 5_000, () => log.lastLines().length > 0)
+      await until('its words', () => log.lastLines().length > 0, 5_000)
       sendSignal(part.pid() as number, 'SIGKILL')
-      await eventually('a new process', 5_000, () => pids.length === round + 1)
+      await until('a new process', () => pids.length === round + 1, 5_000)
     }
     expect(told[0]).toContain('ended (signal SIGKILL)')
     expect(told[0]).toContain('my last words')
@@ -220,7 +225,7 @@ describe('a supervised part', () => {
       setTimeout(() => process.stderr.write(${JSON.stringify(`${said}\n`)}), 200)`
     const { part, told, pids } = partOf(script, async () => true, natsLostWhen)
     await part.start(new AbortController().signal)
-    await eventually('a new process', 5_000, () => pids.length === 2)
+    await until('a new process', () => pids.length === 2, 5_000)
     expect(told[0]).toContain('ended (signal SIGKILL)')
     expect(told[0]).toContain(said)
     await part.stop(0)
@@ -256,7 +261,7 @@ describe('the log of a part', () => {
       if (!stream.write(line)) await new Promise((resolve) => stream.once('drain', resolve))
     }
     stream.end('the end\n')
-    await eventually('the end is read', 5_000, () => log.lastLines().at(-1) === 'the end')
+    await until('the end is read', () => log.lastLines().at(-1) === 'the end', 5_000)
     log.close()
     const sizes = readdirSync(dir).map((name) => statSync(join(dir, name)).size)
     expect(sizes).toHaveLength(2)

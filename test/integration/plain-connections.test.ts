@@ -13,7 +13,7 @@ import {
   type PlainConnections,
   servePlainly,
 } from '#shared/io/plain-connections.ts'
-import { until } from '../support/edge-rig.ts'
+import { until } from '../support/until.ts'
 
 const path = '/v1/rasp/ingest'
 
@@ -292,7 +292,7 @@ describe('a connection', () => {
     const before = handedOver
     for (let n = 1; n <= 3; n++) {
       socket.write(request(`{"n":${n}}`))
-      await until(() => text.split('HTTP/1.1 200').length - 1 === n, `answer ${n}`)
+      await until(`answer ${n}`, () => text.split('HTTP/1.1 200').length - 1 === n)
     }
     socket.write(request('{}', 'Connection: close\r\n'))
     await once(socket, 'close')
@@ -308,12 +308,12 @@ describe('a connection', () => {
       text += chunk
     })
     socket.write(request('{"n":1}'))
-    await until(() => hold !== null, 'the first is held')
+    await until('the first is held', () => hold !== null)
     socket.write(request('{"n":2}') + request('{"n":3}'))
     await new Promise((resolve) => setTimeout(resolve, 20))
     holding = false
     answerPlain(hold!, answerOf(plainReads.at(-1)!, false), 'latin1')
-    await until(() => text.split('HTTP/1.1 200').length - 1 === 3, 'all are answered')
+    await until('all are answered', () => text.split('HTTP/1.1 200').length - 1 === 3)
     expect([...text.matchAll(/"body":"\{\\"n\\":(\d)\}"/g)].map(([, n]) => n)).toEqual([
       '1',
       '2',
@@ -329,9 +329,9 @@ describe('a connection', () => {
     const open = plain.count()
     const socket = connect({ port: both.port, host: '127.0.0.1' })
     socket.write(request('{}'))
-    await until(() => hold !== null, 'it is held')
+    await until('it is held', () => hold !== null)
     socket.resetAndDestroy()
-    await until(() => plain.count() === open, 'it is forgotten')
+    await until('it is forgotten', () => plain.count() === open)
     holding = false
     answerPlain(hold!, answerOf(plainReads.at(-1)!, false), 'latin1')
   })
@@ -357,9 +357,9 @@ describe('a connection', () => {
       text += chunk
     })
     socket.write(start)
-    await until(() => handedOver > before, 'it is handed over')
+    await until('it is handed over', () => handedOver > before)
     socket.write(rest)
-    await until(() => text.includes('slow'), 'it is answered')
+    await until('it is answered', () => text.includes('slow'))
     socket.destroy()
   })
 })

@@ -11,7 +11,7 @@ import { createMetrics } from '#shared/io/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../services/console/app.ts'
 import { createTenant } from '../../services/console/manage-tenants.ts'
 import { startUpkeep } from '../../services/console/upkeep.ts'
-import { type ConsoleRig, createConsoleRig, eventually, testLog } from '../support/console-rig.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../support/console-rig.ts'
 import {
   bodyOf,
   type EdgeRig,
@@ -21,6 +21,7 @@ import {
   type TestEdge,
 } from '../support/edge-rig.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 let postgres: TestPostgres
@@ -188,7 +189,7 @@ describe('setting a policy', () => {
     expect(set.body.lease_expired_edges).toEqual([edge.edgeId])
     expect(set.body.confirmed_edges).toHaveLength(3)
     proxy.thaw()
-    await eventually(() => edge.directory.leaseValid(), 'the edge is back')
+    await until('the edge is back', () => edge.directory.leaseValid())
     const back = await send(edge, bodyOf(tenantId, withVpn), { secret })
     expect(back.body).toMatchObject({ rasp_score: 30 })
     await edge.close()
@@ -257,7 +258,7 @@ describe('setting a policy', () => {
     const { projection } = rig
     const metrics = createMetrics('console')
     const upkeep = startUpkeep({ rotation: rig.deps, projection, log: testLog, metrics })
-    await eventually(() => versionsAtEdges().every((one) => one === 2), 'the edges follow')
+    await until('the edges follow', () => versionsAtEdges().every((one) => one === 2))
     await upkeep.stop()
     expect(await scoresAtEdges()).toEqual([35, 35, 35])
     expect((await put(policyOf(40))).body.version).toBe(2)

@@ -11,9 +11,10 @@ import { createConsoleApp } from '../../services/console/app.ts'
 import { createTenant, setTenantStatus } from '../../services/console/manage-tenants.ts'
 import { rotate } from '../../services/console/rotation.ts'
 import type { RetiredUseAnswer } from '../../services/console/routes/retired-use.ts'
-import { type ConsoleRig, createConsoleRig, eventually, testLog } from '../support/console-rig.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../support/console-rig.ts'
 import { bodyOf, type EdgeRig, send, startEdgeRig, type TestEdge } from '../support/edge-rig.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 const adminToken = 'the-admin-token-of-this-test'
 let postgres: TestPostgres
@@ -71,10 +72,10 @@ async function read(tenantId: string): Promise<RetiredUseAnswer> {
 
 async function untilCounted(tenantId: string, requests: number): Promise<RetiredUseAnswer> {
   let use = await read(tenantId)
-  await eventually(async () => {
+  await until(`${requests} requests are reported`, async () => {
     use = await read(tenantId)
     return use.requests >= requests
-  }, `${requests} requests are reported`)
+  })
   return use
 }
 
@@ -183,7 +184,7 @@ describe('the secret before the last rotation', () => {
     const stolen = await edges.projectTenant(`thief-${randomBytes(4).toString('hex')}`, {
       hmac_secret_retired_sealed: sealed,
     })
-    await eventually(() => edge.directory.revision() >= stolen.revision, 'the edge has it')
+    await until('the edge has it', () => edge.directory.revision() >= stolen.revision)
     expect(edge.directory.find(stolen.tenantId)).toMatchObject({ retired: null, fault: null })
   })
 })

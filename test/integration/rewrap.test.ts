@@ -24,12 +24,12 @@ import { requireMasterKey } from '../../services/console/upkeep.ts'
 import {
   type ConsoleRig,
   createConsoleRig,
-  eventually,
   type TestEdge,
   testLog,
 } from '../support/console-rig.ts'
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
 const actor = 'test'
@@ -220,10 +220,8 @@ describe('sealing again', () => {
     const waiting = (await readSealed(second!.tenant_id)).map(({ state }) => state)
     expect(waiting.sort()).toEqual(['active', 'off', 'pending'])
     expect(await undoAbandonedRotations(sealedUnder(after))).toBe(1)
-    await eventually(
-      () =>
-        edges.every((edge) => edge.judge(second!.tenant_id, second!.hmac_secret) === 'accepted'),
-      'the undone rotation is at the edges',
+    await until('the undone rotation is at the edges', () =>
+      edges.every((edge) => edge.judge(second!.tenant_id, second!.hmac_secret) === 'accepted'),
     )
     await expectNewKeyAlone()
   })

@@ -27,12 +27,12 @@ import {
 import {
   type ConsoleRig,
   createConsoleRig,
-  eventually,
   type TestEdge,
   testLog,
 } from '../support/console-rig.ts'
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
@@ -315,11 +315,11 @@ describe.each(stages)('a console that dies at the stage "%s"', (stage) => {
   it('leaves at most one secret on, and the sweep brings one back everywhere', async () => {
     const active = (await readSecrets()).filter(({ state }) => state === 'active')
     expect(active.length).toBeLessThanOrEqual(1)
-    await eventually(async () => {
+    await until('nothing is under way', async () => {
       const undone = await undoAbandonedRotations(rig.deps)
       return undone > 0 || (await createCredentialStore(rig.postgres).listRotating()).length === 0
-    }, 'nothing is under way')
-    await eventually(async () => {
+    })
+    await until('one secret works everywhere', async () => {
       await rig.projection.repair()
       const [live, ...more] = await readSecrets()
       return (
@@ -328,7 +328,7 @@ describe.each(stages)('a console that dies at the stage "%s"', (stage) => {
         (live!.secret === old.hmac_secret) === beforeOn(stage) &&
         judgements(live!.secret).every((verdict) => verdict === 'accepted')
       )
-    }, 'one secret works everywhere')
+    })
     await overlap.end()
   })
 
@@ -429,9 +429,8 @@ describe('NATS', () => {
     }
     const deps = { ...rig.deps, directory: { ...rig.deps.directory, project } }
     await expect(rotate(deps, hmacOnly())).rejects.toMatchObject({ code: 'unavailable' })
-    await eventually(
-      () => judgements(old.hmac_secret).every((verdict) => verdict === 'accepted'),
-      'the old secret works again',
+    await until('the old secret works again', () =>
+      judgements(old.hmac_secret).every((verdict) => verdict === 'accepted'),
     )
     const actions = (await listAudit(rig.postgres, { tenantId, limit: 2 })).map((row) => row.action)
     expect(actions).toEqual(['tenant.rotation_undone', 'tenant.rotation_begun'])

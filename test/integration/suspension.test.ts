@@ -15,9 +15,10 @@ import {
   createTenant,
   setTenantStatus,
 } from '../../services/console/manage-tenants.ts'
-import { type ConsoleRig, createConsoleRig, eventually, testLog } from '../support/console-rig.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../support/console-rig.ts'
 import { bodyOf, type EdgeRig, nowMs, send, startEdgeRig } from '../support/edge-rig.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 type App = Awaited<ReturnType<typeof createApiApp>>
 
@@ -86,9 +87,9 @@ function startLoad(tenant: CreatedTenant) {
   return {
     /** Resolves once some attempts have begun and ended since then. */
     attempted: (sinceMs: number, times: number) =>
-      eventually(
-        async () => attempts.filter(({ sentMs }) => sentMs >= sinceMs).length >= times,
+      until(
         'attempts end',
+        async () => attempts.filter(({ sentMs }) => sentMs >= sinceMs).length >= times,
       ),
     stop: async () => {
       running = false
@@ -143,7 +144,7 @@ it('an operator sees a key by its last four characters, and when it was last use
   const startMs = Date.now()
   const headers = { authorization: `Bearer ${tenant.public_api_key}` }
   expect((await fetch(`${api.url}/v1/di/devices/unknown`, { headers })).status).toBe(404)
-  await eventually(async () => (await shown())?.last_used_at !== null, 'the use is shown')
+  await until('the use is shown', async () => (await shown())?.last_used_at !== null)
   expect(Date.parse((await shown())!.last_used_at!)).toBeGreaterThanOrEqual(startMs)
   const holder = await findTenantByApiKey(hashApiKey(tenant.public_api_key))
   expect(holder?.tenantId).toBe(tenant.tenant_id)

@@ -19,8 +19,8 @@ import {
   send,
   startEdgeRig,
   type TestEdge,
-  until,
 } from '../support/edge-rig.ts'
+import { until } from '../support/until.ts'
 
 let rig: EdgeRig
 let open: TestEdge[] = []
@@ -105,7 +105,7 @@ describe('what is projected', () => {
     await waitFor(resumed.revision)
     expect(await statusOf(edge, tenant)).toBe(200)
     await removeTenant(await openTenantsBucket(rig.nats), 'fickle')
-    await until(() => edge.directory.find('fickle') === undefined, 'the tenant is gone')
+    await until('the tenant is gone', () => edge.directory.find('fickle') === undefined)
     expect(await statusOf(edge, tenant)).toBe(401)
   })
 
@@ -122,7 +122,7 @@ describe('what is projected', () => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
     expect(await other.count('di_directory_tenants', { state: 'policy_missing' })).toBe(1)
     await bucket.put(policyKey(hash), JSON.stringify(policy))
-    await until(() => other.directory.find('late')?.fault === null, 'the policy has come')
+    await until('the policy has come', () => other.directory.find('late')?.fault === null)
     expect(other.directory.find('late')?.policy?.thresholds).toEqual(policy.thresholds)
     for (const one of [edge, other]) expect(await statusOf(one, tenant)).toBe(200)
   })
@@ -199,8 +199,8 @@ describe('waiting for edges', () => {
     expect(waited.waitedMs).toBeLessThan(leaseMs + leaseMarginMs + 3_000)
     for (const id of ['gone', 'odd']) {
       await until(
-        async () => (await bucket.get(edgeKey(id)))?.operation !== 'PUT',
         'what it announced is removed',
+        async () => (await bucket.get(edgeKey(id)))?.operation !== 'PUT',
       )
     }
     const again = await rig.projectTenant('acme', { epoch: 101 })
@@ -216,12 +216,12 @@ describe('waiting for edges', () => {
 
   it('lasts the whole lease when NATS is away, and does not throw', async () => {
     await rig.server.kill('SIGKILL')
-    await until(() => !rig.nats.connected(), 'the test notices')
+    await until('the test notices', () => !rig.nats.connected())
     const waited = await waitFor(1)
     expect(waited.waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
     expect(waited.waitedMs).toBeLessThan(leaseMs + leaseMarginMs + 3_000)
     await rig.server.restart()
-    await until(rig.nats.connected, 'the test is connected')
+    await until('the test is connected', rig.nats.connected)
   })
 })
 
@@ -236,9 +236,9 @@ describe('when the bucket or the watch is lost', () => {
     const ids = edge.directory.revision()
     await rig.nats.manager.streams.delete(stream)
     // A renewal notices: nobody waits for the lease to run out.
-    await until(() => !edge.directory.leaseValid(), 'the lease is given up', leaseMs - 500)
+    await until('the lease is given up', () => !edge.directory.leaseValid(), leaseMs - 500)
     expect(await statusOf(edge, old)).toBe(503)
-    await until(edge.directory.leaseValid, 'the edge holds a lease on the empty bucket')
+    await until('the edge holds a lease on the empty bucket', edge.directory.leaseValid)
     for (const tenant of [old, unknown]) expect(await statusOf(edge, tenant)).toBe(503)
     expect((await fetch(`${edge.url}/readyz`)).status).toBe(503)
     // The console fills the new bucket; the sequence begins at one again.
@@ -246,7 +246,7 @@ describe('when the bucket or the watch is lost', () => {
     expect(fresh.revision).toBeLessThan(ids)
     const other = await startEdge()
     for (const one of [edge, other]) {
-      await until(() => one.directory.find('acme') !== undefined, 'the tenant has come back')
+      await until('the tenant has come back', () => one.directory.find('acme') !== undefined)
       expect(await statusOf(one, fresh)).toBe(200)
       // Not all is there: nobody is told that a signature is wrong, known as the tenant may be.
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(503)
@@ -254,7 +254,7 @@ describe('when the bucket or the watch is lost', () => {
     }
     await putWhole(rig.nats, 1)
     for (const one of [edge, other]) {
-      await until(one.directory.whole, 'the edge knows that it has everything')
+      await until('the edge knows that it has everything', one.directory.whole)
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(401)
       expect((await fetch(`${one.url}/readyz`)).status).toBe(200)
     }
@@ -269,7 +269,7 @@ describe('when the bucket or the watch is lost', () => {
     const wrong = { tenantId: 'two-kept', secret: one.secret }
     expect([await statusOf(edge, one), await statusOf(edge, wrong)]).toEqual([200, 401])
     await bucket.delete(tenantKey('one-lost'))
-    await until(() => !edge.directory.whole(), 'the edge misses it')
+    await until('the edge misses it', () => !edge.directory.whole())
     const other = await startEdge()
     for (const at of [edge, other]) {
       expect([await statusOf(at, one), await statusOf(at, wrong)]).toEqual([503, 503])
@@ -310,7 +310,7 @@ describe('when the bucket or the watch is lost', () => {
     await waitFor(fresh.revision)
     // From here on the old secret is dead, whether the edge knows the new one yet or refuses.
     expect([401, 503]).toContain(await statusOf(edge, old))
-    await until(edge.directory.leaseValid, 'the edge holds a lease again')
+    await until('the edge holds a lease again', edge.directory.leaseValid)
     expect(await statusOf(edge, old)).toBe(401)
     expect(await statusOf(edge, fresh)).toBe(200)
     expect(await edge.count('di_directory_reloads_total')).toBeGreaterThan(0)
@@ -321,10 +321,10 @@ describe('when the bucket or the watch is lost', () => {
     const bucket = await openTenantsBucket(rig.nats)
     await bucket.purge(edgeKey(edge.edgeId))
     await until(
-      async () => (await bucket.get(edgeKey(edge.edgeId)))?.operation === 'PUT',
       'the edge is registered',
+      async () => (await bucket.get(edgeKey(edge.edgeId)))?.operation === 'PUT',
     )
-    await until(edge.directory.leaseValid, 'the edge holds a lease')
+    await until('the edge holds a lease', edge.directory.leaseValid)
     const tenant = await rig.projectTenant('acme', { epoch: 600 })
     const waited = await waitFor(tenant.revision)
     expect(waited.confirmed).toEqual([edge.edgeId])
@@ -335,9 +335,9 @@ describe('when the bucket or the watch is lost', () => {
     const tenant = await rig.projectTenant('acme', { epoch: 700 })
     await rig.server.restart()
     const startMs = nowMs()
-    await until(async () => (await statusOf(edge, tenant)) === 200, 'intake is back')
+    await until('intake is back', async () => (await statusOf(edge, tenant)) === 200)
     expect(nowMs() - startMs).toBeLessThan(5_000)
-    await until(rig.nats.connected, 'the test is connected')
+    await until('the test is connected', rig.nats.connected)
     const next = await rig.projectTenant('acme', { epoch: 701 })
     const { confirmed } = await waitFor(next.revision)
     expect(confirmed).toEqual([edge.edgeId])

@@ -10,14 +10,10 @@ import { removeTenant } from '#shared/io/tenant-directory.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
 import { createTenant, setTenantStatus } from '../../services/console/manage-tenants.ts'
 import { rotate } from '../../services/console/rotation.ts'
-import {
-  type ConsoleRig,
-  createConsoleRig,
-  eventually,
-  type TestEdge,
-} from '../support/console-rig.ts'
+import { type ConsoleRig, createConsoleRig, type TestEdge } from '../support/console-rig.ts'
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
@@ -55,15 +51,15 @@ const countTenants = () => createTenantStore(rig.postgres).countTenants()
 const expected = async () => (await createTenantStore(rig.postgres).findProjection(tenantId))!
 
 async function repaired(): Promise<void> {
-  await eventually(async () => {
+  await until('the projection equals Postgres', async () => {
     await rig.projection.repair()
     const { entry, policy } = await expected()
     return (
       (await readText(tenantKey(tenantId))) === JSON.stringify(entry) &&
       (await readText(policyKey(policy.hash))) === policy.text
     )
-  }, 'the projection equals Postgres')
-  await eventually(() => edge.judge(tenantId, secret) === 'accepted', 'the edge serves the tenant')
+  })
+  await until('the edge serves the tenant', () => edge.judge(tenantId, secret) === 'accepted')
 }
 
 describe('the projection', () => {
@@ -82,10 +78,7 @@ describe('the projection', () => {
     const entry = await readEntry()
     const forged = { ...entry, epoch: 999, status: 'suspended' }
     await bucket.put(tenantKey(tenantId), JSON.stringify(forged))
-    await eventually(
-      () => edge.judge(tenantId, secret) === 'refused',
-      'the edge follows the bucket',
-    )
+    await until('the edge follows the bucket', () => edge.judge(tenantId, secret) === 'refused')
     await repaired()
   })
 
@@ -99,11 +92,11 @@ describe('the projection', () => {
   it('loses an entry whose tenant is not in Postgres', async () => {
     const entry = { ...(await readEntry()), tenant_id: 'left-over' }
     await bucket.put(tenantKey('left-over'), JSON.stringify(entry))
-    await eventually(async () => {
+    await until('the entry is gone', async () => {
       await rig.projection.repair()
       const held = await bucket.get(tenantKey('left-over'))
       return held?.operation === 'DEL'
-    }, 'the entry is gone')
+    })
   })
 
   it('is made anew when the whole bucket is destroyed', async () => {
@@ -120,13 +113,13 @@ describe('the projection', () => {
     await repaired()
     const startMs = performance.now()
     await bucket.destroy()
-    await eventually(() => !edge.directory.leaseValid(), 'the edge has noticed')
+    await until('the edge has noticed', () => !edge.directory.leaseValid())
     await repaired()
     expect(edge.directory.whole()).toBe(false)
-    await eventually(async () => {
+    await until('the edge knows that all is there', async () => {
       await rig.projection.repair()
       return edge.directory.whole()
-    }, 'the edge knows that all is there')
+    })
     expect(performance.now() - startMs).toBeGreaterThan(leaseMs + leaseMarginMs)
     expect(JSON.parse((await readText(wholeKey))!)).toEqual({ tenants: await countTenants() })
   })
@@ -137,27 +130,27 @@ describe('the projection', () => {
       const said = JSON.parse((await readText(wholeKey)) ?? '{}') as { tenants?: number }
       return said.tenants === (await countTenants())
     }
-    await eventually(isRight, 'the number is right')
+    await until('the number is right', isRight)
     for (const text of ['{"tenants":99999}', '{"tenants":0}', 'x', '[]']) {
       await bucket.put(wholeKey, text)
-      await eventually(isRight, 'the number is right again')
-      await eventually(edge.directory.whole, 'the edge has all')
+      await until('the number is right again', isRight)
+      await until('the edge has all', edge.directory.whole)
     }
     await bucket.delete(wholeKey)
-    await eventually(isRight, 'the number is back')
+    await until('the number is back', isRight)
     // One tenant fewer: said before its entry goes, so that the edge misses nothing meanwhile.
     await createTenantStore(rig.postgres).removeTenant(tenantId)
     let missed = false
     const watching = setInterval(() => {
       missed ||= !edge.directory.whole()
     }, 1)
-    await eventually(async () => {
+    await until('the tenant is gone', async () => {
       await rig.projection.repair()
       return edge.directory.find(tenantId) === undefined
-    }, 'the tenant is gone')
+    })
     clearInterval(watching)
     expect(missed).toBe(false)
-    await eventually(isRight, 'the number is right')
+    await until('the number is right', isRight)
   })
 
   it('is compared in time with changes, which are not mistaken for faults', async () => {
@@ -184,10 +177,10 @@ describe('the projection', () => {
   })
 
   it('shows which edge has applied what', async () => {
-    await eventually(async () => {
+    await until('the edge is listed as current', async () => {
       await rig.projection.repair()
       const { revision, edges } = rig.projection.listEdges()
       return edges.length === 1 && edges[0]!.applied_revision >= revision
-    }, 'the edge is listed as current')
+    })
   })
 })

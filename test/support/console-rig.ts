@@ -32,6 +32,7 @@ import type { ShadowRouteDeps } from '../../services/console/routes/shadow.ts'
 import { migratePostgres } from './databases.ts'
 import type { TestNats } from './nats-server.ts'
 import type { TestPostgres } from './postgres-server.ts'
+import { until } from './until.ts'
 
 export const testLog = createLog('test', 'silent')
 const nowMs = () => performance.now()
@@ -69,18 +70,6 @@ export type ConsoleRig = {
   /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
   close: () => Promise<void>
-}
-
-/** Waits for a condition; fails with what it last was. */
-export async function eventually(
-  holds: () => boolean | Promise<boolean>,
-  what: string,
-  limitMs = 45_000,
-): Promise<void> {
-  for (const startedMs = nowMs(); !(await holds()); ) {
-    if (nowMs() - startedMs > limitMs) throw new Error(`not within ${limitMs} ms: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
 }
 
 /**
@@ -175,7 +164,7 @@ async function startEdge(natsUrl: string, masterKeys: [string, ...string[]]): Pr
     edgeId: `edge-${randomUUID()}`,
     nowMs,
   })
-  await eventually(() => directory.leaseValid(), 'the edge holds a lease')
+  await until('the edge holds a lease', () => directory.leaseValid())
   return {
     directory,
     nats: edgeNats,

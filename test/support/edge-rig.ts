@@ -32,24 +32,12 @@ import { ensureStreams, openTenantsBucket } from '../../shared/io/streams.ts'
 import { createTelemetryPublisher, type PublishBatch } from '../../shared/io/telemetry-publisher.ts'
 import { projectTenant } from '../../shared/io/tenant-directory.ts'
 import { startNats, type TestNats } from './nats-server.ts'
+import { until } from './until.ts'
 
 export const nowMs = () => performance.now()
 
 /** A log that tests do not print. */
 export const quietLog = createLog('test', 'silent')
-
-/** Waits until a condition holds, looking every few milliseconds. */
-export async function until(
-  holds: () => boolean | Promise<boolean>,
-  what: string,
-  limitMs = 45_000,
-): Promise<void> {
-  const startMs = nowMs()
-  while (!(await holds())) {
-    if (nowMs() - startMs > limitMs) throw new Error(`after ${limitMs} ms still not: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
 
 export type TestTenant = {
   tenantId: string
@@ -175,7 +163,7 @@ async function project(
 }
 
 async function readStored(nats: Nats): Promise<AcceptedEvent[]> {
-  await until(nats.connected, 'the test is connected')
+  await until('the test is connected', nats.connected)
   const { state } = await nats.manager.streams.info(telemetryStream)
   const events: AcceptedEvent[] = []
   for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
@@ -230,7 +218,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     wallMs: options.wallMs ?? Date.now,
   })
   const url = await listen(ingest.app, { host: '127.0.0.1', port: 0 })
-  if (options.ready !== false) await until(directory.leaseValid, 'the edge holds a lease')
+  if (options.ready !== false) await until('the edge holds a lease', directory.leaseValid)
   let closed: Promise<void> | null = null
   const close = async () => {
     stopping = true
@@ -290,6 +278,7 @@ async function spawnEdge(rig: EdgeRig, path: 'readyz' | 'healthz'): Promise<Spaw
   child.stderr.on('data', keep)
   const url = `http://127.0.0.1:${port}`
   await until(
+    `the spawned edge answers ${path}`,
     async () => {
       if (child.exitCode !== null) throw new Error(`ingest ended at its start: ${output}`)
       return fetch(`${url}/${path}`).then(
@@ -297,7 +286,6 @@ async function spawnEdge(rig: EdgeRig, path: 'readyz' | 'healthz'): Promise<Spaw
         () => false,
       )
     },
-    `the spawned edge answers ${path}`,
     20_000,
   )
   return { url, child, output: () => output }

@@ -12,7 +12,8 @@ import { awaitReady } from '../../deploy/local/await-ready.ts'
 import { createLauncher, endChild, exitOf, type LaunchSpec } from '../../deploy/local/launch.ts'
 import { findNatsServer, natsGreets } from '../../deploy/local/nats-server.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
-import { startProxy, until } from './edge-rig.ts'
+import { startProxy } from './edge-rig.ts'
+import { until } from './until.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -42,7 +43,7 @@ export type NatsCluster = {
   url: string
   version: string
   /** Resolves once every server has all that the others have. */
-  settled: (limitMs?: number) => Promise<void>
+  settled: (limitMs?: number) => Promise<unknown>
   stop: () => Promise<void>
 }
 
@@ -80,8 +81,8 @@ export async function startNatsCluster(): Promise<NatsCluster> {
   }
   const settled = (limitMs = 60_000) =>
     until(
-      async () => (await Promise.all(nodes.map((node) => node.isCurrent()))).every(Boolean),
       'every server of the cluster is current',
+      async () => (await Promise.all(nodes.map((node) => node.isCurrent()))).every(Boolean),
       limitMs,
     )
   try {

@@ -52,7 +52,7 @@ export type ScorerRig = {
   publishRaw: (data: Uint8Array) => Promise<void>
   /** Whether every message is acknowledged. */
   isDrained: () => Promise<boolean>
-  drained: (limitMs?: number) => Promise<void>
+  drained: (limitMs?: number) => Promise<unknown>
   /** Has the broker deliver everything again from the beginning. */
   redeliverAll: () => Promise<void>
   /** Ends the scorers that are left. */

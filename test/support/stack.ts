@@ -169,18 +169,3 @@ export async function survivors(pids: number[], limitMs: number): Promise<number
   while (pids.some(isAlive) && performance.now() < deadline) await sleep(20)
   return pids.filter(isAlive)
 }
-
-/** Polls until `check` returns something truthy, and returns that. */
-export async function eventually<T>(
-  what: string,
-  limitMs: number,
-  check: () => Promise<T> | T,
-): Promise<NonNullable<T>> {
-  const deadline = performance.now() + limitMs
-  while (true) {
-    const value = await check()
-    if (value) return value
-    if (performance.now() > deadline) throw new Error(`${what}: not within ${limitMs} ms`)
-    await sleep(50)
-  }
-}
