@@ -8,7 +8,7 @@ import { activityQueryMax, sessionEventsMax, sessionQueryMax } from '#shared/cor
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Reason } from '#shared/core/scoring.ts'
 import type { Telemetry } from '#shared/core/telemetry.ts'
-import { hashesIn, toHash, toKeyHash } from './activity-rows-store.ts'
+import { hashesIn, smallQuery, toHash, toKeyHash } from './activity-rows-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
 /** A session up to one of its events. */
@@ -83,6 +83,7 @@ async function findFirsts(
       last: Math.max(...before.values()),
     },
     use_multipart_params_auto: true,
+    clickhouse_settings: smallQuery,
     format: 'JSONCompactEachRow',
   })
   const firsts: Firsts = { sessions: new Set(), events: new Map() }

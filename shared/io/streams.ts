@@ -89,6 +89,9 @@ function streamConfigs(sizes: StreamSizes, replicas: number): Partial<StreamConf
   ]
 }
 
+/** Four scorers with a full batch of 2,048 in hand and another ahead. */
+const scorersPendingMax = 16_384
+
 export const consumerConfigs: Record<string, { stream: string; config: Partial<ConsumerConfig> }> =
   {
     // What a killed scorer had in hand is another's after ack_wait; a living one says so meanwhile.
@@ -102,7 +105,7 @@ export const consumerConfigs: Record<string, { stream: string; config: Partial<C
         deliver_policy: DeliverPolicy.All,
         ack_wait: nanos(ackWaitMs),
         max_deliver: -1,
-        max_ack_pending: 4_096,
+        max_ack_pending: scorersPendingMax,
       },
     },
     [deciderConsumer]: {
@@ -114,7 +117,7 @@ export const consumerConfigs: Record<string, { stream: string; config: Partial<C
         deliver_policy: DeliverPolicy.All,
         ack_wait: nanos(ackWaitMs),
         max_deliver: -1,
-        max_ack_pending: 4_096,
+        max_ack_pending: scorersPendingMax,
       },
     },
     [deliveryConsumer]: {
