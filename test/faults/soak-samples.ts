@@ -13,14 +13,26 @@ export type Sample = { part: PartName; pid: number; atMs: number; megabytes: num
 export type Flatness = {
   part: PartName
   lives: number
-  /** Minutes of lives that are old enough to be judged. */
+  /** Minutes of lives that are old enough to be judged by how they grow. */
   judgedMinutes: number
-  megabytes: { median: number; most: number; perHour: number }
-  files: { median: number; most: number; perHour: number }
+  megabytes: Held
+  files: Held
+}
+
+type Held = {
+  median: number
+  most: number
+  /** Of the lives that are old enough. */
+  perHour: number
+  /** The most in the first third of the run and in the last, whichever processes there were. */
+  mostFirst: number
+  mostLast: number
 }
 
 /** Heaps, caches and the ten minutes of message ids that NATS remembers fill at first. */
-const warmMs = 3 * 60_000
+const warmMs = 10 * 60_000
+/** Moments closer than this tell of garbage, connections and parts that come and go. */
+const apartMs = 5 * 60_000
 
 /** Takes a sample of all every so often. @returns ends it and hands out the samples */
 export function sampleParts(running: TestStack, everyMs: number): () => Sample[] {
@@ -70,15 +82,21 @@ const childrenOf = (pid: number) =>
 
 /** What each part held, and by how much it grew within the lives of its processes. */
 export function toFlatness(samples: readonly Sample[]): Flatness[] {
+  const begunMs = Math.min(...samples.map(({ atMs }) => atMs))
+  const thirdMs = (Math.max(...samples.map(({ atMs }) => atMs)) - begunMs) / 3
   return partNames.map((part) => {
     const own = samples.filter((sample) => sample.part === part)
+    const first = own.filter(({ atMs }) => atMs <= begunMs + thirdMs)
+    const last = own.filter(({ atMs }) => atMs >= begunMs + 2 * thirdMs)
     const lives = [...Map.groupBy(own, (sample) => sample.pid).values()]
     const warm = lives.map((life) => life.filter(({ atMs }) => atMs - life[0]!.atMs >= warmMs))
     const judgedMs = warm.reduce((sum, life) => sum + (life.length < 2 ? 0 : lastsMs(life)), 0)
-    const describe = (pick: (sample: Sample) => number) => ({
+    const describe = (pick: (sample: Sample) => number): Held => ({
       median: median(own.map(pick)),
       most: Math.max(...own.map(pick)),
       perHour: median(warm.flatMap((life) => slopesOf(life, pick))) * 3_600_000,
+      mostFirst: Math.max(...first.map(pick)),
+      mostLast: Math.max(...last.map(pick)),
     })
     return {
       ...{ part, lives: lives.length, judgedMinutes: judgedMs / 60_000 },
@@ -90,11 +108,12 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
 
 const lastsMs = (life: readonly Sample[]) => life.at(-1)!.atMs - life[0]!.atMs
 
-/** Between any two moments of a life: a collection of garbage here and there does not move these. */
+/** Between moments of a life: a collection of garbage here and there does not move their median. */
 function slopesOf(life: readonly Sample[], pick: (sample: Sample) => number): number[] {
   const slopes: number[] = []
   for (const [at, first] of life.entries()) {
     for (const second of life.slice(at + 1)) {
+      if (second.atMs - first.atMs < apartMs) continue
       slopes.push((pick(second) - pick(first)) / (second.atMs - first.atMs))
     }
   }
@@ -112,19 +131,29 @@ const filesPerHourMax = 12
 const megabytesPerHourMax = 60
 const growthShareMax = 0.5
 
-/** @returns what grew in words; of a part that could not be judged, nothing */
+/**
+ * Judged by how the lives grew that were old enough, and for those that were not by what the part
+ * held at most early and late in the run.
+ * @returns what grew in words
+ */
 export function judgeFlatness(parts: readonly Flatness[]): string[] {
-  return parts
-    .filter(({ judgedMinutes }) => judgedMinutes >= judgedMinutesMin)
-    .flatMap(({ part, megabytes, files }) => {
-      const grown: string[] = []
-      const most = Math.max(megabytesPerHourMax, megabytes.median * growthShareMax)
-      if (megabytes.perHour > most) {
-        grown.push(`the memory of ${part} grows by ${Math.round(megabytes.perHour)} MB an hour`)
-      }
-      if (files.perHour > filesPerHourMax) {
-        grown.push(`the open files of ${part} grow by ${Math.round(files.perHour)} an hour`)
-      }
-      return grown
-    })
+  return parts.flatMap(({ part, judgedMinutes, megabytes, files }) => {
+    const grown: string[] = []
+    const old = judgedMinutes >= judgedMinutesMin
+    const most = Math.max(megabytesPerHourMax, megabytes.median * growthShareMax)
+    if (old && megabytes.perHour > most) {
+      grown.push(`the memory of ${part} grows by ${Math.round(megabytes.perHour)} MB an hour`)
+    }
+    if (old && files.perHour > filesPerHourMax) {
+      grown.push(`the open files of ${part} grow by ${Math.round(files.perHour)} an hour`)
+    }
+    if (rises(megabytes, megabytesPerHourMax)) {
+      grown.push(`${part} held ${Math.round(megabytes.mostLast)} MB late in the run`)
+    }
+    if (rises(files, filesPerHourMax)) grown.push(`${part} held ${files.mostLast} files late`)
+    return grown
+  })
 }
+
+const rises = ({ mostFirst, mostLast }: Held, least: number): boolean =>
+  mostLast > mostFirst + Math.max(least, mostFirst * growthShareMax)

@@ -113,7 +113,8 @@ function reportFlatness(parts: readonly Flatness[]): void {
     const perHour = (slope: number) =>
       Number.isNaN(slope) ? 'too short a life to say' : `${slope.toFixed(1)} an hour`
     say(`${part}: ${lives} lives, ${judgedMinutes.toFixed(1)} minutes of them judged`)
-    say(`  ${Math.round(megabytes.median)} MB, at most ${Math.round(megabytes.most)},`)
+    const thirds = [megabytes.mostFirst, megabytes.mostLast].map(Math.round).join(' and ')
+    say(`  ${Math.round(megabytes.median)} MB, at most ${thirds} in the first and last third,`)
     say(`  grows by ${perHour(megabytes.perHour)}; ${files.median} files, at most ${files.most},`)
     say(`  grow by ${perHour(files.perHour)}`)
   }

@@ -1,0 +1,48 @@
+// The soak's judge: it must see what grows, and leave what comes and goes alone.
+import { describe, expect, it } from 'vitest'
+import { judgeFlatness, type Sample, toFlatness } from '../faults/soak-samples.ts'
+
+const everyMs = 10_000
+const hourMs = 3_600_000
+
+/** An hour of the API, killed every so often; what it holds by the age of the process and the run. */
+function hourOf(
+  lifeMs: number,
+  held: (ageMs: number, atMs: number) => { megabytes: number; files: number },
+): Sample[] {
+  return Array.from({ length: hourMs / everyMs }, (_, n) => {
+    const atMs = n * everyMs
+    return { part: 'api', pid: Math.floor(atMs / lifeMs), atMs, ...held(atMs % lifeMs, atMs) }
+  })
+}
+const judge = (samples: Sample[]) => judgeFlatness(toFlatness(samples))
+
+describe('what a process holds', () => {
+  it('is flat when it warms up, and comes and goes', () => {
+    const held = (ageMs: number) => ({
+      megabytes: 100 + 40 * Math.min(1, ageMs / 300_000) + ((ageMs / everyMs) % 7),
+      files: 30 + ((ageMs / everyMs) % 20),
+    })
+    expect(judge(hourOf(hourMs, held))).toEqual([])
+    expect(judge(hourOf(360_000, held))).toEqual([])
+  })
+
+  it('grows when a long life does', () => {
+    const held = (ageMs: number) => ({
+      megabytes: 100 + (80 * ageMs) / hourMs,
+      files: 30 + Math.floor((20 * ageMs) / hourMs),
+    })
+    expect(judge(hourOf(hourMs, held))).toEqual([
+      'the memory of api grows by 80 MB an hour',
+      'the open files of api grow by 20 an hour',
+    ])
+  })
+
+  it('grows when each of many short lives holds more than those before', () => {
+    const held = (_: number, atMs: number) => ({
+      megabytes: 100 + (200 * atMs) / hourMs,
+      files: 30,
+    })
+    expect(judge(hourOf(360_000, held))).toEqual(['api held 299 MB late in the run'])
+  })
+})
