@@ -13,10 +13,10 @@ it('kill -9 of any process loses nothing that was accepted and shows nothing twi
     hurryClaims: true,
   })
   expect(judgeBreaches(findings), `seed ${seed}`).toEqual([])
-  // It must have been about something.
+  // It must have been about something. A scorer killed between two batches leaves nothing to
+  // deliver again; the whole drill, which kills it forty times, asks for that too.
   expect(kills).toHaveLength(8)
   expect(evidence.lostAnswers + evidence.resolved, `seed ${seed}`).toBeGreaterThan(0)
-  expect(evidence.redelivered.scorer, `seed ${seed}`).toBeGreaterThan(0)
   expect(findings.accepted).toBeGreaterThan(500)
   expect(findings.webhooks).toBeGreaterThan(20)
 })
