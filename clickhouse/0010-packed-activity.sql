@@ -2,12 +2,13 @@
 -- costs is the columns that are opened there and the bounds of granules that are compared. So what
 -- a row tells of its event lies in one column, whose parts have the names that columns had; and the
 -- primary key ends where what is asked for does.
+--
+-- May be run again from any of its statements on: `activity` holds everything at any time, and reads
+-- the same before and after it was packed.
 
-drop view if exists activity_of_telemetry;
+drop table if exists activity_packed;
 
-drop table if exists activity;
-
-create table activity (
+create table activity_packed (
   tenant_id LowCardinality(String),
   -- Begins the SHA-256 of the kind and the id: whoever asks computes it too.
   key_hash UInt64,
@@ -39,6 +40,34 @@ settings
   index_granularity = 256,
   min_compress_block_size = 2048,
   max_compress_block_size = 8192;
+
+-- Not from telemetry, which tenants may keep for less than the 35 days of what is counted, and which
+-- knows each of a client's retries once.
+insert into activity_packed (tenant_id, key_hash, position, received_at, event_hash, facts)
+select
+  tenant_id,
+  key_hash,
+  position,
+  received_at,
+  event_hash,
+  toFixedString(
+    concat(
+      reinterpretAsFixedString(session_hash),
+      reinterpretAsFixedString(user_hash),
+      reinterpretAsFixedString(account_hash),
+      reinterpretAsFixedString(platform_hash),
+      reinterpretAsFixedString(detected_bits),
+      reinterpretAsFixedString(clean_bits),
+      reinterpretAsFixedString(user_device_hash),
+      reinterpretAsFixedString(session_device_hash)
+    ),
+    64
+  ) as facts
+from activity;
+
+drop view if exists activity_of_telemetry;
+
+exchange tables activity and activity_packed;
 
 create materialized view activity_of_telemetry to activity as
 select
@@ -73,37 +102,28 @@ array join arrayConcat(
   )
 ) as key;
 
--- What a running stack had seen stays counted.
+-- What a scorer that was not stopped stored meanwhile.
 insert into activity (tenant_id, key_hash, position, received_at, event_hash, facts)
 select
   tenant_id,
-  reinterpretAsUInt64(SHA256(concat(key.1, ' ', key.2))) as key_hash,
+  key_hash,
   position,
   received_at,
-  reinterpretAsUInt64(SHA256(event_id)) as event_hash,
+  event_hash,
   toFixedString(
-    multiIf(
-      key.1 = 'device',
-      concat(
-        reinterpretAsFixedString(sipHash64(session_id)),
-        reinterpretAsFixedString(if(user_id = '', 0, sipHash64(user_id))),
-        reinterpretAsFixedString(if(account_id = '', 0, sipHash64(account_id))),
-        reinterpretAsFixedString(sipHash64(lower(platform))),
-        reinterpretAsFixedString(detected_bits),
-        reinterpretAsFixedString(clean_bits)
-      ),
-      key.1 = 'user',
-      concat(repeat('\0', 48), reinterpretAsFixedString(sipHash64(device_id))),
-      concat(repeat('\0', 56), reinterpretAsFixedString(sipHash64(device_id)))
+    concat(
+      reinterpretAsFixedString(session_hash),
+      reinterpretAsFixedString(user_hash),
+      reinterpretAsFixedString(account_hash),
+      reinterpretAsFixedString(platform_hash),
+      reinterpretAsFixedString(detected_bits),
+      reinterpretAsFixedString(clean_bits),
+      reinterpretAsFixedString(user_device_hash),
+      reinterpretAsFixedString(session_device_hash)
     ),
     64
   ) as facts
-from telemetry
-array join arrayConcat(
-  [('device', device_id), ('session', session_id)],
-  arrayMap(
-    id -> ('user', id),
-    arrayDistinct(arrayFilter(id -> id != '', [user_id, account_id]))
-  )
-) as key
-where received_at > now() - interval 35 day;
+from activity_packed
+where received_at > now() - interval 1 day;
+
+drop table activity_packed;

@@ -1,6 +1,6 @@
 /**
  * What the file system under a benchmark's servers costs: without it two runs of one machine cannot
- * be told apart. On ext4 without a journal a new file costs ten times as much while many others
+ * be told apart. On ext4 without a journal a new file costs up to twenty times as much while many others
  * were removed within the last minutes.
  */
 import {
@@ -18,7 +18,7 @@ import { percentile } from '../faults/percentile.ts'
 
 const files = 500
 const syncs = 100
-const block = Buffer.alloc(4096, 'x')
+const block = Buffer.alloc(4_096, 'x')
 
 /** In µs, medians: a file of 4 KB made, and 4 KB appended to a file and synced. */
 export type FilesCost = { createUs: number; syncUs: number }

@@ -56,6 +56,17 @@ const ask = (events: readonly AcceptedEvent[]) =>
 const countsOf = async (events: readonly AcceptedEvent[], key: string) =>
   (await ask(events)).map((one) => one.counts.get(key))
 
+/** Every row of `activity` and all that it tells, as one number; retries count. */
+const activityRows = async () => {
+  const columns = `key_hash, position, received_at, event_hash, session_hash, user_hash,
+    account_hash, platform_hash, detected_bits, clean_bits, user_device_hash, session_device_hash`
+  const result = await clickhouse.query({
+    query: `select count(), sum(sipHash64(tenant_id, ${columns})) from activity final`,
+    format: 'JSONCompactEachRow',
+  })
+  return result.json()
+}
+
 const sessions = (tenantId: string, n: number, fromMs = nowMs): EventFacts[] =>
   Array.from({ length: n }, (_, index) => ({
     tenantId,
@@ -195,12 +206,22 @@ describe('activity', () => {
     }))
     const events = makeEvents([...sessions('upgraded', 25, nowMs + 1000), ...users])
     await store.insertTelemetry(events)
+    const [retry] = makeEvents([sessions('upgraded', 1, nowMs + 2000)[0]!], 9)
+    await store.insertTelemetry([retry!])
+    // What a tenant keeps for less than 35 days is counted all the same.
+    await clickhouse.command({ query: 'truncate table telemetry' })
     const before = await ask(events)
     expect(new Set(before.flatMap(({ counts }) => [...counts.keys()])).size).toBeGreaterThan(2)
     const migrations = await readMigrations(clickhouseFolder)
     const { text } = migrations.find(({ name }) => name === '0010-packed-activity.sql')!
-    for (const query of splitStatements(text)) await clickhouse.command({ query })
+    const statements = splitStatements(text)
+    const rows = await activityRows()
+    // Also after it was broken off at any place.
+    for (let count = 1; count <= statements.length; count++) {
+      for (const query of statements.slice(0, count)) await clickhouse.command({ query })
+    }
     expect(await ask(events)).toEqual(before)
+    expect(await activityRows()).toEqual(rows)
   })
 
   it('recognises a retry of the same bytes, and only the retry', async () => {
