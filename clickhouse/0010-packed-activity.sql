@@ -3,8 +3,8 @@
 -- a row tells of its event lies in one column, whose parts have the names that columns had; and the
 -- primary key ends where what is asked for does.
 --
--- May be run again from any of its statements on: `activity` holds everything at any time, and reads
--- the same before and after it was packed.
+-- May be broken off anywhere and run again: `activity` holds everything at any time, and reads the
+-- same before and after it was packed.
 
 drop table if exists activity_packed;
 
@@ -41,8 +41,8 @@ settings
   min_compress_block_size = 2048,
   max_compress_block_size = 8192;
 
--- Not from telemetry, which tenants may keep for less than the 35 days of what is counted, and which
--- knows each of a client's retries once.
+-- Not from telemetry: tenants may keep that for less than the 35 days that are counted, and it knows
+-- an event and its retries as one.
 insert into activity_packed (tenant_id, key_hash, position, received_at, event_hash, facts)
 select
   tenant_id,

@@ -1,7 +1,7 @@
 /**
  * What the file system under a benchmark's servers costs: without it two runs of one machine cannot
- * be told apart. On ext4 without a journal a new file costs up to twenty times as much while many others
- * were removed within the last minutes.
+ * be told apart. On ext4 without a journal a new file costs up to twenty times as much while many
+ * others were removed within the last minutes.
  */
 import {
   closeSync,
