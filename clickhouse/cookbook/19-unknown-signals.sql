@@ -1,8 +1,9 @@
 -- What do SDKs send that our catalog does not know, and since when?
 --
 -- Answer: one row per unknown signal, platform and version. A new version on all of its devices
--- is a signal to add to the policy; a single device is somebody who tries what we take.
--- Do: add what you know the meaning of as a custom signal with weight 0, and watch its share.
+-- is a signal to add to the catalog; a single device is somebody who tries what we take.
+-- Do: ask for what you know the meaning of to be added to the catalog
+-- (shared/core/signal-catalog/); until then it is kept, counted and weighs nothing.
 select
   signal,
   platform,

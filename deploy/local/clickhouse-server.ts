@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util'
 import { findBrokenPart } from './clickhouse-http/broken-parts.ts'
 import { drainQueries } from './clickhouse-http/drain.ts'
 import { type Engine, startEngine } from './clickhouse-http/engine.ts'
+import { isAlive } from './launch.ts'
 
 const parentCheckMs = 500
 // Together under the five seconds in which a stop must end.
@@ -88,15 +89,6 @@ function watchParent(parentPid: number): void {
   setInterval(() => {
     if (isChild ? process.ppid !== parentPid : !isAlive(parentPid)) stop()
   }, parentCheckMs)
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
 }
 
 // The engine reports every failed query of every client as an error, with a stack trace: that is

@@ -104,7 +104,7 @@ export type NatsSettings = {
 }
 
 /** The server's configuration file. Monitoring stays off: nothing listens but the client port. */
-export function natsConfig(settings: NatsSettings): string {
+function natsConfig(settings: NatsSettings): string {
   const text = (value: string) => JSON.stringify(value)
   return [
     '# Written at every start of the local stack.',

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process'
 export type NatsServerBinary = { file: string; version: string; order: number }
 
 /** A number that orders versions: 2.10.3 is 2_010_003. */
-export function versionOrder(version: string): number {
+function versionOrder(version: string): number {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
   return major * 1_000_000 + minor * 1_000 + patch
 }

@@ -67,7 +67,8 @@ export function readSettings(options: {
   return {
     projectDir,
     servicesDir: options.servicesDir ?? join(projectDir, 'services'),
-    dataDir: env.DATA_DIR ? resolve(env.DATA_DIR) : join(projectDir, '.data'),
+    // Relative to where npm was called, as for the command line; npm itself moves to the project.
+    dataDir: env.DATA_DIR ? resolve(env.INIT_CWD ?? '', env.DATA_DIR) : join(projectDir, '.data'),
     portBase,
     external,
     env,

@@ -36,7 +36,7 @@ import {
   schemaRef,
 } from './openapi-parts.ts'
 
-export const apiVersion = '1.0.0'
+const apiVersion = '1.0.0'
 
 /** Makes the document; always the same. */
 export function createOpenapiDocument(): Json {

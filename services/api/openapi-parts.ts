@@ -8,7 +8,7 @@ import { Problem, type ProblemCode, problemStatus, toProblemBody } from '#shared
 export type Json = Record<string, unknown>
 
 export const schemaRef = (id: string): Json => ({ $ref: `#/components/schemas/${id}` })
-export const headerRef = (id: string): Json => ({ $ref: `#/components/headers/${id}` })
+const headerRef = (id: string): Json => ({ $ref: `#/components/headers/${id}` })
 
 export function componentHeaders(): Json {
   const text = (description: string, example: string): Json => ({

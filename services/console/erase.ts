@@ -29,8 +29,7 @@ import { unavailable } from '#shared/io/http-server.ts'
 import type { Nats } from '#shared/io/nats.ts'
 import { isSqlState, type Postgres, type Session, sqlStates } from '#shared/io/postgres.ts'
 import { withTenantLock } from '#shared/io/tenant-lock.ts'
-import { createTenantStore } from '#shared/io/tenant-store.ts'
-import { tenantNotFound } from './directory.ts'
+import { requireTenant } from './manage-tenants.ts'
 
 export type EraseDeps = {
   /** Connections that hold the tenant's erasure lock; one for as long as an erasure takes. */
@@ -109,9 +108,7 @@ async function eraseLocked(
 ): Promise<ErasureReceipt> {
   const { tenantId, kind } = subject
   const startedAt = new Date(deps.wallMs()).toISOString()
-  if ((await createTenantStore(session).findTenant(tenantId)) === null) {
-    throw tenantNotFound(tenantId)
-  }
+  await requireTenant(session, tenantId)
   let before: Counts | null = null
   let traces: ErasureTraces | null = null
   for (let pass = 1; ; pass++) {

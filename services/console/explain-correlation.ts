@@ -3,6 +3,7 @@
  * stream, and compares with the alert that it raised.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { dayMs } from '#shared/core/instants.ts'
 import type { Policy } from '#shared/core/policy.ts'
 import { decideRisk } from '#shared/core/risk.ts'
 import type { Reason } from '#shared/core/scoring.ts'
@@ -17,7 +18,7 @@ import type { EventExplanation } from './explanation-schemas.ts'
 export type CorrelationDeps = { findKnown: KnownStore['findKnown']; wallMs: () => number }
 
 /** What is counted from is kept 35 days, and the longest window takes 30 of them. */
-const recountableMs = 5 * 86_400_000
+const recountableMs = 5 * dayMs
 
 /** @returns null when what it was counted from is gone or was never kept */
 export async function explainCorrelation(

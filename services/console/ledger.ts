@@ -8,9 +8,10 @@
 import { ledgerHourMs, ledgerStages, toLedgerHour } from '#shared/core/ledger.ts'
 import { telemetryStream, toPosition } from '#shared/core/messages.ts'
 import { listAcceptedClaims } from '#shared/io/accepted-claims.ts'
+import { readMark } from '#shared/io/analytics-mirror-rows-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
 import { listTenantIds, readClockMs } from '#shared/io/ledger-postgres-store.ts'
-import { insertAcceptedClaims, markDecided, readCopiedAt } from '#shared/io/ledger-rows-store.ts'
+import { insertAcceptedClaims, markDecided } from '#shared/io/ledger-rows-store.ts'
 import type { LedgerStore, NamedDifference } from '#shared/io/ledger-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
@@ -145,7 +146,7 @@ async function markNow(state: State): Promise<boolean> {
   state.marked = { position, atMs: nowMs() }
   if (floor < stream.last_seq) return false
   const copiedByMs = nowMs() + 2 * workedOffMaxMs
-  while ((await readCopiedAt(clickhouse)) < atMs) {
+  while ((await readMark(clickhouse)).copiedAtMs < atMs) {
     if (nowMs() > copiedByMs || state.stopped.signal.aborted) return false
     await pause(pollMs, state.stopped.signal)
   }

@@ -5,6 +5,7 @@
  * breaks off anywhere is copied again, and a copy that is repeated changes nothing. Postgres is
  * never written to on the way of a delivery.
  */
+import { hourMs } from '#shared/core/instants.ts'
 import {
   insertAlertRows,
   insertDeliveryRows,
@@ -25,6 +26,7 @@ import {
   fixSnapshot,
   forgetCopied,
   type MirrorState,
+  mirrorLock,
   readAlerts,
   readAlertsAfter,
   readDeliveries,
@@ -33,11 +35,11 @@ import {
   readMirrorState,
   recordCopied,
   type TenantSeq,
-  tryMirrorLock,
 } from '#shared/io/analytics-mirror-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
+import { tryNamedLock } from '#shared/io/named-lock-store.ts'
 import { pause } from '#shared/io/pause.ts'
 import type { Postgres, Queryable, Session } from '#shared/io/postgres.ts'
 
@@ -65,7 +67,7 @@ const pollMs = 1_000
 /** How often to say that nothing has changed. */
 const idleMarkMs = 5_000
 /** How often what was removed is rewritten away. */
-const purgeMs = 3_600_000
+const purgeMs = hourMs
 /** Rows in one read and one insert. */
 const pageRows = 2_000
 
@@ -99,7 +101,9 @@ export function createMirror(deps: MirrorDeps): Mirror {
     },
   })
   const runRound: Mirror['runRound'] = async () => {
-    const outcome = await tryMirrorLock(deps.locks, (session) => copyRound(state, session))
+    const outcome = await tryNamedLock(deps.locks, mirrorLock, (session) =>
+      copyRound(state, session),
+    )
     // What another console copied is just as fresh here.
     if (outcome === null) state.copiedAtMs = (await readMark(deps.clickhouse)).copiedAtMs
     return outcome ?? 'elsewhere'

@@ -3,6 +3,7 @@
  * too old, every hour and soon after a change. Any number of consoles take turns; a round that
  * breaks off is begun again, and what it had removed stays removed.
  */
+import { hourMs } from '#shared/core/instants.ts'
 import {
   type RetainedKind,
   type RetentionSetting,
@@ -14,6 +15,7 @@ import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
 import { insertCutoffs } from '#shared/io/ledger-rows-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
+import { tryNamedLock } from '#shared/io/named-lock-store.ts'
 import { pause } from '#shared/io/pause.ts'
 import type { Postgres, Session } from '#shared/io/postgres.ts'
 import { dropPartitions, removeRows, retainedTables } from '#shared/io/retention-rows-store.ts'
@@ -28,7 +30,6 @@ import {
   scheduleNextRound,
   setRetention,
   type TenantRetention,
-  tryRetentionLock,
 } from '#shared/io/retention-store.ts'
 import type { TenantView } from '#shared/io/tenant-store.ts'
 import { requireTenant } from './manage-tenants.ts'
@@ -83,7 +84,6 @@ export type Retention = {
   start: () => { stop: () => Promise<void> }
 }
 
-const hourMs = 3_600_000
 /** A round that failed is tried again after this. */
 const retryMs = 60_000
 /** How often to ask whether a round is due: a change is acted on within this. */
@@ -134,7 +134,9 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
   const runRound: Retention['runRound'] = async (signal = new AbortController().signal) => {
     if ((await findDueRound(deps.postgres)) === null) return 'not_due'
-    const outcome = await tryRetentionLock(deps.locks, (session) => runDue(state, session, signal))
+    const outcome = await tryNamedLock(deps.locks, 'retention', (session) =>
+      runDue(state, session, signal),
+    )
     if (outcome === 'done' || outcome === 'failed') rounds.inc({ outcome })
     return outcome ?? 'elsewhere'
   }

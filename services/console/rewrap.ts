@@ -4,6 +4,7 @@
  * configured. Asking again goes on where an earlier call ended, whatever ended it; several at once
  * share the work.
  */
+import { Problem } from '#shared/core/problem.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
@@ -111,7 +112,7 @@ async function rewrapOne(
 }
 
 /** Somebody else kept the tenant's lock for too long. */
-const isConflict = (error: unknown) => (error as { code?: string }).code === 'conflict'
+const isConflict = (error: unknown) => error instanceof Problem && error.code === 'conflict'
 
 /** @returns the revision to wait for; 0 when there is nothing to wait for */
 async function projectAgain(deps: RewrapDeps, session: Session, tenantId: string): Promise<number> {

@@ -7,7 +7,7 @@ import { dispositions } from '#shared/core/alert-rules.ts'
 import { tenantIdPattern } from '#shared/core/ids.ts'
 import { nameCharactersMax, noteCharactersMax, urlCharactersMax } from '#shared/core/limits.ts'
 
-export const environmentSchema = z.enum(['live', 'sandbox'])
+const environmentSchema = z.enum(['live', 'sandbox'])
 const statusSchema = z.enum(['active', 'suspended'])
 
 export const tenantIdSchema = z

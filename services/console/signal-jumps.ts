@@ -4,6 +4,7 @@
  * versions. What jumped is kept, counted, logged once and followed until it is over. Any number of
  * consoles take turns; a check that breaks off is made again.
  */
+import { dayMs, hourMs } from '#shared/core/instants.ts'
 import {
   findSignalJump,
   jumpEndLimits,
@@ -45,8 +46,6 @@ export type SignalJumps = {
   start: () => { stop: () => Promise<void> }
 }
 
-const dayMs = 86_400_000
-const hourMs = 3_600_000
 const pollMs = 60_000
 /** The last 24 hours and three weeks before them. */
 const spans = 22
@@ -154,7 +153,7 @@ async function checkTenant(state: State, tenantId: string, atMs: number): Promis
 }
 
 /** What began, what is over and what goes on, from the shares and what was open before. */
-export function decideJumps(
+function decideJumps(
   versions: readonly VersionShares[],
   open: readonly StoredJump[],
   atMs: number,

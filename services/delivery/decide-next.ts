@@ -16,7 +16,7 @@ export type Attempted = {
   retryAfter: string | undefined
 }
 
-export type Decision = Pick<DeliveryOutcome, 'next'> & {
+export type NextDecision = Pick<DeliveryOutcome, 'next'> & {
   /** The receiver said that it is gone for good. */
   gone: boolean
 }
@@ -29,7 +29,7 @@ const mayDelay = [429, 503]
  * @param nowMs when the attempt ended; waits count from here
  * @param random a number in [0, 1) for the jitter
  */
-export function decideNext(attempted: Attempted, nowMs: number, random: number): Decision {
+export function decideNext(attempted: Attempted, nowMs: number, random: number): NextDecision {
   const { attempt, status } = attempted
   if (status !== null && status >= 200 && status < 300) {
     return { next: { state: 'delivered' }, gone: false }

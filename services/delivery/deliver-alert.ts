@@ -4,7 +4,7 @@
  * changed URL or a suspended tenant counts at once. The bytes and the delivery id are the same on
  * every attempt.
  */
-import { webhookSecretAgeMaxMs, webhookTimeoutMs } from '#shared/core/limits.ts'
+import { webhookSecretAgeMaxMs } from '#shared/core/limits.ts'
 import { webhookTestEvent } from '#shared/core/test-event.ts'
 import { signDelivery, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
@@ -41,7 +41,8 @@ export type DeliverDeps = {
   onSend: (claimed: FreshClaim) => void
   /** Nothing was sent and the claim is given back. */
   onRelease: (claimed: FreshClaim, why: ReleaseReason, error?: unknown) => void
-  timeoutMs?: number
+  /** Of an attempt, from its first step to its answer. */
+  timeoutMs: number
 }
 
 /** Why a claim was given back without an attempt. */
@@ -96,7 +97,7 @@ export async function deliverAlert(
   const attempt = claimed.attempts + 1
   const atMs = deps.nowMs()
   const begunMs = deps.monotonicMs()
-  const limit = limitTime(deps.timeoutMs ?? webhookTimeoutMs, stop)
+  const limit = limitTime(deps.timeoutMs, stop)
   let answer: OutboundAnswer | null = null
   let failure: OutboundError | null = null
   try {
@@ -251,7 +252,7 @@ function toAbort(signal: AbortSignal): Error {
 /** A process that was held up for long may have lost its claim; then another one is sending. */
 function requireClaim(claimed: FreshClaim, deps: DeliverDeps): void {
   const left = claimed.claimedUntilMs - deps.nowMs()
-  if (left < (deps.timeoutMs ?? webhookTimeoutMs)) throw new Release('claim_too_old')
+  if (left < deps.timeoutMs) throw new Release('claim_too_old')
 }
 
 /** @throws Release when the webhook is no longer what the delivery was claimed for */

@@ -12,10 +12,11 @@ import {
 } from '#shared/core/limits.ts'
 import { toWebhookKeys, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { Lane } from '#shared/io/delivery-claim-store.ts'
-import { createDeliveryStore, type WebhookHealth } from '#shared/io/delivery-store.ts'
+import { createDeliveryStore, type RecordedHealth } from '#shared/io/delivery-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 import type { Outbound } from '#shared/io/outbound-http.ts'
+import { within } from '#shared/io/pause.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
 import type { Sealer } from '#shared/io/sealed-secrets.ts'
 import { createBreaker } from './breaker.ts'
@@ -132,7 +133,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     metrics,
   })
   /** A webhook that failed or recovered: says so once, and does what follows at once. */
-  const onHealth = async (health: WebhookHealth): Promise<void> => {
+  const onHealth = async (health: RecordedHealth): Promise<void> => {
     const { tenantId, failingSinceMs, failedAttempts, wasHeld, heldUntilMs } = health
     const about = { tenant_id: tenantId, failed_attempts: failedAttempts }
     if (failingSinceMs === null) {
@@ -157,10 +158,10 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     metrics,
     stop: async (graceMs) => {
       loop.stop()
-      await within(graceMs, loop.idle())
+      await within(loop.idle(), graceMs)
       stopping.stop()
       await loop.idle()
-      await within(recordGraceMs, recorder.drained())
+      await within(recorder.drained(), recordGraceMs)
       recorder.stop()
       await sweep.stop()
     },
@@ -212,13 +213,4 @@ function watchFailures(postgres: Postgres, monotonicMs: () => number) {
     transaction: (work) => watch(postgres.transaction(work)),
   }
   return { postgres: watched, quietForMs: () => monotonicMs() - failedAtMs }
-}
-
-async function within(ms: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work, limit])
-  clearTimeout(timer)
 }

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { deliveryConsumer } from '#shared/core/messages.ts'
 import { closeHttp } from '#shared/io/close-http.ts'
-import { type Consumption, consume } from '#shared/io/consume.ts'
+import { type ConsumeLimits, type Consumption, consume } from '#shared/io/consume.ts'
 import { deliverySession } from '#shared/io/delivery-claim-store.ts'
 import { createHttpServer, listen } from '#shared/io/http-server.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
@@ -90,11 +90,10 @@ async function main(): Promise<void> {
 }
 
 /** Small messages that each cost a wake: what matters is that none waits for company. */
-const hintLimits = {
+const hintLimits: ConsumeLimits = {
   batchMessagesMax: 256,
   batchBytesMax: 64 * 1024,
   batchIntervalMs: 0,
-  aheadMessagesMax: 256,
   aheadBytesMax: 64 * 1024,
 }
 

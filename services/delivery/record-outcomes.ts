@@ -4,9 +4,9 @@
  * is kept until it is written, for a request that was answered must not be sent again.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { DeliveryOutcome, Recorded, WebhookHealth } from '#shared/io/delivery-store.ts'
+import type { DeliveryOutcome, Recorded, RecordedHealth } from '#shared/io/delivery-store.ts'
 import type { Log } from '#shared/io/log.ts'
-import { PostgresUnavailableError } from '#shared/io/postgres.ts'
+import { isPassing } from '#shared/io/postgres.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 
 export type Recorder = {
@@ -23,7 +23,7 @@ export type Recorder = {
 export type RecorderDeps = {
   record: (outcomes: readonly DeliveryOutcome[]) => Promise<Recorded>
   /** Told of each webhook that fails or has recovered, once that is recorded. */
-  onHealth: (health: WebhookHealth) => Promise<void>
+  onHealth: (health: RecordedHealth) => Promise<void>
   monotonicMs: () => number
   log: Log
   metrics: DeliveryMetrics
@@ -66,11 +66,11 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       try {
         await write([outcome])
       } catch (error) {
-        if (error instanceof PostgresUnavailableError) throw error
+        if (isPassing(error)) throw error
         log.error({ err: error, delivery_id: outcome.deliveryId }, 'an outcome cannot be recorded')
         // What the receiver sent can be at fault, the outcome itself hardly.
         await write([withoutTexts(outcome)]).catch((again: unknown) => {
-          if (again instanceof PostgresUnavailableError) throw again
+          if (isPassing(again)) throw again
           metrics.unrecorded.inc()
         })
       }
@@ -85,7 +85,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       lastWriteMs = monotonicMs()
       try {
         await write(batch).catch((error: unknown) => {
-          if (error instanceof PostgresUnavailableError) throw error
+          if (isPassing(error)) throw error
           return writeOneByOne(batch)
         })
         queue.splice(0, batch.length)

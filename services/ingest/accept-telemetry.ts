@@ -19,7 +19,7 @@ import {
   scanTelemetry,
   type Telemetry,
 } from '#shared/core/telemetry.ts'
-import type { CompiledPolicy, Tenant } from '#shared/io/tenant-copy.ts'
+import type { ServedPolicy, Tenant } from '#shared/io/tenant-copy.ts'
 
 /** Why a submission was refused; a metric label beside the problem's code. */
 export type RefusalReason =
@@ -69,7 +69,7 @@ export type Acceptance = {
 export type Platform = 'android' | 'ios' | 'other'
 
 /** What a decision needs to know of this edge at this moment. */
-export type EdgeView = {
+export type EdgeDeps = {
   findTenant: (tenantId: string) => Tenant | undefined
   leaseValid: () => boolean
   /** Whether every tenant that there is can be found. */
@@ -124,7 +124,7 @@ export const refusals = {
 export function decideTelemetry(
   body: Buffer,
   signature: string | undefined,
-  edge: EdgeView,
+  edge: EdgeDeps,
 ): Acceptance | Refusal {
   if (signature === undefined || signature === '') return refusals.signatureMissing
   // Whose credentials may be stale cannot tell a wrong signature from one under a new secret.
@@ -149,7 +149,7 @@ export function decideTelemetry(
 function decideVerified(
   body: Buffer,
   scan: Scan,
-  facts: { tenant: Tenant; edge: EdgeView; rateLimit: RateLimitFields | null },
+  facts: { tenant: Tenant; edge: EdgeDeps; rateLimit: RateLimitFields | null },
 ): Acceptance | Refusal {
   const { tenant, edge, rateLimit } = facts
   const { policy } = tenant
@@ -179,7 +179,7 @@ function verifyTenant(
   body: Buffer,
   signature: string,
   tenant: Tenant | undefined,
-  edge: EdgeView,
+  edge: EdgeDeps,
 ): Refusal | null {
   const { decoyKey, verify } = edge
   const active = tenant?.status === 'active'
@@ -205,7 +205,7 @@ function refuseRate(seconds: number): Refusal {
 function scoreTelemetry(
   telemetry: Telemetry,
   tenant: Tenant,
-  policy: CompiledPolicy,
+  policy: ServedPolicy,
   receivedAtMs: number,
 ): Score {
   if (tenant.environment === 'sandbox') {

@@ -3,7 +3,7 @@
  * in the ledger. Counting is an addition; an hour is forgotten some hours after it has been
  * reported for the last time.
  */
-import { toLedgerHour } from '#shared/core/ledger.ts'
+import { ledgerHourMs, toLedgerHour } from '#shared/core/ledger.ts'
 
 /** One hour's claims of a part of the tenants. */
 export type TallyPart = { hourMs: number; part: number; accepted: Record<string, number> }
@@ -62,7 +62,7 @@ export function createAcceptedTally(): AcceptedTally {
       const taken = [...hours].flatMap(([hourMs, hour]) => takeHour(hourMs, hour))
       const newest = Math.max(...hours.keys())
       for (const [hourMs, { changed }] of hours) {
-        if (changed.size === 0 && newest - hourMs > hoursKept * 3_600_000) hours.delete(hourMs)
+        if (changed.size === 0 && newest - hourMs > hoursKept * ledgerHourMs) hours.delete(hourMs)
       }
       lastTenantId = ''
       return taken

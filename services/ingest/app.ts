@@ -45,7 +45,7 @@ export type Edge = {
   close: () => Promise<void>
 }
 
-export type IngestDependencies = {
+export type IngestDeps = {
   log: Log
   metrics: Metrics
   /** Null until NATS has been reached for the first time. */
@@ -92,9 +92,9 @@ const commitLimits: CommitLimits = {
 /**
  * Builds the server; the caller listens and, in the end, closes it and waits until it is drained.
  */
-export function createIngest(dependencies: IngestDependencies): Ingest {
-  const { edge, log, metrics, stopping } = dependencies
-  const intake = createIntake(dependencies)
+export function createIngest(deps: IngestDeps): Ingest {
+  const { edge, log, metrics, stopping } = deps
+  const intake = createIntake(deps)
   const app = createHttpServer({
     log,
     metrics,
@@ -139,28 +139,28 @@ function isIngest(url: string | undefined): boolean {
   return url === ingestPath || url?.startsWith(`${ingestPath}?`) === true
 }
 
-function createIntake(dependencies: IngestDependencies): Intake {
-  const { edge, nowMs } = dependencies
-  const observe = createIngestObserver(dependencies.metrics, {
+function createIntake(deps: IngestDeps): Intake {
+  const { edge, nowMs } = deps
+  const observe = createIngestObserver(deps.metrics, {
     nowMs,
     waiting: () => intake.commit.waiting(),
   })
   const intake: Intake = {
-    log: dependencies.log,
+    log: deps.log,
     observe,
-    retiredUse: dependencies.retiredUse,
-    tally: dependencies.tally,
-    stopping: dependencies.stopping,
-    newRequestId: dependencies.newRequestId,
+    retiredUse: deps.retiredUse,
+    tally: deps.tally,
+    stopping: deps.stopping,
+    newRequestId: deps.newRequestId,
     connected: () => edge()?.connected() === true,
-    view: {
+    edge: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
       whole: () => edge()?.directory.whole() === true,
       verify: verifySignature,
-      decoyKey: dependencies.decoyKey,
+      decoyKey: deps.decoyKey,
       nowMs,
-      wallMs: dependencies.wallMs,
+      wallMs: deps.wallMs,
     },
     commit: createGroupCommit<Pending>({
       publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),
@@ -168,9 +168,9 @@ function createIntake(dependencies: IngestDependencies): Intake {
       defer: setImmediate,
       later: setTimeout,
       pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-      newBatchId: dependencies.newBatchId,
+      newBatchId: deps.newBatchId,
       nowMs,
-      limits: { ...commitLimits, ...dependencies.commitLimits },
+      limits: { ...commitLimits, ...deps.commitLimits },
       observe: observe.commit,
     }),
   }

@@ -6,6 +6,7 @@
  * a lone one waits for nobody. Memory is bounded, and past the bound an event is refused at once.
  * Every event taken is settled exactly once.
  */
+import type { PublishFault } from '#shared/io/telemetry-publisher.ts'
 
 /** An event on its way: the header's text before the body, and the body as it arrived. */
 export type Waiter = {
@@ -18,9 +19,6 @@ export type Waiter = {
   takenMs: number
 }
 
-/** Why an event was not stored, as far as we know; a metric label. */
-export type CommitFault = string
-
 export type PublishOutcome = { duplicate: boolean }
 
 export type GroupCommitOptions<W extends Waiter> = {
@@ -31,7 +29,7 @@ export type GroupCommitOptions<W extends Waiter> = {
    */
   publish: (message: Uint8Array, batchId: string, timeoutMs: number) => Promise<PublishOutcome>
   /** Told once of every event taken: null when it is stored. */
-  settle: (waiter: W, fault: CommitFault | null) => void
+  settle: (waiter: W, fault: PublishFault | null) => void
   /** Runs something at the end of this turn of the event loop. */
   defer: (run: () => void) => void
   /** Runs something after so many ms. */
@@ -61,8 +59,8 @@ export type CommitLimits = {
 /** Where group commit reports to; all of it feeds metrics. */
 export type CommitObserver = {
   stored: (batch: { events: number; bytes: number; tookMs: number; duplicate: boolean }) => void
-  retried: (fault: CommitFault) => void
-  failed: (batch: { events: number; fault: CommitFault }) => void
+  retried: (fault: PublishFault) => void
+  failed: (batch: { events: number; fault: PublishFault }) => void
 }
 
 export type GroupCommit<W extends Waiter> = {
@@ -213,12 +211,12 @@ async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<vo
 async function publishBatch<W extends Waiter>(
   state: State<W>,
   batch: W[],
-): Promise<CommitFault | null> {
+): Promise<PublishFault | null> {
   const { nowMs, limits, observe } = state
   const deadlineMs = batch[0]!.takenMs + limits.publishTimeoutMs
   const message = encodeBatch(batch)
   const batchId = state.newBatchId()
-  let fault: CommitFault = 'no_ack'
+  let fault: PublishFault = 'no_ack'
   for (let attempt = 1; ; attempt++) {
     const startedMs = nowMs()
     const leftMs = deadlineMs - startedMs
@@ -231,7 +229,7 @@ async function publishBatch<W extends Waiter>(
       observe.stored({ events: batch.length, bytes: message.length, tookMs, duplicate })
       return null
     } catch (error) {
-      const failure = error as { fault?: CommitFault; final?: boolean }
+      const failure = error as { fault?: PublishFault; final?: boolean }
       fault = failure.fault ?? 'no_ack'
       if (failure.final === true) break
       const waitMs = Math.min(retryPauseMs, deadlineMs - nowMs())

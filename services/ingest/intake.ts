@@ -13,7 +13,7 @@ import type { PlainConnection } from '#shared/io/plain-connections.ts'
 import {
   type Acceptance,
   decideTelemetry,
-  type EdgeView,
+  type EdgeDeps,
   type Refusal,
   refusals,
 } from './accept-telemetry.ts'
@@ -33,7 +33,7 @@ export type Pending = Waiter & {
 
 export type Intake = {
   log: Log
-  view: EdgeView
+  edge: EdgeDeps
   commit: GroupCommit<Pending>
   observe: IngestObserver
   retiredUse: RetiredUse
@@ -115,8 +115,8 @@ function takeBody(intake: Intake, envelope: Envelope, body: Buffer): void {
 
 /** @returns why it is refused, or null when it waits for its acknowledgement */
 function take(intake: Intake, envelope: Envelope, body: Buffer): Refusal | null {
-  const takenMs = intake.view.nowMs()
-  const decision = decideTelemetry(body, envelope.signature, intake.view)
+  const takenMs = intake.edge.nowMs()
+  const decision = decideTelemetry(body, envelope.signature, intake.edge)
   if (decision.kind === 'refused') return decision
   const { head, rateLimit } = decision
   const fault = offer(intake, envelope, { head, body, takenMs, acceptance: decision })
@@ -154,7 +154,7 @@ export function answerPending(intake: Intake, pending: Pending, fault: string | 
     return
   }
   intake.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
-  intake.observe.accepted(acceptance, intake.view.nowMs() - pending.takenMs)
+  intake.observe.accepted(acceptance, intake.edge.nowMs() - pending.takenMs)
   replyAccepted(reply, acceptance.answer, meta)
 }
 

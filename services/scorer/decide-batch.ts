@@ -18,7 +18,7 @@ import type { DecodedMessages } from './decoded-messages.ts'
 import type { ScorerObserver } from './observe.ts'
 import type { Decided, ShadowDecisions } from './shadow-decisions.ts'
 
-export type DecideBatchDependencies = {
+export type DecideBatchDeps = {
   messages: DecodedMessages
   findKnown: KnownStore['findKnown']
   findPolicy: (policyHash: string) => Promise<Policy | null>
@@ -44,19 +44,19 @@ type Deserved = { event: AcceptedEvent; draft: AlertDraft }
  */
 export async function decideBatch(
   batch: readonly ConsumedMessage[],
-  dependencies: DecideBatchDependencies,
+  deps: DecideBatchDeps,
 ): Promise<void> {
-  const decided = await raiseBatch(batch, dependencies)
+  const decided = await raiseBatch(batch, deps)
   // Last, and whatever becomes of it: nobody is alerted by a shadow, and nobody waits for one.
-  await dependencies.shadow.record(decided)
+  await deps.shadow.record(decided)
 }
 
 /** @returns every event that was decided, those whose bytes had come before left out */
 async function raiseBatch(
   batch: readonly ConsumedMessage[],
-  dependencies: DecideBatchDependencies,
+  deps: DecideBatchDeps,
 ): Promise<Decided[]> {
-  const { messages, observe } = dependencies
+  const { messages, observe } = deps
   // Poison was put aside when it was to be stored.
   const taken = batch.map((message) => ({
     position: toPosition(message.streamCreatedMs, message.sequence),
@@ -64,7 +64,7 @@ async function raiseBatch(
   }))
   const events = taken.flatMap((message) => message.events)
   const repeats = new Set<AcceptedEvent>()
-  const decided = await decide(events, dependencies, (event) => {
+  const decided = await decide(events, deps, (event) => {
     observe.retried()
     repeats.add(event)
   })
@@ -72,8 +72,8 @@ async function raiseBatch(
   const drafts = firsts.map((one) => one.draft)
   // What is due is written down before it is raised: no alert is there that is not.
   const [noted, found] = await Promise.allSettled([
-    observe.timed('ledger', note(taken, repeats, firsts, dependencies)),
-    firsts.length === 0 ? [] : observe.timed('raised', dependencies.findUnraised(drafts)),
+    observe.timed('ledger', note(taken, repeats, firsts, deps)),
+    firsts.length === 0 ? [] : observe.timed('raised', deps.findUnraised(drafts)),
   ])
   if (noted.status === 'rejected') throw noted.reason
   if (found.status === 'rejected') throw found.reason
@@ -81,19 +81,19 @@ async function raiseBatch(
   observe.existing(firsts.length - unraised.size)
   const fresh = firsts.filter((one) => unraised.has(one.draft))
   if (fresh.length === 0) return decided
-  const undecided = await isAnyUndecided(batch, dependencies)
+  const undecided = await isAnyUndecided(batch, deps)
   const earlier = undecided
-    ? await observe.timed('session', decideEarlier(fresh, events, dependencies))
+    ? await observe.timed('session', decideEarlier(fresh, events, deps))
     : []
   const freshIds = new Set(fresh.map((one) => one.draft.alertId))
   const wanted = toFirsts([...fresh, ...earlier])
     .map((one) => one.draft)
     .filter((draft) => freshIds.has(draft.alertId))
   // Alerts, deliveries and counters, all or nothing.
-  const raised = await observe.timed('raise', dependencies.raiseAlerts(wanted))
+  const raised = await observe.timed('raise', deps.raiseAlerts(wanted))
   observe.raised(wanted, raised)
   // A lost hint costs a second: delivery sweeps for what is due.
-  await observe.timed('hint', dependencies.publishHints(raised.raised))
+  await observe.timed('hint', deps.publishHints(raised.raised))
   return decided
 }
 
@@ -102,7 +102,7 @@ async function note(
   taken: readonly LedgerMessage[],
   repeats: ReadonlySet<AcceptedEvent>,
   firsts: readonly Deserved[],
-  { ledger }: DecideBatchDependencies,
+  { ledger }: DecideBatchDeps,
 ): Promise<void> {
   const results = await Promise.allSettled([
     ledger.insertEntries(taken.flatMap((message) => toDecidedEntries(message, repeats))),
@@ -132,7 +132,7 @@ function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
  */
 async function isAnyUndecided(
   batch: readonly ConsumedMessage[],
-  { readDecidedFloor }: DecideBatchDependencies,
+  { readDecidedFloor }: DecideBatchDeps,
 ): Promise<boolean> {
   const sequences = new Set(batch.map((message) => message.sequence))
   const first = Math.min(...sequences)
@@ -147,9 +147,9 @@ async function isAnyUndecided(
 async function decideEarlier(
   fresh: readonly Deserved[],
   events: readonly AcceptedEvent[],
-  dependencies: DecideBatchDependencies,
+  deps: DecideBatchDeps,
 ): Promise<Deserved[]> {
-  const earlier = await dependencies.findEarlierEvents({
+  const earlier = await deps.findEarlierEvents({
     parts: fresh.map(({ event }) => ({
       tenantId: event.tenant_id,
       deviceId: event.body.device_id,
@@ -158,7 +158,7 @@ async function decideEarlier(
     })),
     known: events.map((event) => event.position),
   })
-  return toDeserved(await decide(earlier, dependencies, () => undefined))
+  return toDeserved(await decide(earlier, deps, () => undefined))
 }
 
 function toDeserved(decided: readonly Decided[]): Deserved[] {
@@ -170,7 +170,7 @@ function toDeserved(decided: readonly Decided[]): Deserved[] {
 
 async function decide(
   events: readonly AcceptedEvent[],
-  { findKnown, findPolicy, observe }: DecideBatchDependencies,
+  { findKnown, findPolicy, observe }: DecideBatchDeps,
   onRetry: (event: AcceptedEvent) => void,
 ): Promise<Decided[]> {
   if (events.length === 0) return []

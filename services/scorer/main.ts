@@ -6,8 +6,7 @@
  * it are stored, by whichever process: that is the stored floor. So Postgres being down delays no
  * history, and what is decided never depends on who was faster.
  */
-import { toStoredEntries } from '#shared/core/ledger.ts'
-import { deciderConsumer, scorerConsumer, toPosition } from '#shared/core/messages.ts'
+import { deciderConsumer, scorerConsumer } from '#shared/core/messages.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alert-raising-store.ts'
 import { type Clickhouse, checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { closeHttp } from '#shared/io/close-http.ts'
@@ -28,12 +27,13 @@ import { createShadowDecisionWriter } from '#shared/io/shadow-decision-store.ts'
 import { readDecidedFloor, readStoredFloor } from '#shared/io/stream-floors.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
 import { readScorerConfig } from './config.ts'
-import { type DecideBatchDependencies, decideBatch } from './decide-batch.ts'
+import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
 import { createDecodedMessages, type DecodedMessages } from './decoded-messages.ts'
+import { type GiveUpDeps, giveUpDeciding, giveUpStoring } from './give-up.ts'
 import { createScorerObserver, createShadowObserver, type ScorerObserver } from './observe.ts'
 import { createShadowDecisions, type ShadowDecisions } from './shadow-decisions.ts'
 import { createShadowVersions } from './shadow-versions.ts'
-import { type StoreBatchDependencies, storeBatch } from './store-batch.ts'
+import { type StoreBatchDeps, storeBatch } from './store-batch.ts'
 
 /**
  * Five inserts a second at most unless they are full: each makes a part in every table, which costs
@@ -89,37 +89,31 @@ async function main(): Promise<void> {
   const messages = createDecodedMessages(decodedBytesMax)
   const storeDeadLetters = (letters: readonly DeadLetter[]) =>
     storeLetters(connected, letters, observe.letterLost)
-  const givenUp = createLedgerWriter(clickhouse)
-  const giveUp = async (message: ConsumedMessage, error: unknown) => {
-    const { data, sequence, streamCreatedMs } = message
-    const detail = error instanceof Error ? error.name : 'unknown'
-    const { events } = messages.decode(message)
-    const position = toPosition(streamCreatedMs, sequence)
-    // Its events will have no rows.
-    await givenUp.insertEntries(toStoredEntries({ position, events }, new Set(events), Date.now()))
-    await storeDeadLetters([{ reason: 'defect', detail, id: `${sequence}`, data }])
-    observe.dropped([{ reason: 'defect' }])
+  const lastResort: GiveUpDeps = {
+    ...{ messages, storeDeadLetters, observe, wallMs: Date.now },
+    ledger: createLedgerWriter(clickhouse),
   }
+  const decide = createDecideDeps({
+    ...{ messages, clickhouse, postgres, observe },
+    nats: connected,
+    shadow: createShadow(
+      { clickhouse, postgres, observe, log, metrics },
+      config.SHADOW_HOLD_MAX_MS,
+    ),
+  })
   const common = { nats: connected, log, metrics }
   const deciding = consume({
     ...common,
     durable: deciderConsumer,
     limits: decideLimits,
     readyUpTo: () => readStoredFloor(connected),
-    handle: createDeciding({
-      ...{ messages, clickhouse, postgres, observe },
-      nats: connected,
-      shadow: createShadow(
-        { clickhouse, postgres, observe, log, metrics },
-        config.SHADOW_HOLD_MAX_MS,
-      ),
-    }),
+    giveUp: (message, error) => giveUpDeciding(message, error, { ...lastResort, decide }),
+    handle: (batch) => decideBatch(batch, decide),
   })
   const storing = consume({
     ...common,
     durable: scorerConsumer,
-    // Decisions wait for everything before them to be stored, so nothing may stay for ever.
-    giveUp,
+    giveUp: (message, error) => giveUpStoring(message, error, lastResort),
     limits: storeLimits,
     acknowledged: deciding.wake,
     handle: createStoring({ messages, clickhouse, storeDeadLetters, observe }),
@@ -139,21 +133,21 @@ type Shared = {
 function createStoring({
   clickhouse,
   ...shared
-}: Shared & Pick<StoreBatchDependencies, 'storeDeadLetters'>) {
-  const dependencies: StoreBatchDependencies = {
+}: Shared & Pick<StoreBatchDeps, 'storeDeadLetters'>) {
+  const deps: StoreBatchDeps = {
     ...shared,
     telemetry: createTelemetryStore(clickhouse),
     ledger: createLedgerWriter(clickhouse),
     wallMs: Date.now,
   }
-  return (batch: readonly ConsumedMessage[]) => storeBatch(batch, dependencies)
+  return (batch: readonly ConsumedMessage[]) => storeBatch(batch, deps)
 }
 
-function createDeciding(
+function createDecideDeps(
   shared: Shared & { nats: Nats; postgres: Postgres; shadow: ShadowDecisions },
-): (batch: readonly ConsumedMessage[]) => Promise<void> {
+): DecideBatchDeps {
   const { messages, clickhouse, postgres, nats, observe, shadow } = shared
-  const dependencies: DecideBatchDependencies = {
+  return {
     messages,
     observe,
     shadow,
@@ -166,7 +160,6 @@ function createDeciding(
     raiseAlerts: (drafts) => raiseAlerts(postgres, drafts, Date.now),
     publishHints: (raised) => publishDeliveryHints(nats, raised, observe.hintFailed),
   }
-  return (batch) => decideBatch(batch, dependencies)
 }
 
 function createShadow(

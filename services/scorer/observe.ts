@@ -98,7 +98,7 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
   const freshness = metrics.histogram('di_freshness_seconds', 'From the edge to ClickHouse', {
     buckets: [...latencyBucketsSeconds, 60, 300, 3_600],
   })
-  const unknown = metrics.counter(
+  const unknownSignals = metrics.counter(
     'di_unknown_signals_total',
     'Signals that the catalog does not know, by SDK version; the first hundred versions by name',
     ['sdk_version'],
@@ -120,7 +120,7 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
     'action',
   ])
   const existing = metrics.counter('di_alerts_existing_total', 'Alerts that were there already')
-  const strangers = metrics.counter(
+  const unknownTenantAlerts = metrics.counter(
     'di_alerts_of_unknown_tenants_total',
     'Alerts not raised because their tenant does not exist any more',
   )
@@ -147,9 +147,10 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
         const count = counts.get(`${tenant} ${action}`)
         if (count === undefined) counts.set(`${tenant} ${action}`, { tenant, action, events: 1 })
         else count.events++
-        const strangers = findUnknownSignals(event.body.signals as Signals).length
-        if (strangers > 0) {
-          unknown.inc({ sdk_version: toVersionLabel(event.body.sdk_meta.sdk_version) }, strangers)
+        const { signals, sdk_meta: meta } = event.body
+        const unknown = findUnknownSignals(signals as Signals).length
+        if (unknown > 0) {
+          unknownSignals.inc({ sdk_version: toVersionLabel(meta.sdk_version) }, unknown)
         }
         freshness.observe(Math.max(0, nowMs - event.received_at) / 1_000)
       }
@@ -167,8 +168,8 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
         alerts.inc({ tenant: tenantId, action: actions.get(alertId)! })
       }
       existing.inc(outcome.existing)
-      const unknown = new Set(outcome.unknownTenants)
-      strangers.inc(drafts.filter((draft) => unknown.has(draft.tenantId)).length)
+      const tenants = new Set(outcome.unknownTenants)
+      unknownTenantAlerts.inc(drafts.filter((draft) => tenants.has(draft.tenantId)).length)
     },
     existing: (alerts) => existing.inc(alerts),
     retried: () => retries.inc(),

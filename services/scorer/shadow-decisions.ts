@@ -17,6 +17,7 @@ import {
 } from '#shared/core/shadow.ts'
 import type { KnownStore } from '#shared/io/known-store.ts'
 import type { Log } from '#shared/io/log.ts'
+import { within } from '#shared/io/pause.ts'
 import type { ShadowDecision, ShadowDecisionWriter } from '#shared/io/shadow-decision-store.ts'
 import type { ShadowObserver } from './observe.ts'
 import type { ShadowVersions } from './shadow-versions.ts'
@@ -27,7 +28,7 @@ export type Decided = { event: AcceptedEvent; policy: Policy; known: Known; risk
 /** Why events went without their shadow decision. */
 export type ShadowSkip = 'policy' | 'defect' | 'store' | 'late' | 'resting'
 
-export type ShadowDependencies = {
+export type ShadowDeps = {
   versions: ShadowVersions
   findPolicy: (policyHash: string) => Promise<Policy | null>
   findKnown: KnownStore['findKnown']
@@ -49,7 +50,14 @@ const restMs = 10_000
 /** Compiled documents kept, a few hundred KB each at most. */
 const compiledMax = 1_000
 
-type State = ShadowDependencies & {
+/** One batch's decisions, which may be given up: each of its events is then counted as late. */
+type Run = {
+  gaveUp: boolean
+  /** Events that are neither decided nor skipped yet; null until it is known which are asked. */
+  open: number | null
+}
+
+type State = ShadowDeps & {
   /** By content address; null for one that cannot be used. */
   compiled: Map<string, CompiledShadow | null>
   /** What was logged and has not worked since. */
@@ -60,10 +68,10 @@ type State = ShadowDependencies & {
 /** An event with the shadow that is to decide it. */
 type Asked = Decided & { version: number; policyHash: string; shadow: CompiledShadow }
 
-export function createShadowDecisions(dependencies: ShadowDependencies): ShadowDecisions {
-  const { versions, observe, nowMs, holdMaxMs } = dependencies
+export function createShadowDecisions(deps: ShadowDeps): ShadowDecisions {
+  const { versions, observe, nowMs, holdMaxMs } = deps
   const state: State = {
-    ...dependencies,
+    ...deps,
     compiled: new Map(),
     said: new Set(),
     shared: new WeakMap(),
@@ -81,33 +89,20 @@ export function createShadowDecisions(dependencies: ShadowDependencies): ShadowD
         return
       }
       running = true
-      const gaveUp = new AbortController()
-      const work = recordAll(state, decided, gaveUp.signal)
+      const run: Run = { gaveUp: false, open: null }
+      const work = recordAll(state, decided, run)
         .then((outcome) => {
           if (outcome === 'failed') rest()
         })
         .finally(() => {
           running = false
         })
-      if (await endsWithin(work, holdMaxMs)) return
-      gaveUp.abort()
+      if (await within(work, holdMaxMs)) return
+      run.gaveUp = true
       rest()
-      observe.skipped('late', countAsked(decided, versions))
+      observe.skipped('late', run.open ?? countAsked(decided, versions))
       warnOnce(state, 'late', 'shadow decisions take too long')
     },
-  }
-}
-
-/** Whether it ends in time; it goes on either way. */
-async function endsWithin(work: Promise<void>, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, limitMs, false)
-  })
-  try {
-    return await Promise.race([work.then(() => true), late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 
@@ -118,7 +113,7 @@ const countAsked = (decided: readonly Decided[], versions: ShadowVersions): numb
 async function recordAll(
   state: State,
   decided: readonly Decided[],
-  gaveUp: AbortSignal,
+  run: Run,
 ): Promise<'done' | 'failed'> {
   const { versions, observe } = state
   try {
@@ -134,22 +129,22 @@ async function recordAll(
     )
   }
   if (!versions.any()) return 'done'
-  let open = 0
   try {
-    const asked = await findAsked(state, decided)
-    open = asked.length
+    const asked = await findAsked(state, decided, run)
+    run.open = asked.length
     if (asked.length === 0) return 'done'
-    const decisions = decideAll(state, asked, await findAllKnown(state, asked))
-    open = decisions.length
-    if (gaveUp.aborted) return 'failed'
+    const known = await findAllKnown(state, asked)
+    if (run.gaveUp) return 'failed'
+    const decisions = decideAll(state, asked, known)
+    run.open = decisions.length
     await observe.timed('shadow', state.insertDecisions(decisions))
-    observe.decided(decisions.length)
+    // What was given up is counted already, though it is there.
+    if (!run.gaveUp) observe.decided(decisions.length)
     state.said.delete('store')
     state.said.delete('late')
     return 'done'
   } catch (error) {
-    // What was given up is counted already.
-    if (!gaveUp.aborted) observe.skipped('store', open)
+    if (!run.gaveUp) observe.skipped('store', run.open ?? 0)
     warnOnce(state, 'store', 'shadow decisions cannot be recorded', error)
     return 'failed'
   }
@@ -164,7 +159,7 @@ function warnOnce({ said, log }: State, what: string, text: string, error?: unkn
 }
 
 /** The events of tenants that have a shadow, each with the one that decides it. */
-async function findAsked(state: State, decided: readonly Decided[]): Promise<Asked[]> {
+async function findAsked(state: State, decided: readonly Decided[], run: Run): Promise<Asked[]> {
   const asked: Asked[] = []
   for (const one of decided) {
     const { tenant_id: tenantId, received_at: receivedAtMs } = one.event
@@ -172,8 +167,8 @@ async function findAsked(state: State, decided: readonly Decided[]): Promise<Ask
     if (version === null) continue
     const { policyHash } = version
     const shadow = state.compiled.get(policyHash) ?? (await compile(state, policyHash))
-    if (shadow === null) state.observe.skipped('policy', 1)
-    else asked.push({ ...one, version: version.version, policyHash, shadow })
+    if (shadow !== null) asked.push({ ...one, version: version.version, policyHash, shadow })
+    else if (!run.gaveUp) state.observe.skipped('policy', 1)
   }
   return asked
 }

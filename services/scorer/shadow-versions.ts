@@ -5,6 +5,7 @@
  * shadow is a look-up in a map. Should Postgres be away, what was known last is what decides.
  */
 import { type ShadowVersion, shadowLeadMs } from '#shared/core/shadow.ts'
+import { within } from '#shared/io/pause.ts'
 import type { Queryable } from '#shared/io/postgres.ts'
 import { listShadowVersions, readShadowChanges } from '#shared/io/shadow-policy-store.ts'
 
@@ -53,25 +54,13 @@ export function createShadowVersions(db: Queryable, nowMs: () => number): Shadow
     refresh: async (receivedAtMs) => {
       if (receivedAtMs < horizonMs || asking || nowMs() < retryAtMs) return
       retryAtMs = nowMs() + retryMs
-      await answersWithin(ask(), answerMaxMs)
+      // What comes later is still taken; only nobody waits for it.
+      if (!(await within(ask(), answerMaxMs))) {
+        throw new Error(`there was no answer within ${answerMaxMs} ms`)
+      }
       retryAtMs = Number.NEGATIVE_INFINITY
     },
     of: (tenantId) => versions.get(tenantId) ?? none,
     any: () => versions.size > 0,
-  }
-}
-
-/** What comes later is still taken; only nobody waits for it. */
-async function answersWithin(work: Promise<void>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const refuse = () => reject(new Error(`there was no answer within ${limitMs} ms`))
-    timer = setTimeout(refuse, limitMs)
-  })
-  try {
-    await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-    work.catch(() => undefined)
   }
 }

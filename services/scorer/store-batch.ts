@@ -13,7 +13,7 @@ import type { TelemetryStore } from '#shared/io/telemetry-store.ts'
 import type { DecodedMessages } from './decoded-messages.ts'
 import type { ScorerObserver } from './observe.ts'
 
-export type StoreBatchDependencies = {
+export type StoreBatchDeps = {
   messages: DecodedMessages
   telemetry: TelemetryStore
   ledger: Pick<LedgerWriter, 'insertEntries'>
@@ -29,7 +29,7 @@ export type StoreBatchDependencies = {
  */
 export async function storeBatch(
   batch: readonly ConsumedMessage[],
-  { messages, telemetry, ledger, storeDeadLetters, observe, wallMs }: StoreBatchDependencies,
+  { messages, telemetry, ledger, storeDeadLetters, observe, wallMs }: StoreBatchDeps,
 ): Promise<void> {
   const decoded = batch.map(messages.decode)
   const events = decoded.flatMap((one) => one.events)

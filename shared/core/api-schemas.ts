@@ -218,9 +218,15 @@ export const submissionSchema = z
     session_id: idSchema.meta({ description: 'Fresh for each app launch.' }),
     user_id: idSchema.optional().meta({ description: 'Collected in `users_seen_on`.' }),
     account_id: idSchema.optional().meta({ description: 'Collected in `users_seen_on`.' }),
-    occurred_at: z.iso.datetime({ offset: true }).optional().meta({
-      description: 'Kept, never trusted for ordering.',
-    }),
+    occurred_at: z
+      .string()
+      .optional()
+      .meta({
+        format: 'date-time',
+        description:
+          'Kept, never trusted for ordering. Any ISO-8601 time: without its seconds, its offset or all ' +
+          'of its time too.',
+      }),
     sdk_meta: z.looseObject({ sdk_version: metaText, platform: metaText, batch_type: metaText }),
     scorer: z
       .looseObject({

@@ -4,7 +4,7 @@
  */
 
 /** Stands for every value that came when all places were taken. */
-export const otherLabel = 'other'
+const otherLabel = 'other'
 
 /**
  * Makes a function from a client's value to the label to count it under: the value itself for the

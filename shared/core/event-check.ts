@@ -4,9 +4,10 @@
  * and then the schemas have the last word.
  */
 import { tenantIdPattern } from './ids.ts'
-import { clientFlagsMax, idCharactersMax, metaCharactersMax } from './limits.ts'
+import { isTime } from './instants.ts'
+import { clientFlagsMax } from './limits.ts'
 import { categories } from './telemetry.ts'
-import { controlCharacters } from './telemetry-check.ts'
+import { isId, isMeta, isObject } from './telemetry-check.ts'
 
 type Fields = Record<string, unknown>
 
@@ -38,8 +39,8 @@ function isBody(body: Fields): boolean {
     isId(body.session_id) &&
     (body.user_id === undefined || isId(body.user_id)) &&
     (body.account_id === undefined || isId(body.account_id)) &&
-    // Instants have more forms than are worth knowing here.
-    body.occurred_at === undefined &&
+    (body.occurred_at === undefined ||
+      (typeof body.occurred_at === 'string' && isTime(body.occurred_at))) &&
     isObject(meta) &&
     isMeta(meta.sdk_version) &&
     isMeta(meta.platform) &&
@@ -55,20 +56,8 @@ function isBody(body: Fields): boolean {
   )
 }
 
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const isAction = (value: unknown): boolean =>
   value === 'ALLOW' || value === 'REVIEW' || value === 'BLOCK'
-
-const isMeta = (value: unknown): boolean =>
-  typeof value === 'string' && value.length <= metaCharactersMax
-
-const isId = (value: unknown): boolean =>
-  typeof value === 'string' &&
-  value.length > 0 &&
-  value.length <= idCharactersMax &&
-  !controlCharacters.test(value)
 
 const isReasons = (value: unknown): boolean => Array.isArray(value) && value.every(isReason)
 

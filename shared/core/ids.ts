@@ -9,7 +9,7 @@ import { createHash, hash } from 'node:crypto'
 export const tenantIdPattern = /^[a-z0-9][a-z0-9-]{0,62}$/
 
 /**
- * The id of a telemetry event: 128 bits of SHA-256 over the exact body bytes, which name the
+ * The id of a telemetry event: 132 bits of SHA-256 over the exact body bytes, which name the
  * tenant. A retry of the same bytes is therefore the same event, at every edge and after every
  * rotation.
  * @param body the raw request body

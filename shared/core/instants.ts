@@ -26,6 +26,14 @@ export function parseInstant(text: string): number | null {
   return wholeMs - offsetMs + Math.ceil(Number(fraction.padEnd(9, '0')) / 1_000_000)
 }
 
+/**
+ * Whether a text is an ISO-8601 time, with its offset or without one. What is only kept need not
+ * name an instant.
+ */
+export function isTime(text: string): boolean {
+  return parseInstant(text) !== null || parseInstant(`${text}Z`) !== null
+}
+
 type SixNumbers = [number, number, number, number, number, number]
 
 function toUtcMs([year, month, day, hour, minute, second]: SixNumbers): number | null {

@@ -3,9 +3,10 @@
  * an hour differ. An hour is that of an event's `received_at`, which the edge gives it once, so
  * every stage counts an event in the same hour however late it gets there.
  */
+import { hourMs } from './instants.ts'
 import type { AcceptedEvent } from './messages.ts'
 
-export const ledgerHourMs = 3_600_000
+export const ledgerHourMs = hourMs
 
 /** The beginning of the hour that an instant is in, in ms since 1970. */
 export const toLedgerHour = (ms: number): number => Math.floor(ms / ledgerHourMs) * ledgerHourMs
@@ -108,11 +109,11 @@ function toEntries(
 ): LedgerEntry[] {
   const entries = new Map<string, LedgerEntry>()
   for (const event of events) {
-    const hourMs = toLedgerHour(event.received_at)
-    const key = `${event.tenant_id} ${hourMs}`
+    const startMs = toLedgerHour(event.received_at)
+    const key = `${event.tenant_id} ${startMs}`
     let entry = entries.get(key)
     if (entry === undefined) {
-      entry = newEntry({ tenantId: event.tenant_id, hourMs }, stage, position)
+      entry = newEntry({ tenantId: event.tenant_id, hourMs: startMs }, stage, position)
       entries.set(key, entry)
     }
     entry.events++

@@ -1,6 +1,7 @@
 /**
- * Every bound of the service, with the arithmetic behind it. A bound that clients can meet is fixed
- * by the public contract; the others are ours to tune. Nothing else in the code names a bare limit.
+ * The bounds of the public interface and those that several files share, with the arithmetic behind
+ * them. A bound that clients can meet is fixed by the public contract; the others are ours to tune.
+ * What bounds one file alone stands in that file.
  */
 
 /** Largest ingest body. Real SDK batches are 1 to 4 KB, so 64 KiB is sixteen times the largest. */
@@ -187,13 +188,13 @@ export const nameCharactersMax = 200
  */
 export const activityQueryMax = 8_192
 
-/** Hashes in one parameter: of 21 characters each at most, and ClickHouse takes 128 KiB in one. */
-export const hashesPerParameter = 6_000
+/** Bytes of one parameter of a query: ClickHouse takes 128 KiB of it. */
+export const parameterBytesMax = 120 * 1024
 
 /** Earlier events of one session that are looked at for the first that deserved an alert. */
 export const sessionEventsMax = 1_000
 
-/** Sessions that one query asks about: their ids travel as one parameter. */
+/** Sessions, or devices, that one query reads the events of. */
 export const sessionQueryMax = 100
 
 /**
@@ -201,6 +202,25 @@ export const sessionQueryMax = 100
  * device that floods can cost: 20,000 are some three megabytes.
  */
 export const activityRowsMax = 20_000
+
+/**
+ * Rows that velocity takes from ClickHouse at once, of however many devices, users and sessions:
+ * some hundred bytes each as text, three times that once they are read.
+ */
+export const activityRowsAtOnceMax = 100_000
+
+/**
+ * Rows that one query of `activity` may have to look at: what a batch needs for each key, which is
+ * a granule or two of every part, and a million. A key of which there are more, such as a user id
+ * that a whole app shares, is asked about alone.
+ */
+export const activityReadMin = 1_000_000
+export const activityReadPerKey = 10_000
+export const activityReadMax = 100_000_000
+
+/** Keys that are remembered to be asked about alone, and for how long. */
+export const heavyKeysMax = 10_000
+export const heavyKeyMs = 3_600_000
 
 /**
  * Bytes of a policy document. The default has 8 KB with every signal of the catalog; a message of

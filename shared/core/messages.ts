@@ -74,8 +74,8 @@ export type DecodedBatch = {
   invalid: { index: number; detail: string; value: unknown }[]
 }
 
-/** Positions that one message has room for: an edge puts no more events into one. */
-const positionsPerMessage = 256
+/** Positions that one message has room for: no edge of any release puts more events into one. */
+export const positionsPerMessage = 256
 
 /**
  * The position of a message's first event: rises with the sequence, and from a stream to one that

@@ -21,7 +21,7 @@ export type PlainHead = {
 }
 
 /** A longer head is not plain. */
-export const plainHeadBytesMax = 4_096
+const plainHeadBytesMax = 4_096
 
 const headEnd = '\r\n\r\n'
 // Names of letters, digits and hyphens; values of printable ASCII; every line ends in CR LF.

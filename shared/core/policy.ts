@@ -32,7 +32,7 @@ export const weightForms = {
 } as const
 
 /** What a signal weighs: a number for a boolean that is true, or a rule by value. */
-export const signalWeightSchema = z
+const signalWeightSchema = z
   .union(
     [
       points.describe('The points of a boolean that is true; 0 is context that never scores.'),
@@ -79,7 +79,7 @@ export const velocityMetrics = [
   'devices_per_session',
 ] as const
 
-export const velocityRuleSchema = z.strictObject({
+const velocityRuleSchema = z.strictObject({
   metric: z
     .enum(velocityMetrics)
     .describe('What is counted: different sessions, users, ... ; for `signal_flips`, changes.'),
@@ -113,7 +113,7 @@ function toHalvingRules(value: unknown): unknown {
 }
 
 /** Signals that score nothing for some SDK versions or platforms: the switch for a bad release. */
-export const suppressionSchema = z.strictObject({
+const suppressionSchema = z.strictObject({
   signals: z
     .array(
       z.string().regex(/^[a-z]+\.([a-z0-9_]+|\*)$/, 'must be `category.signal` or `category.*`'),

@@ -35,6 +35,7 @@ export const problemCodes = {
   body_too_large: [413, 'The request body is too large'],
   uri_too_long: [414, 'The address is too long'],
   unsupported_media_type: [415, 'The media type is not supported'],
+  expectation_failed: [417, 'The expectation cannot be met'],
   webhook_url_refused: [422, 'The webhook URL cannot be used'],
   event_not_explainable: [422, 'The event cannot be explained'],
   rate_limited: [429, 'Too many requests'],

@@ -10,8 +10,6 @@ export type Bucket = { tokens: number; atMs: number }
 
 export type RateDecision = {
   allowed: boolean
-  /** Whole tokens left. */
-  remaining: number
   /** Seconds until one token is there again, at least 1 when refused. */
   retryAfterSeconds: number
 }
@@ -41,10 +39,10 @@ export function takeToken(bucket: Bucket, rate: Rate, nowMs: number): RateDecisi
   bucket.atMs = Math.max(bucket.atMs, nowMs)
   if (bucket.tokens >= 1) {
     bucket.tokens -= 1
-    return { allowed: true, remaining: Math.floor(bucket.tokens), retryAfterSeconds: 0 }
+    return { allowed: true, retryAfterSeconds: 0 }
   }
   const waitSeconds = (1 - bucket.tokens) / rate.perSecond
-  return { allowed: false, remaining: 0, retryAfterSeconds: Math.max(1, Math.ceil(waitSeconds)) }
+  return { allowed: false, retryAfterSeconds: Math.max(1, Math.ceil(waitSeconds)) }
 }
 
 /**

@@ -2,6 +2,7 @@
  * How long what is kept: the product's defaults, what a tenant may set, and from which instant on
  * data is too old. Everything younger than its limit stays.
  */
+import { dayMs } from './instants.ts'
 
 /** What is kept for a time of its own. */
 export const retainedKinds = ['events', 'alerts', 'deliveries'] as const
@@ -14,7 +15,7 @@ export type RetentionDays = Record<RetainedKind, number | null>
  * Events for a season more than a year, so that the same weeks of two years can be compared; alerts
  * until an operator says otherwise; deliveries for as long as somebody may ask where one went.
  */
-export const retentionDefaults: RetentionDays = { events: 400, alerts: null, deliveries: 30 }
+const retentionDefaults: RetentionDays = { events: 400, alerts: null, deliveries: 30 }
 
 /** The longest limit that can be set: a century. */
 export const retentionDaysMax = 36_500
@@ -34,8 +35,6 @@ export function toRetentionView(kind: RetainedKind, stored: number | null): Rete
   if (stored === null) return { days: retentionDefaults[kind], default: true }
   return { days: stored === 0 ? null : stored, default: false }
 }
-
-const dayMs = 24 * 3_600_000
 
 /** Before which instant something is too old; null when it never is. */
 export function toCutoffMs(days: number | null, nowMs: number): number | null {

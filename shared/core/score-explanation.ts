@@ -12,7 +12,7 @@ import { findSignal } from './signals.ts'
 import { type Category, categories, type Signals } from './telemetry.ts'
 
 /** What became of a signal that was sent. */
-export const signalOutcomes = [
+const signalOutcomes = [
   'scored',
   /** `null`: the client could not tell. */
   'not_measured',

@@ -5,6 +5,7 @@
  * before it, so it does not change any more when the event is decided.
  */
 import type { Finding } from './correlation.ts'
+import { hourMs } from './instants.ts'
 import type { Policy } from './policy.ts'
 import { type Category, categories, type Signals } from './telemetry.ts'
 
@@ -23,7 +24,6 @@ export const noNorm: SdkNorm = {
   emptyOn: { root: 0, emulator: 0, debugger: 0, tamper: 0, ecosystem: 0, network: 0 },
 }
 
-const hourMs = 3_600_000
 const normHours = 24
 
 /**
@@ -113,7 +113,8 @@ export function findSignalsMissing(
       threshold: rule.threshold,
       window: '24h',
       categories: missing,
-      sdk_version: event.sdkVersion,
+      // Postgres' jsonb, where the alert's reasons are kept, holds no NUL.
+      sdk_version: event.sdkVersion.replaceAll('\0', '\ufffd'),
     },
   }
 }

@@ -3,7 +3,7 @@
  * is nearly every one. It says no to anything it is not sure of, and then the schema and the full
  * walk of telemetry.ts have the last word: this file decides nothing, it only saves their work.
  */
-import { z } from 'zod'
+import { isTime } from './instants.ts'
 import { categoryKeysMax, clientFlagsMax, idCharactersMax, metaCharactersMax } from './limits.ts'
 import { type SignalCategory, type SignalType, signalCatalog } from './signals.ts'
 
@@ -15,8 +15,6 @@ export const controlCharacters = /[\u0000-\u001f\u007f-\u009f]/
 export function isForbiddenKey(key: string): boolean {
   return key === '__proto__' || key === 'constructor' || key === 'prototype'
 }
-
-const dateTime = z.regexes.datetime({ offset: true })
 
 type Category = { name: SignalCategory; types: Map<string, SignalType> }
 
@@ -70,7 +68,7 @@ export function isPlainlyValid(
         if (!isId(item)) return false
         break
       case 'occurred_at':
-        if (typeof item !== 'string' || !dateTime.test(item)) return false
+        if (typeof item !== 'string' || !isTime(item)) return false
         break
       case 'sdk_meta':
         seen += countMeta(item)
@@ -92,7 +90,8 @@ export function isPlainlyValid(
   return required === 6 && seen === members
 }
 
-function isId(value: unknown): boolean {
+/** Whether a value is an id that clients may give. */
+export function isId(value: unknown): boolean {
   return (
     typeof value === 'string' &&
     value.length > 0 &&
@@ -101,11 +100,13 @@ function isId(value: unknown): boolean {
   )
 }
 
-function isMeta(value: unknown): boolean {
+/** Whether a value is a text of the submission's `sdk_meta` or `scorer`. */
+export function isMeta(value: unknown): boolean {
   return typeof value === 'string' && value.length <= metaCharactersMax
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+/** Whether a value is an object of JSON: no list, and not null. */
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

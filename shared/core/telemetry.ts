@@ -7,6 +7,7 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { tenantIdPattern } from './ids.ts'
+import { isTime } from './instants.ts'
 import {
   categoryKeysMax,
   clientFlagsMax,
@@ -21,6 +22,7 @@ import {
   countUnknownSignals,
   type Findings,
   isForbiddenKey,
+  isObject,
   isPlainlyValid,
 } from './telemetry-check.ts'
 
@@ -59,7 +61,7 @@ export const telemetrySchema = z.looseObject({
   session_id: idSchema,
   user_id: idSchema.optional(),
   account_id: idSchema.optional(),
-  occurred_at: z.iso.datetime({ offset: true }).optional(),
+  occurred_at: z.string().refine(isTime, 'must be an ISO-8601 time').optional(),
   sdk_meta: z.looseObject({
     sdk_version: metaSchema,
     platform: metaSchema,
@@ -187,12 +189,12 @@ function unescapeJson(body: Buffer, start: number, end: number): string | null {
 }
 
 export type ParsedTelemetry =
-  | { ok: true; telemetry: Telemetry; text: string; unknownSignals: number }
+  | { ok: true; telemetry: Telemetry; unknownSignals: number }
   | { ok: false; errors: ProblemDetail[]; otherTenant: boolean }
 
 /**
  * Parses and validates a body whose signature has been verified for `scan.tenantId`.
- * @returns the telemetry with the body's own text, or every fault with its JSON path;
+ * @returns the telemetry, or every fault with its JSON path;
  * `otherTenant` when the parsed tenant is not the verified one, which is an authentication failure
  */
 export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
@@ -200,10 +202,9 @@ export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
     return refuse('$', `is nested deeper than ${jsonDepthMax} levels`)
   }
   if (!isUtf8(body)) return refuse('$', 'is not valid UTF-8')
-  const text = body.toString('utf8')
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = JSON.parse(body.toString('utf8'))
   } catch {
     return { ...refuse('$', 'is not valid JSON'), otherTenant: true }
   }
@@ -213,7 +214,7 @@ export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
   }
   const findings: Findings = { unknownSignals: 0 }
   if (!scan.unicodeEscape && isPlainlyValid(value, scan.members, findings)) {
-    return { ok: true, telemetry: value as Telemetry, text, ...findings }
+    return { ok: true, telemetry: value as Telemetry, ...findings }
   }
   const walk: Walk = { members: 0, checkText: scan.unicodeEscape, errors: [] }
   walkValue(value, '$', walk)
@@ -228,15 +229,11 @@ export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
   const errors = checkSignals(value.signals as Signals)
   if (errors.length > 0) return { ok: false, errors, otherTenant: false }
   const unknownSignals = countUnknownSignals(value.signals as Signals)
-  return { ok: true, telemetry: value as Telemetry, text, unknownSignals }
+  return { ok: true, telemetry: value as Telemetry, unknownSignals }
 }
 
 function refuse(path: string, message: string) {
   return { ok: false as const, errors: [{ path, message }], otherTenant: false }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function checkSignals(signals: Signals): ProblemDetail[] {
@@ -295,7 +292,7 @@ function fault(walk: Walk, path: string, message: string): void {
 }
 
 /** Zod issues as JSON paths and reasons, at most 32 of them. */
-export function toProblemDetails(error: z.ZodError): ProblemDetail[] {
+function toProblemDetails(error: z.ZodError): ProblemDetail[] {
   return error.issues.slice(0, faultsListedMax).map((issue) => ({
     path: `$${issue.path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('')}`,
     message: issue.message,

@@ -9,7 +9,7 @@ import { categories, type Signals } from './telemetry.ts'
 export const unknownSignalsMax = 32
 
 /** Longest name that is kept, in characters. The catalog's longest has about 30. */
-export const unknownNameCharactersMax = 64
+const unknownNameCharactersMax = 64
 
 /** Stands for every longer name, so that their events are counted all the same. */
 const longName = '(longer name)'

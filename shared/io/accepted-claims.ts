@@ -5,6 +5,7 @@
  * edge counted after its last report ends with it when it is killed.
  */
 import { type KV, StorageType } from 'nats'
+import { hourMs } from '#shared/core/instants.ts'
 import {
   type AcceptedClaim,
   acceptedBucket,
@@ -16,8 +17,6 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
 import { readJson } from './tenant-directory.ts'
-
-const hourMs = 3_600_000
 
 /** As long as the events themselves can wait for a scorer, and a day more. */
 const keptMs = 96 * hourMs

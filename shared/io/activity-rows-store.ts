@@ -3,9 +3,16 @@
  * is asked for is always bounded by a position: later events change nothing.
  */
 import { hash } from 'node:crypto'
+import type { ClickHouseSettings } from '@clickhouse/client'
 import type { ActivityKind, ActivityRow } from '#shared/core/activity-counting.ts'
-import { activityRowsMax, hashesPerParameter } from '#shared/core/limits.ts'
-import type { Clickhouse } from './clickhouse.ts'
+import {
+  activityReadMax,
+  activityReadMin,
+  activityReadPerKey,
+  activityRowsMax,
+  parameterBytesMax,
+} from '#shared/core/limits.ts'
+import { type Clickhouse, isTooMuchToRead } from './clickhouse.ts'
 
 /** A key as it is used in maps: `tenant hash`. */
 export type ActivityKey = string
@@ -28,16 +35,20 @@ export function toKeyHash(kind: ActivityKind, id: string): string {
   return toHash(`${kind} ${id}`)
 }
 
-/** A condition on a column of hashes and its parameters, as many as so many hashes need. */
-export type HashesIn = { condition: string; params: Record<string, string> }
+/** A condition on a column and its parameters, as many as so many values need. */
+export type ValuesIn = { condition: string; params: Record<string, unknown> }
+
+/** The digits of a hash, and a comma. */
+const hashBytesMax = 21
+const hashesPerParameter = Math.floor(parameterBytesMax / hashBytesMax)
 
 /**
  * That a column is one of these hashes, in decimal.
  * @param name of its parameters, unique in the query
  */
-export function hashesIn(column: string, hashes: Iterable<string>, name: string): HashesIn {
+export function hashesIn(column: string, hashes: Iterable<string>, name: string): ValuesIn {
   const all = [...hashes]
-  const params: Record<string, string> = {}
+  const params: Record<string, unknown> = {}
   const conditions: string[] = []
   for (let at = 0; at === 0 || at < all.length; at += hashesPerParameter) {
     const own = `${name}_${conditions.length}`
@@ -48,24 +59,43 @@ export function hashesIn(column: string, hashes: Iterable<string>, name: string)
   return { condition: `(${conditions.join(' or ')})`, params }
 }
 
+/** Tenants in one parameter: 63 characters each at most, two quotes and a comma. */
+const tenantsPerParameter = Math.floor(parameterBytesMax / 66)
+
+/** That a row is of one of these tenants. */
+export function tenantsIn(tenants: ReadonlySet<string>): ValuesIn {
+  const all = [...tenants]
+  const params: Record<string, unknown> = {}
+  const conditions: string[] = []
+  for (let at = 0; at === 0 || at < all.length; at += tenantsPerParameter) {
+    const own = `tenants_${conditions.length}`
+    params[own] = all.slice(at, at + tenantsPerParameter)
+    conditions.push(`tenant_id in {${own}:Array(String)}`)
+  }
+  return { condition: `(${conditions.join(' or ')})`, params }
+}
+
 /** Rows of keys, as far as a position. It may find rows of keys that other tenants have. */
-export function ofKeys(
-  keys: Iterable<ActivityKey>,
-  lastPosition: number,
-): { condition: string; params: Record<string, unknown> } {
+export function ofKeys(keys: Iterable<ActivityKey>, lastPosition: number): ValuesIn {
   const tenants = new Set<string>()
   const hashes = new Set<string>()
   for (const key of keys) {
-    const space = key.indexOf(' ')
-    tenants.add(key.slice(0, space))
-    hashes.add(key.slice(space + 1))
+    const [tenantId, keyHash] = partsOf(key)
+    tenants.add(tenantId)
+    hashes.add(keyHash)
   }
-  const { condition, params } = hashesIn('key_hash', hashes, 'keys')
+  const ofTenants = tenantsIn(tenants)
+  const ofHashes = hashesIn('key_hash', hashes, 'keys')
   return {
-    condition: `tenant_id in {tenants:Array(String)} and ${condition}
+    condition: `${ofTenants.condition} and ${ofHashes.condition}
       and position <= {last_position:UInt64}`,
-    params: { ...params, tenants: [...tenants], last_position: lastPosition },
+    params: { ...ofTenants.params, ...ofHashes.params, last_position: lastPosition },
   }
+}
+
+function partsOf(key: ActivityKey): [tenantId: string, keyHash: string] {
+  const space = key.indexOf(' ')
+  return [key.slice(0, space), key.slice(space + 1)]
 }
 
 /**
@@ -73,6 +103,74 @@ export function ofKeys(
  * analyzer plans in two thirds of the time; planning is half of what they cost.
  */
 export const smallQuery = { max_threads: 1, allow_experimental_analyzer: 0 } as const
+
+/** How many rows a query may have to look at, and how many of a key are looked at. */
+export type ActivityBounds = {
+  readMin: number
+  readPerKey: number
+  readMax: number
+  rowsMax: number
+}
+export const activityBounds: ActivityBounds = {
+  readMin: activityReadMin,
+  readPerKey: activityReadPerKey,
+  readMax: activityReadMax,
+  rowsMax: activityRowsMax,
+}
+
+/**
+ * Asks about many keys at once, unless that means looking at too many rows, which ClickHouse tells
+ * before it looks at any: then about half of them at a time, and in the end about a heavy key
+ * alone.
+ * @param ask a query with these settings
+ * @param askAlone about a key of which there are more rows than one query may look at
+ * @returns every answer
+ */
+export async function askBounded<T>(
+  keys: readonly ActivityKey[],
+  ask: (keys: readonly ActivityKey[], settings: ClickHouseSettings) => Promise<T>,
+  askAlone: (key: ActivityKey) => Promise<T>,
+  bounds: ActivityBounds = activityBounds,
+): Promise<T[]> {
+  if (keys.length === 0) return []
+  const { readMin, readPerKey, readMax } = bounds
+  const most = Math.min(readMax, readMin + keys.length * readPerKey)
+  try {
+    return [await ask(keys, { ...smallQuery, max_rows_to_read: String(most) })]
+  } catch (error) {
+    if (!isTooMuchToRead(error)) throw error
+    if (keys.length === 1) return [await askAlone(keys[0]!)]
+    const half = keys.length >> 1
+    return [
+      ...(await askBounded(keys.slice(0, half), ask, askAlone, bounds)),
+      ...(await askBounded(keys.slice(half), ask, askAlone, bounds)),
+    ]
+  }
+}
+
+/**
+ * The latest rows of one key, however many there are: read backwards along the order of the table,
+ * and no further than that.
+ */
+export function latestOf(
+  key: ActivityKey,
+  { lastPosition, rowsMax }: { lastPosition: number; rowsMax: number },
+): { from: string; params: Record<string, unknown> } {
+  const [tenantId, keyHash] = partsOf(key)
+  return {
+    from: `(
+      select tenant_id, key_hash, position, received_at, event_hash, session_hash, user_hash,
+        account_hash, platform_hash, user_device_hash, session_device_hash, detected_bits,
+        clean_bits
+      from activity
+      where tenant_id = {tenant:String} and key_hash = {key:UInt64}
+        and position <= {last_position:UInt64}
+      order by tenant_id desc, key_hash desc, position desc
+      limit {most:UInt32}
+    )`,
+    params: { tenant: tenantId, key: keyHash, last_position: lastPosition, most: rowsMax },
+  }
+}
 
 /** 53 bits of a hash: what a number of JavaScript holds exactly. */
 const short = (column: string): string => `bitAnd(${column}, 9007199254740991)`
@@ -83,30 +181,44 @@ const halves = (column: string): string =>
 type Number64 = number | string
 type Row = [string, string, ...Number64[]]
 
-/**
- * @param afterMs rows received after this, in ms since 1970
- * @returns by key, its latest rows as far as the position; keys without any are left out
- */
+/** Which rows: as far as a position, and received after an instant in ms since 1970. */
+export type ActivitySpan = { lastPosition: number; afterMs: number }
+
+/** @returns by key, its rows; keys without any are left out */
 export async function readActivityRows(
   clickhouse: Clickhouse,
-  keys: Iterable<ActivityKey>,
-  { lastPosition, afterMs }: { lastPosition: number; afterMs: number },
+  keys: readonly ActivityKey[],
+  { lastPosition, afterMs }: ActivitySpan,
+): Promise<Map<ActivityKey, ActivityRow[]>> {
+  if (keys.length === 0) return new Map()
+  const { condition, params } = ofKeys(keys, lastPosition)
+  return readRows(clickhouse, `activity where ${condition} and`, { ...params, after: afterMs })
+}
+
+/** The same for the latest rows of a key of which there are too many. */
+export async function readLatestRows(
+  clickhouse: Clickhouse,
+  key: ActivityKey,
+  { lastPosition, afterMs, rowsMax }: ActivitySpan & { rowsMax: number },
+): Promise<Map<ActivityKey, ActivityRow[]>> {
+  const { from, params } = latestOf(key, { lastPosition, rowsMax })
+  return readRows(clickhouse, `${from} where`, { ...params, after: afterMs })
+}
+
+async function readRows(
+  clickhouse: Clickhouse,
+  fromWhere: string,
+  params: Record<string, unknown>,
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
   const found = new Map<ActivityKey, ActivityRow[]>()
-  const wanted = [...keys]
-  if (wanted.length === 0) return found
-  const { condition, params } = ofKeys(wanted, lastPosition)
   const result = await clickhouse.query({
     query: `
       select tenant_id, toString(key_hash), position, toUnixTimestamp64Milli(received_at),
         ${short('event_hash')}, ${short('session_hash')}, ${short('user_hash')},
         ${short('account_hash')}, ${short('platform_hash')}, ${short('user_device_hash')},
         ${short('session_device_hash')}, ${halves('detected_bits')}, ${halves('clean_bits')}
-      from activity
-      where ${condition} and received_at > fromUnixTimestamp64Milli({after:Int64}, 'UTC')
-      order by position desc
-      limit {most:UInt32} by tenant_id, key_hash`,
-    query_params: { ...params, after: afterMs, most: activityRowsMax },
+      from ${fromWhere} received_at > fromUnixTimestamp64Milli({after:Int64}, 'UTC')`,
+    query_params: params,
     use_multipart_params_auto: true,
     clickhouse_settings: smallQuery,
     format: 'JSONCompactEachRow',
@@ -119,6 +231,9 @@ export async function readActivityRows(
   }
   return found
 }
+
+/** What `ActivityRow.event` is of an event's hash. */
+export const toShortHash = (hash: string): number => Number(BigInt.asUintN(53, BigInt(hash)))
 
 function toRow(numbers: readonly number[]): ActivityRow {
   const at = (index: number) => numbers[index]!

@@ -4,7 +4,11 @@
  * are then read in detail. It also tells a client's retry of bytes that had already been taken. The
  * events, and all before them in the stream, must have been inserted; later ones may have been, and
  * change nothing.
+ *
+ * What a batch costs is bounded whatever its events are about: a heavy key, one that more events
+ * share than are looked at, is not screened but asked for its latest rows alone.
  */
+import type { ClickHouseSettings } from '@clickhouse/client'
 import { type Screen, toScreen } from '#shared/core/activity.ts'
 import {
   type ActivityCount,
@@ -14,16 +18,26 @@ import {
   countRows,
 } from '#shared/core/activity-counting.ts'
 import { type Counts, countKey } from '#shared/core/correlation.ts'
-import { activityQueryMax } from '#shared/core/limits.ts'
+import {
+  activityQueryMax,
+  activityRowsAtOnceMax,
+  heavyKeyMs,
+  heavyKeysMax,
+} from '#shared/core/limits.ts'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policy.ts'
 import {
+  type ActivityBounds,
   type ActivityKey,
+  type ActivitySpan,
+  activityBounds,
+  askBounded,
   hashesIn,
   ofKeys,
   readActivityRows,
-  smallQuery,
+  readLatestRows,
   toActivityKey,
   toHash,
+  toShortHash,
 } from './activity-rows-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
@@ -55,15 +69,42 @@ export type ActivityStore = {
   countActivity: (subjects: readonly ActivitySubject[]) => Promise<Activity[]>
 }
 
-export function createActivityStore(clickhouse: Clickhouse): ActivityStore {
+export function createActivityStore(
+  clickhouse: Clickhouse,
+  bounds: ActivityBounds = activityBounds,
+): ActivityStore {
+  const store: Store = { clickhouse, bounds, heavy: createHeavyKeys(() => performance.now()) }
   return {
     countActivity: async (subjects) => {
       const answers: Activity[] = []
       for (let at = 0; at < subjects.length; at += activityQueryMax) {
         const some = subjects.slice(at, at + activityQueryMax)
-        answers.push(...(await countActivity(clickhouse, some)))
+        answers.push(...(await countActivity(store, some)))
       }
       return answers
+    },
+  }
+}
+
+type Store = { clickhouse: Clickhouse; bounds: ActivityBounds; heavy: HeavyKeys }
+
+/** Heavy keys that were met. By their hash: the same id of another tenant would be read beside. */
+type HeavyKeys = { add: (key: ActivityKey) => void; has: (key: ActivityKey) => boolean }
+
+function createHeavyKeys(monotonicMs: () => number): HeavyKeys {
+  const untilMs = new Map<string, number>()
+  const hashOf = (key: ActivityKey) => key.slice(key.indexOf(' ') + 1)
+  return {
+    add: (key) => {
+      if (untilMs.size >= heavyKeysMax) untilMs.clear()
+      untilMs.set(hashOf(key), monotonicMs() + heavyKeyMs)
+    },
+    has: (key) => {
+      const until = untilMs.get(hashOf(key))
+      if (until === undefined) return false
+      if (until > monotonicMs()) return true
+      untilMs.delete(hashOf(key))
+      return false
     },
   }
 }
@@ -76,37 +117,95 @@ type Asked = ActivitySubject & {
 type Question = { asked: readonly Asked[]; screen: Screen; firstMs: number; lastPosition: number }
 
 async function countActivity(
-  clickhouse: Clickhouse,
+  store: Store,
   subjects: readonly ActivitySubject[],
 ): Promise<Activity[]> {
   const asked = subjects.map(toAsked)
   const screen = toScreen(new Set(subjects.map((subject) => subject.rules)))
   const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
   const lastPosition = Math.max(...subjects.map((subject) => subject.position))
-  const { suspects, firstSeen } = await screenKeys(clickhouse, {
-    asked,
-    screen,
-    firstMs,
-    lastPosition,
-  })
+  const screened = await screenKeys(store, { asked, screen, firstMs, lastPosition })
   const widest = Math.max(0, ...[...screen.values()].map((one) => one.windowSeconds))
-  const rows = await readActivityRows(clickhouse, suspects, {
-    lastPosition,
-    afterMs: firstMs - widest * 1000,
+  const span = { lastPosition, afterMs: firstMs - widest * 1000 }
+  const counted = asked.map(() => ({ counts: new Map(), details: new Map() }) as Counted)
+  for await (const rows of readInPieces(store, screened, span)) {
+    addCounts(asked, rows, counted)
+    addSightings(asked, rows, screened)
+  }
+  return asked.map((one, index) => {
+    const first = screened.firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
+    return { ...counted[index]!, retry: first !== undefined && first < one.position }
   })
+}
+
+type Counted = { counts: Map<string, number>; details: Map<string, Record<string, unknown>> }
+
+/** Counts what can be counted in these rows; of several users the highest counts. */
+function addCounts(
+  asked: readonly Asked[],
+  rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
+  counted: readonly Counted[],
+): void {
   const countOf = createCounting(asked, rows)
-  return asked.map((one) => {
-    const counts = new Map<string, number>()
-    const details = new Map<string, Record<string, unknown>>()
+  asked.forEach((one, index) => {
+    const { counts, details } = counted[index]!
     for (const rule of one.rules) {
       const found = countOf(one, rule)
-      if (found === null) continue
-      counts.set(countKey(rule), found.count)
-      if (found.details !== null) details.set(countKey(rule), found.details)
+      const name = countKey(rule)
+      if (found === null || found.count <= (counts.get(name) ?? -1)) continue
+      counts.set(name, found.count)
+      if (found.details !== null) details.set(name, found.details)
     }
-    const first = firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
-    return { counts, details, retry: first !== undefined && first < one.position }
   })
+}
+
+/** Where a device was not screened, its rows tell which of the events were there before. */
+function addSightings(
+  asked: readonly Asked[],
+  rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
+  { heavy, firstSeen }: Screened,
+): void {
+  const firstIn = new Map<ActivityKey, Map<number, number>>()
+  for (const { keys, eventHash } of asked) {
+    const [key] = keys.device as [ActivityKey]
+    const own = rows.get(key)
+    if (!heavy.has(key) || own === undefined) continue
+    const firsts = firstIn.get(key) ?? toFirsts(own)
+    firstIn.set(key, firsts)
+    const first = firsts.get(toShortHash(eventHash)) ?? Number.POSITIVE_INFINITY
+    const event = `${key} ${eventHash}`
+    firstSeen.set(event, Math.min(first, firstSeen.get(event) ?? Number.POSITIVE_INFINITY))
+  }
+}
+
+/** By event, the first position among the rows. */
+function toFirsts(rows: readonly ActivityRow[]): Map<number, number> {
+  const firsts = new Map<number, number>()
+  for (const { event, position } of rows) {
+    firsts.set(event, Math.min(position, firsts.get(event) ?? Number.POSITIVE_INFINITY))
+  }
+  return firsts
+}
+
+/** The rows of all that may exceed a rule, so many at a time that memory stays bounded. */
+async function* readInPieces(
+  { clickhouse, bounds: { rowsMax } }: Store,
+  { suspects, heavy }: Screened,
+  span: ActivitySpan,
+): AsyncGenerator<Map<ActivityKey, ActivityRow[]>> {
+  let piece: ActivityKey[] = []
+  let expected = 0
+  for (const [key, rows] of suspects) {
+    if (expected + rows > activityRowsAtOnceMax && piece.length > 0) {
+      yield await readActivityRows(clickhouse, piece, span)
+      piece = []
+      expected = 0
+    }
+    piece.push(key)
+    expected += rows
+  }
+  if (piece.length > 0) yield await readActivityRows(clickhouse, piece, span)
+  for (const key of heavy) yield await readLatestRows(clickhouse, key, { ...span, rowsMax })
 }
 
 function toAsked(subject: ActivitySubject): Asked {
@@ -133,8 +232,10 @@ const columns: Record<string, string> = {
 }
 
 type Screened = {
-  /** Keys that may exceed a rule. */
-  suspects: Set<ActivityKey>
+  /** Keys that may exceed a rule, and how many rows each has. */
+  suspects: Map<ActivityKey, number>
+  /** Keys that were not screened. */
+  heavy: Set<ActivityKey>
   /** The first position of events asked about, by device and event. */
   firstSeen: Map<string, number>
 }
@@ -143,13 +244,60 @@ type Screened = {
  * One pass over the keys of a batch, answering little for each: what may exceed a threshold, and
  * which events were there twice.
  */
-async function screenKeys(
-  clickhouse: Clickhouse,
-  { asked, screen, firstMs, lastPosition }: Question,
-): Promise<Screened> {
+async function screenKeys(store: Store, question: Question): Promise<Screened> {
+  const { asked, screen } = question
   const kinds = new Set<ActivityKind>(['device'])
   for (const metric of screen.keys()) kinds.add(countedBy[metric].kind)
-  const keys = asked.flatMap((one) => [...kinds].flatMap((kind) => one.keys[kind]))
+  const keys = new Set(asked.flatMap((one) => [...kinds].flatMap((kind) => one.keys[kind])))
+  const screened: Screened = { suspects: new Map(), heavy: new Set(), firstSeen: new Map() }
+  const light: ActivityKey[] = []
+  for (const key of keys) {
+    if (store.heavy.has(key)) screened.heavy.add(key)
+    else light.push(key)
+  }
+  const found = await askBounded(
+    light,
+    (some, settings) => askScreen(store, some, { question, settings }),
+    async (key) => {
+      store.heavy.add(key)
+      screened.heavy.add(key)
+      return []
+    },
+    store.bounds,
+  )
+  for (const [tenantId, keyHash, rows, suspect, sightings] of found.flat()) {
+    const key = `${tenantId} ${keyHash}`
+    const isHeavy = Number(rows) > store.bounds.rowsMax
+    if (isHeavy) store.heavy.add(key)
+    // Another tenant's, of an id that both have, was not asked about.
+    if (suspect && keys.has(key)) {
+      if (isHeavy) screened.heavy.add(key)
+      else screened.suspects.set(key, Number(rows))
+    }
+    for (const [eventHash, position] of sightings) {
+      const event = `${key} ${eventHash}`
+      const known = screened.firstSeen.get(event) ?? Number.POSITIVE_INFINITY
+      screened.firstSeen.set(event, Math.min(Number(position), known))
+    }
+  }
+  return screened
+}
+
+type ScreenRow = [
+  tenantId: string,
+  keyHash: string,
+  rows: number | string,
+  suspect: boolean | number,
+  sightings: [eventHash: string, position: number | string][],
+]
+
+/** Of these keys those that may exceed a rule, have events twice, or have many rows. */
+async function askScreen(
+  { clickhouse, bounds }: Store,
+  keys: readonly ActivityKey[],
+  { question, settings }: { question: Question; settings: ClickHouseSettings },
+): Promise<ScreenRow[]> {
+  const { asked, screen, firstMs, lastPosition } = question
   const conditions = [...screen].map(([metric, { threshold }]) => toCondition(metric, threshold))
   const windows = [...screen].map(([metric, { windowSeconds }]) => [
     metric,
@@ -162,6 +310,7 @@ async function screenKeys(
       select
         tenant_id,
         toString(key_hash),
+        count() as rows,
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
           (toString(event_hash), position),
@@ -171,28 +320,17 @@ async function screenKeys(
       from activity
       where ${of.condition}
       group by tenant_id, key_hash
-      having suspect or retried`,
+      having suspect or retried or rows > ${bounds.rowsMax}`,
     query_params: {
       ...of.params,
       ...events.params,
       ...Object.fromEntries(windows),
     },
     use_multipart_params_auto: true,
-    clickhouse_settings: smallQuery,
+    clickhouse_settings: settings,
     format: 'JSONCompactEachRow',
   })
-  const screened: Screened = { suspects: new Set(), firstSeen: new Map() }
-  type Row = [string, string, boolean | number, [string, number | string][], number]
-  for (const [tenantId, keyHash, suspect, sightings] of await result.json<Row>()) {
-    const key = `${tenantId} ${keyHash}`
-    if (suspect) screened.suspects.add(key)
-    for (const [eventHash, position] of sightings) {
-      const event = `${key} ${eventHash}`
-      const known = screened.firstSeen.get(event) ?? Number.POSITIVE_INFINITY
-      screened.firstSeen.set(event, Math.min(Number(position), known))
-    }
-  }
-  return screened
+  return result.json<ScreenRow>()
 }
 
 /**

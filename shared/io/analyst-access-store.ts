@@ -16,7 +16,7 @@ import {
   toRowFilter,
 } from '#shared/core/analyst-access.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
-import type { Clickhouse } from './clickhouse.ts'
+import { type Clickhouse, quoteName } from './clickhouse.ts'
 
 /** Of all analysts; users with it may read the views. */
 const analystRole = 'analyst'
@@ -179,5 +179,3 @@ export async function guardViews(clickhouse: Clickhouse, database: string): Prom
     throw error
   }
 }
-
-const quoteName = (name: string) => `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``

@@ -2,21 +2,13 @@
  * Writes the copy of alerts and deliveries in ClickHouse. A row replaces those of lower rounds with
  * its key; a removal is a row of the key alone, until all rows of the key are rewritten away.
  */
+import { quoteTexts } from '#shared/core/scoring-sql-text.ts'
 import type { AlertMirrorRow, DeliveryMirrorRow, MirrorRemoval } from './analytics-mirror-store.ts'
-import type { Clickhouse } from './clickhouse.ts'
+import { type Clickhouse, insertRows, toInstant } from './clickhouse.ts'
 
 const tables = { alert: 'alerts_mirror', delivery: 'deliveries_mirror' } as const
 const idColumns = { alert: 'alert_id', delivery: 'delivery_id' } as const
 type Kind = keyof typeof tables
-
-async function insert(
-  clickhouse: Clickhouse,
-  table: string,
-  rows: readonly Record<string, unknown>[],
-): Promise<void> {
-  if (rows.length === 0) return
-  await clickhouse.insert({ table, values: rows, format: 'JSONEachRow' })
-}
 
 /** Copies alerts; repeating it changes nothing. */
 export async function insertAlertRows(
@@ -24,7 +16,7 @@ export async function insertAlertRows(
   round: number,
   rows: readonly AlertMirrorRow[],
 ): Promise<void> {
-  await insert(
+  await insertRows(
     clickhouse,
     tables.alert,
     rows.map((row) => ({ ...row, round })),
@@ -37,7 +29,7 @@ export async function insertDeliveryRows(
   round: number,
   rows: readonly DeliveryMirrorRow[],
 ): Promise<void> {
-  await insert(
+  await insertRows(
     clickhouse,
     tables.delivery,
     rows.map((row) => ({ ...row, round })),
@@ -60,7 +52,7 @@ export async function insertRemovals(
         round,
         removed: 1,
       }))
-    await insert(clickhouse, tables[kind], rows)
+    await insertRows(clickhouse, tables[kind], rows)
   }
 }
 
@@ -79,12 +71,10 @@ export async function markRound(
   clickhouse: Clickhouse,
   { round, copiedAtMs }: { round: number; copiedAtMs: number },
 ): Promise<void> {
-  await insert(clickhouse, 'mirror_rounds', [
+  await insertRows(clickhouse, 'mirror_rounds', [
     { only_one: 1, round, copied_at: toInstant(copiedAtMs) },
   ])
 }
-
-const toInstant = (ms: number): string => new Date(ms).toISOString().slice(0, -1).replace('T', ' ')
 
 /** The last round that was marked and up to when it copied; of an empty copy 0 and 0. */
 export async function readMark(
@@ -128,9 +118,8 @@ async function purgeSome(clickhouse: Clickhouse, kind: Kind): Promise<number> {
   if (keys.length === 0) return 0
   // All rows of a key in one mutation: without its last, an older one would be back.
   await clickhouse.command({
-    query: `alter table ${table} delete where ${key} in {keys:Array(String)}`,
-    query_params: { keys },
-    use_multipart_params_auto: true,
+    // In the text: a parameter of a mutation travels in the address, which takes 128 KiB of it.
+    query: `alter table ${table} delete where ${key} in ${quoteTexts(keys)}`,
     clickhouse_settings: { mutations_sync: '1', max_query_size: String(queryBytesMax) },
   })
   return keys.length

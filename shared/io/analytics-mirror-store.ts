@@ -4,6 +4,7 @@
  * last copy did not see is exactly what is new, however late a transaction commits. New alerts are
  * found by `seq`, which rises without a gap in the order of commits. Copying again changes nothing.
  */
+import { takeNamedLock, whileLocked } from './named-lock-store.ts'
 import type { Postgres, Queryable, Session } from './postgres.ts'
 
 /** How far the copy is. */
@@ -36,23 +37,8 @@ export type MirrorRemoval = {
   id: string
 }
 
-const lockKeySql = "hashtextextended('analytics mirror', 0)"
-
-/**
- * Runs `work` while nobody else copies: a session's lock, gone with its connection.
- * @returns null when another console is at it
- */
-export async function tryMirrorLock<T>(
-  postgres: Postgres,
-  work: (session: Session) => Promise<T>,
-): Promise<T | null> {
-  return postgres.withSession(async (session) => {
-    const { rows } = await session.query<{ locked: boolean }>(
-      `select pg_try_advisory_lock(${lockKeySql}) as locked`,
-    )
-    return rows[0]!.locked ? unlockAfter(session, work) : null
-  })
-}
+/** The name of the lock that whoever copies holds. */
+export const mirrorLock = 'analytics mirror'
 
 /**
  * Runs `work` while nothing is copied: what was being copied when it was called is in ClickHouse,
@@ -61,21 +47,9 @@ export async function tryMirrorLock<T>(
  */
 export async function withoutMirroring<T>(postgres: Postgres, work: () => Promise<T>): Promise<T> {
   return postgres.withSession(async (session) => {
-    await session.query(`select pg_advisory_lock(${lockKeySql})`)
-    return unlockAfter(session, work)
+    await takeNamedLock(session, mirrorLock)
+    return whileLocked(session, mirrorLock, work)
   })
-}
-
-async function unlockAfter<T>(
-  session: Session,
-  work: (session: Session) => Promise<T>,
-): Promise<T> {
-  try {
-    return await work(session)
-  } finally {
-    // When this fails the connection is broken and thrown away, and the lock is gone with it.
-    await session.query(`select pg_advisory_unlock(${lockKeySql})`).catch(() => undefined)
-  }
 }
 
 const clusterSql = '(select system_identifier::text from pg_control_system())'

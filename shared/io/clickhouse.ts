@@ -13,6 +13,7 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
+import type { Action } from '#shared/core/scoring.ts'
 
 export type Clickhouse = ClickHouseClient
 
@@ -53,13 +54,14 @@ function createAgent(protocol: string, maxSockets: number): Agent {
  */
 export function createClickhouse(url: string, options: ClickhouseOptions): Clickhouse {
   const { username, password, origin, protocol } = new URL(url)
+  const requestTimeoutMs = options.requestTimeoutMs ?? 30_000
   return createClient({
     url: origin,
     username: username === '' ? 'default' : decodeURIComponent(username),
     password: decodeURIComponent(password),
     database: options.database ?? databaseOf(url),
     application: options.name,
-    request_timeout: options.requestTimeoutMs ?? 30_000,
+    request_timeout: requestTimeoutMs,
     http_agent: createAgent(protocol, options.connectionsMax ?? 16),
     // Its own log would print what was sent; whatever fails is thrown.
     log: { level: ClickHouseLogLevel.OFF },
@@ -71,6 +73,9 @@ export function createClickhouse(url: string, options: ClickhouseOptions): Click
       materialized_views_ignore_errors: 0,
       // Rows carry their identity, blocks do not: nothing is dropped for looking alike.
       insert_deduplicate: 0,
+      // What nobody waits for any more must not go on beside its next try.
+      max_execution_time: Math.ceil(requestTimeoutMs / 1_000),
+      cancel_http_readonly_queries_on_client_close: 1,
       date_time_input_format: 'basic',
       date_time_output_format: 'simple',
       output_format_json_quote_64bit_integers: 0,
@@ -93,6 +98,26 @@ export async function checkClickhouse(clickhouse: Clickhouse): Promise<string | 
     return error instanceof ClickHouseError ? `answers ${error.type}` : 'cannot be reached'
   }
 }
+
+/** Inserts rows as JSON; none is no request. */
+export async function insertRows(
+  clickhouse: Clickhouse,
+  table: string,
+  rows: readonly Record<string, unknown>[],
+): Promise<void> {
+  if (rows.length > 0) await clickhouse.insert({ table, values: rows, format: 'JSONEachRow' })
+}
+
+/** An instant, in ms since 1970, as a value of a `DateTime64(3)` in a row of JSON. */
+export const toInstant = (ms: number): string =>
+  new Date(ms).toISOString().slice(0, -1).replace('T', ' ')
+
+/** Actions as the Enum8 of every table that has them. */
+export const actionValues: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
+
+/** A name as it is safe within a statement, whatever is in it. */
+export const quoteName = (name: string): string =>
+  `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``
 
 /**
  * Inserts rows that are in RowBinary. It resolves when they are in the table and in all that its
@@ -149,6 +174,11 @@ export function toRefusal(error: unknown): Refusal | null {
   return suspectCodes.has(code) ? 'suspect' : null
 }
 
+/** Whether a query was refused for its `max_rows_to_read`, before it read any. */
+export function isTooMuchToRead(error: unknown): boolean {
+  return error instanceof ClickHouseError && Number(error.code) === tooManyRows
+}
+
 /** A failure for a log: ClickHouse's messages quote the data, so only the code is told. */
 export function describeFailure(error: unknown): { code?: string; type?: string } | Error {
   if (!(error instanceof ClickHouseError)) return error as Error
@@ -162,6 +192,7 @@ export function toLoggable(error: unknown): Error {
   return new Error(`ClickHouse answered ${failure.type} (${failure.code})`)
 }
 
+const tooManyRows = 158
 const memoryLimitExceeded = 241
 // Names and numbers from ClickHouse's ErrorCodes.cpp.
 const dataCodes = new Set([

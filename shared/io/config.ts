@@ -19,7 +19,7 @@ export class ConfigError extends Error {
 }
 
 /** `host:port`, port 0 for any free one. */
-export const listenSchema = z
+const listenSchema = z
   .string()
   .regex(/^.+:\d{1,5}$/, 'must be host:port')
   .transform((text) => {
@@ -49,7 +49,7 @@ const masterKeySchema = z
     'must be 32 bytes in base64, as `openssl rand -base64 32` prints',
   )
 
-/** The variables of `contract.md`; a process picks the ones it needs. */
+/** Every variable of the service, as in the README; a process picks the ones it needs. */
 export const variables = {
   NATS_URL: z.string().min(1).default('nats://127.0.0.1:4222'),
   /** How many nats-servers keep every stream; left out, what exists stays and new ones get one. */

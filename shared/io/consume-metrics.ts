@@ -4,6 +4,7 @@
  * of metrics, told apart by the label `consumer`.
  */
 import type { Registry } from 'prom-client'
+import { isMessageGone } from './jetstream-errors.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
 
@@ -72,10 +73,10 @@ function createShared(metrics: Metrics): Shared {
   }
 }
 
-type Lag = { pending: number; unacknowledged: number; oldestSeconds: number }
+type Lag = { pending: number; unacknowledged: number; oldestSeconds: number; lost: number }
 
 function addLag(metrics: Metrics, consumers: readonly ObservedConsumer[]): void {
-  // Three gauges, one look at each consumer: metrics are collected within a moment of each other.
+  // Four gauges, one look at each consumer: metrics are collected within a moment of each other.
   const looks = new Map<ObservedConsumer, { atMs: number; lag: Promise<Lag | null> }>()
   const readLag = (observed: ObservedConsumer): Promise<Lag | null> => {
     let look = looks.get(observed)
@@ -107,6 +108,11 @@ function addLag(metrics: Metrics, consumers: readonly ObservedConsumer[]): void 
     'Age of the oldest message that is not acknowledged',
     (lag) => lag.oldestSeconds,
   )
+  addGauge(
+    'di_consume_lost',
+    'Messages that the stream has dropped before they were acknowledged',
+    (lag) => lag.lost,
+  )
 }
 
 async function askLag({ nats, stream, durable }: ObservedConsumer): Promise<Lag | null> {
@@ -116,11 +122,28 @@ async function askLag({ nats, stream, durable }: ObservedConsumer): Promise<Lag 
     pending: info.num_pending,
     unacknowledged: info.num_ack_pending,
     oldestSeconds: 0,
+    lost: 0,
   }
   if (lag.pending === 0 && lag.unacknowledged === 0) return lag
-  const oldest = await nats.manager.streams.getMessage(stream, {
-    seq: info.ack_floor.stream_seq + 1,
-  })
-  const serverNow = Date.parse(info.ts ?? '') || oldest.time.getTime()
-  return { ...lag, oldestSeconds: Math.max(0, (serverNow - oldest.time.getTime()) / 1000) }
+  const serverNow = Date.parse(info.ts ?? '') || Date.now()
+  const floor = info.ack_floor.stream_seq
+  const [oldestMs, lost] = await findOldest(nats, stream, floor)
+  return { ...lag, lost, oldestSeconds: Math.max(0, (serverNow - oldestMs) / 1000) }
+}
+
+/** When the oldest message after a floor was stored, and how many before it the stream dropped. */
+async function findOldest(
+  nats: Nats,
+  stream: string,
+  floor: number,
+): Promise<[oldestMs: number, lost: number]> {
+  try {
+    const oldest = await nats.manager.streams.getMessage(stream, { seq: floor + 1 })
+    return [oldest.time.getTime(), 0]
+  } catch (error) {
+    if (!isMessageGone(error)) throw error
+    // It was erased, or it was older than the stream keeps messages.
+    const { state } = await nats.manager.streams.info(stream)
+    return [Date.parse(state.first_ts), Math.max(0, state.first_seq - floor - 1)]
+  }
 }

@@ -8,11 +8,13 @@
 import type { Consumer, ConsumerMessages, JsMsg, Subscription } from 'nats'
 import pRetry from 'p-retry'
 import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
+import { isConsumerMissing } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
 import { pause } from './pause.ts'
-import { ackWaitMs, consumerConfigs, ensureStreams } from './streams.ts'
+import { isOfValue } from './postgres.ts'
+import { ackWaitMs, clientMessagesMax, consumerConfigs, ensureStreams } from './streams.ts'
 
 /** A message as a handler sees it. */
 export type ConsumedMessage = {
@@ -20,8 +22,6 @@ export type ConsumedMessage = {
   /** Its place in the stream, and when that stream was made: they name it for good. */
   sequence: number
   streamCreatedMs: number
-  /** Its place among all deliveries of the consumer: a gap means that another process got some. */
-  deliverySequence: number
   /** 1 for the first time. */
   deliveries: number
 }
@@ -73,12 +73,6 @@ export type Consumption = {
   wake: () => void
 }
 
-/**
- * Messages that the client itself holds or has asked for. It counts no bytes, so this bounds them:
- * the broker ends a connection that has 64 MB waiting, and two consumers share one, at up to 1 MB a
- * message.
- */
-const clientMessagesMax = 28
 /**
  * In a cluster, what was asked of a consumer is forgotten with the server that led it, without a
  * word: two heartbeats that stay away tell. The client's own default is half a minute.
@@ -181,7 +175,7 @@ async function takeForever(state: State): Promise<void> {
       state.fault = 'messages cannot be taken'
       state.counted.takeFailed()
       if (failures === 0) state.log.warn({ err: error }, 'messages cannot be taken')
-      if (isMissing(error)) await restore(state)
+      if (isConsumerMissing(error)) await restore(state)
       await pause(Math.min(takeRetryMaxMs, 50 * 2 ** failures++), signal)
     }
   }
@@ -231,11 +225,6 @@ function endTaking(messages: ConsumerMessages): void {
 
 function isAheadFull({ buffer, bufferBytes, limits }: State): boolean {
   return buffer.length >= limits.batchMessagesMax || bufferBytes >= limits.aheadBytesMax
-}
-
-function isMissing(error: unknown): boolean {
-  const { code, message } = error as { code?: string; message?: string }
-  return code === '404' || /not found|no responders|consumer deleted/i.test(message ?? '')
 }
 
 async function restore(state: State): Promise<void> {
@@ -324,8 +313,20 @@ function takeBatch(state: State, upTo: number | null): JsMsg[] {
 }
 
 async function handleBatch(state: State, batch: JsMsg[]): Promise<void> {
-  const { counted } = state
+  const { counted, handledBefore } = state
   counted.batches(batch.length, batch.filter((message) => message.redelivered).length)
+  // One that hit a defect before would make the whole batch fail with it.
+  const suspects = batch.filter((message) => handledBefore.has(message.seq))
+  await handleTogether(
+    state,
+    suspects.length === 0 ? batch : batch.filter((message) => !handledBefore.has(message.seq)),
+  )
+  for (const message of suspects) await handleAlone(state, message)
+  state.inHand = []
+}
+
+async function handleTogether(state: State, batch: JsMsg[]): Promise<void> {
+  if (batch.length === 0) return
   const error = await tryInPlace(state, batch)
   if (error === null) {
     acknowledge(state, batch)
@@ -341,11 +342,13 @@ async function handleBatch(state: State, batch: JsMsg[]): Promise<void> {
     giveBack(state, [...batch, ...waiting], error)
     state.makeRoom()
   }
-  state.inHand = []
 }
 
 function acknowledge(state: State, batch: readonly JsMsg[]): void {
-  for (const message of batch) message.ack()
+  for (const message of batch) {
+    message.ack()
+    state.handledBefore.delete(message.seq)
+  }
   state.failing = false
   state.handled += batch.length
   state.acknowledged?.()
@@ -371,7 +374,6 @@ async function setAside(state: State, message: JsMsg, error: unknown): Promise<v
   if (giveUp !== undefined && alone && message.info.deliveryCount >= defectsMax) {
     try {
       await giveUp(toMessage(state, message), error)
-      handledBefore.delete(message.seq)
       state.counted.givenUp()
       state.log.error({ err: error, seq: message.seq }, 'a message was given up')
       return acknowledge(state, [message])
@@ -416,9 +418,10 @@ async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknow
   }
 }
 
-/** Whether an error is a mistake in our code, which no waiting cures. */
-function isDefect(error: unknown): boolean {
+/** Whether an error is a mistake in our code, or of a value in a message, which no waiting cures. */
+export function isDefect(error: unknown): boolean {
   return (
+    isOfValue(error) ||
     error instanceof TypeError ||
     error instanceof RangeError ||
     error instanceof ReferenceError ||
@@ -427,12 +430,11 @@ function isDefect(error: unknown): boolean {
 }
 
 function toMessage(state: State, message: JsMsg): ConsumedMessage {
-  const { streamSequence, deliverySequence, deliveryCount } = message.info
+  const { streamSequence, deliveryCount } = message.info
   return {
     data: message.data,
     sequence: streamSequence,
     streamCreatedMs: state.streamCreatedMs.get(message) ?? 0,
-    deliverySequence,
     deliveries: deliveryCount,
   }
 }

@@ -7,6 +7,7 @@
 import { headers } from 'nats'
 import { deadLetterSubject } from '#shared/core/messages.ts'
 import type { DropReason } from '#shared/core/outcome.ts'
+import { isJetstreamError, jetstreamCodes } from './jetstream-errors.ts'
 import type { Nats } from './nats.ts'
 
 export type DeadLetter = {
@@ -17,9 +18,6 @@ export type DeadLetter = {
   id: string
   data: Uint8Array
 }
-
-/** JetStream's err_code when a stream that refuses what is new is full. */
-const streamFull = 10077
 
 /**
  * Resolves once every letter is stored.
@@ -40,8 +38,7 @@ export async function storeDeadLetters(
         msgID: `dead-${letter.id}`,
       })
     } catch (error) {
-      const { api_error: apiError } = error as { api_error?: { err_code?: number } }
-      if (apiError?.err_code !== streamFull) throw error
+      if (!isJetstreamError(error, jetstreamCodes.streamStoreFailed)) throw error
       onLost(letter)
     }
   }

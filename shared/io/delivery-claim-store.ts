@@ -6,7 +6,7 @@
  */
 import type { Environment } from '#shared/core/credentials.ts'
 import type { CurrentWebhook } from './delivery-store.ts'
-import type { Queryable } from './postgres.ts'
+import { type Queryable, toTime } from './postgres.ts'
 import type { WebhookState } from './webhook-store.ts'
 
 /** One queue of a tenant: its first attempts, or its retries. */
@@ -236,5 +236,3 @@ export async function countDue(db: Queryable, nowMs: number, upTo = 100_000): Pr
   )
   return rows[0]!.n
 }
-
-const toTime = (ms: number): string => new Date(ms).toISOString()

@@ -8,7 +8,7 @@ import { toDeliveryId } from '#shared/core/ids.ts'
 import { replayedAtOnceMax } from '#shared/core/limits.ts'
 import { webhookTestEvent } from '#shared/core/test-event.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-listing-store.ts'
-import type { Queryable } from './postgres.ts'
+import { type Queryable, toTime } from './postgres.ts'
 
 /** As operators see them: `sending` is whatever a delivery process has claimed. */
 export const deliveryStates = ['pending', 'sending', 'delivered', 'failed', 'skipped'] as const
@@ -262,5 +262,3 @@ export async function insertTestEvent(
     [event.tenantId, event.deliveryId, event.body, toTime(event.nowMs)],
   )
 }
-
-const toTime = (ms: number): string => new Date(ms).toISOString()

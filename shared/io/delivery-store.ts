@@ -15,7 +15,7 @@ import {
   findDueLanes,
   type Lane,
 } from './delivery-claim-store.ts'
-import type { Postgres, Queryable } from './postgres.ts'
+import { type Postgres, type Queryable, toTime } from './postgres.ts'
 import type { WebhookState } from './webhook-store.ts'
 
 /** An attempt that was made, as it is kept. */
@@ -64,7 +64,7 @@ export type AttemptHealth = {
 }
 
 /** A webhook's health after outcomes were recorded: only of those that are failing or were held. */
-export type WebhookHealth = {
+export type RecordedHealth = {
   tenantId: string
   url: string
   /** Null when its last attempt succeeded. */
@@ -80,7 +80,7 @@ export type Recorded = {
   recorded: Set<string>
   /** Tenants whose webhook was switched off. */
   switchedOff: string[]
-  health: WebhookHealth[]
+  health: RecordedHealth[]
 }
 
 /** A tenant's webhook as it is at this moment. */
@@ -117,7 +117,7 @@ export type DeliveryStore = {
    * Switches a webhook off that has been failing for long, if it still has this URL and no attempt
    * has succeeded since. @returns whether it did
    */
-  switchFailingOff: (failing: WebhookHealth, nowMs: number) => Promise<boolean>
+  switchFailingOff: (failing: RecordedHealth, nowMs: number) => Promise<boolean>
 }
 
 /** Deliveries of one Postgres. */
@@ -285,7 +285,7 @@ async function record(
     ],
   })
   const recorded = new Set<string>()
-  const health: WebhookHealth[] = []
+  const health: RecordedHealth[] = []
   for (const row of rows) {
     if (row.delivery_id !== null) recorded.add(row.delivery_id)
     else health.push(toHealth(row))
@@ -293,7 +293,7 @@ async function record(
   return { recorded, health }
 }
 
-const toHealth = (row: RecordedRow): WebhookHealth => ({
+const toHealth = (row: RecordedRow): RecordedHealth => ({
   tenantId: row.tenant_id,
   url: row.url,
   failingSinceMs: row.failing_since?.getTime() ?? null,
@@ -304,7 +304,7 @@ const toHealth = (row: RecordedRow): WebhookHealth => ({
 
 async function switchFailingOff(
   postgres: Postgres,
-  { tenantId, url, failingSinceMs, failedAttempts }: WebhookHealth,
+  { tenantId, url, failingSinceMs, failedAttempts }: RecordedHealth,
   nowMs: number,
 ): Promise<boolean> {
   const after = {
@@ -349,5 +349,3 @@ async function switchWebhookOff(
   })
   return true
 }
-
-const toTime = (ms: number): string => new Date(ms).toISOString()

@@ -4,6 +4,7 @@
  */
 import type { KV, KvEntry, QueuedIterator } from 'nats'
 import { tenantKey } from '#shared/core/messages.ts'
+import { within } from './pause.ts'
 import { toSealingKeyId } from './sealed-secrets.ts'
 import { readJson } from './tenant-directory.ts'
 
@@ -16,11 +17,9 @@ const scanMaxMs = 15_000
  */
 export async function listProjectedElsewhere(bucket: KV, keyId: string): Promise<string[]> {
   let watch: QueuedIterator<KvEntry> | undefined
-  let timer: NodeJS.Timeout | undefined
   const found = new Set<string>()
   try {
-    await new Promise<void>((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error('the tenants bucket cannot be read')), scanMaxMs)
+    const scanned = new Promise<void>((resolve, reject) => {
       const follow = async () => {
         watch = await bucket.watch({ key: tenantKey('*'), initializedFn: resolve })
         for await (const entry of watch) {
@@ -32,8 +31,8 @@ export async function listProjectedElsewhere(bucket: KV, keyId: string): Promise
       }
       follow().catch(reject)
     })
+    if (!(await within(scanned, scanMaxMs))) throw new Error('the tenants bucket cannot be read')
   } finally {
-    clearTimeout(timer)
     watch?.stop()
   }
   return [...found].sort()

@@ -5,7 +5,7 @@
  * fresh load, never in an answer from an old copy. While the bucket is being filled again, the
  * tenants that are there are served and nobody is called unknown.
  */
-import { ErrorCode, Events, type KV, type KvEntry, type QueuedIterator } from 'nats'
+import { Events, type KV, type KvEntry, type QueuedIterator } from 'nats'
 import { deadEdgeMs, leaseMs, leaseRenewMs, leaseStallMs } from '#shared/core/limits.ts'
 import {
   type EdgeEntry,
@@ -16,13 +16,14 @@ import {
   wholeKey,
 } from '#shared/core/messages.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
+import { isJetstreamError, isUnheard, isWrongRevision, jetstreamCodes } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
 import type { Sealer } from './sealed-secrets.ts'
 import { openTenantsBucket } from './streams.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
-import { forgetEdge, isWrongRevision, readJson } from './tenant-directory.ts'
+import { forgetEdge, readJson } from './tenant-directory.ts'
 
 export type TenantDirectoryOptions = {
   nats: Nats
@@ -45,8 +46,6 @@ export type TenantDirectory = {
    * have been put back yet.
    */
   whole: () => boolean
-  /** Whether a current copy was ever loaded. */
-  loaded: () => boolean
   /** The newest revision of the bucket that the copy reflects. */
   revision: () => number
   /** Why this edge cannot judge signatures, or null. */
@@ -77,7 +76,7 @@ type State = TenantDirectoryOptions & {
   onReload: (reason: ReloadReason) => void
 }
 
-/** Begins to load and never stops trying; `loaded` and `leaseValid` say how far it is. */
+/** Begins to load and never stops trying; `fault` and `leaseValid` say how far it is. */
 export function openTenantDirectory(options: TenantDirectoryOptions): TenantDirectory {
   const state = createState(options)
   observeState(state)
@@ -88,7 +87,6 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
     find: (tenantId) => state.served.tenants.get(tenantId),
     leaseValid: state.lease.valid,
     whole: () => state.served.whole(),
-    loaded: () => state.loaded,
     revision: state.lease.servedRevision,
     fault: () => findFault(state),
     close: async () => {
@@ -280,15 +278,12 @@ async function findOwnEntry(state: State, bucket: KV): Promise<boolean> {
 
 /** Whether nobody answered because there is no such stream, and not because its leader is away. */
 async function isBucketGone({ nats }: State, error: unknown): Promise<boolean> {
-  if ((error as { code?: string }).code !== ErrorCode.NoResponders) return false
+  if (!isUnheard(error)) return false
   return nats.manager.streams.info(`KV_${tenantsBucket}`).then(
     () => false,
-    (why: { api_error?: { err_code?: number } }) => why.api_error?.err_code === streamNotFound,
+    (why: unknown) => isJetstreamError(why, jetstreamCodes.streamNotFound),
   )
 }
-
-/** JetStream's code for it. */
-const streamNotFound = 10059
 
 function reload(state: State, reason: ReloadReason): void {
   if (reason === 'lost') state.lease.drop()

@@ -15,8 +15,10 @@ import {
   toPosition,
 } from '#shared/core/messages.ts'
 import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
+import { isMessageGone } from './jetstream-errors.ts'
 import type { Nats } from './nats.ts'
 import { readDecidedFloor, readStoredFloor } from './stream-floors.ts'
+import { clientMessagesMax } from './streams.ts'
 
 /** The telemetry that an erasure is about: all that the stream had when it began. */
 export type TelemetryCut = {
@@ -102,7 +104,7 @@ async function findLastSequence(nats: Nats, stream: string, subject: string): Pr
   try {
     return (await nats.manager.streams.getMessage(stream, { last_by_subj: subject })).seq
   } catch (error) {
-    if (isGone(error)) return 0
+    if (isMessageGone(error)) return 0
     throw error
   }
 }
@@ -118,7 +120,7 @@ async function findMessages(
   const { state } = await nats.manager.streams.info(stream)
   if (lastSequence === 0 || state.first_seq > lastSequence) return found
   const consumer = await nats.jetstream.consumers.get(stream)
-  const messages = await consumer.consume()
+  const messages = await consumer.consume({ max_messages: clientMessagesMax })
   let heardMs = performance.now()
   let complete = false
   const watch = setInterval(() => {
@@ -179,17 +181,6 @@ async function eraseMessage(nats: Nats, stream: string, sequence: number): Promi
   try {
     await nats.manager.streams.deleteMessage(stream, sequence, true)
   } catch (error) {
-    if (!isGone(error)) throw error
+    if (!isMessageGone(error)) throw error
   }
-}
-
-/** JetStream's err_codes for a message that is not there: by sequence, and in general. */
-const goneCodes = new Set([10_037, 10_043])
-
-function isGone(error: unknown): boolean {
-  const { code, api_error: apiError } = error as {
-    code?: string
-    api_error?: { err_code?: number }
-  }
-  return code === '404' || goneCodes.has(apiError?.err_code ?? 0)
 }

@@ -3,6 +3,7 @@
  * about it, in receipts, the audit log and ClickHouse's mutations, names it by hashes alone.
  */
 import { hash } from 'node:crypto'
+import { isObject } from '#shared/core/telemetry-check.ts'
 
 export type ErasureSubject = {
   tenantId: string
@@ -21,13 +22,9 @@ export function toSubjectSha256({ id }: ErasureSubject): string {
  * a valid event: what is poison names people too.
  */
 export function isOfSubject(element: unknown, { tenantId, kind, id }: ErasureSubject): boolean {
-  if (!isRecord(element)) return false
-  const body = isRecord(element.body) ? element.body : {}
+  if (!isObject(element)) return false
+  const body = isObject(element.body) ? element.body : {}
   if (element.tenant_id !== tenantId && body.tenant_id !== tenantId) return false
   if (kind === 'device') return body.device_id === id
   return body.user_id === id || body.account_id === id
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -14,11 +14,18 @@ import fastify, {
   LogController,
 } from 'fastify'
 import { bodyBytesMax, retryAfterSeconds } from '#shared/core/limits.ts'
-import { Problem, type ProblemCode, problemStatus, toProblemBody } from '#shared/core/problem.ts'
+import {
+  Problem,
+  type ProblemCode,
+  type ProblemDetail,
+  problemStatus,
+  toProblemBody,
+} from '#shared/core/problem.ts'
 import type { Listen } from './config.ts'
 import { addUnroutedAnswers } from './http-methods.ts'
 import type { Log } from './log.ts'
 import { latencyBucketsSeconds, type Metrics } from './metrics.ts'
+import { within } from './pause.ts'
 
 /** One dependency's state for `/readyz`; null when it is fine, else what is missing. */
 export type ReadyCheck = () => Promise<string | null> | string | null
@@ -63,9 +70,21 @@ function isNext(request: IncomingMessage, response: ServerResponse): boolean {
   if (unclear || !keeps) ending.add(socket)
   if (!unclear) return true
   response.setHeader('connection', 'close')
-  const problem = new Problem('malformed_request', 'The request needs one Host.')
+  const problem = new Problem('malformed_request', 'The request needs one Host.', {
+    errors: [{ path: 'host', message: 'must be sent once' }],
+  })
   writeProblem(response, problem, toRequestId(undefined))
   return false
+}
+
+/** Only `100-continue` may be expected, which Node itself answers. */
+function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
+  if (!isNext(request, response)) return
+  // Whether its body follows is anybody's guess.
+  ending.add(request.socket)
+  response.setHeader('connection', 'close')
+  const problem = new Problem('expectation_failed', 'Only 100-continue can be expected.')
+  writeProblem(response, problem, toRequestId(request.headers['x-request-id']))
 }
 
 /** Bounds on slow clients: a whole request in ten seconds, its headers in five. */
@@ -139,7 +158,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       createServer(serverLimits, (request, response) => {
         if (!isNext(request, response)) return
         if (direct === undefined || !direct(request, response)) handler(request, response)
-      }),
+      }).on('checkExpectation', refuseExpectation),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { maxParamLength: 2_048 },
@@ -205,16 +224,11 @@ function addHealth(app: FastifyInstance, options: HttpServerOptions): void {
 
 /** A check that hangs is a dependency that does not answer. */
 async function withLimit(check: ReadyCheck): Promise<string | null> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve('does not answer'), 1_000)
-  })
   try {
-    return await Promise.race([Promise.resolve(check()), limit])
+    const fault = Promise.resolve(check())
+    return (await within(fault, 1_000)) ? await fault : 'does not answer'
   } catch {
     return 'cannot be reached'
-  } finally {
-    clearTimeout(timer)
   }
 }
 
@@ -226,6 +240,21 @@ const codeOfFastify: Record<string, ProblemCode> = {
   FST_ERR_CTP_INVALID_JSON_BODY: 'invalid_body',
   FST_ERR_BAD_URL: 'malformed_request',
   FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
+}
+
+/** What of a request cannot be read, where that is answered with a 400. */
+const unreadableParts: Partial<Record<ProblemCode, ProblemDetail>> = {
+  invalid_body: { path: '$', message: 'is not valid JSON' },
+  malformed_request: {
+    path: 'request',
+    message: 'is not valid HTTP, or its address cannot be decoded',
+  },
+}
+
+function toUnreadable(code: ProblemCode): Problem {
+  const part = unreadableParts[code]
+  const more = part === undefined ? {} : { errors: [part] }
+  return new Problem(code, 'The request cannot be read.', more)
 }
 
 /**
@@ -240,10 +269,10 @@ export function toProblem(error: unknown, log: Log | { error: Log['error'] }): P
   const code = codeOfFastify[fastifyError.code ?? '']
   if (code === 'body_too_large') return new Problem(code, 'The body is larger than is accepted.')
   if (code === 'uri_too_long') return new Problem(code, 'A part of the address is too long.')
-  if (code !== undefined) return new Problem(code, 'The request cannot be read.')
+  if (code !== undefined) return toUnreadable(code)
   const status = fastifyError.statusCode
   if (status !== undefined && status >= 400 && status < 500) {
-    return new Problem('malformed_request', 'The request cannot be read.')
+    return toUnreadable('malformed_request')
   }
   log.error({ err: error }, 'a request failed')
   return new Problem('internal_error', 'The request could not be processed.', { cause: error })
@@ -272,7 +301,7 @@ function createClientErrorHandler(
       return
     }
     const requestId = toRequestId(undefined)
-    const problem = new Problem(code, 'The request cannot be read.')
+    const problem = toUnreadable(code)
     const body = JSON.stringify(toProblemBody(problem, requestId))
     socket.write(
       `HTTP/1.1 ${problemStatus(problem.code)} Error\r\ncontent-type: ${problemType}\r\n` +

@@ -74,7 +74,7 @@ const learningSql = `
   limit {limit:UInt32} by kind`
 
 /** Fewer judgements than this give no precision: one of one is not 100 %. */
-export const judgedMin = 10
+const judgedMin = 10
 
 export function createLearningStore(clickhouse: Clickhouse): LearningStore {
   return {

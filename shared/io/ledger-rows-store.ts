@@ -1,12 +1,12 @@
 /**
  * Writes the ledger: what a message brings and what was decided of it, the alerts that are due,
- * what edges claim, up to where everything is decided, and what retention removed. Repeating any
- * of it changes nothing.
+ * what edges claim, up to where everything is decided, and what retention is about to remove.
+ * Repeating any of it changes nothing.
  */
 import { toEventIdBytes } from '#shared/core/ids.ts'
 import type { LedgerEntry } from '#shared/core/ledger.ts'
 import type { AcceptedClaim, AcceptedEvent } from '#shared/core/messages.ts'
-import { type Clickhouse, insertRowBinary } from './clickhouse.ts'
+import { type Clickhouse, insertRowBinary, insertRows, toInstant } from './clickhouse.ts'
 import { createRowWriter, type RowWriter } from './row-binary.ts'
 
 const entriesInto = `ledger_entries
@@ -68,22 +68,12 @@ function writeEntry(writer: RowWriter, entry: LedgerEntry): void {
   for (const event of entry.named) writer.uint8(event.position - entry.position)
 }
 
-async function insert(
-  clickhouse: Clickhouse,
-  table: string,
-  values: Record<string, unknown>[],
-): Promise<void> {
-  if (values.length > 0) await clickhouse.insert({ table, values, format: 'JSONEachRow' })
-}
-
-const toInstant = (ms: number): string => new Date(ms).toISOString().slice(0, -1).replace('T', ' ')
-
 /** What edges claim to have accepted; of one edge's claims on an hour the highest counts. */
 export async function insertAcceptedClaims(
   clickhouse: Clickhouse,
   claims: readonly AcceptedClaim[],
 ): Promise<void> {
-  await insert(
+  await insertRows(
     clickhouse,
     'ledger_accepted',
     claims.flatMap(({ edge_id, hour_ms, accepted }) =>
@@ -99,16 +89,7 @@ export async function markDecided(
   clickhouse: Clickhouse,
   { position, atMs }: { position: number; atMs: number },
 ): Promise<void> {
-  await insert(clickhouse, 'ledger_marks', [{ at: toInstant(atMs), position }])
-}
-
-/** Up to which instant alerts and deliveries are copied, in ms since 1970; 0 when never. */
-export async function readCopiedAt(clickhouse: Clickhouse): Promise<number> {
-  const result = await clickhouse.query({
-    query: 'select toUnixTimestamp64Milli(max(copied_at)) from mirror_rounds',
-    format: 'JSONCompactEachRow',
-  })
-  return (await result.json<[number]>())[0]![0]
+  await insertRows(clickhouse, 'ledger_marks', [{ at: toInstant(atMs), position }])
 }
 
 /** Before which instants retention removes a tenant's data; null for without limit. */
@@ -125,7 +106,7 @@ export async function insertCutoffs(
   cutoffs: readonly LedgerCutoff[],
 ): Promise<void> {
   const toCutoff = (ms: number | null) => toInstant(Math.max(0, ms ?? 0))
-  await insert(
+  await insertRows(
     clickhouse,
     'ledger_cutoffs',
     cutoffs.map(({ tenantId, eventsMs, alertsMs, deliveriesMs }) => ({

@@ -13,6 +13,7 @@ import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickh
 import { splitStatements } from '#shared/core/sql-statements.ts'
 import { guardViews } from './analyst-access-store.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
+import { databaseOf, quoteName } from './clickhouse.ts'
 import type { Log } from './log.ts'
 import {
   createPostgres,
@@ -106,7 +107,7 @@ async function applyToClickhouse(
   options: MigrateOptions,
 ): Promise<string[]> {
   const { log } = options
-  const database = decodeURIComponent(new URL(url).pathname.slice(1)) || 'device_intelligence'
+  const database = databaseOf(url)
   await awaitClickhouse(url, options)
   await withClickhouse(url, 'default', (client) =>
     client.command({ query: `create database if not exists ${quoteName(database)}` }),
@@ -292,5 +293,3 @@ async function withClickhouse<T>(
 /** Files name the database of the views by what it is; its name follows that of the internal one. */
 const nameDatabases = (statement: string, database: string) =>
   statement.replaceAll('{analytics:Identifier}', quoteName(toAnalyticsDatabase(database)))
-
-const quoteName = (name: string) => `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``

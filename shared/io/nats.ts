@@ -48,6 +48,8 @@ export async function connectNats(
     name,
     ...(user === '' ? {} : pass === '' ? { token: user } : { user, pass }),
     maxReconnectAttempts: -1,
+    // Two refused sign-ins, however far apart, would end the connection for good.
+    ignoreAuthErrorAbort: true,
     reconnectTimeWait: 250,
     reconnectJitter: 100,
     waitOnFirstConnect: true,

@@ -95,6 +95,22 @@ export function isSqlState(error: unknown, state: string, constraint?: string): 
   )
 }
 
+/** Whether the same may well succeed in a moment: the server is away, or others were in the way. */
+export function isPassing(error: unknown): boolean {
+  const { lockNotAvailable, serializationFailure, deadlockDetected } = sqlStates
+  return (
+    error instanceof PostgresUnavailableError ||
+    [lockNotAvailable, serializationFailure, deadlockDetected].some((state) =>
+      isSqlState(error, state),
+    )
+  )
+}
+
+/** Whether an error is the server's, about a value that it was sent: no waiting cures that. */
+export function isOfValue(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code?.startsWith('22') === true
+}
+
 /** Whole classes, then single states, that say "not now" rather than "not this". */
 const unavailableClasses = new Set(['08', '53', '58'])
 const unavailableStates = new Set(['57P01', '57P02', '57P03', '57P05', '57014', '25006', '25P03'])
@@ -109,6 +125,9 @@ function toPostgresError(error: unknown): unknown {
   const unavailable = unavailableClasses.has(state.slice(0, 2)) || unavailableStates.has(state)
   return unavailable ? new PostgresUnavailableError(error) : error
 }
+
+/** An instant, in ms since 1970, as a value of a `timestamptz`. */
+export const toTime = (ms: number): string => new Date(ms).toISOString()
 
 const transactionTriesMax = 5
 

@@ -78,7 +78,7 @@ async function removeSome(clickhouse: Clickhouse, wanted: RemoveRows): Promise<n
   const tenantIds = [...counts.keys()]
   if (tenantIds.length === 0) return 0
   const unfinished = await findUnfinished(clickhouse, table)
-  if (unfinished !== null) throw new MutationBusyError(table, unfinished)
+  if (unfinished !== null) throw new MutationBusyError(table, unfinished.text)
   await clickhouse.command({
     query: `alter table ${table} delete where ${isOld({ ...wanted, tenantIds })}`,
     clickhouse_settings: {
@@ -126,11 +126,14 @@ function toLiteral(tenantId: string): string {
   return `'${tenantId}'`
 }
 
+/** A mutation that has not ended, and whether it fails again and again. */
+type Unfinished = { failing: boolean; text: string }
+
 /** @returns what is known of a mutation of the table that has not ended, or null */
 async function findUnfinished(
   clickhouse: Clickhouse,
   table: RetainedTable,
-): Promise<string | null> {
+): Promise<Unfinished | null> {
   const result = await clickhouse.query({
     query: `select mutation_id, latest_fail_error_code_name from system.mutations
             where database = currentDatabase() and table = {table:String}
@@ -141,7 +144,9 @@ async function findUnfinished(
   })
   const [row] = await result.json<[id: string, failure: string]>()
   if (row === undefined) return null
-  return row[1] === '' ? `${row[0]} is under way` : `${row[0]} fails with ${row[1]}`
+  const [id, failure] = row
+  const failing = failure !== ''
+  return { failing, text: failing ? `${id} fails with ${failure}` : `${id} is under way` }
 }
 
 async function outlastMutation(
@@ -152,9 +157,9 @@ async function outlastMutation(
   for (let pauseMs = 20; ; pauseMs = Math.min(1_000, pauseMs * 2)) {
     const unfinished = await findUnfinished(clickhouse, table)
     if (unfinished === null) return
-    const failing = unfinished.includes('fails')
+    const { failing, text } = unfinished
     if (failing || signal.aborted || nowMs() - startedMs > mutationMaxMs) {
-      throw new MutationBusyError(table, unfinished)
+      throw new MutationBusyError(table, text)
     }
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }

@@ -11,7 +11,7 @@ import {
   toRetentionView,
   toStoredDays,
 } from '#shared/core/retention.ts'
-import type { Postgres, Queryable, Session } from './postgres.ts'
+import { type Postgres, type Queryable, toTime } from './postgres.ts'
 
 /** A tenant's limits, its own or the defaults. */
 export type TenantRetention = { tenantId: string; days: RetentionDays }
@@ -90,30 +90,6 @@ export async function scheduleNextRound(
      where due_at = $1::timestamptz`,
     [seen, inMs],
   )
-}
-
-const roundKeySql = "hashtextextended('retention', 0)"
-
-/**
- * Runs `work` while no other console is at it: a session's lock, gone with its connection.
- * @returns null when another console is at it
- */
-export async function tryRetentionLock<T>(
-  postgres: Postgres,
-  work: (session: Session) => Promise<T>,
-): Promise<T | null> {
-  return postgres.withSession(async (session) => {
-    const { rows } = await session.query<{ locked: boolean }>(
-      `select pg_try_advisory_lock(${roundKeySql}) as locked`,
-    )
-    if (!rows[0]!.locked) return null
-    try {
-      return await work(session)
-    } finally {
-      // When this fails the connection is broken and thrown away, and the lock is gone with it.
-      await session.query(`select pg_advisory_unlock(${roundKeySql})`).catch(() => undefined)
-    }
-  })
 }
 
 /** A tenant with rows that are too old, and before which instant they are. */
@@ -251,5 +227,3 @@ async function removeEmptyCounters(tx: Queryable, tenantId: string, cutoff: stri
     [tenantId, cutoff],
   )
 }
-
-const toTime = (ms: number): string => new Date(ms).toISOString()

@@ -5,6 +5,7 @@
  * every edge, and outlives edges and consoles alike; the entries age out.
  */
 import { type KV, StorageType } from 'nats'
+import { dayMs } from '#shared/core/instants.ts'
 import {
   type RetiredUseReport,
   retiredUseBucket,
@@ -16,8 +17,6 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
 import { readJson } from './tenant-directory.ts'
-
-const dayMs = 24 * 60 * 60 * 1000
 
 /** How long an edge's report outlives it. */
 const keptMs = 30 * dayMs

@@ -29,7 +29,7 @@ const associatedData = ({ tenantId, kind }: SecretOwner) =>
   Buffer.from(JSON.stringify(['device-intelligence', 1, tenantId, kind]))
 
 /** The public short id of a master key. */
-export function toKeyId(masterKey: Buffer): string {
+function toKeyId(masterKey: Buffer): string {
   return hash('sha256', Buffer.concat([Buffer.from('key-id:'), masterKey]), 'base64url').slice(0, 8)
 }
 

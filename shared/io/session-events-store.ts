@@ -3,12 +3,26 @@
  * whoever is about to raise one looks whether that was an earlier event, which another scorer may
  * have in hand. Nearly always there is none, and that is cheap to see in `activity`.
  */
-import { TupleParam } from '@clickhouse/client'
-import { activityQueryMax, sessionEventsMax, sessionQueryMax } from '#shared/core/limits.ts'
+import { type ClickHouseSettings, TupleParam } from '@clickhouse/client'
+import {
+  activityQueryMax,
+  activityRowsMax,
+  parameterBytesMax,
+  sessionEventsMax,
+  sessionQueryMax,
+} from '#shared/core/limits.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Reason } from '#shared/core/scoring.ts'
 import type { Telemetry } from '#shared/core/telemetry.ts'
-import { hashesIn, smallQuery, toHash, toKeyHash } from './activity-rows-store.ts'
+import {
+  type ActivityKey,
+  askBounded,
+  latestOf,
+  ofKeys,
+  smallQuery,
+  toActivityKey,
+  toHash,
+} from './activity-rows-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
 /** A session up to one of its events. */
@@ -39,16 +53,35 @@ export async function findEarlierEvents(
     const question = { parts: some, known }
     const firsts = await findFirsts(clickhouse, question)
     const open = some.filter((part) => firsts.sessions.has(keyOf(part)))
-    for (let from = 0; from < open.length; from += sessionQueryMax) {
-      const session = open.slice(from, from + sessionQueryMax)
-      found.push(...(await readEvents(clickhouse, session, firsts)))
+    for (const sessions of inParameters(open)) {
+      found.push(...(await readEvents(clickhouse, sessions, firsts)))
     }
   }
   return found
 }
 
-const keyOf = (of: Pick<SessionPart, 'tenantId' | 'sessionId'>): string =>
-  `${of.tenantId} ${toKeyHash('session', of.sessionId)}`
+const keyOf = (of: Pick<SessionPart, 'tenantId' | 'sessionId'>): ActivityKey =>
+  toActivityKey(of.tenantId, 'session', of.sessionId)
+
+/** As many sessions at a time as one parameter takes: ids may have three bytes a character. */
+function* inParameters(parts: readonly SessionPart[]): Generator<SessionPart[]> {
+  let some: SessionPart[] = []
+  let bytes = 0
+  for (const part of parts) {
+    const { tenantId, deviceId, sessionId } = part
+    const text = `('${tenantId}','${deviceId}','${sessionId}'),`
+    // Quotes and backslashes are escaped.
+    const own = Buffer.byteLength(text) + (text.match(/['\\]/g)?.length ?? 0)
+    if (some.length === sessionQueryMax || bytes + own > parameterBytesMax) {
+      yield some
+      some = []
+      bytes = 0
+    }
+    some.push(part)
+    bytes += own
+  }
+  if (some.length > 0) yield some
+}
 
 /** When the events of some sessions first came. */
 type Firsts = {
@@ -62,33 +95,26 @@ async function findFirsts(
   { parts, known }: EarlierQuestion,
 ): Promise<Firsts> {
   const positions = new Set(known)
-  const before = new Map<string, number>()
+  const before = new Map<ActivityKey, number>()
   for (const part of parts) {
     const key = keyOf(part)
     before.set(key, Math.max(part.beforePosition, before.get(key) ?? 0))
   }
-  const hashes = new Set(parts.map((part) => toKeyHash('session', part.sessionId)))
-  const sessions = hashesIn('key_hash', hashes, 'sessions')
-  const result = await clickhouse.query({
-    query: `
-      select tenant_id, toString(key_hash), toString(event_hash), min(position),
-        toUnixTimestamp64Milli(argMin(received_at, position))
-      from activity
-      where tenant_id in {tenants:Array(String)} and ${sessions.condition}
-        and position < {last:UInt64}
-      group by tenant_id, key_hash, event_hash`,
-    query_params: {
-      tenants: [...new Set(parts.map((part) => part.tenantId))],
-      ...sessions.params,
-      last: Math.max(...before.values()),
+  const lastPosition = Math.max(...before.values()) - 1
+  const found = await askBounded(
+    [...before.keys()],
+    (keys, settings) => {
+      const { condition, params } = ofKeys(keys, lastPosition)
+      return askFirsts(clickhouse, `activity where ${condition}`, { params, settings })
     },
-    use_multipart_params_auto: true,
-    clickhouse_settings: smallQuery,
-    format: 'JSONCompactEachRow',
-  })
+    // A session id that a whole app shares: its latest events are those that may not be decided.
+    (key) => {
+      const { from, params } = latestOf(key, { lastPosition, rowsMax: activityRowsMax })
+      return askFirsts(clickhouse, from, { params, settings: smallQuery })
+    },
+  )
   const firsts: Firsts = { sessions: new Set(), events: new Map() }
-  type Row = [string, string, string, number | string, number | string]
-  for (const [tenantId, hash, eventHash, first, at] of await result.json<Row>()) {
+  for (const [tenantId, hash, eventHash, first, at] of found.flat()) {
     const key = `${tenantId} ${hash}`
     const position = Number(first)
     if (positions.has(position) || position >= (before.get(key) ?? 0)) continue
@@ -96,6 +122,35 @@ async function findFirsts(
     firsts.events.set(`${key} ${eventHash}`, { position, receivedAtMs: Number(at) })
   }
   return firsts
+}
+
+type FirstRow = [
+  tenantId: string,
+  keyHash: string,
+  eventHash: string,
+  position: number | string,
+  receivedAtMs: number | string,
+]
+
+async function askFirsts(
+  clickhouse: Clickhouse,
+  from: string,
+  { params, settings }: { params: Record<string, unknown>; settings: ClickHouseSettings },
+): Promise<FirstRow[]> {
+  const result = await clickhouse.query({
+    query: `
+      select tenant_id, toString(key_hash), toString(event_hash), min(position) as first,
+        toUnixTimestamp64Milli(argMin(received_at, position))
+      from ${from}
+      group by tenant_id, key_hash, event_hash
+      order by first desc
+      limit {firsts:UInt32} by tenant_id, key_hash`,
+    query_params: { ...params, firsts: activityRowsMax },
+    use_multipart_params_auto: true,
+    clickhouse_settings: settings,
+    format: 'JSONCompactEachRow',
+  })
+  return result.json<FirstRow>()
 }
 
 type EventRow = [

@@ -6,9 +6,8 @@
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { Risk } from '#shared/core/correlation.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
-import type { Action } from '#shared/core/scoring.ts'
 import type { ShadowVerdict } from '#shared/core/shadow.ts'
-import { type Clickhouse, insertRowBinary } from './clickhouse.ts'
+import { actionValues, type Clickhouse, insertRowBinary } from './clickhouse.ts'
 import { createRowWriter, type RowWriter } from './row-binary.ts'
 
 /** What a shadow would have decided of an event, beside what was decided. */
@@ -30,8 +29,6 @@ const into = `shadow_decisions (tenant_id, received_at, event_id, position, devi
 
 // What is given up here must not come later: an erasure might have been there meanwhile.
 const settings: ClickHouseSettings = { max_execution_time: 1 }
-
-const actionValues: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
 
 export function createShadowDecisionWriter(clickhouse: Clickhouse): ShadowDecisionWriter {
   const writer = createRowWriter()

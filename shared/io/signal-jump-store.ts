@@ -4,7 +4,7 @@
  * events need no care.
  */
 import type { SignalDay, SignalJump } from '#shared/core/signal-jump.ts'
-import type { Clickhouse } from './clickhouse.ts'
+import { type Clickhouse, insertRows, toInstant } from './clickhouse.ts'
 
 export type JumpKey = { platform: string; sdkVersion: string; signal: string }
 
@@ -52,7 +52,7 @@ export type SignalJumpStore = {
   countOpen: () => Promise<number>
 }
 
-export const touchedMax = 100
+const touchedMax = 100
 const jumpsMax = 1_000
 /** A client may invent versions: the largest of the last 24 hours are looked at. */
 const versionsMax = 200
@@ -67,9 +67,6 @@ export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
       format: 'JSONCompactEachRow',
     })
     return result.json<Row>()
-  }
-  const insert = async (table: string, values: Record<string, unknown>[]) => {
-    if (values.length > 0) await clickhouse.insert({ table, values, format: 'JSONEachRow' })
   }
   return {
     listActiveTenants: async (atMs) => {
@@ -89,7 +86,8 @@ export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
         toJump,
       ),
     saveJumps: (tenantId, jumps) =>
-      insert(
+      insertRows(
+        clickhouse,
         'signal_jumps',
         jumps.map((jump) => toJumpRow(tenantId, jump)),
       ),
@@ -109,7 +107,7 @@ export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
       return row![0]
     },
     markChecked: (atMs) =>
-      insert('signal_jump_checks', [{ only_one: 1, checked_at: toInstant(atMs) }]),
+      insertRows(clickhouse, 'signal_jump_checks', [{ only_one: 1, checked_at: toInstant(atMs) }]),
     countOpen: async () => {
       const [row] = await read<[number]>(
         'select count() from signal_jumps final where ended_at is null',
@@ -119,8 +117,6 @@ export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
     },
   }
 }
-
-const toInstant = (ms: number): string => new Date(ms).toISOString().slice(0, -1).replace('T', ' ')
 
 type ShareRow = [
   platform: string,

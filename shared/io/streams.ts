@@ -15,6 +15,7 @@ import {
   type StreamConfig,
 } from 'nats'
 import pRetry from 'p-retry'
+import { dayMs, hourMs } from '#shared/core/instants.ts'
 import {
   acceptedBucket,
   alertsStream,
@@ -29,11 +30,17 @@ import {
   tenantsBucket,
 } from '#shared/core/messages.ts'
 import { openAcceptedBucket } from './accepted-claims.ts'
+import { isForming, isNotFound } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
 import { openRetiredUseBucket } from './retired-use.ts'
 
-const hourMs = 60 * 60 * 1000
+/**
+ * Messages that the client itself holds or has asked for. It counts no bytes, so this bounds them:
+ * the broker ends a connection that has 64 MB waiting, and two consumers share one, at up to 1 MB a
+ * message.
+ */
+export const clientMessagesMax = 28
 
 /** How long a message is its taker's without a heartbeat. Too short only means a repeat. */
 export const ackWaitMs = 6_000
@@ -44,7 +51,7 @@ export type StreamSizes = {
 }
 
 /** What new streams get; of those that exist an operator may have changed it, and keeps it. */
-export const defaultStreamSizes: StreamSizes = { telemetryBytesMax: 16 * 1024 ** 3 }
+const defaultStreamSizes: StreamSizes = { telemetryBytesMax: 16 * 1024 ** 3 }
 
 /**
  * Limits retention everywhere: a work queue forgets its message ids on restart, and an event must
@@ -83,7 +90,7 @@ function streamConfigs(sizes: StreamSizes, replicas: number): Partial<StreamConf
       name: deadLetterStream,
       subjects: ['dead.>'],
       max_bytes: 1024 ** 3,
-      max_age: nanos(30 * 24 * hourMs),
+      max_age: nanos(30 * dayMs),
       duplicate_window: nanos(10 * 60 * 1000),
     },
   ]
@@ -142,7 +149,7 @@ export const consumerConfigs: Record<string, { stream: string; config: Partial<C
 export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Promise<void> {
   for (const config of streamConfigs(sizes, nats.replicas ?? 1)) {
     const name = config.name!
-    const present = await nats.manager.streams.info(name).catch(notFound)
+    const present = await nats.manager.streams.info(name).catch(nullIfMissing)
     const wanted = present === null ? config : { ...config, ...toKept(nats, present.config) }
     const info =
       present === null
@@ -152,7 +159,7 @@ export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Pro
   }
   for (const { stream, config } of Object.values(consumerConfigs)) {
     const durable = config.durable_name ?? ''
-    const present = await nats.manager.consumers.info(stream, durable).catch(notFound)
+    const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
     // The server refuses to create what exists with other settings, as after an upgrade of ours, and
     // answers an update with the settings from before it.
     if (present === null) await nats.manager.consumers.add(stream, config)
@@ -185,12 +192,6 @@ export async function ensureStreamsOnceFormed(
   })
 }
 
-/** Whether servers are not yet a cluster: they name no peers, have no leader, or are silent. */
-function isForming(error: unknown): boolean {
-  const { code, message } = error as { code?: string; message?: string }
-  return code === '503' || code === 'TIMEOUT' || /no suitable peers/.test(message ?? '')
-}
-
 const buckets = [tenantsBucket, retiredUseBucket, acceptedBucket]
 
 /** Opening a bucket that exists leaves it on the servers it is on. */
@@ -221,8 +222,8 @@ function toKept({ replicas }: Nats, { max_bytes, num_replicas }: StreamConfig) {
   return { max_bytes, num_replicas: replicas ?? num_replicas }
 }
 
-function notFound(error: unknown): null {
-  if ((error as { code?: string }).code === '404') return null
+function nullIfMissing(error: unknown): null {
+  if (isNotFound(error)) return null
   throw error
 }
 

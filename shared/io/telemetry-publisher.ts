@@ -6,6 +6,13 @@
  */
 import { createInbox, Events, headers, type Msg, type MsgHdrs } from 'nats'
 import { telemetryStream, telemetrySubject } from '#shared/core/messages.ts'
+import {
+  isFinal,
+  isNotFound,
+  isStreamFull,
+  type JetstreamFailure,
+  jetstreamCodes,
+} from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
 import { ensureStreams } from './streams.ts'
@@ -57,7 +64,7 @@ type Ack = {
   stream?: string
   seq?: number
   duplicate?: boolean
-  error?: { code: number; err_code?: number; description?: string }
+  error?: JetstreamFailure
 }
 
 /**
@@ -125,17 +132,11 @@ async function makeMissing(nats: Nats, log: Log): Promise<void> {
   try {
     await nats.manager.streams.info(telemetryStream)
   } catch (error) {
-    if ((error as { code?: string }).code !== '404') throw error
+    if (!isNotFound(error)) throw error
     log.warn('the telemetry stream is missing: making the streams')
     await ensureStreams(nats)
   }
 }
-
-// JetStream's err_codes after which nothing is stored and nothing soon will be: the store failed
-// (full by count or bytes, or its disk is), no storage, no resources, the account's limit, too
-// large.
-const finalCodes = new Set([10077, 10047, 10023, 10028, 10002, 10054])
-const wrongStream = 10060
 
 /** @returns null when the answer says that the batch is stored */
 function toFailure(answer: Msg | null): PublishError | null {
@@ -146,12 +147,10 @@ function toFailure(answer: Msg | null): PublishError | null {
   if (error === undefined) {
     return stream === telemetryStream ? null : new PublishError('no_ack', false)
   }
-  const errCode = error.err_code ?? 0
-  if (errCode === wrongStream) return new PublishError('stream_missing', true)
-  const description = error.description ?? ''
-  const full = /maximum (bytes|messages)/.test(description)
-  const final = finalCodes.has(errCode)
-  return new PublishError(full ? 'stream_full' : 'rejected', final, `${errCode} ${description}`)
+  const { err_code: code = 0, description = '' } = error
+  if (code === jetstreamCodes.streamNotMatch) return new PublishError('stream_missing', true)
+  const fault = isStreamFull(error) ? 'stream_full' : 'rejected'
+  return new PublishError(fault, isFinal(error), `${code} ${description}`)
 }
 
 function readAck(answer: Msg): Ack {

@@ -4,7 +4,6 @@
  */
 import { parseInstant } from '#shared/core/instants.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
-import type { Action } from '#shared/core/scoring.ts'
 import { toSignalBits } from '#shared/core/signal-flips.ts'
 import { patternVersion } from '#shared/core/signal-patterns.ts'
 import { encodeSignals } from '#shared/core/signals-column.ts'
@@ -12,6 +11,7 @@ import { findDetectedSignals } from '#shared/core/signals-detected.ts'
 import { toFilledCategories } from '#shared/core/signals-missing.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
+import { actionValues } from './clickhouse.ts'
 import type { NewPattern, PatternBook } from './pattern-book.ts'
 import type { RowWriter } from './row-binary.ts'
 import { writeSignals } from './signals-binary.ts'
@@ -52,8 +52,6 @@ export const telemetryColumns = [
 ] as const
 
 const noSignals = {} as Signals
-
-const actionValues: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
 
 // What DateTime64 can show; a client's clock beyond it is kept in the body only.
 const occurredMinMs = Date.UTC(1900, 0, 1)

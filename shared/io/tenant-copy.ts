@@ -12,7 +12,7 @@ import { compilePolicy, type Scorer } from '#shared/core/scoring.ts'
 import type { Sealer } from './sealed-secrets.ts'
 
 /** A policy compiled once, shared by every tenant that uses it. */
-export type CompiledPolicy = {
+export type ServedPolicy = {
   hash: string
   thresholds: Policy['thresholds']
   score: Scorer
@@ -33,7 +33,7 @@ export type Tenant = {
   policyVersion: number
   policyHash: string
   /** Null while its document is missing. */
-  policy: CompiledPolicy | null
+  policy: ServedPolicy | null
   /** Null is unlimited. The bucket outlives changes of the entry that keep the rate. */
   limiter: { rate: Rate; bucket: Bucket } | null
   fault: TenantFault | null
@@ -66,7 +66,7 @@ export type TenantCopyOptions = {
 /** An empty copy. */
 export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const tenants = new Map<string, Tenant>()
-  const policies = new Map<string, CompiledPolicy>()
+  const policies = new Map<string, ServedPolicy>()
   /** Tenants whose policy has not come yet, by its hash. */
   const waiting = new Map<string, Set<string>>()
   let tenantsMin = Number.POSITIVE_INFINITY
@@ -125,7 +125,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
 
 function toTenant(
   entry: TenantEntry,
-  policy: CompiledPolicy | null,
+  policy: ServedPolicy | null,
   options: TenantCopyOptions,
 ): Tenant {
   const { key, sealedElsewhere } = unsealKey(entry, options.sealer)

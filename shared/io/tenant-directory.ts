@@ -16,7 +16,9 @@ import {
   tenantsBucket,
   wholeKey,
 } from '#shared/core/messages.ts'
+import { isWrongRevision } from './jetstream-errors.ts'
 import type { Nats } from './nats.ts'
+import { within } from './pause.ts'
 import { openTenantsBucket } from './streams.ts'
 
 /** The directory holds a newer epoch of this tenant: whoever writes the older one is late. */
@@ -61,12 +63,6 @@ export async function projectTenant(
   }
 }
 
-/** Whether a write was refused because its key had been written meanwhile. */
-export function isWrongRevision(error: unknown): boolean {
-  const code = (error as { api_error?: { err_code?: number } }).api_error?.err_code
-  return code === 10071 || code === 10164
-}
-
 /** Takes a tenant away from every edge: from then on it is unknown there. */
 export async function removeTenant(bucket: KV, tenantId: string): Promise<void> {
   await bucket.delete(tenantKey(tenantId))
@@ -104,7 +100,8 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
   const { nats, revision, nowMs, leaseMs, marginMs } = options
   const startMs = nowMs()
   const edges = new Map<string, Announcement>()
-  const bucket = await within(openTenantsBucket(nats), leaseMs)
+  const opened = openTenantsBucket(nats).catch(() => null)
+  const bucket = (await within(opened, leaseMs)) ? await opened : null
   const complete =
     bucket !== null &&
     (await watchAnnouncements({
@@ -241,11 +238,6 @@ export async function forgetEdge(bucket: KV, edgeId: string, revision: number): 
   } catch {
     // It announced itself again, or NATS is away: both are fine, the entry only costs a wait.
   }
-}
-
-async function within<T>(promise: Promise<T>, limitMs: number): Promise<T | null> {
-  promise.catch(() => undefined)
-  return await Promise.race([promise.catch(() => null), sleep(limitMs).then(() => null)])
 }
 
 function sleep(ms: number): Promise<void> {

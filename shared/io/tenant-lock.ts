@@ -4,15 +4,16 @@
  * lock, and with it the connection that every later step of the change needs.
  */
 import { Problem } from '#shared/core/problem.ts'
+import { takeNamedLock, tryNamedLock, whileLocked } from './named-lock-store.ts'
 import { isSqlState, type Postgres, type Session, sqlStates } from './postgres.ts'
-
-const keySql = "hashtextextended($2 || ':' || $1, 0)"
 
 /**
  * What is locked: all changes of the tenant, or erasures alone, which take longer than a rotation
  * should ever have to wait.
  */
 export type LockScope = 'tenant' | 'erasure'
+
+const toName = (tenantId: string, scope: LockScope): string => `${scope}:${tenantId}`
 
 /**
  * Waits for the tenant's lock, for as long as the pool's `lockTimeoutMs`, and runs `work` under it.
@@ -24,14 +25,15 @@ export async function withTenantLock<T>(
   work: (session: Session) => Promise<T>,
   scope: LockScope = 'tenant',
 ): Promise<T> {
+  const name = toName(tenantId, scope)
   return postgres.withSession(async (session) => {
     try {
-      await session.query(`select pg_advisory_lock(${keySql})`, [tenantId, scope])
+      await takeNamedLock(session, name)
     } catch (error) {
       if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
       throw new Problem('conflict', `Another change of tenant ${tenantId} is under way.`)
     }
-    return whileLocked(session, [tenantId, scope], work)
+    return whileLocked(session, name, work)
   })
 }
 
@@ -41,24 +43,5 @@ export async function tryTenantLock<T>(
   tenantId: string,
   work: (session: Session) => Promise<T>,
 ): Promise<T | null> {
-  return postgres.withSession(async (session) => {
-    const { rows } = await session.query<{ locked: boolean }>(
-      `select pg_try_advisory_lock(${keySql}) as locked`,
-      [tenantId, 'tenant'],
-    )
-    return rows[0]!.locked ? whileLocked(session, [tenantId, 'tenant'], work) : null
-  })
-}
-
-async function whileLocked<T>(
-  session: Session,
-  key: [tenantId: string, scope: LockScope],
-  work: (session: Session) => Promise<T>,
-): Promise<T> {
-  try {
-    return await work(session)
-  } finally {
-    // When this fails the connection is broken and thrown away, and the lock is gone with it.
-    await session.query(`select pg_advisory_unlock(${keySql})`, key).catch(() => undefined)
-  }
+  return tryNamedLock(postgres, toName(tenantId, 'tenant'), work)
 }

@@ -17,13 +17,15 @@ import {
   wholeEntrySchema,
   wholeKey,
 } from '#shared/core/messages.ts'
+import { isWrongRevision } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
+import { within } from './pause.ts'
 import { createPolicyStore } from './policy-store.ts'
 import type { Postgres } from './postgres.ts'
 import { openTenantsBucket } from './streams.ts'
-import { isWrongRevision, readJson } from './tenant-directory.ts'
+import { readJson } from './tenant-directory.ts'
 import { createTenantStore, type TenantStore } from './tenant-store.ts'
 
 /** What an edge last announced. */
@@ -217,6 +219,8 @@ async function hasReached(copy: Copy, revision: number, keys: number): Promise<b
   return false
 }
 
+const loadMaxMs = 10_000
+
 async function loadCopy(bucket: KV, createdAt: string, sinceMs: number): Promise<Copy> {
   let initialized = () => undefined as unknown
   const loaded = new Promise((resolve) => {
@@ -234,19 +238,9 @@ async function loadCopy(bucket: KV, createdAt: string, sinceMs: number): Promise
     sinceMs,
   }
   void follow(copy)
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error('the tenants bucket cannot be read')), 10_000)
-  })
-  try {
-    await Promise.race([loaded, limit])
-  } catch (error) {
-    watch.stop()
-    throw error
-  } finally {
-    clearTimeout(timer)
-  }
-  return copy
+  if (await within(loaded, loadMaxMs)) return copy
+  watch.stop()
+  throw new Error('the tenants bucket cannot be read')
 }
 
 async function follow(copy: Copy): Promise<void> {

@@ -3,7 +3,7 @@
  * What its health columns say is about the webhook as it was set: whoever sets it, resumes it or
  * switches it off begins that anew, in the same statement.
  */
-import type { Queryable } from './postgres.ts'
+import { type Queryable, toTime } from './postgres.ts'
 
 export type WebhookState = 'on' | 'off' | 'paused'
 
@@ -53,6 +53,6 @@ export async function resumeWebhook(tx: Queryable, tenantId: string): Promise<bo
 export async function probeNow(tx: Queryable, tenantId: string, nowMs: number): Promise<void> {
   await tx.query('update webhooks set held_until = $2 where tenant_id = $1 and held_until > $2', [
     tenantId,
-    new Date(nowMs).toISOString(),
+    toTime(nowMs),
   ])
 }

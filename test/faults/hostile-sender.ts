@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { webhookTimeoutMs } from '#shared/core/limits.ts'
 import { toWebhookKeys } from '#shared/core/webhook-signing.ts'
 import { createOutbound, type Outbound } from '#shared/io/outbound-http.ts'
 import {
@@ -65,6 +66,7 @@ function toDeps(outbound: Outbound, webhook: FreshWebhook): DeliverDeps {
     onRelease: (_claimed, why, error) => {
       throw error ?? new Error(`nothing was sent: ${why}`)
     },
+    timeoutMs: webhookTimeoutMs,
   }
 }
 

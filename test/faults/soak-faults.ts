@@ -78,7 +78,7 @@ const inflict: Record<FaultKind, Inflict> = {
 }
 
 /** Until all that was in the stream at the end of the fault is acknowledged and nothing waits. */
-async function awaitLevel(nats: Nats): Promise<Pick<SoakFault, 'lagMs' | 'pendingMax'>> {
+export async function awaitLevel(nats: Nats): Promise<Pick<SoakFault, 'lagMs' | 'pendingMax'>> {
   const endedMs = performance.now()
   let target: number | null = null
   let pendingMax = 0

@@ -24,9 +24,12 @@ type Held = {
   most: number
   /** Of the lives that are old enough. */
   perHour: number
-  /** The most in the first third of the run and in the last, whichever processes there were. */
-  mostFirst: number
-  mostLast: number
+  /**
+   * What three quarters of the samples of the first third of the run stay below, and of the last,
+   * whichever processes there were: connections that wait out a fault come and go.
+   */
+  usualFirst: number
+  usualLast: number
 }
 
 /** Heaps, caches and the ten minutes of message ids that NATS remembers fill at first. */
@@ -95,8 +98,8 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
       median: median(own.map(pick)),
       most: Math.max(...own.map(pick)),
       perHour: median(warm.flatMap((life) => slopesOf(life, pick))) * 3_600_000,
-      mostFirst: Math.max(...first.map(pick)),
-      mostLast: Math.max(...last.map(pick)),
+      usualFirst: quartile(first.map(pick)),
+      usualLast: quartile(last.map(pick)),
     })
     return {
       ...{ part, lives: lives.length, judgedMinutes: judgedMs / 60_000 },
@@ -120,20 +123,25 @@ function slopesOf(life: readonly Sample[], pick: (sample: Sample) => number): nu
   return slopes
 }
 
-function median(values: readonly number[]): number {
+const median = (values: readonly number[]): number => ranked(values, 0.5)
+const quartile = (values: readonly number[]): number => ranked(values, 0.75)
+
+function ranked(values: readonly number[], rank: number): number {
   const sorted = [...values].sort((a, b) => a - b)
-  return sorted[sorted.length >> 1] ?? Number.NaN
+  return sorted[Math.floor(sorted.length * rank)] ?? Number.NaN
 }
 
 /** Fewer minutes than these say nothing of an hour. */
-const judgedMinutesMin = 10
+const judgedMinutesMin = 15
 const filesPerHourMax = 12
+/** Of what is open anyway: a database opens files as its tables get more. */
+const filesGrowthMax = 0.25
 const megabytesPerHourMax = 60
 const growthShareMax = 0.5
 
 /**
  * Judged by how the lives grew that were old enough, and for those that were not by what the part
- * held at most early and late in the run.
+ * usually held early and late in the run.
  * @returns what grew in words
  */
 export function judgeFlatness(parts: readonly Flatness[]): string[] {
@@ -144,16 +152,16 @@ export function judgeFlatness(parts: readonly Flatness[]): string[] {
     if (old && megabytes.perHour > most) {
       grown.push(`the memory of ${part} grows by ${Math.round(megabytes.perHour)} MB an hour`)
     }
-    if (old && files.perHour > filesPerHourMax) {
+    if (old && files.perHour > Math.max(filesPerHourMax, files.median * filesGrowthMax)) {
       grown.push(`the open files of ${part} grow by ${Math.round(files.perHour)} an hour`)
     }
     if (rises(megabytes, megabytesPerHourMax)) {
-      grown.push(`${part} held ${Math.round(megabytes.mostLast)} MB late in the run`)
+      grown.push(`${part} held ${Math.round(megabytes.usualLast)} MB late in the run`)
     }
-    if (rises(files, filesPerHourMax)) grown.push(`${part} held ${files.mostLast} files late`)
+    if (rises(files, filesPerHourMax)) grown.push(`${part} held ${files.usualLast} files late`)
     return grown
   })
 }
 
-const rises = ({ mostFirst, mostLast }: Held, least: number): boolean =>
-  mostLast > mostFirst + Math.max(least, mostFirst * growthShareMax)
+const rises = ({ usualFirst, usualLast }: Held, least: number): boolean =>
+  usualLast > usualFirst + Math.max(least, usualFirst * growthShareMax)

@@ -1,9 +1,9 @@
 /**
- * `npm run faults -- soak [--minutes 60] [--rate 1000] [--seed S]`: a whole stack at half of what
- * it can take, with a random fault every minute. Prints each fault and how long the consumers
- * needed to be level again, what every process held, and what was read back; ends with status 1
- * when that took longer than 30 s, memory or open files grow, or anything accepted is lost or there
- * twice.
+ * `npm run faults -- soak [--minutes 60] [--rate R] [--seed S]`: a whole stack at half of what it
+ * takes on this machine, which is measured first where no rate is given, with a random fault every
+ * minute. Prints each fault and how long the consumers needed to be level again, what every process
+ * held, and what was read back; ends with status 1 when that took longer than 30 s, memory or open
+ * files grow, or anything accepted is lost or there twice.
  */
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,6 +14,7 @@ import { findBreaches, judgeBreaches } from './kills-findings.ts'
 import { connectQuietly } from './kills-read.ts'
 import { type KillsWorld, readEvidence, withWorld } from './kills-run.ts'
 import { percentile } from './percentile.ts'
+import { measureCapacity } from './soak-capacity.ts'
 import { type SoakFault, suffer } from './soak-faults.ts'
 import { type Flatness, judgeFlatness, sampleParts, toFlatness } from './soak-samples.ts'
 
@@ -30,15 +31,12 @@ export async function run(args: string[]): Promise<void> {
     args,
     options: {
       minutes: { type: 'string', default: '60' },
-      rate: { type: 'string', default: '1000' },
+      rate: { type: 'string' },
       seed: { type: 'string', default: String(randomInt(2 ** 31)) },
     },
   })
-  const [minutes, rate, seed] = [values.minutes, values.rate, values.seed].map(Number) as [
-    number,
-    number,
-    number,
-  ]
+  const [minutes, seed] = [Number(values.minutes), Number(values.seed)]
+  const rate = values.rate === undefined ? await measureHalf(seed) : Number(values.rate)
   say(`${minutes} minutes at ${rate} events/s, --seed ${seed}`)
   const options = { seed, ratePerSecond: rate, tenants: 3, eventsPerDevice: 40 }
   await withWorld(options, async (world) => {
@@ -64,6 +62,15 @@ export async function run(args: string[]): Promise<void> {
     if (broken.length > 0) process.exitCode = 1
     else say('every promise held')
   })
+}
+
+async function measureHalf(seed: number): Promise<number> {
+  const capacity = await measureCapacity(seed, ({ rate, accepted, behindMs, held }) => {
+    const behind =
+      behindMs === null ? 'not level' : `level after ${(behindMs / 1_000).toFixed(1)} s`
+    say(`  ${rate} events/s: ${accepted} accepted, ${behind}: ${held ? 'held' : 'too much'}`)
+  })
+  return Math.round(capacity / 2)
 }
 
 /** One fault in each minute, at a random moment of its first ten seconds. */
@@ -113,8 +120,11 @@ function reportFlatness(parts: readonly Flatness[]): void {
     const perHour = (slope: number) =>
       Number.isNaN(slope) ? 'too short a life to say' : `${slope.toFixed(1)} an hour`
     say(`${part}: ${lives} lives, ${judgedMinutes.toFixed(1)} minutes of them judged`)
-    const thirds = [megabytes.mostFirst, megabytes.mostLast].map(Math.round).join(' and ')
-    say(`  ${Math.round(megabytes.median)} MB, at most ${thirds} in the first and last third,`)
+    const thirds = [megabytes.usualFirst, megabytes.usualLast].map(Math.round).join(' and ')
+    say(
+      `  ${Math.round(megabytes.median)} MB, usually below ${thirds} in the first and last third,`,
+    )
+    say(`  at most ${Math.round(megabytes.most)};`)
     say(`  grows by ${perHour(megabytes.perHour)}; ${files.median} files, at most ${files.most},`)
     say(`  grow by ${perHour(files.perHour)}`)
   }

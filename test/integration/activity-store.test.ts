@@ -7,6 +7,13 @@ import { countKey } from '#shared/core/correlation.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { defaultPolicy, type VelocityRule } from '#shared/core/policy.ts'
 import { splitStatements } from '#shared/core/sql-statements.ts'
+import {
+  activityBounds,
+  latestOf,
+  smallQuery,
+  toActivityKey,
+  toKeyHash,
+} from '#shared/io/activity-rows-store.ts'
 import { type ActivitySubject, createActivityStore } from '#shared/io/activity-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { readMigrations } from '#shared/io/migrate.ts'
@@ -51,8 +58,8 @@ const toSubject = (event: AcceptedEvent): ActivitySubject => ({
   receivedAtMs: event.received_at,
   rules: defaultPolicy.velocity,
 })
-const ask = (events: readonly AcceptedEvent[]) =>
-  createActivityStore(clickhouse).countActivity(events.map(toSubject))
+const ask = (events: readonly AcceptedEvent[], bounds = activityBounds) =>
+  createActivityStore(clickhouse, bounds).countActivity(events.map(toSubject))
 const countsOf = async (events: readonly AcceptedEvent[], key: string) =>
   (await ask(events)).map((one) => one.counts.get(key))
 
@@ -224,56 +231,116 @@ describe('activity', () => {
     expect(await activityRows()).toEqual(rows)
   })
 
+  it('can be asked about more tenants than one parameter of a query takes', async () => {
+    const [event] = makeEvents(sessions('one-of-many', 1))
+    const tenant = (n: number) => `${'t'.repeat(56)}-${n}`.slice(0, 63)
+    const subjects = Array.from({ length: 4_000 }, (_, n) => {
+      return { ...toSubject(event!), tenantId: tenant(n) }
+    })
+    const answers = await createActivityStore(clickhouse).countActivity(subjects)
+    expect(answers.every(({ counts, retry }) => counts.size === 0 && !retry)).toBe(true)
+  })
+
   it('recognises a retry of the same bytes, and only the retry', async () => {
     const facts = { tenantId: 'retry', receivedAtMs: nowMs }
     const [first, other] = makeEvents([facts, { ...facts, nonce: 2 }], 1)
     const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 1 }], 2)
     await store.insertTelemetry([later!, first!, other!, first!])
-    const known = await ask([first!, later!, other!])
-    expect(known.map((one) => one.retry)).toEqual([false, true, false])
+    for (const bounds of [activityBounds, { ...activityBounds, readMin: 1, readPerKey: 0 }]) {
+      const known = await ask([first!, later!, other!], bounds)
+      expect(known.map((one) => one.retry)).toEqual([false, true, false])
+    }
   })
 
-  it('counts as a plain model does, for devices, users and times of every kind', async () => {
-    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
-    process.stdout.write(`activity seed ${seed}\n`)
-    const facts = fc.sample(
-      fc.record({
-        tenantId: fc.constantFrom('model-a', 'model-b'),
-        deviceId: fc.constantFrom('d1', 'd2', "d'3\\", 'd 4é', 'd5', 'd6'),
-        sessionId: fc.integer({ min: 1, max: 60 }).map((n) => `s-${n}`),
-        userId: fc.integer({ min: 1, max: 8 }).map((n) => `u-${n}`),
-        receivedAtMs: fc.oneof(
-          fc.integer({ min: nowMs, max: nowMs + 20 * minuteMs }),
-          fc.integer({ min: nowMs - 34 * dayMs, max: nowMs }),
-        ),
-        signals: fc.record({
-          root: fc.record(
-            { su_binary: fc.boolean(), adb_root: fc.constant(true) },
-            { requiredKeys: [] },
-          ),
-        }),
-        nonce: fc.integer(),
-      }),
-      { seed, numRuns: 600 },
-    )
-    const events = makeEvents(facts, 9)
-    await store.insertTelemetry(events.slice(200))
-    await store.insertTelemetry(events.slice(0, 300))
-    const asked = events.slice(100)
-    const known = await ask(asked)
-    const fired = new Set<string>()
-    asked.forEach((event, index) => {
-      for (const rule of defaultPolicy.velocity) {
-        const expected = modelCount(events, event, rule)
-        const got = known[index]!.counts.get(countKey(rule)) ?? 0
-        if (expected > rule.threshold) fired.add(rule.metric)
-        // A count below its threshold need not be told.
-        if (expected > rule.threshold || got > 0) expect([rule, got]).toEqual([rule, expected])
-      }
+  it('looks at the latest rows of what everybody shares, and reads no further', async () => {
+    const many = 2_000_000
+    await clickhouse.command({
+      query: `insert into activity (tenant_id, key_hash, position, received_at, event_hash, facts)
+        select 'crowd', ${toKeyHash('user', 'guest')}, number, fromUnixTimestamp64Milli(${nowMs - dayMs} + intDiv(number, 30)),
+          number, toFixedString(concat(repeat('\\0', 48), reinterpretAsFixedString(number + 1)), 64)
+        from numbers(${many})`,
     })
-    const expected = defaultPolicy.velocity.map((rule) => rule.metric)
-    expect(fired).toEqual(new Set(expected.filter((metric) => metric !== 'platforms_per_device')))
+    const events = makeEvents(
+      [0, 1].map((nonce) => {
+        const deviceId = `crowd-${nonce}`
+        return { tenantId: 'crowd', deviceId, userId: 'guest', receivedAtMs: nowMs + nonce, nonce }
+      }),
+      many,
+    )
+    await store.insertTelemetry(events)
+    const crowd = createActivityStore(clickhouse)
+    for (let round = 0; round < 2; round++) {
+      const known = await crowd.countActivity(events.map(toSubject))
+      // The latest 20,000, of which the later of the two is one.
+      const counts = known.map((one) => one.counts.get('devices_per_user:86400'))
+      expect(counts).toEqual([19_999, 20_000])
+      expect(known.map((one) => one.retry)).toEqual([false, false])
+    }
+    const key = toActivityKey('crowd', 'user', 'guest')
+    const { from, params } = latestOf(key, { lastPosition: events[1]!.position, rowsMax: 20_000 })
+    const result = await clickhouse.query({
+      query: `select count() from ${from}`,
+      query_params: params,
+      clickhouse_settings: smallQuery,
+      format: 'JSON',
+    })
+    const { data, statistics } = await result.json<{ 'count()': number }>()
+    expect(data).toEqual([{ 'count()': 20_000 }])
+    expect(statistics!.rows_read).toBeLessThan(100_000)
   })
+
+  it.each([
+    ['at once', 'once', activityBounds],
+    [
+      'some at a time',
+      'some',
+      { ...activityBounds, readMin: 0, readPerKey: 2_500, readMax: 20_000 },
+    ],
+    ['each alone', 'alone', { ...activityBounds, readMin: 1, readPerKey: 0 }],
+  ])(
+    'counts as a plain model does, for devices, users and times of every kind: %s',
+    async (_, tenants, bounds) => {
+      const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
+      process.stdout.write(`activity seed ${seed}\n`)
+      const facts = fc.sample(
+        fc.record({
+          tenantId: fc.constantFrom(`${tenants}-a`, `${tenants}-b`),
+          deviceId: fc.constantFrom('d1', 'd2', "d'3\\", 'd 4é', 'd5', 'd6'),
+          sessionId: fc.integer({ min: 1, max: 60 }).map((n) => `s-${n}`),
+          userId: fc.integer({ min: 1, max: 8 }).map((n) => `u-${n}`),
+          receivedAtMs: fc.oneof(
+            fc.integer({ min: nowMs, max: nowMs + 20 * minuteMs }),
+            fc.integer({ min: nowMs - 34 * dayMs, max: nowMs }),
+          ),
+          signals: fc.record({
+            root: fc.record(
+              { su_binary: fc.boolean(), adb_root: fc.constant(true) },
+              { requiredKeys: [] },
+            ),
+          }),
+          nonce: fc.integer(),
+        }),
+        { seed, numRuns: 600 },
+      )
+      const events = makeEvents(facts, 9)
+      await store.insertTelemetry(events.slice(200))
+      await store.insertTelemetry(events.slice(0, 300))
+      const asked = events.slice(100)
+      const known = await ask(asked, bounds)
+      const fired = new Set<string>()
+      asked.forEach((event, index) => {
+        for (const rule of defaultPolicy.velocity) {
+          const expected = modelCount(events, event, rule)
+          const got = known[index]!.counts.get(countKey(rule)) ?? 0
+          if (expected > rule.threshold) fired.add(rule.metric)
+          // A count up to its threshold need not be told.
+          if (expected > rule.threshold || got > 0) expect([rule, got]).toEqual([rule, expected])
+        }
+      })
+      const expected = defaultPolicy.velocity.map((rule) => rule.metric)
+      expect(fired).toEqual(new Set(expected.filter((metric) => metric !== 'platforms_per_device')))
+    },
+  )
 })
 
 function modelCount(
@@ -341,6 +408,20 @@ describe('the earlier events of a session', () => {
     const { bodyBytes, ...plain } = events[0]!
     expect(found[0]).toEqual(plain)
     expect(await find([events[0]!.position, events[2]!.position, ...known])).toEqual([])
+  })
+
+  it('are found of a hundred sessions with the longest ids', async () => {
+    const id = (n: number) => `${'東'.repeat(250)}${n}`
+    const facts = Array.from({ length: 100 }, (_, n) => ({
+      ...{ tenantId: 'long-ids', deviceId: id(n), sessionId: id(n), receivedAtMs: nowMs },
+    }))
+    const events = makeEvents(facts, 3)
+    await store.insertTelemetry(events)
+    const parts = facts.map(({ tenantId, deviceId, sessionId }, n) => ({
+      ...{ tenantId, deviceId, sessionId, beforePosition: events[n]!.position + 1 },
+    }))
+    const found = await findEarlierEvents(clickhouse, { parts, known: [] })
+    expect(found.map(({ event_id }) => event_id)).toEqual(events.map(({ event_id }) => event_id))
   })
 
   it('stand where they first came, also when the same bytes came again with an older clock', async () => {

@@ -204,7 +204,12 @@ describe('whatever analysts ask', () => {
       }
     }
     const analysts = [rig.acme, rig.acme, rig.globex, rig.globex].map(analyst)
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    await until('several ask at once', async () => {
+      const running = await rig.asService(
+        "select count() from system.processes where user = 'analyst'",
+      )
+      return Number(running) >= 2
+    })
     const during = await timeInserts('busy', 15)
     stopped = true
     await Promise.all(analysts)

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { raiseAlerts } from '#shared/io/alert-raising-store.ts'
 import { createAlertStore } from '#shared/io/alert-store.ts'
-import { purgeRemovals } from '#shared/io/analytics-mirror-rows-store.ts'
+import { insertRemovals, purgeRemovals } from '#shared/io/analytics-mirror-rows-store.ts'
 import { withoutMirroring } from '#shared/io/analytics-mirror-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { eraseAlerts } from '#shared/io/erasure-alerts-store.ts'
@@ -175,6 +175,27 @@ describe('a round of copying', () => {
     expect(await purgeRemovals(clickhouse)).toBe(2)
     await expectEqual()
     expect(await mirror.runRound()).toBe('idle')
+  })
+
+  it('loses what retention removes by the thousands, and due alerts that are erased', async () => {
+    const ids = Array.from({ length: 5_500 }, (_, n) => `alr_${String(n).padStart(28, '0')}`)
+    const createdAt = '2026-01-02 03:04:05.678'
+    const removals = ids.map((id) => ({ ...({ kind: 'alert', tenantId, createdAt, id } as const) }))
+    await insertRemovals(clickhouse, 1, removals)
+    expect(await purgeRemovals(clickhouse)).toBe(5_500)
+    const count = async (table: string) => {
+      const query = `select count() from ${table}`
+      const answer = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+      return (await answer.json<[number]>())[0]![0]
+    }
+    expect(await count('alerts_mirror')).toBe(0)
+    await clickhouse.command({
+      query: `insert into ledger_alerts (tenant_id, alert_id, first)
+        select '${tenantId}', concat('alr_', leftPad(toString(number), 28, '0')), (1, now())
+        from numbers(5501)`,
+    })
+    await createErasureStore(clickhouse).eraseDueAlerts(tenantId, ids)
+    expect(await count('ledger_alerts')).toBe(1)
   })
 
   it('misses nothing of a transaction that commits after later ones were copied', async () => {

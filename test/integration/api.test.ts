@@ -46,6 +46,7 @@ function expectProblem(answer: Answer, code: keyof typeof problemCodes): void {
   expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8')
   expect(body.request_id).toBe(answer.headers['x-request-id'])
   expect(problemSchema.strict().parse(body)).toEqual(body)
+  if (answer.status === 400) expect(body.errors).not.toHaveLength(0)
 }
 
 type Page = { data: Alert[]; total: number; limit: number; next_cursor: string | null }
@@ -422,6 +423,14 @@ describe('a device', () => {
     }
     expectProblem(await getDevice('x'.repeat(4_000)), 'uri_too_long')
     expectProblem(await getDevice('x'.repeat(20_000)), 'headers_too_large')
+  })
+
+  test('asked for with an expectation that nobody meets is a problem like any other', async () => {
+    const headers = { expect: 'a-miracle' }
+    expectProblem(
+      await rig.call('/v1/di/devices/x', { key: deviceKey, headers }),
+      'expectation_failed',
+    )
   })
 
   test('shows all its sessions, or page by page by cursor, none missing and none twice', async () => {

@@ -235,7 +235,7 @@ describe('alerts and deliveries', () => {
 })
 
 describe('policies', () => {
-  type Policy = { version: number; policy_hash: string; document: Record<string, unknown> }
+  type Policy = { version: number; policy_hash: string; name: string }
   const write = (name: string, value: unknown) => {
     const path = join(folder, name)
     writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value))
@@ -246,22 +246,27 @@ describe('policies', () => {
     await diJson('tenants', 'create', 'market')
     const before = await diJson<Policy>('policy', 'show', 'market')
     expect(before).toMatchObject({ version: 1, name: 'balanced', in_force: true })
-    const same = await diJson('policy', 'set', 'market', write('same.json', before.document))
+    expect(before).toHaveProperty('thresholds', { review: 40, block: 75 })
+    // What `show` printed can be set as it is.
+    const same = await diJson('policy', 'set', 'market', write('same.json', before))
     expect(same).toMatchObject({ version: 1, previous_version: 1, lease_expired_edges: [] })
-    const edited = { ...before.document, name: 'mine', thresholds: { review: 30, block: 70 } }
-    const set = await di(['policy', 'set', 'market', write('mine.json', edited)])
+    expect(same).toMatchObject(before)
+    const thresholds = { review: 30, block: 70 }
+    const edited = write('mine.json', { ...before, name: 'mine', thresholds })
+    const set = await di(['policy', 'set', 'market', edited])
     expect(set.stderr).toBe('')
     expect(set.stdout).toContain('Version 2 (mine) is in force, after version 1.')
     expect(set.stdout).toContain('$.thresholds.review: 40 -> 30')
     expect(set.stdout).toContain('$.name: "balanced" -> "mine"')
     const after = await diJson<Policy>('policy', 'show', 'market')
-    expect(after.document).toEqual(edited)
-    // What `show` printed is as good as the document in it.
-    const shown = write('shown.json', before)
-    expect(await diJson('policy', 'set', 'market', shown)).toMatchObject({
-      version: 3,
-      policy_hash: before.policy_hash,
+    const { version, policy_hash, created_at } = after as Policy & { created_at: string }
+    expect(version).toBe(2)
+    expect(after).toEqual({
+      ...{ ...before, name: 'mine', thresholds, version, policy_hash, created_at },
     })
+    // And so can what `set` printed.
+    const back = await diJson('policy', 'set', 'market', write('shown.json', same))
+    expect(back).toMatchObject({ version: 3, policy_hash: before.policy_hash })
     expect(await diJson('policy', 'set', 'market', '--preset', 'strict')).toMatchObject({
       version: 4,
       name: 'strict',
@@ -281,7 +286,7 @@ describe('policies', () => {
   })
 
   it('are readable: thresholds, caps, floors, rules, suppressions and what weighs most', async () => {
-    const { document } = await diJson<Policy>('policy', 'presets', 'balanced')
+    const balanced = await diJson<Policy>('policy', 'presets', 'balanced')
     const suppressions = [
       {
         signals: ['root.*'],
@@ -291,7 +296,7 @@ describe('policies', () => {
       },
     ]
     await diJson('tenants', 'create', 'reader')
-    await diJson('policy', 'set', 'reader', write('p.json', { ...document, suppressions }))
+    await diJson('policy', 'set', 'reader', write('p.json', { ...balanced, suppressions }))
     const { stdout } = await di(['policy', 'show', 'reader'])
     for (const text of [
       'thresholds  review 40, block 75',

@@ -155,7 +155,9 @@ describe('creating a tenant', () => {
       '$.tenant_id',
     ])
     for (const body of [[], 'x', 1, null]) {
-      expect((await call('POST', '/tenants', body)).body).toMatchObject({ code: 'invalid_body' })
+      expect((await call('POST', '/tenants', body)).body).toMatchObject({
+        ...{ code: 'invalid_body', errors: [{ path: '$' }] },
+      })
     }
   })
 

@@ -151,10 +151,12 @@ describe('alerts', () => {
     const [paused, killed] = await Promise.all([rig.startScorer(), rig.startScorer()])
     await until('some alerts are raised', async () => (await readAlerts()).length > 5, 30_000)
     paused.child.kill('SIGSTOP')
-    await new Promise((resolve) => setTimeout(resolve, 500))
     await killed.end('SIGKILL')
+    const before = (await readAlerts()).length
+    expect(before).toBeLessThan(alone.length)
     await rig.startScorer()
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    // What the two had in hand comes to the third once its time is over; then the first wakes up.
+    await until('the third raises alerts', async () => (await readAlerts()).length > before, 60_000)
     paused.child.kill('SIGCONT')
     await rig.drained(60_000)
     const alerts = await readAlerts()

@@ -1,7 +1,7 @@
 // One attempt with a receiver, a database and a clock that the test plays: what is an attempt, what
 // is none, and that nothing is ever sent on old knowledge.
 import { expect, test } from 'vitest'
-import { webhookSecretAgeMaxMs } from '#shared/core/limits.ts'
+import { webhookSecretAgeMaxMs, webhookTimeoutMs } from '#shared/core/limits.ts'
 import { toWebhookKeys, verifyDelivery } from '#shared/core/webhook-signing.ts'
 import {
   type OutboundAnswer,
@@ -95,6 +95,7 @@ function play(some: Partial<DeliverDeps> = {}) {
     random: () => 0,
     onSend: () => undefined,
     onRelease: (_claimed, why) => releases.push(why),
+    timeoutMs: webhookTimeoutMs,
     ...some,
   }
   const deliver = (one = claimed, stop: Stop = createStop()) => deliverAlert(one, deps, stop)

@@ -1,7 +1,7 @@
 // Instants as clients write them, and spans of time taken apart into days, hours and rests.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { dayMs, hourMs, parseInstant, splitSpan } from '#shared/core/instants.ts'
+import { dayMs, hourMs, isTime, parseInstant, splitSpan } from '#shared/core/instants.ts'
 
 describe('an instant', () => {
   const nine = Date.UTC(2026, 2, 1, 9, 30)
@@ -51,6 +51,15 @@ describe('an instant', () => {
     ['２026-03-01', 'a digit of another script'],
   ])('%j is none: %s', (text) => {
     expect(parseInstant(text)).toBeNull()
+  })
+
+  test('is a time, and so is one without an offset, which names none', () => {
+    for (const text of ['2026-03-01T09:30:00+01:00', '2026-03-01', '2026-03-01T09:30:00.5']) {
+      expect(isTime(text), text).toBe(true)
+    }
+    for (const text of ['', 'Z', '2026-03-01T', '2026-03-01T09:30:00ZZ', '2026-02-30T09:30']) {
+      expect(isTime(text), text).toBe(false)
+    }
   })
 
   test('as toISOString writes it is always read back', () => {

@@ -3,7 +3,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/ids.ts'
-import { decodeBatch, type EventHeader } from '#shared/core/messages.ts'
+import { batchEventsMax } from '#shared/core/limits.ts'
+import { decodeBatch, type EventHeader, positionsPerMessage } from '#shared/core/messages.ts'
 import { PoisonError } from '#shared/core/outcome.ts'
 import { encodeEvent, makeBody, makeElement, makeMessage } from '../support/accepted-events.ts'
 
@@ -25,6 +26,10 @@ const bodiesOf = (message: Uint8Array) =>
   )
 
 describe('a batch message', () => {
+  it('has a position for each event that an edge puts into one', () => {
+    expect(batchEventsMax).toBeLessThanOrEqual(positionsPerMessage)
+  })
+
   it('gives every body back byte for byte, spaces, escapes and number spellings included', () => {
     const strange = makeBody({ deviceId: 'dé😀' })
       .replace('"device_id":', ' "device\\u005fid" :\t')

@@ -171,6 +171,13 @@ describe('missing signals', () => {
     })
   })
 
+  it('are told in words that any store can hold', () => {
+    const odd = { ...event, sdkVersion: '4.2\0\u0001' }
+    expect(findSignalsMissing(odd, { signalsMissing: rule })?.evidence).toMatchObject({
+      sdk_version: '4.2\ufffd\u0001',
+    })
+  })
+
   it('are found above the threshold only, and not at all where the rule is off', () => {
     expect(findSignalsMissing(event, { signalsMissing: { ...rule, threshold: 1 } })).not.toBeNull()
     expect(findSignalsMissing(event, { signalsMissing: { ...rule, threshold: 2 } })).toBeNull()

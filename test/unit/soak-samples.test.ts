@@ -43,6 +43,6 @@ describe('what a process holds', () => {
       megabytes: 100 + (200 * atMs) / hourMs,
       files: 30,
     })
-    expect(judge(hourOf(360_000, held))).toEqual(['api held 299 MB late in the run'])
+    expect(judge(hourOf(360_000, held))).toEqual(['api held 283 MB late in the run'])
   })
 })

@@ -55,6 +55,10 @@ describe('a submission is taken', () => {
     ['account_id', '"account"'],
     ['occurred_at', '"2026-02-28T23:59:59.123456Z"'],
     ['occurred_at', '"2024-02-29T00:00:00+05:30"'],
+    ['occurred_at', '"2024-02-29T00:00:00+0530"'],
+    ['occurred_at', '"2024-02-29T00:00Z"'],
+    ['occurred_at', '"2024-02-29T00:00:00,5"'],
+    ['occurred_at', '"2024-02-29"'],
     ['device_id', JSON.stringify('d'.repeat(256))],
     ['device_id', '"Gerät 東京 😀"'],
     ['device_id', '"\\ud83d\\ude00"'],
@@ -120,6 +124,8 @@ describe('a fault is named by its path', () => {
     ['account_id', '[]'],
     ['occurred_at', '"yesterday"'],
     ['occurred_at', '"2026-02-30T00:00:00Z"'],
+    ['occurred_at', '"2026-02-28T24:00"'],
+    ['occurred_at', '"2026-02-28 23:00:00Z"'],
     ['occurred_at', '1700000000'],
     ['sdk_meta', '[]'],
     ['sdk_meta.platform', '1'],
@@ -237,9 +243,7 @@ describe('the quick way', () => {
         // An escape anywhere sends a body the long way.
         const long = text.replace('"acme"', '"\\u0061cme"')
         expect(scanTelemetry(Buffer.from(long)).unicodeEscape).toBe(true)
-        const byLong = parse(long)
-        const byQuick = parse(text)
-        expect({ ...byQuick, text: '' }).toEqual({ ...byLong, text: '' })
+        expect(parse(text)).toEqual(parse(long))
       }),
       { numRuns: 3_000 },
     )

@@ -12,9 +12,13 @@ import { toPolicyDiff, toPolicyText } from './policy-text.ts'
 import { addShadow } from './shadow.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
-type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; document: unknown }
+type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; document: object }
 type VersionPage = { data: (PolicyVersion & { in_force: boolean })[]; next: number | null }
-type Preset = { name: string; policy_hash: string; document: unknown }
+type Preset = { name: string; policy_hash: string; document: object }
+
+/** What is told of a policy that is no part of its document; the name is in both. */
+const facts = ['tenant_id', 'version', 'policy_hash', 'created_at', 'created_by', 'in_force']
+const setFacts = ['previous_version', 'duration_ms', 'confirmed_edges', 'lease_expired_edges']
 
 const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/policy`
 const versionPathOf = (slug: string, version: number) => `${pathOf(slug)}/versions/${version}`
@@ -32,13 +36,14 @@ export function registerPolicies(program: Command, context: CliContext): void {
 function addReads(policy: Command, context: CliContext): void {
   policy
     .command('show <slug>')
-    .description('the policy in force; with --json its document is under `document`')
+    .description('the policy in force; what --json prints can be edited and set')
     .option('--version <n>', 'an older version', toVersion)
     .option('--json', 'print one JSON document')
     .action(async (slug: string, options: { version?: number }) => {
       const path =
         options.version === undefined ? pathOf(slug) : versionPathOf(slug, options.version)
-      context.out((await context.adminFetch('GET', path)) as ShownPolicy, toShownText)
+      const shown = (await context.adminFetch('GET', path)) as ShownPolicy
+      context.out(toPrinted(shown), () => toShownText(shown))
     })
   policy
     .command('versions <slug>')
@@ -55,6 +60,14 @@ function toVersion(text: string): number {
   const version = Number(text)
   if (Number.isInteger(version) && version >= 1) return version
   throw new InvalidArgumentError('must be a whole number from 1')
+}
+
+/**
+ * A policy as it is printed: what there is to tell of it, and its document, whose name is its own
+ * and whose order stays, since it counts for the hash.
+ */
+function toPrinted({ document, name: _, ...told }: ShownPolicy | Preset): object {
+  return { ...told, ...document }
 }
 
 function toShownText(policy: ShownPolicy): string {
@@ -101,12 +114,13 @@ function addSet(policy: Command, context: CliContext): void {
       const query = options.ifVersion === undefined ? '' : `?if_version=${options.ifVersion}`
       const path = `${pathOf(slug)}${query}`
       const answer = (await context.adminFetch('PUT', path, body)) as PolicyAnswer
-      const diff = context.json ? '' : await findDiff(context, answer)
-      context.out(answer, () => toSetText(answer, diff))
+      const shown = await findVersion(context, slug, answer.version)
+      const diff = context.json ? '' : await findDiff(context, answer, shown)
+      context.out(toPrinted({ ...answer, ...shown }), () => toSetText(answer, diff))
     })
 }
 
-/** What `policy show --json` printed will do as well as the document in it. */
+/** What `--json` printed of a policy will do as well as its document. */
 export async function readPolicyFile({ env }: CliContext, file: string): Promise<unknown> {
   const name = file === '-' ? 'stdin' : file
   // npm runs us in the project's folder, whatever the one the file was named from.
@@ -122,17 +136,27 @@ export async function readPolicyFile({ env }: CliContext, file: string): Promise
   } catch (error) {
     throw new CliError(`${name} is not JSON: ${(error as Error).message}`)
   }
-  const shown = value as Partial<ShownPolicy> | null
-  return typeof shown?.document === 'object' && shown.policy_hash ? shown.document : value
+  if (typeof value !== 'object' || value === null || !('policy_hash' in value)) return value
+  const told = new Set([...facts, ...setFacts])
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !told.has(key)))
 }
 
-async function findDiff(context: CliContext, answer: PolicyAnswer): Promise<string> {
-  const { tenant_id: slug, version, previous_version: previous } = answer
+async function findVersion(
+  context: CliContext,
+  slug: string,
+  version: number,
+): Promise<ShownPolicy> {
+  return (await context.adminFetch('GET', versionPathOf(slug, version))) as ShownPolicy
+}
+
+async function findDiff(
+  context: CliContext,
+  { tenant_id: slug, version, previous_version: previous }: PolicyAnswer,
+  shown: ShownPolicy,
+): Promise<string> {
   if (version === previous) return ''
-  const [before, after] = (await Promise.all(
-    [previous, version].map((one) => context.adminFetch('GET', versionPathOf(slug, one))),
-  )) as [ShownPolicy, ShownPolicy]
-  return toPolicyDiff(before.document, after.document)
+  const before = await findVersion(context, slug, previous)
+  return toPolicyDiff(before.document, shown.document)
 }
 
 function toSetText(answer: PolicyAnswer, diff: string): string {
@@ -163,8 +187,9 @@ function addPresets(policy: Command, context: CliContext): void {
         )
         return
       }
-      const preset = await context.adminFetch('GET', `/policy-presets/${encodeURIComponent(name)}`)
-      context.out(preset as Preset, ({ document }) => toPolicyText(document, Date.now()))
+      const path = `/policy-presets/${encodeURIComponent(name)}`
+      const preset = (await context.adminFetch('GET', path)) as Preset
+      context.out(toPrinted(preset), () => toPolicyText(preset.document, Date.now()))
     })
   policy
     .command('schema')

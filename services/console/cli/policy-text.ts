@@ -3,6 +3,7 @@
  * then what weighs most; and what changed between two documents, by JSON path.
  */
 import { type Policy, policySchema, type SignalWeight } from '#shared/core/policy.ts'
+import { isObject } from '#shared/core/telemetry-check.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 /** Signals listed by weight; the document has all of them. */
@@ -180,9 +181,6 @@ function compare(before: unknown, after: unknown, path: string, lines: string[])
     lines.push(`${path}: ${toShort(before)} -> ${toShort(after)}`)
   }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isListOfObjects = (value: unknown): value is Record<string, unknown>[] =>
   Array.isArray(value) && value.every(isObject)

@@ -1,12 +1,11 @@
 /** Backtests of a tenant's policy, answered line by line while they run. */
 import { Readable } from 'node:stream'
 import { parseInstant } from '#shared/core/instants.ts'
-import { createTenantStore } from '#shared/io/tenant-store.ts'
 import type { ConsoleApp, ConsoleDeps } from '../app.ts'
 import type { BacktestLine, Backtests } from '../backtest.ts'
 import { backtestLinesSchema, backtestQuery } from '../backtest-schemas.ts'
-import { tenantNotFound } from '../directory.ts'
 import { readPolicy } from '../manage-policies.ts'
+import { requireTenant } from '../manage-tenants.ts'
 import { policyBody } from '../policy-schemas.ts'
 import { problemSchema, tenantParams } from '../schemas.ts'
 import { toDocument } from './policies.ts'
@@ -14,7 +13,6 @@ import { toDocument } from './policies.ts'
 export type BacktestRouteDeps = { backtests: Pick<Backtests, 'start'> }
 
 export function addBacktestRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
-  const tenants = createTenantStore(deps.postgres)
   app.post(
     '/tenants/:tenant_id/policy/backtest',
     {
@@ -32,7 +30,7 @@ export function addBacktestRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
     },
     async ({ params: { tenant_id: tenantId }, query: { since }, body, id }, reply) => {
       const policy = readPolicy(toDocument(body))
-      if ((await tenants.findTenant(tenantId)) === null) throw tenantNotFound(tenantId)
+      await requireTenant(deps.postgres, tenantId)
       const sinceMs = since === undefined ? null : parseInstant(since)
       const running = await deps.backtests.start({ tenantId, policy, sinceMs, requestId: id })
       // Whoever waits for the lines is gone with its connection.

@@ -4,15 +4,14 @@ import { toLoggable } from '#shared/io/clickhouse.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { LearningStore } from '#shared/io/learning-store.ts'
 import type { SignalJumpStore, StoredJump, TouchedByJump } from '#shared/io/signal-jump-store.ts'
-import { createTenantStore } from '#shared/io/tenant-store.ts'
 import type { ConsoleApp, ConsoleDeps } from '../app.ts'
-import { tenantNotFound } from '../directory.ts'
 import {
   learningQuery,
   learningSchema,
   signalJumpsQuery,
   signalJumpsSchema,
 } from '../learning-schemas.ts'
+import { requireTenant } from '../manage-tenants.ts'
 import { problemSchema, tenantParams } from '../schemas.ts'
 
 export type LearningDeps = {
@@ -24,10 +23,6 @@ export type LearningDeps = {
 const namedMax = 10
 
 export function addLearningRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
-  const tenants = createTenantStore(deps.postgres)
-  const requireTenant = async (tenantId: string) => {
-    if ((await tenants.findTenant(tenantId)) === null) throw tenantNotFound(tenantId)
-  }
   const refuse = (error: unknown): never => {
     throw unavailable('The alerts cannot be read at the moment.', toLoggable(error))
   }
@@ -42,7 +37,7 @@ export function addLearningRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { since } }) => {
-      await requireTenant(tenantId)
+      await requireTenant(deps.postgres, tenantId)
       const sinceMs = since === undefined ? null : parseInstant(since)
       const learned = await deps.readLearning({ tenantId, sinceMs }).catch(refuse)
       return { since: sinceMs === null ? null : new Date(sinceMs).toISOString(), ...learned }
@@ -59,7 +54,7 @@ export function addLearningRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { open } }) => {
-      await requireTenant(tenantId)
+      await requireTenant(deps.postgres, tenantId)
       const { listJumps, findTouched, readCheckedAt } = deps.signalJumps
       const jumps = await listJumps({ tenantId, openOnly: open }).catch(refuse)
       const checkedAtMs = await readCheckedAt().catch(refuse)

@@ -9,9 +9,8 @@ import { toLoggable } from '#shared/io/clickhouse.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { LedgerStore } from '#shared/io/ledger-store.ts'
 import type { Postgres } from '#shared/io/postgres.ts'
-import { createTenantStore } from '#shared/io/tenant-store.ts'
 import type { ConsoleApp } from '../app.ts'
-import { tenantNotFound } from '../directory.ts'
+import { requireTenant } from '../manage-tenants.ts'
 import { problemSchema, tenantParams } from '../schemas.ts'
 
 export type LedgerRouteDeps = {
@@ -21,7 +20,6 @@ export type LedgerRouteDeps = {
 }
 
 export function addLedgerRoutes(app: ConsoleApp, deps: LedgerRouteDeps): void {
-  const tenants = createTenantStore(deps.postgres)
   app.get(
     '/tenants/:tenant_id/ledger',
     {
@@ -34,7 +32,7 @@ export function addLedgerRoutes(app: ConsoleApp, deps: LedgerRouteDeps): void {
     },
     async ({ params, query }) => {
       const tenantId = params.tenant_id
-      if ((await tenants.findTenant(tenantId)) === null) throw tenantNotFound(tenantId)
+      await requireTenant(deps.postgres, tenantId)
       const span = toLedgerSpan(query, deps.wallMs())
       const ledger = await deps.readLedger({ tenantId, ...span }).catch((error: unknown) => {
         throw unavailable('The ledger cannot be read at the moment.', toLoggable(error))

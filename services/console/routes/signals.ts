@@ -3,9 +3,9 @@ import { signalListSchema, toSignalList } from '#shared/core/signal-list.ts'
 import { toLoggable } from '#shared/io/clickhouse.ts'
 import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
-import { createTenantStore } from '#shared/io/tenant-store.ts'
 import type { ConsoleApp, ConsoleDeps } from '../app.ts'
 import { tenantNotFound } from '../directory.ts'
+import { requireTenant } from '../manage-tenants.ts'
 import {
   listUnknownSignalsQuery,
   problemSchema,
@@ -15,7 +15,6 @@ import {
 
 export function addSignalRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   const policies = createCurrentPolicyStore(deps.postgres)
-  const tenants = createTenantStore(deps.postgres)
   app.get(
     '/tenants/:tenant_id/signals',
     {
@@ -43,7 +42,7 @@ export function addSignalRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
     },
     async ({ params, query: { days, limit } }) => {
       const tenantId = params.tenant_id
-      if ((await tenants.findTenant(tenantId)) === null) throw tenantNotFound(tenantId)
+      await requireTenant(deps.postgres, tenantId)
       const data = await deps
         .listUnknownSignals({ tenantId, days, limit })
         .catch((error: unknown) => {

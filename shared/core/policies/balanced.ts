@@ -239,8 +239,9 @@ export const balancedPolicy: Policy = {
         'network.forged_request',
       ],
     },
-    // BLOCK by itself: Frida, native hooks and a repackaged app. Frida by whichever check found it,
-    // and an app under another name is as repackaged as one under another signature.
+    // BLOCK by itself: Frida, native hooks and a repackaged app. Frida where it was found itself,
+    // not where its port is open or threads have its names; and an app under another name is as
+    // repackaged as one under another signature.
     {
       score: 80,
       signals: [

@@ -68,7 +68,7 @@ function show(screen: Screen, text: string): void {
 }
 
 /** @param achieved requests per second since the line before */
-export function toLiveText(facts: LiveFacts, achieved: number): string {
+function toLiveText(facts: LiveFacts, achieved: number): string {
   const { counters, latencies } = facts
   const { ALLOW = 0, REVIEW = 0, BLOCK = 0 } = counters.actions
   const [p50, p99] = [0.5, 0.99].map((share) => latencies.percentile(share).toFixed(1))
