@@ -184,6 +184,8 @@ describe('a consumer', () => {
     let refusals = 1
     let failedTogether = 0
     const handle: Handle = async (messages) => {
+      // So long that what comes meanwhile, one that comes again too, is the next batch.
+      await new Promise((resolve) => setTimeout(resolve, 200))
       if (messages.some((message) => toNumber(message) === 7)) {
         if (messages.length > 1) failedTogether++
         throw new TypeError('undefined is not a function')
@@ -202,7 +204,7 @@ describe('a consumer', () => {
     await until(
       'it is given up, others being handled meanwhile',
       async () => {
-        await publish(next, ++next)
+        await publish(next, (next += 40))
         return givenUp.length > 0
       },
       40_000,
