@@ -14,15 +14,10 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { availableParallelism } from 'node:os'
-import {
-  analystSettings,
-  parseAnalystUser,
-  type TurnLimits,
-  toTurnLimits,
-} from '#shared/core/analyst-access.ts'
+import { analystSettings, parseAnalystUser, toTurnLimits } from '#shared/core/analyst-access.ts'
+import { createTurns, type TurnLimits } from '#shared/io/turns.ts'
 import { type AskedQuery, type Refusal, readAskedQuery } from './analyst-request.ts'
 import { judgeRendering, toRenderingStatement } from './analyst-statement.ts'
-import { createTurns } from './analyst-turns.ts'
 import { tenantHeader, toAnalystPassword } from './clickhouse-http/server-config.ts'
 
 export type AnalystDoorOptions = {

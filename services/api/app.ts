@@ -7,10 +7,11 @@ import type { FastifyInstance } from 'fastify'
 import type { AlertStore } from '#shared/io/alert-store.ts'
 import type { CurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import type { HistoryStore } from '#shared/io/history-store.ts'
-import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server.ts'
+import { createHttpServer, type HttpServerOptions, unavailable } from '#shared/io/http-server.ts'
 import type { LedgerStore } from '#shared/io/ledger-store.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
 import type { TenantStore } from '#shared/io/tenant-store.ts'
+import { createTurns, type TurnLimits } from '#shared/io/turns.ts'
 import { createGuard } from './authenticate.ts'
 import { createRateLimits } from './rate-limits.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
@@ -30,6 +31,13 @@ export type ApiDeps = {
   monotonicMs: () => number
 }
 
+/**
+ * What is asked of ClickHouse at once, over sixteen connections: one tenant never has them all, and
+ * the two that are left tell whether ClickHouse is there. A ledger is a question over everything.
+ */
+const deviceTurns: TurnLimits = { ofTenant: 8, inAll: 12, waiting: 2_000, waitMs: 2_500 }
+const ledgerTurns: TurnLimits = { ofTenant: 1, inAll: 2, waiting: 20, waitMs: 2_500 }
+
 /** Builds the server; it does not listen yet. */
 export async function createApiApp(
   deps: ApiDeps,
@@ -37,6 +45,7 @@ export async function createApiApp(
 ): Promise<FastifyInstance> {
   const { log, metrics } = http
   const timed = createTimer(metrics, deps.monotonicMs)
+  const inTurn = createInTurn(metrics)
   const app = createHttpServer(http)
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -50,13 +59,15 @@ export async function createApiApp(
     metrics,
   })
   addAlertRoutes(app, guard, { listAlerts: timed('alerts', deps.alerts.listAlerts) })
-  addDeviceRoutes(app, guard, { findDevice: timed('device', deps.history.findDevice) })
+  addDeviceRoutes(app, guard, {
+    findDevice: inTurn('device', deviceTurns, timed('device', deps.history.findDevice)),
+  })
   addSignalRoutes(app, guard, {
     findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),
     nowMs: deps.nowMs,
   })
   addLedgerRoutes(app, guard, {
-    readLedger: timed('ledger', deps.ledger.readLedger),
+    readLedger: inTurn('ledger', ledgerTurns, timed('ledger', deps.ledger.readLedger)),
     nowMs: deps.nowMs,
   })
   await addOpenapiRoutes(app)
@@ -82,4 +93,32 @@ function createTimer(metrics: Metrics, monotonicMs: () => number) {
         seconds.observe({ query, outcome }, (monotonicMs() - startMs) / 1_000)
       }
     }
+}
+
+/** Lets tenants ask in turn, so that none takes all connections. */
+function createInTurn(metrics: Metrics) {
+  const refused = metrics.counter(
+    'di_api_turns_refused_total',
+    'Questions that found no place beside others of their tenant in time',
+    ['query'],
+  )
+  return <Ask extends { tenantId?: string }, Answer>(
+    query: string,
+    limits: TurnLimits,
+    run: (ask: Ask) => Promise<Answer>,
+  ) => {
+    const turns = createTurns(limits)
+    return async (ask: Ask): Promise<Answer> => {
+      const end = await turns.take(ask.tenantId ?? '')
+      if (end === null) {
+        refused.inc({ query })
+        throw unavailable('The tenant asks more at once than can be answered.')
+      }
+      try {
+        return await run(ask)
+      } finally {
+        end()
+      }
+    }
+  }
 }

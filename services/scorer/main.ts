@@ -157,7 +157,7 @@ function createDecideDeps(
     readDecidedFloor: () => readDecidedFloor(nats),
     findEarlierEvents: (question) => findEarlierEvents(clickhouse, question),
     findUnraised: (drafts) => findUnraised(postgres, drafts),
-    raiseAlerts: (drafts) => raiseAlerts(postgres, drafts, Date.now),
+    raiseAlerts: (drafts) => raiseAlerts(postgres, drafts),
     publishHints: (raised) => publishDeliveryHints(nats, raised, observe.hintFailed),
   }
 }

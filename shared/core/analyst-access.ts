@@ -111,20 +111,12 @@ export const readerSettings: Record<string, number> = {
   use_query_condition_cache: 0,
 }
 
-/** How many queries of analysts an embedded engine runs at once, each in one thread. */
-export type TurnLimits = {
-  ofTenant: number
-  inAll: number
-  /** How many of one tenant may wait. */
-  waiting: number
-  waitMs: number
-}
-
 /**
- * The limits on a machine with so many cores: one of them is always the service's own. With four
- * at once on two cores the scorer's inserts took eight times as long as alone.
+ * How many queries of analysts an embedded engine runs at once, each in one thread, on a machine
+ * with so many cores: one of them is always the service's own. With four at once on two cores the
+ * scorer's inserts took eight times as long as alone.
  */
-export function toTurnLimits(cores: number): TurnLimits {
+export function toTurnLimits(cores: number) {
   const inAll = Math.min(4, Math.max(1, cores - 1))
   return { ofTenant: Math.min(2, inAll), inAll, waiting: 16, waitMs: 45_000 }
 }

@@ -27,13 +27,14 @@ export type RaiseOutcome = {
 /**
  * Raises alerts with their deliveries, due now. Repeating a call, or a draft within it, changes
  * nothing; of two drafts of one alert in one call the first counts.
- * @param nowMs the wall clock, read once the tenants' sequences are locked
+ * @param toNowMs what the alerts are dated by, from the clock of Postgres, read once the tenants'
+ *   sequences are locked: one clock for all scorers, since a tenant's alerts never go back in time
  * @throws PostgresUnavailableError; the outcome is then unknown and the call is to be repeated
  */
 export async function raiseAlerts(
   postgres: Postgres,
   drafts: readonly AlertDraft[],
-  nowMs: () => number,
+  toNowMs: (postgresMs: number) => number = (postgresMs) => postgresMs,
 ): Promise<RaiseOutcome> {
   const wanted = dedupe(drafts)
   if (wanted.length === 0) return { raised: [], existing: 0, unknownTenants: [] }
@@ -41,7 +42,7 @@ export async function raiseAlerts(
   for (;;) {
     const outcome = await postgres.transaction(async (tx) => {
       const sequences = await lockSequences(tx, tenantIds)
-      return sequences === null ? null : raiseLocked(tx, wanted, sequences, nowMs)
+      return sequences === null ? null : raiseLocked(tx, wanted, sequences, toNowMs)
     })
     if (outcome !== null) return outcome
     await insertSequences(postgres, tenantIds)
@@ -116,7 +117,7 @@ async function raiseLocked(
   tx: Queryable,
   wanted: AlertDraft[],
   sequences: Sequences,
-  nowMs: () => number,
+  toNowMs: (postgresMs: number) => number,
 ): Promise<RaiseOutcome> {
   const known = wanted.filter((draft) => sequences.has(draft.tenantId))
   const unknownTenants = [
@@ -125,8 +126,9 @@ async function raiseLocked(
   const existing = await findExisting(tx, known)
   const fresh = known.filter((draft) => !existing.has(`${draft.tenantId} ${draft.alertId}`))
   if (fresh.length > 0) {
-    const lastMs = await findLastCreated(tx, [...new Set(fresh.map((one) => one.tenantId))])
-    await insertAlerts(tx, toRows(fresh, sequences, lastMs, nowMs()))
+    const tenantIds = [...new Set(fresh.map((one) => one.tenantId))]
+    const { lastMs, postgresMs } = await findLastCreated(tx, tenantIds)
+    await insertAlerts(tx, toRows(fresh, sequences, lastMs, toNowMs(postgresMs)))
   }
   return {
     raised: fresh.map(({ tenantId, alertId }) => ({
@@ -152,18 +154,26 @@ async function findExisting(tx: Queryable, drafts: readonly AlertDraft[]): Promi
   return new Set(found.rows.map((row) => `${row.tenant_id} ${row.alert_id}`))
 }
 
-async function findLastCreated(tx: Queryable, tenantIds: string[]): Promise<Map<string, number>> {
-  const found = await tx.query<{ tenant_id: string; ms: number }>({
+/** When each tenant's newest alert was dated, and what time it is. */
+async function findLastCreated(
+  tx: Queryable,
+  tenantIds: string[],
+): Promise<{ lastMs: Map<string, number>; postgresMs: number }> {
+  const found = await tx.query<{ tenant_id: string; ms: number | null; now_ms: number }>({
     name: 'raise-find-last-created',
-    text: `select tenant_id, (extract(epoch from created_at) * 1000)::float8 as ms
+    text: `select tenant_id, (extract(epoch from created_at) * 1000)::float8 as ms,
+             (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms
            from unnest($1::text[]) as wanted (tenant_id)
-           cross join lateral (
+           left join lateral (
              select created_at from alerts where alerts.tenant_id = wanted.tenant_id
              order by created_at desc limit 1
-           ) as newest`,
+           ) as newest on true`,
     values: [tenantIds],
   })
-  return new Map(found.rows.map((row) => [row.tenant_id, row.ms]))
+  const dated = found.rows.flatMap(({ tenant_id: tenantId, ms }) =>
+    ms === null ? [] : [[tenantId, ms] as const],
+  )
+  return { lastMs: new Map(dated), postgresMs: found.rows[0]!.now_ms }
 }
 
 type AlertRow = { draft: AlertDraft; seq: number; createdAt: string; alert: Alert }

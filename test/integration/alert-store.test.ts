@@ -3,11 +3,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Alert, type AlertDraft, dispositions } from '#shared/core/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/ids.ts'
 import { dayMs, hourMs } from '#shared/core/instants.ts'
 import { type AlertQuery, listAlerts, toListSql } from '#shared/io/alert-listing-store.ts'
+import { raiseAlerts } from '#shared/io/alert-raising-store.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alert-store.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres.ts'
@@ -77,6 +78,21 @@ async function expectConsistent(tenantId: string): Promise<void> {
 }
 
 describe('raising', () => {
+  test('dates alerts by the clock of Postgres, whatever that of the scorer says', async () => {
+    const tenantId = await addTenant()
+    const startedMs = Date.now()
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(startedMs + 86_400_000)
+    try {
+      await raiseAlerts(postgres, [draftAlert({ tenantId, sessionId: 's' })])
+    } finally {
+      clock.mockRestore()
+    }
+    const { alerts } = await store.listAlerts(everything(tenantId))
+    const datedMs = Date.parse(alerts[0]!.created_at)
+    expect(datedMs).toBeGreaterThanOrEqual(startedMs - 1_000)
+    expect(datedMs).toBeLessThan(startedMs + 60_000)
+  })
+
   test('gives every alert its place, its moment and a delivery of the bytes clients see', async () => {
     const tenantId = await addTenant()
     const drafts = ['s1', 's2', 's3'].map((sessionId) =>

@@ -1,10 +1,10 @@
 // The local stack's analysts on real servers: the engine with its views, Postgres with the
 // analysts, the address between them, and two tenants whose rows can be told apart at a glance.
 import { randomBytes } from 'node:crypto'
-import type { TurnLimits } from '#shared/core/analyst-access.ts'
 import { isAnalyst } from '#shared/io/analyst-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import type { TurnLimits } from '#shared/io/turns.ts'
 import { type AnalystDoor, openAnalystDoor } from '../../deploy/local/analyst-door.ts'
 import {
   type AnalystDeps,

@@ -39,6 +39,7 @@ export function addDeviceRoutes(
         sessionsLimit: query.sessions_limit,
         before: cursor === undefined ? null : toPosition(scope, cursor),
       }).catch((error: unknown) => {
+        if (error instanceof Problem) throw error
         throw unavailable('The device history cannot be read at the moment.', toLoggable(error))
       })
       if (device === null) {

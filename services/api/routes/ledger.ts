@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import { ledgerQuerySchema, toLedgerSpan, toLedgerView } from '#shared/core/ledger-api.ts'
+import { Problem } from '#shared/core/problem.ts'
 import { readQuery } from '#shared/core/query-string.ts'
 import { toLoggable } from '#shared/io/clickhouse.ts'
 import { unavailable } from '#shared/io/http-server.ts'
@@ -20,6 +21,7 @@ export function addLedgerRoutes(
     guard(async ({ tenantId, request }) => {
       const span = toLedgerSpan(readQuery(request.url, ledgerQuerySchema), nowMs())
       const ledger = await readLedger({ tenantId, ...span }).catch((error: unknown) => {
+        if (error instanceof Problem) throw error
         throw unavailable('The ledger cannot be read at the moment.', toLoggable(error))
       })
       return toLedgerView(ledger, span)

@@ -1,8 +1,17 @@
-// Who of the analysts may ask the engine now: a few queries of each tenant and a few in all, the
-// others wait for their turn in the order in which they came, and not without end. So whatever
-// analysts ask, the scorer's inserts find a free core and free memory.
+/**
+ * Who may ask a database now: a few questions of each tenant and a few in all; the others wait for
+ * their turn in the order in which they came, and not without end. So whatever one tenant asks, the
+ * others find a place.
+ */
 
-import type { TurnLimits } from '#shared/core/analyst-access.ts'
+export type TurnLimits = {
+  /** Questions of one tenant at once. */
+  ofTenant: number
+  inAll: number
+  /** How many of one tenant may wait. */
+  waiting: number
+  waitMs: number
+}
 
 /** Ends the turn; calling it again does nothing. */
 export type EndTurn = () => void
