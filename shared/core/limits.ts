@@ -211,12 +211,13 @@ export const activityRowsAtOnceMax = 100_000
 
 /**
  * Rows that one query of `activity` may have to look at: what a batch needs for each key, which is
- * a granule or two of every part, and a million. A key of which there are more, such as a user id
- * that a whole app shares, is asked about alone.
+ * a granule or two of 256 rows in every part and there may be a hundred, and a million. A key of
+ * which there are more, such as a user id that a whole app shares, is asked about alone. The most
+ * takes some ten seconds, and no longer than a request may.
  */
 export const activityReadMin = 1_000_000
-export const activityReadPerKey = 10_000
-export const activityReadMax = 100_000_000
+export const activityReadPerKey = 50_000
+export const activityReadMax = 200_000_000
 
 /** Keys that are remembered to be asked about alone, and for how long. */
 export const heavyKeysMax = 10_000

@@ -402,7 +402,7 @@ async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknow
     await pRetry(() => state.handle(messages), {
       retries: Number.POSITIVE_INFINITY,
       minTimeout: 50,
-      maxTimeout: 1_000,
+      maxTimeout: 500,
       maxRetryTime: holdMaxMs,
       randomize: true,
       shouldRetry: ({ error }) => !isDefect(error) && !state.stopping.signal.aborted,
