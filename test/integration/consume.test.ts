@@ -204,7 +204,8 @@ describe('a consumer', () => {
     await until(
       'it is given up, others being handled meanwhile',
       async () => {
-        await publish(next, (next += 40))
+        next += 40
+        await publish(next - 40, next)
         return givenUp.length > 0
       },
       40_000,
