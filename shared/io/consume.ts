@@ -112,6 +112,8 @@ type State = ConsumeOptions & {
   fault: string | null
   /** Whether what was handled last could not be, for a reason outside. */
   failing: boolean
+  /** Since when a batch is tried, on the monotonic clock; null while none is. */
+  triedSinceMs: number | null
   wake: () => void
   makeRoom: () => void
 }
@@ -132,6 +134,7 @@ export function consume(options: ConsumeOptions): Consumption {
     stopping: new AbortController(),
     fault: 'has not begun',
     failing: false,
+    triedSinceMs: null,
     wake: () => undefined,
     makeRoom: () => undefined,
   }
@@ -143,7 +146,7 @@ export function consume(options: ConsumeOptions): Consumption {
   const taking = takeForever(state)
   const handling = handleBatches(state)
   return {
-    fault: () => state.fault ?? (state.failing ? 'messages cannot be handled' : null),
+    fault: () => state.fault ?? (isFailing(state) ? 'messages cannot be handled' : null),
     wake: () => state.wake(),
     stop: async () => {
       state.stopping.abort()
@@ -399,7 +402,7 @@ function toRestMs({ info: { deliveryCount } }: JsMsg): number {
 async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknown> {
   const messages = batch.map((message) => toMessage(state, message))
   try {
-    await pRetry(() => state.handle(messages), {
+    await pRetry(() => tryOnce(state, messages), {
       retries: Number.POSITIVE_INFINITY,
       minTimeout: 50,
       maxTimeout: 500,
@@ -416,6 +419,22 @@ async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknow
   } catch (error) {
     return error
   }
+}
+
+async function tryOnce(state: State, messages: readonly ConsumedMessage[]): Promise<void> {
+  state.triedSinceMs = performance.now()
+  try {
+    await state.handle(messages)
+  } finally {
+    state.triedSinceMs = null
+  }
+}
+
+/** After an outage the first batch is a large one: a try that goes on for so long is none that fails. */
+const failsWithinMs = 2_000
+
+function isFailing({ failing, triedSinceMs }: State): boolean {
+  return failing && (triedSinceMs === null || performance.now() - triedSinceMs < failsWithinMs)
 }
 
 /** Whether an error is a mistake in our code, or of a value in a message, which no waiting cures. */
