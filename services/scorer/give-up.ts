@@ -4,8 +4,9 @@
  */
 import { type LedgerEntry, toStoredEntries } from '#shared/core/ledger.ts'
 import { type AcceptedEvent, toPosition } from '#shared/core/messages.ts'
-import { type ConsumedMessage, isDefect } from '#shared/io/consume.ts'
+import type { ConsumedMessage } from '#shared/io/consume.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
+import { isDefect } from '#shared/io/defects.ts'
 import type { LedgerWriter } from '#shared/io/ledger-rows-store.ts'
 import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
 import type { DecodedMessages } from './decoded-messages.ts'

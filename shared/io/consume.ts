@@ -8,12 +8,12 @@
 import type { Consumer, ConsumerMessages, JsMsg, Subscription } from 'nats'
 import pRetry from 'p-retry'
 import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
+import { isDefect } from './defects.ts'
 import { isConsumerMissing } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
 import { pause } from './pause.ts'
-import { isOfValue } from './postgres.ts'
 import { ackWaitMs, clientMessagesMax, consumerConfigs, ensureStreams } from './streams.ts'
 
 /** A message as a handler sees it. */
@@ -435,17 +435,6 @@ const failsWithinMs = 2_000
 
 function isFailing({ failing, triedSinceMs }: State): boolean {
   return failing && (triedSinceMs === null || performance.now() - triedSinceMs < failsWithinMs)
-}
-
-/** Whether an error is a mistake in our code, or of a value in a message, which no waiting cures. */
-export function isDefect(error: unknown): boolean {
-  return (
-    isOfValue(error) ||
-    error instanceof TypeError ||
-    error instanceof RangeError ||
-    error instanceof ReferenceError ||
-    error instanceof SyntaxError
-  )
 }
 
 function toMessage(state: State, message: JsMsg): ConsumedMessage {
