@@ -33,10 +33,10 @@ export type ApiDeps = {
 
 /**
  * What is asked of ClickHouse at once, over sixteen connections: one tenant never has them all, and
- * the two that are left tell whether ClickHouse is there. A ledger is a question over everything.
+ * whether ClickHouse is there can be told at any time. A ledger is a question over everything.
  */
-const deviceTurns: TurnLimits = { ofTenant: 8, inAll: 12, waiting: 2_000, waitMs: 1_000 }
-const ledgerTurns: TurnLimits = { ofTenant: 1, inAll: 2, waiting: 20, waitMs: 1_000 }
+const deviceTurns: TurnLimits = { ofTenant: 8, inAll: 11, waiting: 2_000, waitMs: 1_000 }
+const ledgerTurns: TurnLimits = { ofTenant: 2, inAll: 4, waiting: 100, waitMs: 5_000 }
 
 /** Builds the server; it does not listen yet. */
 export async function createApiApp(
