@@ -4,7 +4,9 @@
 -- primary key ends where what is asked for does.
 --
 -- May be broken off anywhere and run again: `activity` holds everything at any time, and reads the
--- same before and after it was packed.
+-- same before and after it was packed. The first text filled it from `telemetry` instead:
+-- replaces 96fb0ed21eb5ebb460927f5fb0b5f69764727d32ed28c859711adc779dc3d2e5
+-- replaces c0932cd0fea0cf3a9fcc54cda86af7f6da706ddc9e8999dbf9bc09d4fd5b2417
 
 drop table if exists activity_packed;
 

@@ -3,6 +3,8 @@
  * millisecond, and taking a span apart into whole days, whole hours and what is left.
  */
 
+import { z } from 'zod'
+
 const dateTimePattern =
   /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d))?$/i
 
@@ -26,12 +28,15 @@ export function parseInstant(text: string): number | null {
   return wholeMs - offsetMs + Math.ceil(Number(fraction.padEnd(9, '0')) / 1_000_000)
 }
 
+/** What nearly every client writes, told at a twentieth of the price of reading it. */
+const usualTime = z.regexes.datetime({ offset: true })
+
 /**
  * Whether a text is an ISO-8601 time, with its offset or without one. What is only kept need not
  * name an instant.
  */
 export function isTime(text: string): boolean {
-  return parseInstant(text) !== null || parseInstant(`${text}Z`) !== null
+  return usualTime.test(text) || parseInstant(text) !== null || parseInstant(`${text}Z`) !== null
 }
 
 type SixNumbers = [number, number, number, number, number, number]

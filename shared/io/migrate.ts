@@ -24,7 +24,13 @@ import {
   untilPostgresAnswers,
 } from './postgres.ts'
 
-export type Migration = { name: string; text: string; checksum: string }
+export type Migration = {
+  name: string
+  text: string
+  checksum: string
+  /** Checksums of earlier texts that lead to the same: whoever has applied one has applied this. */
+  replaces: string[]
+}
 type Applied = { name: string; checksum: string }
 
 export type MigrateOptions = {
@@ -156,14 +162,17 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
   return Promise.all(
     names.map(async (name) => {
       const text = await readFile(join(folder, name), 'utf8')
-      return { name, text, checksum: hash('sha256', text, 'hex') }
+      const replaces = [...text.matchAll(/^-- replaces ([0-9a-f]{64})$/gm)].map(([, one]) => one!)
+      return { name, text, checksum: hash('sha256', text, 'hex'), replaces }
     }),
   )
 }
 
 /** What is not applied yet, after making sure that the rest is what was applied. */
 function findPending(migrations: Migration[], applied: Applied[], where: string): Migration[] {
-  const known = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
+  const known = new Map(
+    migrations.map(({ name, checksum, replaces }) => [name, [checksum, ...replaces]]),
+  )
   for (const { name, checksum } of applied) {
     const present = known.get(name)
     if (present === undefined) {
@@ -172,7 +181,7 @@ function findPending(migrations: Migration[], applied: Applied[], where: string)
           'the database?',
       )
     }
-    if (present !== checksum) {
+    if (!present.includes(checksum)) {
       throw new MigrationError(
         `${name} was changed after it had been applied to ${where}. Applied files stay as they ` +
           'are; a change is a new file.',

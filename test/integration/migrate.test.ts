@@ -152,4 +152,14 @@ describe('ClickHouse', () => {
       'changed after it had been applied to ClickHouse',
     )
   })
+
+  it('takes an earlier text that a file says it replaces for applied', async () => {
+    const url = `${clickhouse.url}/replaced`
+    const folder = makeFolder({ '0001-a.sql': statements })
+    await migrateClickhouse(url, null, { log, folder })
+    const [first] = await readMigrations(folder)
+    const better = `-- replaces ${first!.checksum}\nselect from nothing at all;`
+    writeFileSync(join(folder, '0001-a.sql'), better)
+    expect(await migrateClickhouse(url, null, { log, folder })).toEqual([])
+  })
 })
