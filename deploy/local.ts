@@ -4,7 +4,11 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-import { runInTerminal } from './local/terminal.ts'
+import { keepCompiled } from '#shared/io/cache-folder.ts'
+
+// Before the stack's own files are loaded.
+keepCompiled(process.env)
+const { runInTerminal } = await import('./local/terminal.ts')
 
 const projectDir = fileURLToPath(new URL('..', import.meta.url))
 const { version } = JSON.parse(readFileSync(`${projectDir}/package.json`, 'utf8')) as {

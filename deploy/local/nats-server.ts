@@ -5,9 +5,9 @@
 
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 
+import { cacheFolder } from '#shared/io/cache-folder.ts'
 import { findProgram, type LaunchSpec } from './launch.ts'
 import { cachedNatsServer, fetchNatsServer } from './nats-fetch.ts'
 import { type NatsServerBinary, readNatsVersion, SYNC_ALWAYS_ORDER } from './nats-version.ts'
@@ -24,24 +24,6 @@ const WAYS_OUT =
   ' nats-server in Debian, Ubuntu and Homebrew), or set NATS_URL to a server that runs already.'
 
 export type FoundNatsServer = NatsServerBinary & { syncAlways: boolean }
-
-/**
- * The cache folder of fetched programs: `CACHE_DIR`, else the user's cache (shared by every clone
- * of the project, so a second one needs no network), else `.cache` in the project.
- */
-export function programCacheDir(
-  env: Record<string, string | undefined>,
-  projectDir: string,
-): string {
-  if (env.CACHE_DIR) return env.CACHE_DIR
-  const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'device-intelligence')
-  try {
-    mkdirSync(folder, { recursive: true })
-    return folder
-  } catch {
-    return join(projectDir, '.cache')
-  }
-}
 
 /**
  * Finds a nats-server: `NATS_SERVER_BIN`, the PATH when it is 2.10 or newer, the cache folder, and
@@ -64,7 +46,7 @@ export async function findNatsServer(options: {
   const onPath = findProgram('nats-server', options.env.PATH)
   const ofPath = onPath === null ? null : readNatsVersion(onPath)
   if (ofPath && ofPath.order >= SYNC_ALWAYS_ORDER) return withSync(ofPath)
-  const cacheDir = programCacheDir(options.env, options.projectDir)
+  const cacheDir = cacheFolder(options.env, options.projectDir)
   const cached = cachedNatsServer(cacheDir)
   if (cached && cached.order >= SYNC_ALWAYS_ORDER) return withSync(cached)
 

@@ -4,6 +4,7 @@
 
 import { join } from 'node:path'
 import { isAnalyst } from '#shared/io/analyst-store.ts'
+import { compiledFolder } from '#shared/io/cache-folder.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
 import { type AnalystDoor, openAnalystDoor } from './analyst-door.ts'
@@ -11,7 +12,6 @@ import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
 import { ensureDemoTenant } from './demo-tenant.ts'
 import { type Guard, startGuard } from './guard-client.ts'
 import { createLauncher, type Launcher } from './launch.ts'
-import { programCacheDir } from './nats-server.ts'
 import { createPart, type Part, type PartSpec } from './part.ts'
 import {
   openPartLog,
@@ -127,12 +127,8 @@ export async function startStack(options: {
   }
 }
 
-/**
- * Node keeps the compiled form of every file it loads beside the fetched programs: six processes
- * start in half the CPU time from their second start on.
- */
 function withCompileCache(settings: LocalSettings): LocalSettings {
-  const folder = join(programCacheDir(settings.env, settings.projectDir), 'compiled')
+  const folder = compiledFolder(settings.env, settings.projectDir)
   return { ...settings, env: { NODE_COMPILE_CACHE: folder, ...settings.env } }
 }
 

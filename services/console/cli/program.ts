@@ -1,0 +1,75 @@
+/**
+ * The command line, `npm run -s di -- <command>`: the admin API for people and scripts. With
+ * `--json` stdout is one JSON document and nothing else; a failure is a message on stderr and exit
+ * status 1.
+ */
+import { Command } from 'commander'
+import { registerAlerts } from './alerts.ts'
+import { registerAnalysts } from './analysts.ts'
+import { type CliEnv, CliError, createCliContext } from './context.ts'
+import { registerDeliveries } from './deliveries.ts'
+import { registerErase } from './erase.ts'
+import { registerExplain } from './explain.ts'
+import { registerFleet } from './fleet.ts'
+import { registerLearning } from './learning.ts'
+import { registerLedger } from './ledger.ts'
+import { registerOverview } from './overview.ts'
+import { registerPolicies } from './policies.ts'
+import { registerRetention } from './retention.ts'
+import { registerSecrets } from './secrets.ts'
+import { registerSignals } from './signals.ts'
+import { registerTenants } from './tenants.ts'
+
+async function parse(env: CliEnv): Promise<void> {
+  let json = false
+  const program = new Command('di')
+    .description('Operate the device-intelligence service.')
+    .option('--json', 'print one JSON document')
+    .showHelpAfterError('(`--help` shows what there is)')
+    .addHelpText(
+      'after',
+      '\nTalks to the running local stack (.data/stack.json, or DATA_DIR), or to CONSOLE_URL with ' +
+        'ADMIN_TOKEN.',
+    )
+    .hook('preAction', (_, action) => {
+      json = action.optsWithGlobals().json === true
+    })
+  const context = createCliContext({
+    env,
+    json: () => json,
+    write: (text) => process.stdout.write(text),
+  })
+  registerTenants(program, context)
+  registerRetention(program, context)
+  registerSecrets(program, context)
+  registerAlerts(program, context)
+  registerDeliveries(program, context)
+  registerOverview(program, context)
+  registerLedger(program, context)
+  registerPolicies(program, context)
+  registerExplain(program, context)
+  registerSignals(program, context)
+  registerLearning(program, context)
+  registerErase(program, context)
+  registerAnalysts(program, context)
+  registerFleet(program, context)
+  await program.parseAsync()
+}
+
+/** Runs the command that the process was started with, and sets its exit status. */
+export async function runProgram(env: CliEnv): Promise<void> {
+  // Whoever reads us may have read enough.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    process.exit(0)
+  })
+  try {
+    await parse(env)
+  } catch (error) {
+    const expected = error instanceof CliError
+    const text =
+      expected || !(error instanceof Error) ? String(error) : (error.stack ?? error.message)
+    process.stderr.write(`${expected ? error.message : text}\n`)
+    process.exitCode = 1
+  }
+}
