@@ -1,7 +1,7 @@
 /**
  * Memory and open files of every process of a stack, sampled while it runs, and whether they stay
  * flat: judged over the lives of its processes, since one that was killed starts anew, and only
- * once a process has warmed up.
+ * once a process has warmed up. Of open files what stays between bursts of connections is judged.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import type { PartName } from '../../deploy/local/state-files.ts'
@@ -26,7 +26,7 @@ type Held = {
   perHour: number
   /**
    * What three quarters of the samples of the first third of the run stay below, and of the last,
-   * whichever processes there were: connections that wait out a fault come and go.
+   * whichever processes there were.
    */
   usualFirst: number
   usualLast: number
@@ -34,8 +34,10 @@ type Held = {
 
 /** Heaps, caches and the ten minutes of message ids that NATS remembers fill at first. */
 const warmMs = 10 * 60_000
-/** Moments closer than this tell of garbage, connections and parts that come and go. */
+/** Moments closer than this tell of garbage and parts that come and go. */
 const apartMs = 5 * 60_000
+/** Connections of a burst are closed within seconds; what nobody closes is still there then. */
+const burstMs = 2 * 60_000
 
 /** Takes a sample of all every so often. @returns ends it and hands out the samples */
 export function sampleParts(running: TestStack, everyMs: number): () => Sample[] {
@@ -73,7 +75,9 @@ function readSample(part: PartName, pid: number): Sample | null {
 
 function readKib(pid: number, field: string): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1])
+  const kib = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]
+  if (kib === undefined) throw new Error(`process ${pid} has ended`)
+  return Number(kib)
 }
 
 const childrenOf = (pid: number) =>
@@ -89,24 +93,40 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
   const thirdMs = (Math.max(...samples.map(({ atMs }) => atMs)) - begunMs) / 3
   return partNames.map((part) => {
     const own = samples.filter((sample) => sample.part === part)
-    const first = own.filter(({ atMs }) => atMs <= begunMs + thirdMs)
-    const last = own.filter(({ atMs }) => atMs >= begunMs + 2 * thirdMs)
     const lives = [...Map.groupBy(own, (sample) => sample.pid).values()]
-    const warm = lives.map((life) => life.filter(({ atMs }) => atMs - life[0]!.atMs >= warmMs))
+    const isWarm = (life: Sample[]) => (one: Sample) => one.atMs - life[0]!.atMs >= warmMs
+    const warm = lives.map((life) => life.filter(isWarm(life)))
     const judgedMs = warm.reduce((sum, life) => sum + (life.length < 2 ? 0 : lastsMs(life)), 0)
-    const describe = (pick: (sample: Sample) => number): Held => ({
-      median: median(own.map(pick)),
-      most: Math.max(...own.map(pick)),
-      perHour: median(warm.flatMap((life) => slopesOf(life, pick))) * 3_600_000,
-      usualFirst: quartile(first.map(pick)),
-      usualLast: quartile(last.map(pick)),
-    })
+    const describe = (
+      pick: (sample: Sample) => number,
+      reduce: (life: readonly Sample[]) => readonly Sample[],
+    ): Held => {
+      const kept = lives.flatMap(reduce)
+      const first = kept.filter(({ atMs }) => atMs <= begunMs + thirdMs)
+      const last = kept.filter(({ atMs }) => atMs >= begunMs + 2 * thirdMs)
+      return {
+        median: median(own.map(pick)),
+        most: Math.max(...own.map(pick)),
+        perHour: median(warm.flatMap((life) => slopesOf(reduce(life), pick))) * 3_600_000,
+        usualFirst: quartile(first.map(pick)),
+        usualLast: quartile(last.map(pick)),
+      }
+    }
     return {
       ...{ part, lives: lives.length, judgedMinutes: judgedMs / 60_000 },
-      megabytes: describe((sample) => sample.megabytes),
-      files: describe((sample) => sample.files),
+      megabytes: describe(
+        (sample) => sample.megabytes,
+        (life) => life,
+      ),
+      files: describe((sample) => sample.files, betweenBursts),
     }
   })
+}
+
+/** The samples of a life with the fewest open files in each two minutes. */
+function betweenBursts(life: readonly Sample[]): Sample[] {
+  const windows = Map.groupBy(life, ({ atMs }) => Math.floor(atMs / burstMs))
+  return [...windows.values()].map((own) => own.reduce((a, b) => (b.files < a.files ? b : a)))
 }
 
 const lastsMs = (life: readonly Sample[]) => life.at(-1)!.atMs - life[0]!.atMs

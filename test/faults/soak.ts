@@ -6,6 +6,9 @@
  * files grow, or anything accepted is lost or there twice.
  */
 import { randomInt } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createRandom } from '../../services/console/cli/fleet/random.ts'
@@ -42,7 +45,11 @@ export async function run(args: string[]): Promise<void> {
   await withWorld(options, async (world) => {
     const end = sampleParts(world.running, sampleMs)
     const faults = await sufferFor(world, minutes, seed)
-    const flatness = toFlatness(end())
+    const samples = end()
+    const flatness = toFlatness(samples)
+    const file = join(tmpdir(), `soak-${seed}.json`)
+    writeFileSync(file, JSON.stringify(samples))
+    say(`what every process held, each ten seconds: ${file}`)
     const findings = await findBreaches({
       ...{ ...world, devicesMax, random: createRandom(seed, 'comparison') },
       onStep: (line) => say(`  ${line}`),
@@ -126,7 +133,8 @@ function reportFlatness(parts: readonly Flatness[]): void {
     )
     say(`  at most ${Math.round(megabytes.most)};`)
     say(`  grows by ${perHour(megabytes.perHour)}; ${files.median} files, at most ${files.most},`)
-    say(`  grow by ${perHour(files.perHour)}`)
+    const between = `${files.usualFirst} and ${files.usualLast}`
+    say(`  between bursts below ${between}, grow by ${perHour(files.perHour)}`)
   }
 }
 

@@ -27,6 +27,19 @@ describe('what a process holds', () => {
     expect(judge(hourOf(360_000, held))).toEqual([])
   })
 
+  it('is flat when bursts of connections get larger and go again', () => {
+    const held = (ageMs: number) => ({
+      megabytes: 100,
+      files: 30 + Math.round(((ageMs / everyMs) % 6) * (1 + (20 * ageMs) / hourMs)),
+    })
+    expect(judge(hourOf(hourMs, held))).toEqual([])
+    const leaking = (ageMs: number) => {
+      const { megabytes, files } = held(ageMs)
+      return { megabytes, files: files + Math.floor((20 * ageMs) / hourMs) }
+    }
+    expect(judge(hourOf(hourMs, leaking))).toEqual(['the open files of api grow by 20 an hour'])
+  })
+
   it('grows when a long life does', () => {
     const held = (ageMs: number) => ({
       megabytes: 100 + (80 * ageMs) / hourMs,
