@@ -181,6 +181,9 @@ export function postgresLaunchSpec(
     unix_socket_directories: '',
     fsync: 'on',
     synchronous_commit: 'on',
+    // Whoever supervises it starts it again. Left to itself, PostgreSQL 18.4 waits forever when its
+    // recovery from the loss of one process loses another, and refuses everybody meanwhile.
+    restart_after_crash: 'off',
     max_connections: '200',
     shared_buffers: '128MB',
     log_min_messages: 'warning',

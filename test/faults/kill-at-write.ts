@@ -16,6 +16,7 @@ export type WriteKill = {
 /** To a file or to a socket, and what makes a write last. */
 const calls = 'write,writev,pwrite64,pwritev,sendto,sendmsg,fsync,fdatasync'
 const attachLimitMs = 15_000
+const letGoMs = 250
 
 /** @throws with what to do when there is no strace */
 export function requireStrace(): string {
@@ -62,8 +63,9 @@ export async function killAtWrite(pid: number, n: number, limitMs: number): Prom
   while (!attached && !over && !isLate(attachLimitMs)) await pause(5)
   const deadlineMs = performance.now() - startedMs + limitMs
   while (!killed && !over && !isLate(deadlineMs)) await pause(5)
-  // Whoever is still followed, as the rest of PostgreSQL, is let go.
-  await endChild(child, { signal: 'SIGTERM', graceMs: 3_000 })
+  // Whoever is still followed, as the rest of PostgreSQL, is let go. Asked to, strace waits for
+  // threads of a process that is dying; ended, it lets go of all at once.
+  await endChild(child, { signal: 'SIGTERM', graceMs: letGoMs })
   return { call: killed ? (last ?? 'unknown') : null, tookMs: performance.now() - startedMs }
 }
 

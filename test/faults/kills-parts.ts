@@ -100,13 +100,14 @@ export async function awaitAllReady(running: TestStack): Promise<number> {
     readyLimitMs,
   )
   for (const name of SERVICE_NAMES) {
-    await until(`${name} is ready`, () => isReady(running.stack[name]), readyLimitMs)
+    await until(`${name} is ready`, () => expectReady(running.stack[name]), readyLimitMs)
   }
   return performance.now() - sinceMs
 }
 
-const isReady = (url: string) =>
-  fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) }).then(
-    (response) => response.ok,
-    () => false,
-  )
+/** @throws with what it answers instead */
+async function expectReady(url: string): Promise<true> {
+  const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) })
+  if (response.ok) return true
+  throw new Error(`${response.status} ${await response.text()}`)
+}

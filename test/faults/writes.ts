@@ -1,13 +1,14 @@
 /**
- * `npm run faults -- writes [--upto 100] [--sample 5] [--all] [--parts nats,...] [--seed S]`: each
- * process of a whole stack under load is killed as it enters its n-th write, for a sample of n from
- * 1 to 100, or for all. Prints which system calls were hit and what was read back; ends with status
+ * `npm run faults -- writes [--upto 100] [--sample 5] [--all] [--together K] [--parts nats,...]
+ * [--seed S]`: each process of a whole stack under load is killed as it enters its n-th write, for a
+ * sample of n from 1 to 100, or for all; K processes at a time, each at a write of its own. Prints which system calls were hit and what was read back; ends with status
  * 1 when anything accepted is lost or there twice, or nothing was hit. Needs strace.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { PartName } from '../../deploy/local/state-files.ts'
 import { createRandom, type Random, shuffle } from '../../services/console/cli/fleet/random.ts'
+import type { TestStack } from '../support/stack.ts'
 import { killAtWrite, requireStrace } from './kill-at-write.ts'
 import { describeCounts } from './kills.ts'
 import { findBreaches, judgeBreaches } from './kills-findings.ts'
@@ -16,7 +17,7 @@ import { type KillsWorld, readEvidence, withWorld } from './kills-run.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 /** Long enough for the hundredth write of a thread that writes at all. */
-const reachLimitMs = 6_000
+const reachLimitMs = 10_000
 
 type Point = { part: PartName; n: number }
 type Hit = Point & { call: string | null }
@@ -29,6 +30,7 @@ export async function run(args: string[]): Promise<void> {
       upto: { type: 'string', default: '100' },
       sample: { type: 'string', default: '5' },
       all: { type: 'boolean', default: false },
+      together: { type: 'string', default: '1' },
       parts: { type: 'string', default: partNames.join() },
       rate: { type: 'string', default: '150' },
       seed: { type: 'string', default: String(randomInt(2 ** 31)) },
@@ -37,13 +39,17 @@ export async function run(args: string[]): Promise<void> {
   requireStrace()
   const seed = Number(values.seed)
   const parts = partNames.filter((part) => values.parts.split(',').includes(part))
+  const together = Number(values.together)
   const sample = values.all ? Number(values.upto) : Number(values.sample)
-  const points = choosePoints(parts, Number(values.upto), sample, createRandom(seed, 'points'))
-  say(`${points.length} kills at the n-th write, ${sample} of n in 1..${values.upto} for each of`)
-  say(`${parts.join(', ')}; --seed ${seed}`)
+  const random = createRandom(seed, 'points')
+  const groups = choosePoints({ parts, upto: Number(values.upto), sample, together, random })
+  say(
+    `${groups.flat().length} kills at the n-th write, ${sample} of n in 1..${values.upto} for each of`,
+  )
+  say(`${parts.join(', ')}; ${together} at a time; --seed ${seed}`)
   const options = { seed, ratePerSecond: Number(values.rate), tenants: 2, eventsPerDevice: 12 }
   await withWorld(options, async (world) => {
-    const hits = await killAtPoints(world, points)
+    const hits = await killAtPoints(world, groups)
     const findings = await findBreaches({
       ...{ ...world, random: createRandom(seed, 'comparison'), onStep: (line) => say(`  ${line}`) },
     })
@@ -64,32 +70,49 @@ export async function run(args: string[]): Promise<void> {
   })
 }
 
-/** One n from each of so many equal shares of 1..upto; parts take turns, so that each can rest. */
-function choosePoints(
-  parts: readonly PartName[],
-  upto: number,
-  sample: number,
-  random: Random,
-): Point[] {
+type Choice = {
+  parts: readonly PartName[]
+  upto: number
+  /** So many n of each part. */
+  sample: number
+  together: number
+  random: Random
+}
+
+/**
+ * One n from each of so many equal shares of 1..upto. Parts take turns, so that each can rest.
+ * @returns groups of points, each of different parts, to be reached at the same time
+ */
+function choosePoints({ parts, upto, sample, together, random }: Choice): Point[][] {
   const size = upto / sample
   const rounds = Array.from({ length: sample }, (_, round) =>
     parts.map((part) => ({ part, n: 1 + Math.floor((round + random.next()) * size) })),
   )
-  return shuffle(rounds, random).flat()
+  return shuffle(rounds, random).flatMap((round) => {
+    const mixed = together === 1 ? round : shuffle(round, random)
+    const starts = mixed.map((_, at) => at).filter((at) => at % together === 0)
+    return starts.map((at) => mixed.slice(at, at + together))
+  })
 }
 
-async function killAtPoints({ running }: KillsWorld, points: readonly Point[]): Promise<Hit[]> {
+/** Group by group; after each everything has to come back by itself. */
+async function killAtPoints({ running }: KillsWorld, groups: readonly Point[][]): Promise<Hit[]> {
   const hits: Hit[] = []
-  for (const { part, n } of points) {
+  for (const points of groups) {
     await awaitAllReady(running)
-    const pid = runningPid(running, part)
-    if (pid === null) throw new Error(`${part} does not run`)
-    const { call, tookMs } = await killAtWrite(pid, n, reachLimitMs)
-    hits.push({ part, n, call })
-    const what = call === null ? 'not reached' : `killed in ${call}`
-    say(`  ${part}, write ${n}: ${what} after ${Math.round(tookMs)} ms`)
+    hits.push(...(await Promise.all(points.map((point) => killAtPoint(running, point)))))
   }
   return hits
+}
+
+async function killAtPoint(running: TestStack, { part, n }: Point): Promise<Hit> {
+  const pid = runningPid(running, part)
+  // Gone between the look at all and this one: what its ends mean to others shows at the end.
+  if (pid === null) return { part, n, call: null }
+  const { call, tookMs } = await killAtWrite(pid, n, reachLimitMs)
+  const what = call === null ? 'not reached' : `killed in ${call}`
+  say(`  ${part}, write ${n}: ${what} after ${Math.round(tookMs)} ms`)
+  return { part, n, call }
 }
 
 function reportHits(parts: readonly PartName[], hits: readonly Hit[]): void {

@@ -24,7 +24,7 @@ import { Client } from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 
 import { awaitReady } from '../../deploy/local/await-ready.ts'
-import { createLauncher, endChild } from '../../deploy/local/launch.ts'
+import { createLauncher, endChild, isAlive } from '../../deploy/local/launch.ts'
 import { fetchNatsServer, ownSources } from '../../deploy/local/nats-fetch.ts'
 import {
   findNatsServer,
@@ -36,6 +36,7 @@ import { SYNC_ALWAYS_ORDER } from '../../deploy/local/nats-version.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
 import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
@@ -215,6 +216,25 @@ describe('the embedded PostgreSQL', () => {
       await server.restart()
       expect(await query(url, 'select n from kept')).toEqual([{ n: 7 }])
     } finally {
+      await server.stop()
+    }
+  })
+
+  test('ends when it loses a process of its own, rather than recover with those that are left', async () => {
+    const server = await startPostgres({ settings: { fsync: 'on' } })
+    const client = new Client({ connectionString: server.url })
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      await client.query('create table kept as select 7 as n')
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+      const { pid } = server
+      process.kill(rows[0]!.pid, 'SIGKILL')
+      await until('the end of all of it', () => !isAlive(pid), 5_000)
+      await server.restart()
+      expect(await query(server.url, 'select n from kept')).toEqual([{ n: 7 }])
+    } finally {
+      await client.end().catch(() => undefined)
       await server.stop()
     }
   })
