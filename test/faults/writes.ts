@@ -95,14 +95,25 @@ function choosePoints({ parts, upto, sample, together, random }: Choice): Point[
   })
 }
 
-/** Group by group; after each everything has to come back by itself. */
+/**
+ * Group by group; after each everything has to come back by itself. Points that were not reached,
+ * because whoever the process works with was killed as well, are tried again at the end, alone.
+ */
 async function killAtPoints({ running }: KillsWorld, groups: readonly Point[][]): Promise<Hit[]> {
   const hits: Hit[] = []
-  for (const points of groups) {
-    await awaitAllReady(running)
-    hits.push(...(await Promise.all(points.map((point) => killAtPoint(running, point)))))
+  const killGroups = async (points: readonly Point[][]): Promise<Point[]> => {
+    const missed: Point[] = []
+    for (const group of points) {
+      await awaitAllReady(running)
+      const results = await Promise.all(group.map((point) => killAtPoint(running, point)))
+      hits.push(...results.filter(({ call }) => call !== null))
+      missed.push(...results.filter(({ call }) => call === null))
+    }
+    return missed
   }
-  return hits
+  const missed = await killGroups(groups)
+  const never = await killGroups(missed.map((point) => [point]))
+  return [...hits, ...never.map((point) => ({ ...point, call: null }))]
 }
 
 async function killAtPoint(running: TestStack, { part, n }: Point): Promise<Hit> {

@@ -220,7 +220,7 @@ describe('the embedded PostgreSQL', () => {
     }
   })
 
-  test('ends when it loses a process of its own, rather than recover with those that are left', async () => {
+  test('ends when it loses a process, to be started again rather than recover', async () => {
     const server = await startPostgres({ settings: { fsync: 'on' } })
     const client = new Client({ connectionString: server.url })
     client.on('error', () => undefined)
