@@ -1,8 +1,9 @@
 /**
  * `npm run faults -- writes [--upto 100] [--sample 5] [--all] [--together K] [--parts nats,...]
- * [--seed S]`: each process of a whole stack under load is killed as it enters its n-th write, for a
- * sample of n from 1 to 100, or for all; K processes at a time, each at a write of its own. Prints which system calls were hit and what was read back; ends with status
- * 1 when anything accepted is lost or there twice, or nothing was hit. Needs strace.
+ * [--seed S]`: each process of a whole stack under load is killed as it enters its n-th write, for
+ * a sample of n from 1 to 100, or for all; K processes at a time, each at a write of its own.
+ * Prints which system calls were hit and what was read back; ends with status 1 when anything
+ * accepted is lost or there twice, or nothing was hit. Needs strace.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
