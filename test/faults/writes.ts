@@ -18,7 +18,7 @@ import { type KillsWorld, readEvidence, withWorld } from './kills-run.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 /** Long enough for the hundredth write of a thread that writes at all. */
-const reachLimitMs = 10_000
+const reachLimitMs = 6_000
 
 type Point = { part: PartName; n: number }
 type Hit = Point & { call: string | null }
