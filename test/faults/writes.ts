@@ -119,7 +119,7 @@ async function killAtPoints({ running }: KillsWorld, groups: readonly Point[][])
 
 async function killAtPoint(running: TestStack, { part, n }: Point): Promise<Hit> {
   const pid = runningPid(running, part)
-  // Gone between the look at all and this one: what its ends mean to others shows at the end.
+  // Gone again since everybody was ready: missed, and so tried again.
   if (pid === null) return { part, n, call: null }
   const { call, tookMs } = await killAtWrite(pid, n, reachLimitMs)
   const what = call === null ? 'not reached' : `killed in ${call}`
