@@ -32,7 +32,7 @@ const drills: Record<string, () => Promise<Drill>> = {
 /** What fits into an hour, with the sizes that make it fit where the whole does not. */
 const withinAnHour: [name: string, ...options: string[]][] = [
   ['kills'],
-  ['writes', '--sample', '40', '--together', '8', '--rate', '250'],
+  ['writes', '--sample', '30', '--together', '8', '--rate', '250'],
   ['outages', '--scale', '0.5'],
   ['power'],
   ['edge-input'],
