@@ -25,6 +25,7 @@ import {
   heavyKeysMax,
 } from '#shared/core/limits.ts'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policy.ts'
+import { createRememberedKeys } from '#shared/core/remembered-keys.ts'
 import {
   type ActivityBounds,
   type ActivityKey,
@@ -73,7 +74,7 @@ export function createActivityStore(
   clickhouse: Clickhouse,
   bounds: ActivityBounds = activityBounds,
 ): ActivityStore {
-  const store: Store = { clickhouse, bounds, heavy: createHeavyKeys(() => performance.now()) }
+  const store: Store = { clickhouse, bounds, heavy: createHeavyKeys() }
   return {
     countActivity: async (subjects) => {
       const answers: Activity[] = []
@@ -91,22 +92,12 @@ type Store = { clickhouse: Clickhouse; bounds: ActivityBounds; heavy: HeavyKeys 
 /** Heavy keys that were met. By their hash: the same id of another tenant would be read beside. */
 type HeavyKeys = { add: (key: ActivityKey) => void; has: (key: ActivityKey) => boolean }
 
-function createHeavyKeys(monotonicMs: () => number): HeavyKeys {
-  const untilMs = new Map<string, number>()
+function createHeavyKeys(): HeavyKeys {
+  const keys = createRememberedKeys({ max: heavyKeysMax, forMs: heavyKeyMs }, () =>
+    performance.now(),
+  )
   const hashOf = (key: ActivityKey) => key.slice(key.indexOf(' ') + 1)
-  return {
-    add: (key) => {
-      if (untilMs.size >= heavyKeysMax) untilMs.clear()
-      untilMs.set(hashOf(key), monotonicMs() + heavyKeyMs)
-    },
-    has: (key) => {
-      const until = untilMs.get(hashOf(key))
-      if (until === undefined) return false
-      if (until > monotonicMs()) return true
-      untilMs.delete(hashOf(key))
-      return false
-    },
-  }
+  return { add: (key) => keys.add(hashOf(key)), has: (key) => keys.has(hashOf(key)) }
 }
 
 type Asked = ActivitySubject & {

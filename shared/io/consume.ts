@@ -110,10 +110,11 @@ type State = ConsumeOptions & {
   handledBefore: Map<number, number>
   stopping: AbortController
   fault: string | null
-  /** Whether what was handled last could not be, for a reason outside. */
-  failing: boolean
-  /** Since when a batch is tried, on the monotonic clock; null while none is. */
-  triedSinceMs: number | null
+  /**
+   * When what was handled last could not be, for a reason outside, on the monotonic clock; null when
+   * it could.
+   */
+  failedAtMs: number | null
   wake: () => void
   makeRoom: () => void
 }
@@ -133,8 +134,7 @@ export function consume(options: ConsumeOptions): Consumption {
     handledBefore: new Map(),
     stopping: new AbortController(),
     fault: 'has not begun',
-    failing: false,
-    triedSinceMs: null,
+    failedAtMs: null,
     wake: () => undefined,
     makeRoom: () => undefined,
   }
@@ -352,7 +352,7 @@ function acknowledge(state: State, batch: readonly JsMsg[]): void {
     message.ack()
     state.handledBefore.delete(message.seq)
   }
-  state.failing = false
+  state.failedAtMs = null
   state.handled += batch.length
   state.acknowledged?.()
 }
@@ -402,7 +402,7 @@ function toRestMs({ info: { deliveryCount } }: JsMsg): number {
 async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknown> {
   const messages = batch.map((message) => toMessage(state, message))
   try {
-    await pRetry(() => tryOnce(state, messages), {
+    await pRetry(() => state.handle(messages), {
       retries: Number.POSITIVE_INFINITY,
       minTimeout: 50,
       maxTimeout: 500,
@@ -411,7 +411,7 @@ async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknow
       shouldRetry: ({ error }) => !isDefect(error) && !state.stopping.signal.aborted,
       onFailedAttempt: ({ error, attemptNumber }) => {
         state.counted.failed()
-        state.failing = !isDefect(error)
+        state.failedAtMs = isDefect(error) ? null : performance.now()
         if (attemptNumber === 1) state.log.warn({ err: error }, 'a batch failed; trying again')
       },
     })
@@ -421,20 +421,15 @@ async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknow
   }
 }
 
-async function tryOnce(state: State, messages: readonly ConsumedMessage[]): Promise<void> {
-  state.triedSinceMs = performance.now()
-  try {
-    await state.handle(messages)
-  } finally {
-    state.triedSinceMs = null
-  }
-}
+/**
+ * What cannot be handled fails again and again, with a pause of half a second at most. So when it
+ * has not failed for this long it is being handled, and the first batch after an outage is a large
+ * one; or there is nothing to handle, since what was given back waits for others.
+ */
+const failsWithinMs = 2_500
 
-/** After an outage the first batch is a large one: a try that goes on for so long is none that fails. */
-const failsWithinMs = 2_000
-
-function isFailing({ failing, triedSinceMs }: State): boolean {
-  return failing && (triedSinceMs === null || performance.now() - triedSinceMs < failsWithinMs)
+function isFailing({ failedAtMs }: State): boolean {
+  return failedAtMs !== null && performance.now() - failedAtMs < failsWithinMs
 }
 
 function toMessage(state: State, message: JsMsg): ConsumedMessage {

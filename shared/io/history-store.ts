@@ -3,7 +3,7 @@
  * answer never depends on which merges have run. Whatever was inserted before the question is in
  * it. Nearly every device has few sessions: their rows are read as they are, by the plainest query
  * there is, since planning a query takes the engine longer than reading them. A device with many is
- * counted and paged inside the engine.
+ * counted and paged inside the engine, and the next question about it begins there.
  */
 import {
   joinSessions,
@@ -14,6 +14,8 @@ import {
   type SessionRow,
   toRecentPage,
 } from '#shared/core/device-history.ts'
+import { heavyKeyMs, heavyKeysMax } from '#shared/core/limits.ts'
+import { createRememberedKeys, type RememberedKeys } from '#shared/core/remembered-keys.ts'
 import type { Clickhouse } from './clickhouse.ts'
 
 export type DeviceHistory = {
@@ -45,8 +47,14 @@ export type HistoryStore = {
 }
 
 export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
-  return { findDevice: (question) => findDevice(clickhouse, question) }
+  const heavy = createRememberedKeys({ max: heavyKeysMax, forMs: heavyKeyMs }, () =>
+    performance.now(),
+  )
+  return { findDevice: (question) => findDevice({ clickhouse, heavy }, question) }
 }
+
+/** Devices that had many rows are remembered: for those the first question is in vain. */
+type Store = { clickhouse: Clickhouse; heavy: RememberedKeys }
 
 /** Devices with this many rows or more are counted by the engine: 1,000 rows are about 150 KB. */
 const rowsAtOnce = 1_000
@@ -85,12 +93,17 @@ type Totals = [
 ]
 
 async function findDevice(
-  clickhouse: Clickhouse,
+  { clickhouse, heavy }: Store,
   question: DeviceQuestion,
 ): Promise<DeviceHistory | null> {
+  const key = JSON.stringify([question.tenantId, question.deviceId])
+  if (heavy.has(key)) return await findManySessions(clickhouse, question)
   const rows = await readRows<SessionRow>(clickhouse, firstRowsSql, toKey(question))
   if (rows.length === 0) return null
-  if (rows.length >= rowsAtOnce) return await findManySessions(clickhouse, question)
+  if (rows.length >= rowsAtOnce) {
+    heavy.add(key)
+    return await findManySessions(clickhouse, question)
+  }
   const sessions = joinSessions(rows)
   return toHistory(question, {
     totals: [

@@ -178,6 +178,34 @@ describe('a consumer', () => {
     expect(await readMetric('di_consume_given_back_total')).toBe(0)
   })
 
+  it('is no longer at fault when nothing has failed for a while, handled or not', async () => {
+    let away = true
+    let finish = () => {}
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve
+    })
+    let tries = 0
+    const consumption = begin(async () => {
+      tries++
+      if (away) throw new Error('the database is away')
+      await finished
+    })
+    await publish(0, 1)
+    await until('it has been tried a few times', () => tries > 8)
+    for (const startedMs = performance.now(); performance.now() - startedMs < 3_000; ) {
+      expect(consumption.fault()).toBe('messages cannot be handled')
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    away = false
+    const backMs = performance.now()
+    await until('it is well', () => consumption.fault() === null)
+    expect(performance.now() - backMs).toBeLessThan(4_000)
+    expect(await isDrained()).toBe(false)
+    finish()
+    await until('everything is acknowledged', isDrained)
+    expect(consumption.fault()).toBeNull()
+  })
+
   it('sets a message apart that hits a defect, and gives it up while others are handled', async () => {
     const seen: number[] = []
     const givenUp: ConsumedMessage[] = []

@@ -248,6 +248,21 @@ describe('a history of many sessions', () => {
     }
   })
 
+  it('is exact for a device that had many and was erased, also when it comes again', async () => {
+    const tenantId = 'erased'
+    const many = Array.from({ length: 1_100 }, (_, n) => ({ ...facts(n), tenantId }))
+    await store.insertTelemetry(makeEvents(many))
+    expect((await find(tenantId, 'device-1'))?.sessionsTotal).toBe(1_100)
+    await clickhouse.command({ query: `delete from sessions where tenant_id = '${tenantId}'` })
+    expect(await find(tenantId, 'device-1')).toBeNull()
+    const again = makeEvents([7, 8, 9].map((n) => ({ ...facts(n), tenantId, userId: `u-${n}` })))
+    await store.insertTelemetry(again)
+    expect(await find(tenantId, 'device-1')).toEqual(modelDevice('device-1', again))
+    const page = await find(tenantId, 'device-1', { sessionsLimit: 2 })
+    expect(page?.sessions).toEqual(modelDevice('device-1', again).sessions.slice(0, 2))
+    expect(page?.next).not.toBeNull()
+  })
+
   it('has no next page when the last one is exactly full', async () => {
     const page = await find('pages', 'device-1', { sessionsLimit: sessionsCount })
     expect(page?.sessions).toHaveLength(sessionsCount)
