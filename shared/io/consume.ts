@@ -111,8 +111,8 @@ type State = ConsumeOptions & {
   stopping: AbortController
   fault: string | null
   /**
-   * When what was handled last could not be, for a reason outside, on the monotonic clock; null when
-   * it could.
+   * When what was handled last could not be, for a reason outside, on the monotonic clock; null
+   * when it could.
    */
   failedAtMs: number | null
   wake: () => void
