@@ -33,7 +33,7 @@ export const nodeOptions: Record<ServiceName, string[]> = {
   api: ['--max-semi-space-size=8', '--heap-growing-percent=60'],
   console: ['--max-semi-space-size=8'],
   scorer: ['--max-semi-space-size=16', '--heap-growing-percent=60'],
-  delivery: ['--max-semi-space-size=8', '--heap-growing-percent=60'],
+  delivery: ['--max-semi-space-size=4', '--heap-growing-percent=60'],
 }
 
 /** What the image sets for malloc, which says why. */
