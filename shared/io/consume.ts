@@ -50,6 +50,8 @@ export type ConsumeOptions = {
   /** Told whenever a batch has been acknowledged. */
   acknowledged?: () => void
   limits: ConsumeLimits
+  /** How long a batch is tried again in place before its messages are given back, in ms: 30 s. */
+  holdMaxMs?: number
   log: Log
   metrics: Metrics
 }
@@ -80,10 +82,8 @@ export type Consumption = {
 const asking = { expires: 5_000, idle_heartbeat: 1_000 }
 /** Four heartbeats within the consumer's ack_wait. */
 const heartbeatMs = ackWaitMs / 4
-/**
- * How long a batch is tried again in place before its messages are given back, and for how long.
- */
 const holdMaxMs = 30_000
+/** How long messages rest that are given back. */
 const giveBackMs = 1_000
 /** How long a message rests that failed for a reason of its own: longer each time, up to a limit. */
 const setAsideMs = 500
@@ -406,7 +406,7 @@ async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknow
       retries: Number.POSITIVE_INFINITY,
       minTimeout: 50,
       maxTimeout: 500,
-      maxRetryTime: holdMaxMs,
+      maxRetryTime: state.holdMaxMs ?? holdMaxMs,
       randomize: true,
       shouldRetry: ({ error }) => !isDefect(error) && !state.stopping.signal.aborted,
       onFailedAttempt: ({ error, attemptNumber }) => {
