@@ -5,7 +5,7 @@ import { choosePort, isPortFree } from '../../deploy/local/ports.ts'
 /** What another process chooses that would like this port. */
 function chooseElsewhere(preferred: number): number {
   const script = `import { choosePort } from './deploy/local/ports.ts'
-    console.log(await choosePort({ preferred: ${preferred} }))`
+    process.stdout.write(String(await choosePort({ preferred: ${preferred} })))`
   const args = ['--input-type=module', '--eval', script]
   return Number(execFileSync(process.execPath, args, { encoding: 'utf8' }))
 }
