@@ -219,7 +219,7 @@ export const activityReadMin = 1_000_000
 export const activityReadPerKey = 50_000
 export const activityReadMax = 200_000_000
 
-/** Keys that are remembered to be asked about alone, and for how long. */
+/** Keys and devices with very many rows that are remembered as such, and for how long. */
 export const heavyKeysMax = 10_000
 export const heavyKeyMs = 3_600_000
 
