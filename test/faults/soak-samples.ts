@@ -1,14 +1,23 @@
 /**
- * Memory and open files of every process of a stack, sampled while it runs, and whether they stay
- * flat: judged over the lives of its processes, since one that was killed starts anew, and only
- * once a process has warmed up. Of open files what stays between bursts of connections is judged.
+ * Memory, open files and connections of every process of a stack, sampled while it runs, and
+ * whether they stay flat: judged over the lives of its processes, since one that was killed starts
+ * anew, and only once a process has warmed up. Connections come and go with those at their other
+ * end, so of these it is judged what is left once nobody uses them.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import type { PartName } from '../../deploy/local/state-files.ts'
 import type { TestStack } from '../support/stack.ts'
 import { partNames, runningPid } from './kills-parts.ts'
 
-export type Sample = { part: PartName; pid: number; atMs: number; megabytes: number; files: number }
+export type Sample = {
+  part: PartName
+  pid: number
+  atMs: number
+  megabytes: number
+  /** Open files that are no connections. */
+  files: number
+  connections: number
+}
 
 export type Flatness = {
   part: PartName
@@ -36,24 +45,26 @@ type Held = {
 const warmMs = 10 * 60_000
 /** Moments closer than this tell of garbage and parts that come and go. */
 const apartMs = 5 * 60_000
-/** Connections of a burst are closed within seconds; what nobody closes is still there then. */
+/** What merges and questions open is closed within seconds; what nobody closes is there then, too. */
 const burstMs = 2 * 60_000
 
 /** Takes a sample of all every so often. @returns ends it and hands out the samples */
 export function sampleParts(running: TestStack, everyMs: number): () => Sample[] {
   const samples: Sample[] = []
-  const take = () => {
-    for (const part of partNames) {
-      const pid = runningPid(running, part)
-      const sample = pid === null ? null : readSample(part, pid)
-      if (sample !== null) samples.push(sample)
-    }
-  }
-  const timer = setInterval(take, everyMs)
+  const timer = setInterval(() => samples.push(...takeSamples(running)), everyMs)
   return () => {
     clearInterval(timer)
     return samples
   }
+}
+
+/** What every process that runs holds at the moment. */
+export function takeSamples(running: TestStack): Sample[] {
+  return partNames.flatMap((part) => {
+    const pid = runningPid(running, part)
+    const sample = pid === null ? null : readSample(part, pid)
+    return sample === null ? [] : [sample]
+  })
 }
 
 /**
@@ -65,13 +76,25 @@ function readSample(part: PartName, pid: number): Sample | null {
     const pids = part === 'postgres' ? [pid, ...childrenOf(pid)] : [pid]
     const field = part === 'postgres' ? 'RssAnon' : 'VmRSS'
     const bytes = pids.reduce((sum, one) => sum + readKib(one, field) * 1_024, 0)
-    const files = pids.reduce((sum, one) => sum + readdirSync(`/proc/${one}/fd`).length, 0)
-    return { part, pid, atMs: Date.now(), megabytes: bytes / 1e6, files }
+    const open = pids.flatMap((one) => readTargets(`/proc/${one}/fd`))
+    const connections = open.filter((target) => target.startsWith('socket:')).length
+    const files = open.length - connections
+    return { part, pid, atMs: Date.now(), megabytes: bytes / 1e6, files, connections }
   } catch {
     // It, or one of its children, ended just now.
     return null
   }
 }
+
+/** What the descriptors in a folder stand for; those that were closed meanwhile are left out. */
+const readTargets = (folder: string): string[] =>
+  readdirSync(folder).flatMap((name) => {
+    try {
+      return [readlinkSync(`${folder}/${name}`)]
+    } catch {
+      return []
+    }
+  })
 
 function readKib(pid: number, field: string): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
@@ -180,6 +203,25 @@ export function judgeFlatness(parts: readonly Flatness[]): string[] {
     }
     if (rises(files, filesPerHourMax)) grown.push(`${part} held ${files.usualLast} files late`)
     return grown
+  })
+}
+
+/** More than that beyond what a process had at its quietest, early and under load. */
+const connectionsLeftMax = 12
+const earlyMs = 5 * 60_000
+
+/**
+ * @param samples of the run
+ * @param idle once the load had ended and what nobody used had time to close
+ * @returns which processes still hold connections, in words
+ */
+export function judgeConnections(samples: readonly Sample[], idle: readonly Sample[]): string[] {
+  const begunMs = Math.min(...samples.map(({ atMs }) => atMs))
+  return idle.flatMap(({ part, connections }) => {
+    const early = samples.filter((one) => one.part === part && one.atMs <= begunMs + earlyMs)
+    const least = Math.min(...early.map((one) => one.connections))
+    if (connections <= least + connectionsLeftMax) return []
+    return [`${part} holds ${connections} connections that nobody uses, and had ${least} early`]
   })
 }
 

@@ -19,7 +19,15 @@ import { type KillsWorld, readEvidence, withWorld } from './kills-run.ts'
 import { percentile } from './percentile.ts'
 import { measureCapacity } from './soak-capacity.ts'
 import { type SoakFault, suffer } from './soak-faults.ts'
-import { type Flatness, judgeFlatness, sampleParts, toFlatness } from './soak-samples.ts'
+import {
+  type Flatness,
+  judgeConnections,
+  judgeFlatness,
+  type Sample,
+  sampleParts,
+  takeSamples,
+  toFlatness,
+} from './soak-samples.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const minuteMs = 60_000
@@ -54,8 +62,11 @@ export async function run(args: string[]): Promise<void> {
       ...{ ...world, devicesMax, random: createRandom(seed, 'comparison') },
       onStep: (line) => say(`  ${line}`),
     })
+    // Load and users have ended before the comparison.
+    const idle = takeSamples(world.running)
     reportFaults(faults)
     reportFlatness(flatness)
+    reportConnections(samples, idle)
     const evidence = readEvidence(world)
     say(`tries: ${describeCounts(world.load.outcomes)}; after an unknown one ${evidence.resolved}`)
     say(`publishes tried again ${evidence.retriedPublishes}, found stored already`)
@@ -64,7 +75,12 @@ export async function run(args: string[]): Promise<void> {
     )
     say(`accepted: ${findings.accepted}, in the stream more than once: ${findings.storedTwice}`)
     say(`alerts: ${findings.alerts}, webhooks: ${findings.webhooks}, devices: ${findings.devices}`)
-    const broken = [...judgeLags(faults), ...judgeFlatness(flatness), ...judgeBreaches(findings)]
+    const broken = [
+      ...judgeLags(faults),
+      ...judgeFlatness(flatness),
+      ...judgeConnections(samples, idle),
+      ...judgeBreaches(findings),
+    ]
     for (const wrong of broken) say(`BROKEN: ${wrong}`)
     if (broken.length > 0) process.exitCode = 1
     else say('every promise held')
@@ -136,6 +152,16 @@ function reportFlatness(parts: readonly Flatness[]): void {
     const between = `${files.usualFirst} and ${files.usualLast}`
     say(`  between bursts below ${between}, grow by ${perHour(files.perHour)}`)
   }
+}
+
+function reportConnections(samples: readonly Sample[], idle: readonly Sample[]): void {
+  const held = idle.map(({ part, connections }) => {
+    const most = samples
+      .filter((sample) => sample.part === part)
+      .reduce((max, sample) => Math.max(max, sample.connections), 0)
+    return `${part} ${most} and ${connections}`
+  })
+  say(`connections at most, and when nobody used them any more: ${held.join(', ')}`)
 }
 
 function judgeLags(faults: readonly SoakFault[]): string[] {

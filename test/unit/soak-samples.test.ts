@@ -1,6 +1,6 @@
 // The soak's judge: it must see what grows, and leave what comes and goes alone.
 import { describe, expect, it } from 'vitest'
-import { judgeFlatness, type Sample, toFlatness } from '../faults/soak-samples.ts'
+import { judgeConnections, judgeFlatness, type Sample, toFlatness } from '../faults/soak-samples.ts'
 
 const everyMs = 10_000
 const hourMs = 3_600_000
@@ -12,7 +12,8 @@ function hourOf(
 ): Sample[] {
   return Array.from({ length: hourMs / everyMs }, (_, n) => {
     const atMs = n * everyMs
-    return { part: 'api', pid: Math.floor(atMs / lifeMs), atMs, ...held(atMs % lifeMs, atMs) }
+    const pid = Math.floor(atMs / lifeMs)
+    return { part: 'api', pid, atMs, connections: 9 + (n % 90), ...held(atMs % lifeMs, atMs) }
   })
 }
 const judge = (samples: Sample[]) => judgeFlatness(toFlatness(samples))
@@ -27,7 +28,7 @@ describe('what a process holds', () => {
     expect(judge(hourOf(360_000, held))).toEqual([])
   })
 
-  it('is flat when bursts of connections get larger and go again', () => {
+  it('is flat when bursts of open files get larger and go again', () => {
     const held = (ageMs: number) => ({
       megabytes: 100,
       files: 30 + Math.round(((ageMs / everyMs) % 6) * (1 + (20 * ageMs) / hourMs)),
@@ -57,5 +58,14 @@ describe('what a process holds', () => {
       files: 30,
     })
     expect(judge(hourOf(360_000, held))).toEqual(['api held 283 MB late in the run'])
+  })
+
+  it('holds no connection that nobody uses', () => {
+    const samples = hourOf(360_000, () => ({ megabytes: 100, files: 30 }))
+    const idle = (connections: number): Sample[] => [{ ...samples.at(-1)!, connections }]
+    expect(judgeConnections(samples, idle(21))).toEqual([])
+    expect(judgeConnections(samples, idle(22))).toEqual([
+      'api holds 22 connections that nobody uses, and had 9 early',
+    ])
   })
 })
