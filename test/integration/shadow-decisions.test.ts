@@ -94,7 +94,13 @@ function makeStream(): EventFacts[][] {
     }),
     { seed, numRuns: eventCount },
   )
-  return facts.map(({ place, signals, platform, client }, n) =>
+  // Chance alone may leave out that one device's signal goes back and forth.
+  const flapping = facts.slice(0, 12).map((fact, n) => ({
+    ...fact,
+    place: { deviceId: 'd-1', sessionId: 's-1', userId: 'u-1' },
+    signals: { root: { su_binary: n % 2 === 1 } },
+  }))
+  return [...flapping, ...facts.slice(12)].map(({ place, signals, platform, client }, n) =>
     tenantIds.flatMap((tenantId) => {
       const event: EventFacts = {
         ...{ tenantId, ...place, signals, policy: tenants[tenantId]!.active, nonce: n },
