@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { keepAliveTimeoutMs } from '#shared/io/http-server.ts'
 import { createRandom } from '../../services/console/cli/fleet/random.ts'
 import { describeCounts } from './kills.ts'
 import { findBreaches, judgeBreaches } from './kills-findings.ts'
@@ -62,7 +63,8 @@ export async function run(args: string[]): Promise<void> {
       ...{ ...world, devicesMax, random: createRandom(seed, 'comparison') },
       onStep: (line) => say(`  ${line}`),
     })
-    // Load and users have ended before the comparison.
+    // Load and users have ended before the comparison, which asks the API itself.
+    await pause(keepAliveTimeoutMs + 5_000)
     const idle = takeSamples(world.running)
     reportFaults(faults)
     reportFlatness(flatness)
