@@ -31,7 +31,7 @@ export type Flatness = {
 type Held = {
   median: number
   most: number
-  /** Of the lives that are old enough. */
+  /** By how much the lives that are old enough grew, beyond what was usual early in the run. */
   perHour: number
   /**
    * What three quarters of the samples of the first third of the run stay below, and of the last,
@@ -127,11 +127,15 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
       const kept = lives.flatMap(reduce)
       const first = kept.filter(({ atMs }) => atMs <= begunMs + thirdMs)
       const last = kept.filter(({ atMs }) => atMs >= begunMs + 2 * thirdMs)
+      const usualFirst = quartile(first.map(pick))
+      // Each outage leaves a backlog, and a life steps up to what that takes: no growth until it
+      // needs more than those before it did.
+      const beyond = (sample: Sample) => Math.max(usualFirst, pick(sample))
       return {
         median: median(own.map(pick)),
         most: Math.max(...own.map(pick)),
-        perHour: median(warm.flatMap((life) => slopesOf(reduce(life), pick))) * 3_600_000,
-        usualFirst: quartile(first.map(pick)),
+        perHour: median(warm.flatMap((life) => slopesOf(reduce(life), beyond))) * 3_600_000,
+        usualFirst,
         usualLast: quartile(last.map(pick)),
       }
     }

@@ -52,6 +52,19 @@ describe('what a process holds', () => {
     ])
   })
 
+  it('is flat when lives step up to what those early in the run needed, and grows beyond', () => {
+    const lifeMs = 20 * 60_000
+    const steps = (ageMs: number) => Math.floor(ageMs / 300_000) / 3
+    const held = (top: number) => (ageMs: number, atMs: number) => ({
+      megabytes: atMs < lifeMs ? 240 : 190 + (top - 190) * steps(ageMs),
+      files: 30,
+    })
+    expect(judge(hourOf(lifeMs, held(240)))).toEqual([])
+    expect(judge(hourOf(lifeMs, held(340)))).toContainEqual(
+      expect.stringMatching('the memory of api grows by'),
+    )
+  })
+
   it('grows when each of many short lives holds more than those before', () => {
     const held = (_: number, atMs: number) => ({
       megabytes: 100 + (200 * atMs) / hourMs,
