@@ -18,7 +18,9 @@ const env = {
   NODE_COMPILE_CACHE: join(tmpdir(), 'device-intelligence-compiled'),
   TMPDIR: process.env.TMPDIR ?? chooseFilesFolder(),
 }
-const patient = { env, testTimeout: 150_000, hookTimeout: 150_000 }
+// Randomness that is the same in each run.
+const setupFiles = ['test/support/seed.ts']
+const patient = { env, setupFiles, testTimeout: 150_000, hookTimeout: 150_000 }
 
 // A new clone knows nothing of how long files take and begins with the largest: these are long but
 // small, and the last one would keep a core waiting.
@@ -43,6 +45,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
+          setupFiles,
           // A thousand random cases are a moment on a core of one's own only.
           testTimeout: 60_000,
           // Of two cores it would leave one alone.
@@ -78,6 +81,7 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           env,
+          setupFiles,
           testTimeout: 300_000,
           hookTimeout: 120_000,
           maxWorkers: 2,

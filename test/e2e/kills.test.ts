@@ -5,9 +5,9 @@
 import { expect, it } from 'vitest'
 import { judgeBreaches } from '../faults/kills-findings.ts'
 import { killUnderLoad } from '../faults/kills-run.ts'
+import { seed } from '../support/seed.ts'
 
 it('kill -9 of any process loses nothing that was accepted and shows nothing twice', async () => {
-  const seed = Math.floor(Math.random() * 2 ** 31)
   const { kills, findings, evidence } = await killUnderLoad({
     ...{ seed, each: 1, seconds: 8, ratePerSecond: 150, tenants: 2, eventsPerDevice: 12 },
     hurryClaims: true,

@@ -4,9 +4,9 @@
  */
 import { expect, it } from 'vitest'
 import { judgeFindings, judgeStop, stopUnderLoad } from '../faults/stops-run.ts'
+import { seed } from '../support/seed.ts'
 
 it('a process told to end finishes what was begun, and everything accepted arrives once', async () => {
-  const seed = Math.floor(Math.random() * 2 ** 31)
   const { stops, findings, load, webhooks } = await stopUnderLoad({
     ...{ each: 1, ratePerSecond: 20, receiverMs: 500, silentShare: 0.25, seed },
   })

@@ -22,6 +22,7 @@ import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-
 import { type EventFacts, makeEvents } from '../support/accepted-events.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
+import { seed } from '../support/seed.ts'
 
 const clickhouseFolder = fileURLToPath(new URL('../../clickhouse', import.meta.url))
 
@@ -314,7 +315,6 @@ describe('activity', () => {
   ])(
     'counts as a plain model does, for devices, users and times of every kind: %s',
     async (_, tenants, bounds) => {
-      const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
       process.stdout.write(`activity seed ${seed}\n`)
       const facts = fc.sample(
         fc.record({

@@ -9,12 +9,11 @@ import { anyWholePolicy } from '../support/backtest-cases.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { comparePatterns, compareScoring, storeAnyEvents } from '../support/compare-scoring.ts'
 import { migrateClickhouse } from '../support/databases.ts'
+import { seed } from '../support/seed.ts'
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
 let events: AcceptedEvent[]
-
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
 const eventCount = 1_000
 const policyCount = 16
 

@@ -39,10 +39,10 @@ import { migrateClickhouse } from '../support/databases.ts'
 import { toInstant } from '../support/history-alerts.ts'
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { seed } from '../support/seed.ts'
 import { until } from '../support/until.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
 const folder = mkdtempSync(join(tmpdir(), 'backtest-'))
 const eventCount = 1_200
 const startMs = Date.UTC(2026, 2, 1, 9)

@@ -1,7 +1,6 @@
 // Three nats-servers with the configuration that deploy/cluster/ ships: the one that leads the
 // telemetry stream is killed under load, and nothing that was accepted is lost or there twice.
 // `npm run faults -- cluster` does the same at length, with every kind of fault.
-import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { telemetrySubject, tenantsBucket } from '#shared/core/messages.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
@@ -10,6 +9,7 @@ import { findBroken } from '../faults/cluster.ts'
 import { runCluster } from '../faults/cluster-run.ts'
 import { quietLog } from '../support/edge-rig.ts'
 import { type NatsCluster, startNatsCluster } from '../support/nats-cluster.ts'
+import { seed } from '../support/seed.ts'
 import { until } from '../support/until.ts'
 
 it('streams are put on three servers, and clients leave one that is cut off', async () => {
@@ -79,7 +79,6 @@ async function areOn(nats: Nats, servers: number): Promise<void> {
 }
 
 it('loses nothing and alerts once when the server that leads the stream is killed', async () => {
-  const seed = randomInt(2 ** 31)
   const faults = [{ fault: 'leader killed' as const, lastsMs: 5_000 }]
   const result = await runCluster({ seed, faults, rate: 40, calmMs: 500 })
   expect(findBroken(result), `seed ${seed}`).toEqual([])

@@ -3,13 +3,12 @@
  * delivery process is killed, and everything that was sent held against everything recorded. Claims
  * of a killed process are let run out at once; receivers that hang are the long version's.
  */
-import { randomInt } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { checkDeliveries, type Findings } from '../faults/delivery-check.ts'
 import { fullShares, receiverFaults } from '../faults/delivery-faults.ts'
 import { deliverUnderKills } from '../faults/delivery-kills.ts'
+import { seed } from '../support/seed.ts'
 
-const seed = randomInt(2 ** 31)
 const shares = { ...fullShares, hang: 0 }
 const [alerts, kills] = [1_500, 4]
 

@@ -14,6 +14,7 @@ import {
 import { checkStored, type HostileRig, startHostileRig } from '../faults/edge-input-rig.ts'
 import { openIdle } from '../faults/edge-input-slow.ts'
 import { newTally, sendFollowed, sendPooled, sendSmuggling } from '../faults/edge-input-stages.ts'
+import { seed } from '../support/seed.ts'
 
 let rig: HostileRig
 
@@ -59,7 +60,6 @@ describe('what cannot be authenticated', () => {
   })
 
   it('is answered in the same time', async () => {
-    const seed = Math.floor(Math.random() * 2 ** 31)
     const random = createRandom(seed, 'order').next
     const kinds = toUnauthenticated(rig.tenants)
     const options = { each: 500, bodyBytes: 60_000, random }

@@ -15,6 +15,7 @@ import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-
 import { type EventFacts, makeEvents, signalsOf } from '../support/accepted-events.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
+import { seed } from '../support/seed.ts'
 
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
 let server: TestClickhouse
@@ -96,7 +97,6 @@ describe('a device history', () => {
   })
 
   it('equals a plain model of everything ever inserted, repeats and disorder included', async () => {
-    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
     process.stdout.write(`history seed ${seed}\n`)
     const events = makeEvents(fc.sample(anyEvent, { seed, numRuns: 400 }))
     // Redelivery: overlapping batches, one of them again at the end.

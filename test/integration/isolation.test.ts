@@ -1,10 +1,9 @@
 // A short run of the isolation drill: five tenants with the same ids never meet in any answer.
-import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { drillIsolation, type IsolationResult } from '../faults/isolation-drill.ts'
 import { type IsolationWorld, startIsolationWorld } from '../faults/isolation-world.ts'
+import { seed } from '../support/seed.ts'
 
-const seed = Number(process.env.SEED ?? randomInt(2 ** 31))
 let world: IsolationWorld
 let result: IsolationResult
 

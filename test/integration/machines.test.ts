@@ -1,7 +1,6 @@
 // The state machines that live in Postgres and NATS against their models, through random histories
 // with several processes at once; `npm run faults -- machines` runs the same ones long. A failure
 // prints its seed and the shortest history.
-import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
@@ -12,8 +11,7 @@ import { createConsoleRig } from '../support/console-rig.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
-
-const seed = randomInt(2 ** 31)
+import { seed } from '../support/seed.ts'
 
 let server: TestPostgres
 let nats: TestNats

@@ -1,11 +1,10 @@
 // A short run of the OpenAPI drill: every operation of both documents, held to its document.
-import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Fault } from '../faults/openapi-check.ts'
 import { drillOpenapi, type OpenapiFindings } from '../faults/openapi-drill.ts'
 import { type OpenapiWorld, startOpenapiWorld } from '../faults/openapi-world.ts'
+import { seed } from '../support/seed.ts'
 
-const seed = Number(process.env.SEED ?? randomInt(2 ** 31))
 let world: OpenapiWorld
 let findings: OpenapiFindings
 

@@ -3,12 +3,11 @@
  * that can be cut, and clients that sign with old and new secrets all the time. `npm run faults --
  * rotations` is the long version of it.
  */
-import { randomInt } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { percentile } from '../faults/percentile.ts'
 import { rotateUnderLoad, type Step, type UnderLoad } from '../faults/rotate-under-load.ts'
+import { seed } from '../support/seed.ts'
 
-const seed = randomInt(2 ** 31)
 const hmac = { hmac: true }
 const all = { hmac: true, webhook: true, api_key: true }
 const fault = (

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type EventFacts, signalsOf } from '../support/accepted-events.ts'
 import { createScorerRig, type ScorerProcess, type ScorerRig } from '../support/scorer-rig.ts'
+import { seed } from '../support/seed.ts'
 import { until } from '../support/until.ts'
 
 let rig: ScorerRig
@@ -14,8 +15,6 @@ beforeAll(async () => {
   for (const tenantId of tenantIds) await rig.addTenant(tenantId)
 })
 afterAll(() => rig?.close())
-
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
 process.stdout.write(`scorer exactness seed ${seed}\n`)
 const nowMs = Date.now()
 

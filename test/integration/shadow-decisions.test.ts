@@ -12,9 +12,9 @@ import { createErase } from '../../services/console/erase.ts'
 import { setShadowPolicy } from '../../services/console/manage-shadow.ts'
 import { type EventFacts, signalsOf } from '../support/accepted-events.ts'
 import { createScorerRig, type ScorerProcess, type ScorerRig } from '../support/scorer-rig.ts'
+import { seed } from '../support/seed.ts'
 import { until } from '../support/until.ts'
 
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
 process.stdout.write(`shadow decisions seed ${seed}\n`)
 
 const lean: Policy = { ...presets.permissive, name: 'lean', velocity: [], signalsMissing: null }

@@ -11,8 +11,7 @@ import { type EventFacts, makeEvents } from '../support/accepted-events.ts'
 import { anyEvent } from '../support/backtest-cases.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
-
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
+import { seed } from '../support/seed.ts'
 
 let server: TestClickhouse
 let clickhouse: Clickhouse

@@ -10,6 +10,7 @@ import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-
 import { type EventFacts, makeEvents, makeMessage, signalsOf } from '../support/accepted-events.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
+import { seed } from '../support/seed.ts'
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
@@ -191,7 +192,6 @@ describe('signals', () => {
   })
 
   it('never keep an event from being stored, whatever passed the checks of ingest', async () => {
-    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
     const runs = 150
     process.stdout.write(`signals seed ${seed}\n`)
     const events = fc

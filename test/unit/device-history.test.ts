@@ -9,8 +9,8 @@ import {
   toRecentPage,
 } from '#shared/core/device-history.ts'
 import { actions } from '#shared/core/scoring.ts'
+import { seed } from '../support/seed.ts'
 
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
 process.stdout.write(`device history seed ${seed}\n`)
 
 const anyRow: fc.Arbitrary<SessionRow> = fc.tuple(

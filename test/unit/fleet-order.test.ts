@@ -20,11 +20,11 @@ import { prepareEvent } from '../../services/console/cli/fleet/telemetry-bodies.
 import { defaultPolicy } from '../../shared/core/policy.ts'
 import { compilePolicy } from '../../shared/core/scoring.ts'
 import { createModelService } from '../support/model-service.ts'
+import { seed } from '../support/seed.ts'
 
 const tenantId = 'fleet-order'
 const startedAtMs = Date.UTC(2026, 0, 15, 12)
 const scorer = compilePolicy(defaultPolicy)
-const seed = Math.floor(Math.random() * 1_000_000)
 
 /** Two phones of every kind and a farm, all within 15 s. */
 function planOf(of: number) {

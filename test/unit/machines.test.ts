@@ -2,13 +2,11 @@
  * The pure state machines against their models, through random histories with every race; `npm run
  * faults -- machines` runs the same ones long. A failure prints its seed and the shortest history.
  */
-import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { runDeliveryRules } from '../faults/machine-delivery-rules.ts'
 import { runEdge } from '../faults/machine-edge.ts'
 import { runGroupCommit } from '../faults/machine-group-commit.ts'
-
-const seed = randomInt(2 ** 31)
+import { seed } from '../support/seed.ts'
 
 /** A machine that never met these proves nothing of them. */
 function expectSeen(seen: Record<string, number>, ...whats: string[]): void {

@@ -6,8 +6,7 @@ import { presets } from '#shared/core/policies/presets.ts'
 import { type Policy, policySchema } from '#shared/core/policy.ts'
 import { compileToSql, readFlagBits, toScoringQuery } from '#shared/core/scoring-sql.ts'
 import { quoteNumber, quoteText } from '#shared/core/scoring-sql-text.ts'
-
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
+import { seed } from '../support/seed.ts'
 
 function toSql(policy: Policy): string {
   const compiled = compileToSql(policy, { prefix: 'n_', source: 'columns', withFlags: true })

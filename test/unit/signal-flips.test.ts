@@ -11,6 +11,7 @@ import {
 } from '#shared/core/signal-flips.ts'
 import { signalCatalog } from '#shared/core/signals.ts'
 import { categories, type Signals } from '#shared/core/telemetry.ts'
+import { seed } from '../support/seed.ts'
 
 const none: Signals = {
   root: {},
@@ -196,7 +197,6 @@ describe('flips', () => {
   })
 
   it('are those of a plain model, for any places, times, bits and repetitions', () => {
-    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
     process.stdout.write(`flips seed ${seed}\n`)
     const event = fc.record({
       detected: fc.integer({ min: 0, max: 15 }),

@@ -19,8 +19,7 @@ import {
 import type { Signals } from '#shared/core/telemetry.ts'
 import { makeBody } from '../support/accepted-events.ts'
 import { anyEvent, anyWholePolicy } from '../support/backtest-cases.ts'
-
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000)
+import { seed } from '../support/seed.ts'
 
 const signalsOf = (signals: Record<string, unknown>): Signals =>
   (JSON.parse(makeBody({ signals })) as { signals: Signals }).signals
