@@ -202,7 +202,8 @@ async function* backtest(
   }
   yield {
     report: {
-      ...{ tenant_id: tenantId, since: sinceMs === null ? null : new Date(sinceMs).toISOString() },
+      tenant_id: tenantId,
+      since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
       policy: { name: policy.name, policy_hash: toPolicyHash(policy) },
       ...sum.report(),
       scored_by: scorers.known,

@@ -169,7 +169,13 @@ async function main(): Promise<void> {
   const signalJumps = createSignalJumps({ locks, clickhouse: mutations, log, metrics, wallMs })
   lifecycle.onStop('signal jumps', signalJumps.start().stop)
   const keeper = createLedgerKeeper({
-    ...{ findNats, postgres, clickhouse, log, metrics, nowMs, wallMs },
+    findNats,
+    postgres,
+    clickhouse,
+    log,
+    metrics,
+    nowMs,
+    wallMs,
     store: ledger,
   })
   lifecycle.onStop('ledger', keeper.start().stop)

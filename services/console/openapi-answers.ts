@@ -69,7 +69,10 @@ const headersOf: Record<number, Json> = {
 
 type Operation = {
   parameters?: { in: string }[]
-  responses: Record<string, { headers?: Json; content?: Record<string, Json> }>
+  responses: Record<
+    string,
+    { description?: string; headers?: Json; content?: Record<string, Json> }
+  >
 }
 
 /**
@@ -105,7 +108,7 @@ function describeOperation(name: string, { parameters = [], responses }: Operati
   for (const status of new Set(codes.map(problemStatus))) {
     const ofStatus = codes.filter((code) => problemStatus(code) === status)
     responses[status] = {
-      ...{ description: `${STATUS_CODES[status]}: ${[...new Set(ofStatus)].join(', ')}` },
+      description: `${STATUS_CODES[status]}: ${[...new Set(ofStatus)].join(', ')}`,
       headers: { 'X-Request-Id': requestId, ...headersOf[status] },
       content: { 'application/problem+json': { schema: problem ?? {} } },
     }

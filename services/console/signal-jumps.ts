@@ -142,8 +142,15 @@ async function checkTenant(state: State, tenantId: string, atMs: number): Promis
     const { platform, sdkVersion, signal, share, earlierShare, elsewhereShare } = touched
     state.log.warn(
       {
-        ...{ tenantId, platform, sdkVersion, signal, share, earlierShare, elsewhereShare },
-        ...{ devices: touched.devices, alerts: touched.alerts },
+        tenantId,
+        platform,
+        sdkVersion,
+        signal,
+        share,
+        earlierShare,
+        elsewhereShare,
+        devices: touched.devices,
+        alerts: touched.alerts,
       },
       'a signal’s share jumped within one SDK version',
     )

@@ -73,7 +73,12 @@ function openEdge(options: {
       const reporter = startRetiredUseReporter({ nats, edgeId, log, metrics, ...retiredUse })
       const { takeChanged, giveBack } = tally
       const claims = startClaimReporter({
-        ...{ nats, edgeId, log, metrics, takeChanged, giveBack },
+        nats,
+        edgeId,
+        log,
+        metrics,
+        takeChanged,
+        giveBack,
       })
       edge = {
         directory,

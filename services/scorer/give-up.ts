@@ -87,7 +87,9 @@ function mergeEntries(entries: readonly LedgerEntry[]): LedgerEntry[] {
     const key = `${entry.tenantId} ${entry.hourMs}`
     const { events, named } = merged.get(key) ?? { events: 0, named: [] }
     merged.set(key, {
-      ...{ ...entry, events: events + entry.events, named: [...named, ...entry.named] },
+      ...entry,
+      events: events + entry.events,
+      named: [...named, ...entry.named],
     })
   }
   return [...merged.values()]

@@ -90,11 +90,17 @@ async function main(): Promise<void> {
   const storeDeadLetters = (letters: readonly DeadLetter[]) =>
     storeLetters(connected, letters, observe.letterLost)
   const lastResort: GiveUpDeps = {
-    ...{ messages, storeDeadLetters, observe, wallMs: Date.now },
+    messages,
+    storeDeadLetters,
+    observe,
+    wallMs: Date.now,
     ledger: createLedgerWriter(clickhouse),
   }
   const decide = createDecideDeps({
-    ...{ messages, clickhouse, postgres, observe },
+    messages,
+    clickhouse,
+    postgres,
+    observe,
     nats: connected,
     shadow: createShadow(
       { clickhouse, postgres, observe, log, metrics },

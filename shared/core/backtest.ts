@@ -123,14 +123,20 @@ export function createBacktestSum(): BacktestSum {
     by_sdk_version: [],
     by_flag: [],
     correlated: {
-      ...{ alerts: 0, by_action: { REVIEW: 0, BLOCK: 0 }, by_disposition: {} },
-      ...{ may_be_lost: 0, would_be_own: 0 },
+      alerts: 0,
+      by_action: { REVIEW: 0, BLOCK: 0 },
+      by_disposition: {},
+      may_be_lost: 0,
+      would_be_own: 0,
     },
     moved_most: [],
     recomputed: { events: 0, different: 0, first: [] },
   }
   const split: Split = {
-    ...{ dispositions: new Map(), platforms: new Map(), versions: new Map(), flags: new Map() },
+    dispositions: new Map(),
+    platforms: new Map(),
+    versions: new Map(),
+    flags: new Map(),
   }
   let moves: SessionMove[] = []
   return {
@@ -158,7 +164,9 @@ export function createBacktestSum(): BacktestSum {
     report: () => ({
       ...report,
       by_disposition: toNamed(split.dispositions, alertsBefore).map(({ name, before, lost }) => ({
-        ...{ name, before, lost },
+        name,
+        before,
+        lost,
       })),
       by_platform: toNamed(split.platforms, alertsBefore),
       by_sdk_version: toNamed(split.versions, alertsBefore),

@@ -75,7 +75,10 @@ async function listContexts(select: Select, sql: string, where: string): Promise
       from telemetry where ${where}
     ) group by context order by count() desc, context limit ${contextsMax}`)
   return rows.map(([context, [sdkVersion, platform, receivedAtMs]]) => ({
-    ...{ context, sdkVersion, platform, receivedAtMs },
+    context,
+    sdkVersion,
+    platform,
+    receivedAtMs,
   }))
 }
 

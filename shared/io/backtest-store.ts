@@ -68,7 +68,10 @@ const settings: ClickHouseSettings = {
 export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal): BacktestStore {
   const ask = async (query: string, params: Record<string, unknown>, format: Format) =>
     clickhouse.query({
-      ...{ query, query_params: params, format, clickhouse_settings: settings },
+      query,
+      query_params: params,
+      format,
+      clickhouse_settings: settings,
       ...(signal === undefined ? {} : { abort_signal: signal }),
     })
   const select = async <Row>(query: string, params: Record<string, unknown>): Promise<Row[]> =>

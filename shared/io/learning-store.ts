@@ -92,8 +92,13 @@ export function createLearningStore(clickhouse: Clickhouse): LearningStore {
       const of = (wanted: string) =>
         rows.filter(([kind]) => kind === wanted).map((row) => toPrecision(row, base))
       return {
-        ...{ alerts, confirmed, false_positive: falsePositive, base_precision: base },
-        ...{ flags: of('flag'), reasons: of('reason'), signals: of('signal') },
+        alerts,
+        confirmed,
+        false_positive: falsePositive,
+        base_precision: base,
+        flags: of('flag'),
+        reasons: of('reason'),
+        signals: of('signal'),
       }
     },
   }
@@ -109,7 +114,11 @@ function toPrecision([, what, alerts, confirmed, refuted]: Row, base: number | n
   const half = (z * Math.sqrt(spread + (z * z) / 4)) / (judged + z * z)
   const precision = judged < judgedMin ? null : confirmed / judged
   return {
-    ...{ what, alerts, confirmed, false_positive: refuted, precision },
+    what,
+    alerts,
+    confirmed,
+    false_positive: refuted,
+    precision,
     precision_low: Math.max(0, middle - half),
     precision_high: Math.min(1, middle + half),
     lift: precision === null || !base ? null : precision / base,

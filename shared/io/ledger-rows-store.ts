@@ -78,7 +78,10 @@ export async function insertAcceptedClaims(
     'ledger_accepted',
     claims.flatMap(({ edge_id, hour_ms, accepted }) =>
       Object.entries(accepted).map(([tenant_id, count]) => ({
-        ...{ tenant_id, edge_id, accepted: count, hour: toHourSeconds(hour_ms) },
+        tenant_id,
+        edge_id,
+        accepted: count,
+        hour: toHourSeconds(hour_ms),
       })),
     ),
   )

@@ -94,7 +94,10 @@ export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
     findTouched: async ({ tenantId, platform, sdkVersion, signal, fromMs, untilMs }) => {
       const what = { tenant: tenantId, platform, version: sdkVersion, signal }
       const [row] = await read<[number, string[], number, string[]]>(touchedSql, {
-        ...{ ...what, from: fromMs, until: untilMs, limit: touchedMax },
+        ...what,
+        from: fromMs,
+        until: untilMs,
+        limit: touchedMax,
       })
       const [devices, deviceIds, alerts, alertIds] = row!
       return { devices, alerts, deviceIds, alertIds }
@@ -199,8 +202,18 @@ function toJump(row: JumpRow): StoredJump {
   const [platform, sdkVersion, signal, startedAtMs, checkedAtMs, endedAtMs, ...measured] = row
   const [share, earlierShare, elsewhereShare, zScore, devices, alerts] = measured
   return {
-    ...{ platform, sdkVersion, signal, startedAtMs, checkedAtMs, endedAtMs },
-    ...{ share, earlierShare, elsewhereShare, zScore, devices, alerts },
+    platform,
+    sdkVersion,
+    signal,
+    startedAtMs,
+    checkedAtMs,
+    endedAtMs,
+    share,
+    earlierShare,
+    elsewhereShare,
+    zScore,
+    devices,
+    alerts,
   }
 }
 

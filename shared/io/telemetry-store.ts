@@ -59,7 +59,12 @@ export function createTelemetryStore(clickhouse: Clickhouse): TelemetryStore {
     insertTelemetry: async (events) => {
       const outcome: InsertOutcome = { withoutSignals: [], refused: [] }
       const insertion: Insertion = {
-        ...{ insert, writer, patterns, outcome, stored: 0, suspects: [] },
+        insert,
+        writer,
+        patterns,
+        outcome,
+        stored: 0,
+        suspects: [],
       }
       if (events.length > 0) await insertEvents(events, insertion)
       await insertPatterns(clickhouse, writer, patterns)

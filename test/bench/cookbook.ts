@@ -73,7 +73,11 @@ async function fill(clickhouse: Clickhouse, events: number, devices: number): Pr
 
 /** One pass over the tenant's events and their signals, and nothing made of them. */
 const floor: Question = {
-  ...{ name: 'floor', question: '', answer: '', advice: '', parameters: {} },
+  name: 'floor',
+  question: '',
+  answer: '',
+  advice: '',
+  parameters: {},
   sql: `select count(), sum(length(detected_signals)), max(device_id) from analytics.events
     where tenant_id = {tenant:String}
       and received_at >= {from:DateTime64(3, 'UTC')} and received_at < {to:DateTime64(3, 'UTC')}`,

@@ -49,7 +49,9 @@ function createEvents({ events, alerting, startedAtMs }: DrainEvents): (n: numbe
   const score = compilePolicy(defaultPolicy)
   const clean = cleanSignals()
   const common = {
-    ...{ policy_version: 1, policy_hash: toPolicyHash(defaultPolicy), epoch: 1 },
+    policy_version: 1,
+    policy_hash: toPolicyHash(defaultPolicy),
+    epoch: 1,
   }
   return (n) => {
     const device = n % devices
@@ -70,8 +72,12 @@ function createEvents({ events, alerting, startedAtMs }: DrainEvents): (n: numbe
     }
     const body = toBody({ ...ids, userId: `user-${device}`, platform, n }, signals)
     const head = encodeEventHead({
-      ...{ event_id: toEventId(body), tenant_id: tenantId, received_at: receivedAtMs },
-      ...{ rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons },
+      event_id: toEventId(body),
+      tenant_id: tenantId,
+      received_at: receivedAtMs,
+      rasp_score: scored.score,
+      rasp_action: scored.action,
+      reasons: scored.reasons,
       ...common,
     })
     return { head, body, bytes: Buffer.byteLength(head) + body.length + 2, takenMs: 0 }

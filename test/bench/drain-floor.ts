@@ -3,13 +3,10 @@
  * telemetry store encodes them, inserted through `@clickhouse/client` into the same tables, one
  * insert after another and nothing else.
  */
-import { decodeBatch, toPosition } from '#shared/core/messages.ts'
 import { createClickhouse, insertRowBinary } from '#shared/io/clickhouse.ts'
-import { createPatternBook } from '#shared/io/pattern-book.ts'
-import { createRowWriter } from '#shared/io/row-binary.ts'
-import { writeTelemetryRow } from '#shared/io/telemetry-rows.ts'
 import { telemetryInsert } from '#shared/io/telemetry-store.ts'
-import { type DrainEvents, makeDrainMessages } from './drain-events.ts'
+import type { DrainEvents } from './drain-events.ts'
+import { makeDrainRows, toInserts } from './drain-rows.ts'
 
 /** What this process is told; it answers each with one message. */
 export type FloorOrder =
@@ -21,28 +18,9 @@ export type FloorResult = { eventsPerSecond: number; inserts: number; cpuUs: num
 /** Each row by itself: how many go into one insert is known only later. */
 let rows: Buffer[] = []
 
-function encode(options: DrainEvents): void {
-  const patterns = createPatternBook()
-  const writer = createRowWriter()
-  let sequence = 0
-  rows = []
-  for (const message of makeDrainMessages(options)) {
-    const position = toPosition(options.startedAtMs, ++sequence)
-    for (const event of decodeBatch(message, position).events) {
-      writer.reset()
-      writeTelemetryRow(writer, event, { patterns, withSignals: true })
-      rows.push(Buffer.from(writer.written()))
-    }
-    patterns.markStored(patterns.listNew())
-  }
-}
-
 async function insert(url: string, rowsPerInsert: number): Promise<FloorResult> {
   const clickhouse = createClickhouse(url, { name: 'bench' })
-  const batches: Buffer[] = []
-  for (let at = 0; at < rows.length; at += rowsPerInsert) {
-    batches.push(Buffer.concat(rows.slice(at, at + rowsPerInsert)))
-  }
+  const batches = toInserts(rows, rowsPerInsert)
   const { into, settings } = telemetryInsert
   await insertRowBinary(clickhouse, into, batches[0]!, settings)
   // From the first that is stored, as the drain is timed.
@@ -62,7 +40,7 @@ async function insert(url: string, rowsPerInsert: number): Promise<FloorResult> 
 
 process.on('message', async (order: FloorOrder) => {
   if (order.do === 'encode') {
-    encode(order.options)
+    rows = [...makeDrainRows(order.options)]
     process.send!({ rows: rows.length })
   } else process.send!(await insert(order.url, order.rowsPerInsert))
 })

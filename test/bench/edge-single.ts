@@ -30,7 +30,12 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
   }
   let ids = 0
   const { app } = createIngest({
-    ...{ log, metrics, nowMs, wallMs: Date.now, edge: () => edge, stopping: () => false },
+    log,
+    metrics,
+    nowMs,
+    wallMs: Date.now,
+    edge: () => edge,
+    stopping: () => false,
     retiredUse: createRetiredUse(metrics, nowMs),
     tally: createAcceptedTally(),
     decoyKey: createSecretKey(randomBytes(43)),

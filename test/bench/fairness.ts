@@ -139,8 +139,12 @@ async function start(closing: Closing): Promise<Bench> {
   }
   const listen = `127.0.0.1:${await choosePort({})}`
   const delivery = startDelivery({
-    ...{ POSTGRES_URL: postgresUrl, NATS_URL: server.url, MASTER_KEY: testMasterKey },
-    ...{ DELIVERY_LISTEN: listen, ALLOW_PRIVATE_WEBHOOKS: '1', LOG_LEVEL: 'error' },
+    POSTGRES_URL: postgresUrl,
+    NATS_URL: server.url,
+    MASTER_KEY: testMasterKey,
+    DELIVERY_LISTEN: listen,
+    ALLOW_PRIVATE_WEBHOOKS: '1',
+    LOG_LEVEL: 'error',
   })
   closing.push(delivery.kill)
   await until('delivery follows hints', async () => {

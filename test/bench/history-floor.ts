@@ -16,8 +16,13 @@ import { createApiApp } from '../../services/api/app.ts'
 export type FloorUrls = { postgres: string; clickhouse: string }
 
 const nothingKnown = {
-  ...{ firstSeenAtMs: 0, lastSeenAtMs: 0, peakRaspScore: 0 },
-  ...{ users: [], sessions: [], sessionsTotal: 0, next: null },
+  firstSeenAtMs: 0,
+  lastSeenAtMs: 0,
+  peakRaspScore: 0,
+  users: [],
+  sessions: [],
+  sessionsTotal: 0,
+  next: null,
 }
 
 async function start(urls: FloorUrls): Promise<string> {

@@ -52,7 +52,9 @@ export async function run(args: string[] = []): Promise<void> {
         const where = `${rows / 1e6} million rows, ${parts} parts, of ${batch} events`
         figures.push(
           {
-            ...{ name: `${where}, each`, unit: 'µs', value: measured.perEvent },
+            name: `${where}, each`,
+            unit: 'µs',
+            value: measured.perEvent,
             floor: { name: 'SELECT 1', value: measured.floor },
           },
           { name: `${where}, ClickHouse CPU each`, unit: 'µs', value: measured.cpu },
@@ -71,7 +73,8 @@ export async function run(args: string[] = []): Promise<void> {
       command: `npm run bench -- known --rows ${values.rows}`,
       versions: { clickhouse: version },
       durability: 'nothing is written while it is measured',
-      ...{ figures, checks },
+      figures,
+      checks,
     })
   } finally {
     await server.stop()
@@ -173,13 +176,13 @@ async function measure(
 function toSubject(event: number): ActivitySubject {
   const device = toDevice(event)
   return {
-    ...{ tenantId, deviceId: `device-${device}`, sessionId: `session-${event}` },
+    tenantId,
+    deviceId: `device-${device}`,
+    sessionId: `session-${event}`,
     userIds: [`user-${device}`],
-    ...{
-      eventId: `event-${event}`,
-      position: event + 1,
-      receivedAtMs: firstMs + event * msPerEvent,
-    },
+    eventId: `event-${event}`,
+    position: event + 1,
+    receivedAtMs: firstMs + event * msPerEvent,
     rules: defaultPolicy.velocity,
   }
 }

@@ -9,6 +9,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   scoring: () => import('./scoring.ts'),
   edge: () => import('./edge.ts'),
   drain: () => import('./drain.ts'),
+  inserts: () => import('./inserts.ts'),
   known: () => import('./known.ts'),
   freshness: () => import('./freshness.ts'),
   history: () => import('./history.ts'),

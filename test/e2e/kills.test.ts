@@ -9,7 +9,12 @@ import { seed } from '../support/seed.ts'
 
 it('kill -9 of any process loses nothing that was accepted and shows nothing twice', async () => {
   const { kills, findings, evidence } = await killUnderLoad({
-    ...{ seed, each: 1, seconds: 8, ratePerSecond: 150, tenants: 2, eventsPerDevice: 12 },
+    seed,
+    each: 1,
+    seconds: 8,
+    ratePerSecond: 150,
+    tenants: 2,
+    eventsPerDevice: 12,
     hurryClaims: true,
   })
   expect(judgeBreaches(findings), `seed ${seed}`).toEqual([])

@@ -8,7 +8,11 @@ import { seed } from '../support/seed.ts'
 
 it('a process told to end finishes what was begun, and everything accepted arrives once', async () => {
   const { stops, findings, load, webhooks } = await stopUnderLoad({
-    ...{ each: 1, ratePerSecond: 20, receiverMs: 500, silentShare: 0.25, seed },
+    each: 1,
+    ratePerSecond: 20,
+    receiverMs: 500,
+    silentShare: 0.25,
+    seed,
   })
   expect(stops.flatMap(judgeStop), `seed ${seed}`).toEqual([])
   expect(judgeFindings(findings), `seed ${seed}`).toEqual([])

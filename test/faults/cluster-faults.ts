@@ -58,7 +58,10 @@ export async function suffer(
   await until(`the edges take telemetry after "${fault}"`, rig.areEdgesReady, recoveryLimitMs)
   const endedMs = nowMs()
   return {
-    ...{ fault, begunMs, undoneMs, endedMs },
+    fault,
+    begunMs,
+    undoneMs,
+    endedMs,
     leaderBefore: leader.name,
     leaderAfter: (await findLeader(nodes)).name,
     edgesOnIt: clients.filter((name) => name === 'ingest').length,

@@ -107,7 +107,13 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
     return texts.reduce((total, text) => total + sumOf(text, name, labels), 0)
   }
   return {
-    ...{ cluster, nats, edgeUrls, tenantId, secret, areEdgesReady, stop },
+    cluster,
+    nats,
+    edgeUrls,
+    tenantId,
+    secret,
+    areEdgesReady,
+    stop,
     sumEdges: (name, labels = {}) => sum(edgeUrls, name, labels),
     sumScorer: (name, labels = {}) => sum([scorer!], name, labels),
     listThin: () => listThin(nats),

@@ -59,8 +59,11 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     const thin = await rig.listThin()
     if (thin.length > 0) throw new Error(`not on three servers: ${thin.join(', ')}`)
     const load = startFleetLoad({
-      ...{ urls: rig.edgeUrls, tenantId: rig.tenantId, secret: rig.secret },
-      ...{ rate: options.rate, random },
+      urls: rig.edgeUrls,
+      tenantId: rig.tenantId,
+      secret: rig.secret,
+      rate: options.rate,
+      random,
     })
     const suffered: Suffered[] = []
     try {

@@ -33,7 +33,10 @@ export async function run(args: string[]): Promise<void> {
   say(`about ${values.seconds} s at ${values.rate} events/s, --seed ${seed}`)
   const faults = planFaults(Math.max(1, Math.round(Number(values.seconds) / faultSeconds)), seed)
   const result = await runCluster({
-    ...{ seed, faults, calmMs, rate: Number(values.rate) },
+    seed,
+    faults,
+    calmMs,
+    rate: Number(values.rate),
     onFault: (one) => say(`  ${describe(one)}`),
   })
   report(result)

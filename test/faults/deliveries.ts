@@ -47,7 +47,12 @@ export async function run(args: string[]): Promise<void> {
   say(`the receiver: ${shares.join(', ')}`)
   const startedMs = performance.now()
   const result = await deliverUnderKills({
-    ...{ alerts, kills, tenants, processes, seed, shares: fullShares },
+    alerts,
+    kills,
+    tenants,
+    processes,
+    seed,
+    shares: fullShares,
     slowMs: [1_000, 3_000],
     hurryClaims: false,
     env: { DELIVERY_CONCURRENCY: '256', DELIVERY_TENANT_CONCURRENCY: '32' },

@@ -164,7 +164,11 @@ function readHistory(
   kills: readonly Kill[],
 ): History {
   const history: History = {
-    ...{ decreasing: [], unexplained: [], afterSuccess: [], repeats: 0, repeatsAfterSuccess: 0 },
+    decreasing: [],
+    unexplained: [],
+    afterSuccess: [],
+    repeats: 0,
+    repeatsAfterSuccess: 0,
   }
   let success: SeenRequest | undefined
   for (const [at, request] of seen.entries()) {

@@ -37,8 +37,15 @@ export type UnderKills = {
 export async function deliverUnderKills(options: KillsOptions): Promise<UnderKills> {
   const rig = await startDeliveryRig(options)
   const run: Run = {
-    ...{ rig, options, raised: [], kills: [], over: false, claimsLeft: new Set() },
-    ...{ pulls: 0, pulled: 0, releasedHolds: 0 },
+    rig,
+    options,
+    raised: [],
+    kills: [],
+    over: false,
+    claimsLeft: new Set(),
+    pulls: 0,
+    pulled: 0,
+    releasedHolds: 0,
   }
   const startedMs = performance.now()
   try {
@@ -219,7 +226,9 @@ async function readStored({ postgres }: DeliveryRig): Promise<StoredDelivery[]> 
     ...row,
     deliveryId: delivery_id,
     records: records.map(({ attempt, status, error_kind }) => ({
-      ...{ attempt, status, errorKind: error_kind },
+      attempt,
+      status,
+      errorKind: error_kind,
     })),
   }))
 }

@@ -70,21 +70,31 @@ async function startAll(
   closing.push(nats.close)
   await Promise.all([migratePostgres(postgresUrl), ensureStreams(nats)])
   const postgres = createPostgres(postgresUrl, {
-    ...{ role: 'test', log: quietLog },
+    role: 'test',
+    log: quietLog,
     // At the end the drill reads everything at once.
     statementTimeoutMs: 120_000,
   })
   closing.push(postgres.close)
   const { receiver, tenantIds } = await startReceiver(options, postgres, closing)
   const env = {
-    ...{ POSTGRES_URL: postgresUrl, NATS_URL: server.url, MASTER_KEY: testMasterKey },
-    ...{ DELIVERY_LISTEN: '127.0.0.1:0', ALLOW_PRIVATE_WEBHOOKS: '1', LOG_LEVEL: 'warn' },
+    POSTGRES_URL: postgresUrl,
+    NATS_URL: server.url,
+    MASTER_KEY: testMasterKey,
+    DELIVERY_LISTEN: '127.0.0.1:0',
+    ALLOW_PRIVATE_WEBHOOKS: '1',
+    LOG_LEVEL: 'warn',
     ...options.env,
   }
   const processes = Array.from({ length: options.processes }, () => startDelivery(env))
   for (const { kill } of processes) closing.push(kill)
   return {
-    ...{ postgres, nats, tenantIds, receiver, processes, stop },
+    postgres,
+    nats,
+    tenantIds,
+    receiver,
+    processes,
+    stop,
     settle: () => settle(postgres, receiver, options.processes),
   }
 }

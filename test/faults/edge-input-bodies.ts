@@ -233,7 +233,9 @@ function addOtherTenants(acme: Signer, globex: Signer, cases: HostileCase[]): vo
     bodies[`${spelling} other first`] = of({ path, before: `${spelling}:"${g}"` })
     bodies[`${spelling} own first`] = of({ path: '$', append: `${spelling}:"${g}"` })
     bodies[`${spelling} own escaped`] = of({
-      ...{ path, before: `"tenant_id":"${g}"`, key: spelling },
+      path,
+      before: `"tenant_id":"${g}"`,
+      key: spelling,
     })
   }
   bodies['own nested first'] = of({ path, before: `"x":{"tenant_id":"${a}"}`, value: `"${g}"` })
@@ -242,7 +244,9 @@ function addOtherTenants(acme: Signer, globex: Signer, cases: HostileCase[]): vo
     for (const signer of name.startsWith('own nested') ? [acme] : [acme, globex]) {
       const request = toSigned(body, signer)
       cases.push({
-        ...{ family: 'two tenants', name: `${name}, signed by ${signer.tenantId}`, request },
+        family: 'two tenants',
+        name: `${name}, signed by ${signer.tenantId}`,
+        request,
         wants: [401],
       })
     }

@@ -31,7 +31,9 @@ export function makeSmugglingCases(acme: Signer): HostileCase[] {
   const cases: HostileCase[] = []
   const add = (family: string, name: string, request: string) =>
     cases.push({
-      ...{ family, name, wants: unreadable },
+      family,
+      name,
+      wants: unreadable,
       request: Buffer.from(request, 'latin1'),
     })
 
@@ -241,7 +243,9 @@ export function makeEncodingCases(acme: Signer): HostileCase[] {
   ]) {
     const request = toSigned(text(), acme).toString('latin1')
     cases.push({
-      ...{ family: 'content type', name: JSON.stringify(type), wants: [415] },
+      family: 'content type',
+      name: JSON.stringify(type),
+      wants: [415],
       request: Buffer.from(request.replace(jsonType, `Content-Type: ${type}\r\n`), 'latin1'),
     })
   }

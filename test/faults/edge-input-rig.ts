@@ -54,7 +54,13 @@ export async function startHostileRig(options: { syncAlways?: boolean } = {}): P
     const client = createRawClient(port, clientConnections)
     const accepted = new Set<string>()
     return {
-      ...{ rig, edge, port, tenants, traffic, client, accepted },
+      rig,
+      edge,
+      port,
+      tenants,
+      traffic,
+      client,
+      accepted,
       singles: makeSmugglingCases(tenants.acme),
       note: (result) => {
         for (const eventId of result.eventIds) accepted.add(eventId)
@@ -156,7 +162,9 @@ export async function checkStored(nats: Nats, accepted: ReadonlySet<string>): Pr
     stored: ids.size,
     lost: [...accepted].filter((eventId) => !ids.has(eventId)),
     foreign: foreign.map(({ event_id: eventId, tenant_id: tenantId, body }) => ({
-      ...{ eventId, tenantId, deviceId: body.device_id },
+      eventId,
+      tenantId,
+      deviceId: body.device_id,
     })),
   }
 }

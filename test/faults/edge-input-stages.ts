@@ -30,7 +30,10 @@ function makeGoldenCases(): HostileCase[] {
   return [
     { family, name: 'as it is', request: toRequest(body, signature), wants: [400] },
     ...Object.entries(spellings).map(([name, spelling]) => ({
-      ...{ family, name, request: toRequest(body, spelling), wants: [401] },
+      family,
+      name,
+      request: toRequest(body, spelling),
+      wants: [401],
     })),
   ]
 }

@@ -156,8 +156,13 @@ async function reportPressure(rig: HostileRig, settings: Settings): Promise<stri
   const families = [...Map.groupBy(makePooledCases(rig), ({ family }) => family).values()]
   const pool: HostilePool = { families, singles: rig.singles }
   const pressure = await measurePressure(rig, pool, {
-    ...{ phases, random, goodPerSecond, idleConnections },
-    ...{ phaseMs: 2_500, hostilePerSecond: 200, slowEach: 5 },
+    phases,
+    random,
+    goodPerSecond,
+    idleConnections,
+    phaseMs: 2_500,
+    hostilePerSecond: 200,
+    slowEach: 5,
   })
   return describePressure(pressure)
 }

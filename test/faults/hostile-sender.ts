@@ -76,12 +76,23 @@ async function attempt(
   n: number,
 ): Promise<SenderReport['attempts'][number]> {
   const webhook: FreshWebhook = {
-    ...{ environment: 'sandbox', suspended: false, state: 'on', url, sealedSecret: secret },
+    environment: 'sandbox',
+    suspended: false,
+    state: 'on',
+    url,
+    sealedSecret: secret,
     readAtMs: monotonicMs(),
   }
   const claimed: FreshClaim = {
-    ...{ tenantId: `tenant-${n}`, deliveryId: `dlv_${n}`, claim: 'claim', event: 'risk.alert' },
-    ...{ body, attempts: 0, attemptsBefore: 0, probe: false, webhook },
+    tenantId: `tenant-${n}`,
+    deliveryId: `dlv_${n}`,
+    claim: 'claim',
+    event: 'risk.alert',
+    body,
+    attempts: 0,
+    attemptsBefore: 0,
+    probe: false,
+    webhook,
     claimedUntilMs: Date.now() + 60_000,
     createdAtMs: Date.now(),
   }

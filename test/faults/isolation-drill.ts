@@ -40,7 +40,9 @@ const steps = fc.oneof(
 const plan: fc.Arbitrary<{ step: Step; drawn: Drawn }> = fc.record({
   step: steps,
   drawn: fc.record({
-    ...{ pick: fc.nat(100_000), other: fc.nat(1_000), limit: fc.nat(1_000) },
+    pick: fc.nat(100_000),
+    other: fc.nat(1_000),
+    limit: fc.nat(1_000),
     flags: fc.array(fc.boolean(), { minLength: 5, maxLength: 5 }),
     instants: fc.tuple(fc.nat(1_000), fc.nat(1_000)),
   }),

@@ -94,7 +94,9 @@ export function createLane(
     return answer
   }
   return {
-    ...{ ...own, world, ask },
+    ...own,
+    world,
+    ask,
     others: world.belongings.filter(({ tenant }) => tenant.tenant_id !== owner),
     probe: async (askedOf, { foreign, unknown }, statuses) => {
       const asked = askedOf(foreign)

@@ -61,7 +61,8 @@ async function send({ stack }: TestStack, tenant: IsolatedTenant): Promise<void>
     for (let session = 0; session < 6 + ((index + place) % 4); session++) {
       const level = (session + place + index) % levels.length
       const body = toBody(tenant.tenant_id, {
-        ...{ device, session: `session-${place}-${session}` },
+        device,
+        session: `session-${place}-${session}`,
         ...(session % 3 === 0 ? {} : { user: `user-${session % 3}` }),
         signals: { ...levels[level], tamper: { [`seen_by_${mark}`]: true } },
         extra: {

@@ -56,7 +56,11 @@ export type ShownDevice = Omit<ApiDevice, 'sessions'> & {
 const slackMs = 5
 
 export const newDevice = (tenantId: string, deviceId: string): DeviceModel => ({
-  ...{ tenantId, deviceId, sessions: new Map(), users: new Set(), open: 0 },
+  tenantId,
+  deviceId,
+  sessions: new Map(),
+  users: new Set(),
+  open: 0,
 })
 
 /** Adds an accepted event to its device's history. */
@@ -66,7 +70,8 @@ export function addAccepted(device: DeviceModel, event: AcceptedSubmission): voi
   const session = device.sessions.get(sessionId)
   if (session === undefined) {
     device.sessions.set(sessionId, {
-      ...{ sessionId, verdict },
+      sessionId,
+      verdict,
       alerts: new Set(verdict.action === 'ALLOW' ? [] : [verdict.action]),
       startedMs: { from: firstMs, to: okMs },
       lastSeenMs: { from: firstMs, to: okMs },

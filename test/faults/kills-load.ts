@@ -120,7 +120,8 @@ async function submit(state: State): Promise<boolean> {
   const sessionId = `${phone.deviceId}-s${random.int(1, 3)}`
   const userId = random.chance(0.6) ? `${phone.deviceId}-u${random.int(1, 2)}` : null
   const body = toBody(tenant.tenant_id, {
-    ...{ device: phone.deviceId, session: sessionId },
+    device: phone.deviceId,
+    session: sessionId,
     ...(userId === null ? {} : { user: userId }),
     signals: signalsOf[random.weighted(kinds)],
     extra: { nonce: state.made++ },
@@ -168,7 +169,9 @@ function post({ ingestUrl, agent }: State, body: string, signature: string): Pro
   return new Promise((resolve) => {
     let connected = false
     const sent = request(`${ingestUrl}/v1/rasp/ingest`, {
-      ...{ agent, method: 'POST', timeout: answerLimitMs },
+      agent,
+      method: 'POST',
+      timeout: answerLimitMs,
       headers: {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),

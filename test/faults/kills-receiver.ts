@@ -74,7 +74,9 @@ export async function startKillsReceiver(seed: number): Promise<KillsReceiver> {
       webhooks.set(tenantId, { secret, standard: new Webhook(secret) })
     },
     received: new Map(),
-    ...{ forged: [], otherDelivery: [], otherBytes: [] },
+    forged: [],
+    otherDelivery: [],
+    otherBytes: [],
     counts: { requests: 0, failed: 0, cut: 0 },
     close: async () => {
       server.closeAllConnections()
@@ -99,7 +101,12 @@ export async function startKillsReceiver(seed: number): Promise<KillsReceiver> {
     }
     if (known !== undefined && known.bytes !== bytes) receiver.otherBytes.push(alert.alert_id)
     const one = known ?? {
-      ...{ tenantId, deliveryId, bytes, facts: digestOf(alert), requests: 0, accepted: 0 },
+      tenantId,
+      deliveryId,
+      bytes,
+      facts: digestOf(alert),
+      requests: 0,
+      accepted: 0,
     }
     receiver.received.set(alert.alert_id, one)
     one.requests++

@@ -71,7 +71,10 @@ export async function withWorld<T>(
       tenants.push(tenant)
     }
     const load = startKillsLoad({
-      ...{ ingestUrl: stack.ingest, tenants, ratePerSecond, eventsPerDevice },
+      ingestUrl: stack.ingest,
+      tenants,
+      ratePerSecond,
+      eventsPerDevice,
       random: createRandom(seed, 'load'),
     })
     const { devices } = load
@@ -136,7 +139,9 @@ export function killUnderLoad(options: KillsOptions): Promise<KillsResult> {
     const { running, load, counters, users, receiver } = world
     const startedMs = performance.now()
     const kills = await killAtRandom(running, {
-      ...{ each, parts: partNames, random: createRandom(seed, 'kills') },
+      each,
+      parts: partNames,
+      random: createRandom(seed, 'kills'),
       meanGapMs: (1_000 * seconds) / (each * partNames.length),
       before: async (part) => {
         if (counting.has(part)) await counters.readNow(part)
@@ -146,14 +151,22 @@ export function killUnderLoad(options: KillsOptions): Promise<KillsResult> {
     })
     const random = createRandom(seed, 'comparison')
     const findings = await findBreaches({
-      ...{ ...world, random, hurryClaims },
+      ...world,
+      random,
+      hurryClaims,
       ...(onStep === undefined ? {} : { onStep }),
     })
     await counters.readNow('ingest')
     const { reads, changes } = users
     return {
-      ...{ kills, findings, evidence: readEvidence(world), outcomes: load.outcomes },
-      ...{ reads, changes, webhooks: receiver.counts, tookMs: performance.now() - startedMs },
+      kills,
+      findings,
+      evidence: readEvidence(world),
+      outcomes: load.outcomes,
+      reads,
+      changes,
+      webhooks: receiver.counts,
+      tookMs: performance.now() - startedMs,
     }
   })
 }

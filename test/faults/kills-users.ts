@@ -38,7 +38,10 @@ const readDevicesMax = 200
 
 export function startKillsUsers(options: Options): KillsUsers {
   const users: KillsUsers = {
-    ...{ reads: new Map(), changes: new Map(), disposed: new Map(), shrunk: [] },
+    reads: new Map(),
+    changes: new Map(),
+    disposed: new Map(),
+    shrunk: [],
     stop: async () => {
       running = false
       await Promise.all(work)

@@ -34,7 +34,12 @@ export async function run(args: string[]): Promise<void> {
   say(`${each} kills of each of ${partNames.length} processes in about ${Math.round(seconds)} s,`)
   say(`${rate} events/s, --seed ${seed}`)
   const result = await killUnderLoad({
-    ...{ each, seconds, seed, ratePerSecond: rate, tenants: 3, eventsPerDevice: 12 },
+    each,
+    seconds,
+    seed,
+    ratePerSecond: rate,
+    tenants: 3,
+    eventsPerDevice: 12,
     onKill: ({ part, openEvents }, n) => {
       if (n % 8 === 0) say(`  ${n} kills, the last of ${part} with ${openEvents} events open`)
     },

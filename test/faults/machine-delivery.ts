@@ -82,8 +82,14 @@ async function createHistory(postgres: Postgres, note: Note) {
   }
   const toOutcome = (held: Held, status: number): DeliveryOutcome => {
     const attempt: AttemptRecord = {
-      ...{ attempt: held.attempts + 1, atMs: nowMs, durationMs: 5, status, errorKind: null },
-      ...{ error: null, address: '127.0.0.1', answer: null },
+      attempt: held.attempts + 1,
+      atMs: nowMs,
+      durationMs: 5,
+      status,
+      errorKind: null,
+      error: null,
+      address: '127.0.0.1',
+      answer: null,
     }
     const tried = { attempt: held.attempts - held.before + 1, once: false, status }
     const { next } = decideNext({ ...tried, retryAfter: undefined }, nowMs, 0)

@@ -99,7 +99,8 @@ async function createHistory(postgres: Postgres, note: Note) {
       const drafts = writers.map((sessions) =>
         sessions.map((session) =>
           draftAlert({
-            ...{ tenantId, sessionId: `session-${session}` },
+            tenantId,
+            sessionId: `session-${session}`,
             action: session % 2 === 0 ? 'REVIEW' : 'BLOCK',
           }),
         ),
@@ -117,7 +118,9 @@ async function createHistory(postgres: Postgres, note: Note) {
       if (ids.length === 0) return
       const before = await checkHistory()
       const asked = judgements.map(({ alert, to }, at) => ({
-        ...{ alertId: ids[alert % ids.length]!, disposition: to, note: null },
+        alertId: ids[alert % ids.length]!,
+        disposition: to,
+        note: null,
         actor: `operator ${at}`,
       }))
       const answers = await Promise.all(asked.map((change) => setDisposition(postgres, change)))
@@ -137,7 +140,8 @@ async function createHistory(postgres: Postgres, note: Note) {
 type History = Awaited<ReturnType<typeof createHistory>>
 const session = fc.nat({ max: 15 })
 const writers = fc.array(fc.array(session, { minLength: 1, maxLength: 6 }), {
-  ...{ minLength: 1, maxLength: 4 },
+  minLength: 1,
+  maxLength: 4,
 })
 const judgement = fc.record<Judgement>({
   alert: fc.nat({ max: 15 }),

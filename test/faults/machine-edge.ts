@@ -66,8 +66,16 @@ const keyOf = (secret: number) => createSecretKey(Buffer.from(`secret-${secret}`
 
 function tenantWith(secret: number | null): Tenant {
   return {
-    ...{ tenantId, environment: 'live', status: 'active', epoch: 1, retired: null, limiter: null },
-    ...{ policyVersion: 1, policyHash: 'p', policy, fault: null },
+    tenantId,
+    environment: 'live',
+    status: 'active',
+    epoch: 1,
+    retired: null,
+    limiter: null,
+    policyVersion: 1,
+    policyHash: 'p',
+    policy,
+    fault: null,
     key: secret === null ? null : keyOf(secret),
   }
 }

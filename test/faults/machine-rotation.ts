@@ -40,7 +40,11 @@ let tenants = 0
 async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
   const tenantId = `rotated-${process.pid}-${++tenants}`
   const created = await createTenant(rig.deps, {
-    ...{ tenantId, name: '', environment: 'sandbox', webhookUrl: null, actor: 'machine' },
+    tenantId,
+    name: '',
+    environment: 'sandbox',
+    webhookUrl: null,
+    actor: 'machine',
   })
   /** Every secret that there ever was, in the order in which they came to be. */
   const secrets = [created.hmac_secret]

@@ -63,7 +63,12 @@ export async function drillOpenapi(
   const findings: OpenapiFindings = {
     calls: 0,
     operations: operations.map(({ name }) => ({
-      ...{ name, calls: 0, valid: 0, succeeded: 0, statuses: {}, tookMs: 0 },
+      name,
+      calls: 0,
+      valid: 0,
+      succeeded: 0,
+      statuses: {},
+      tookMs: 0,
     })),
     kinds: Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<CallKind, number>,
     faults: new Map(),
@@ -131,7 +136,9 @@ function note(
   const { path, body = '', method } = call
   const sent = `${method} ${path.slice(0, 200)} ${String(body).slice(0, 200)}`
   const present = faults.get(key) ?? {
-    ...{ ...fault, operation: operation.name, count: 0 },
+    ...fault,
+    operation: operation.name,
+    count: 0,
     example: `${kind}: ${sent} -> ${text.slice(0, 300)}`,
   }
   faults.set(key, { ...present, count: present.count + 1 })

@@ -85,7 +85,9 @@ export function readOperations(document: OpenapiDocument, id: string): Operation
       const raw = item[method] as RawOperation
       const [security = {}] = raw.security ?? document.security ?? []
       operations.push({
-        ...{ document, path, name: `${method.toUpperCase()} ${path}` },
+        document,
+        path,
+        name: `${method.toUpperCase()} ${path}`,
         method: method.toUpperCase(),
         server: toServer(item),
         parameters: (raw.parameters ?? []).map((parameter, index) => ({
@@ -111,7 +113,9 @@ function readBody(raw: RawOperation, at: string[], compileAt: CompileAt): Reques
   const named = Object.values(examples).map(({ value }) => value)
   return {
     required: raw.requestBody?.required === true,
-    ...{ mediaType, schema, examples: example === undefined ? named : [example] },
+    mediaType,
+    schema,
+    examples: example === undefined ? named : [example],
     isValid: compileAt([...at, 'requestBody', 'content', mediaType, 'schema']),
   }
 }

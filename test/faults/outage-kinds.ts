@@ -43,39 +43,54 @@ const fillDisk = (name: ServerName): Pick<Outage, 'begin' | 'end'> => ({
 
 export const outages: readonly Outage[] = [
   {
-    ...{ name: 'nats-paused', lastsMs: 30_000, ...hang('nats') },
+    name: 'nats-paused',
+    lastsMs: 30_000,
+    ...hang('nats'),
     expected: {
-      ...{ ...goesOn, intake: 'never' },
+      ...goesOn,
+      intake: 'never',
       ready: { ...all, ingest: false, scorer: false, console: false },
     },
   },
   {
     // What it had been sent and had not read is lost with it.
-    ...{ name: 'nats-hung', lastsMs: 25_000, ...hang('nats') },
+    name: 'nats-hung',
+    lastsMs: 25_000,
+    ...hang('nats'),
     end: ({ servers }) => servers.nats.signal('SIGKILL'),
     expected: {
-      ...{ ...goesOn, intake: 'never' },
+      ...goesOn,
+      intake: 'never',
       ready: { ...all, ingest: false, scorer: false, console: false },
     },
   },
   {
-    ...{ name: 'postgres-down', lastsMs: 60_000, ...takeDown('postgres') },
+    name: 'postgres-down',
+    lastsMs: 60_000,
+    ...takeDown('postgres'),
     // Every call of the api looks its key up.
     expected: {
-      ...{ intake: true, alerts: false, device: false },
+      intake: true,
+      alerts: false,
+      device: false,
       ready: { ingest: true, scorer: false, api: false, delivery: false, console: false },
     },
   },
   {
-    ...{ name: 'clickhouse-down', lastsMs: 60_000, ...takeDown('clickhouse') },
+    name: 'clickhouse-down',
+    lastsMs: 60_000,
+    ...takeDown('clickhouse'),
     expected: { ...goesOn, device: false, ready: { ...all, scorer: false, api: false } },
   },
   {
-    ...{ name: 'clickhouse-paused', lastsMs: 20_000, ...hang('clickhouse') },
+    name: 'clickhouse-paused',
+    lastsMs: 20_000,
+    ...hang('clickhouse'),
     expected: { ...goesOn, device: false, ready: { ...all, scorer: false, api: false } },
   },
   {
-    ...{ name: 'stream-full', lastsMs: 20_000 },
+    name: 'stream-full',
+    lastsMs: 20_000,
     begin: async (rig) => {
       const { state } = await rig.nats.manager.streams.info(telemetryStream)
       await limitStream(rig, state.bytes + 10)
@@ -84,25 +99,34 @@ export const outages: readonly Outage[] = [
     expected: { ...goesOn, intake: false, ready: { ...all, ingest: false } },
   },
   {
-    ...{ name: 'disk-nats', lastsMs: 20_000, ...fillDisk('nats') },
+    name: 'disk-nats',
+    lastsMs: 20_000,
+    ...fillDisk('nats'),
     // Started again and again by the supervisor, it is there at times, and takes what fits into what
     // its own start has freed.
     expected: {
-      ...{ ...goesOn, intake: false },
+      ...goesOn,
+      intake: false,
       ready: { ...all, ingest: null, scorer: null, console: null },
     },
   },
   {
-    ...{ name: 'disk-postgres', lastsMs: 30_000, ...fillDisk('postgres') },
+    name: 'disk-postgres',
+    lastsMs: 30_000,
+    ...fillDisk('postgres'),
     // It answers reads until it needs another piece of its log, and then goes through recoveries.
     // Where no alert can be raised delivery has nothing to write down.
     expected: {
-      ...{ intake: true, alerts: null, device: null },
+      intake: true,
+      alerts: null,
+      device: null,
       ready: { ingest: true, scorer: false, api: null, delivery: null, console: null },
     },
   },
   {
-    ...{ name: 'disk-clickhouse', lastsMs: 30_000, ...fillDisk('clickhouse') },
+    name: 'disk-clickhouse',
+    lastsMs: 30_000,
+    ...fillDisk('clickhouse'),
     expected: { ...goesOn, ready: { ...all, scorer: false } },
   },
 ]

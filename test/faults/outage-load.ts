@@ -69,7 +69,9 @@ export function startOutageLoad(options: OutageLoadOptions): OutageLoad {
   const submit = async (submission: Submission, kind: 'submit' | 'again') => {
     const { body, eventId } = submission
     const call = await callOnce(kind, `${options.ingestUrl}/v1/rasp/ingest`, {
-      ...{ agent, method: 'POST', body },
+      agent,
+      method: 'POST',
+      body,
       headers: {
         'content-type': 'application/json',
         'x-service-signature': signBody(body, signer.secret),
@@ -112,7 +114,9 @@ export function startOutageLoad(options: OutageLoadOptions): OutageLoad {
   // A device that was accepted this moment may be a moment from being known: 404 is an answer.
   track(read('device', () => `devices/${lastDevice}`))
   return {
-    ...{ calls, sent, accepted },
+    calls,
+    sent,
+    accepted,
     sendAgain: async (count) => {
       const again = failed.splice(0, count)
       failed = []

@@ -94,7 +94,9 @@ async function startAll(
   for (const name of SERVER_NAMES) ports[name] = await choosePort({})
   const contextOf = (name: ServerName): ServerContext => ({
     settings: { ...settings, dataDir: diskOf(dir, name) },
-    ...{ secrets, ports, launcher: supervisor.launcher },
+    secrets,
+    ports,
+    launcher: supervisor.launcher,
     say: () => undefined,
     signal: new AbortController().signal,
   })
@@ -116,7 +118,13 @@ async function startAll(
   await Promise.all(SERVICE_NAMES.map((name) => services[name].start()))
   const serviceUrls = mapNames(SERVICE_NAMES, (name) => `http://${listenAddress(settings, name)}`)
   return {
-    ...{ servers, services, disks, stop, told: supervisor.told, urls: serviceUrls, ...stores },
+    servers,
+    services,
+    disks,
+    stop,
+    told: supervisor.told,
+    urls: serviceUrls,
+    ...stores,
     admin: (path, body) => callAdmin(serviceUrls.console, secrets.admin_token, path, body),
   }
 }
@@ -142,7 +150,9 @@ function toEnv(dir: string, portBase: number): Env {
   )
   return {
     ...Object.fromEntries(kept),
-    ...{ DATA_DIR: dir, PORT_BASE: `${portBase}`, LOG_LEVEL: 'warn' },
+    DATA_DIR: dir,
+    PORT_BASE: `${portBase}`,
+    LOG_LEVEL: 'warn',
   }
 }
 
@@ -159,13 +169,16 @@ function createSupervisor(dir: string, closing: Closing) {
   const keep = (spec: PartSpec): Kept => {
     const { name } = spec
     const log = openPartLog({
-      ...{ file: join(dir, `${name}.log`), toShow: () => null, show: () => undefined },
+      file: join(dir, `${name}.log`),
+      toShow: () => null,
+      show: () => undefined,
     })
     let launches = 0
     let starts = 0
     const create = () =>
       createPart(spec, {
-        ...{ launch: launcher.launch, log },
+        launch: launcher.launch,
+        log,
         tell: (line) => told.push(`${name}: ${line}`),
         onPid: (_pid, state) => {
           if (state === 'started') launches++
@@ -205,7 +218,9 @@ async function openStores(
   closing.push(nats.close)
   await ensureStreams(nats)
   const postgres = createPostgres(urls.postgres, {
-    ...{ role: 'drill', log: quietLog, statementTimeoutMs: 60_000 },
+    role: 'drill',
+    log: quietLog,
+    statementTimeoutMs: 60_000,
   })
   const clickhouse = createClickhouse(urls.clickhouse, { name: 'drill' })
   closing.push(postgres.close, () => clickhouse.close())

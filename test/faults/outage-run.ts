@@ -66,7 +66,9 @@ export async function runOutages(options: OutagesOptions): Promise<OutagesResult
   const receiver = await startReceiver()
   try {
     const tenant = await rig.admin('/tenants', {
-      ...{ tenant_id: tenantId, environment: 'sandbox', webhook_url: receiver.url },
+      tenant_id: tenantId,
+      environment: 'sandbox',
+      webhook_url: receiver.url,
     })
     await rig.clickhouse.command({
       query: 'create table if not exists drill (n UInt8) engine = MergeTree order by n',
@@ -74,7 +76,9 @@ export async function runOutages(options: OutagesOptions): Promise<OutagesResult
     await rig.postgres.query('create table if not exists drill (n int)')
     const apiKey = String(tenant.public_api_key)
     const load = startOutageLoad({
-      ...{ ingestUrl: rig.urls.ingest, apiUrl: rig.urls.api, apiKey },
+      ingestUrl: rig.urls.ingest,
+      apiUrl: rig.urls.api,
+      apiKey,
       signer: { tenantId, secret: String(tenant.hmac_secret) },
       ratePerSecond: options.ratePerSecond,
     })
@@ -132,7 +136,14 @@ async function suffer(world: World, outage: Outage): Promise<Suffered> {
   await pause(Math.max(0, recoveredMs + options.calmMs - drainedMs))
   const after = countRestarts(rig)
   return {
-    ...{ outage, begunMs, inForceMs, endedMs, recoveredMs, drainedMs, drained, lag },
+    outage,
+    begunMs,
+    inForceMs,
+    endedMs,
+    recoveredMs,
+    drainedMs,
+    drained,
+    lag,
     calmUntilMs: nowMs(),
     restarts: Object.fromEntries(
       Object.entries(after).map(([name, count]) => [name, count - before[name]!]),

@@ -151,8 +151,12 @@ function judge(facts: {
 }): OrderFindings {
   const { answers, byEvent, ...counts } = facts
   const findings: OrderFindings = {
-    ...{ ...counts, answers: answers.length, unexplained: [], early: [] },
-    ...{ closestMs: Number.POSITIVE_INFINITY, closestAckMs: Number.POSITIVE_INFINITY },
+    ...counts,
+    answers: answers.length,
+    unexplained: [],
+    early: [],
+    closestMs: Number.POSITIVE_INFINITY,
+    closestAckMs: Number.POSITIVE_INFINITY,
   }
   for (const { eventId, begun } of answers) {
     const { written, synced, acked, read } = byEvent.get(eventId) ?? {}

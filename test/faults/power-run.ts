@@ -77,7 +77,9 @@ export async function runCut(options: PowerOptions & { afterMs: number }): Promi
       left: stored.size,
       lost: [...load.accepted].filter((eventId) => !stored.has(eventId)),
       syncs: store.syncs(),
-      ...{ files, lostFiles, lostBytes },
+      files,
+      lostFiles,
+      lostBytes,
     }
   })
 }
@@ -111,7 +113,8 @@ function startClients(url: string, tenant: TestTenant, requests: number): Client
   }
   const done = Promise.all(Array.from({ length: clients }, client)).then(() => agent.destroy())
   return {
-    ...{ accepted, done },
+    accepted,
+    done,
     stop: async () => {
       left = 0
       await done

@@ -121,8 +121,14 @@ function toCall(text: string, { line, ms }: Begun, ended: number): SystemCall | 
   const endedMs = ms + Number(took ?? 0) * 1_000
   const returned = `${result}${more}`
   return {
-    ...{ name, args, result: Number(result), returned },
-    ...{ begun: line, ended, begunMs: ms, endedMs },
+    name,
+    args,
+    result: Number(result),
+    returned,
+    begun: line,
+    ended,
+    begunMs: ms,
+    endedMs,
   }
 }
 

@@ -140,7 +140,9 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
       }
     }
     return {
-      ...{ part, lives: lives.length, judgedMinutes: judgedMs / 60_000 },
+      part,
+      lives: lives.length,
+      judgedMinutes: judgedMs / 60_000,
       megabytes: describe(
         (sample) => sample.megabytes,
         (life) => life,

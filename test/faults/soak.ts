@@ -60,7 +60,9 @@ export async function run(args: string[]): Promise<void> {
     writeFileSync(file, JSON.stringify(samples))
     say(`what every process held, each ten seconds: ${file}`)
     const findings = await findBreaches({
-      ...{ ...world, devicesMax, random: createRandom(seed, 'comparison') },
+      ...world,
+      devicesMax,
+      random: createRandom(seed, 'comparison'),
       onStep: (line) => say(`  ${line}`),
     })
     // Load and users have ended before the comparison, which asks the API itself.

@@ -98,7 +98,9 @@ export function startStopsLoad(options: Options): StopsLoad {
   }
   for (let reader = 0; reader < readers; reader++) track(read())
   return {
-    ...{ accepted, outcomes, reads },
+    accepted,
+    outcomes,
+    reads,
     burst: (size) => {
       for (let n = 0; n < size; n++) track(submit())
     },

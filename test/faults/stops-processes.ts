@@ -74,15 +74,21 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Pr
     ensureStreams(nats),
   ])
   const postgres = createPostgres(postgresUrl, {
-    ...{ role: 'test', log: quietLog, statementTimeoutMs: 60_000 },
+    role: 'test',
+    log: quietLog,
+    statementTimeoutMs: 60_000,
   })
   const clickhouse = createClickhouse(engine.url, { name: 'test' })
   closing.push(postgres.close, () => clickhouse.close())
   const adminToken = randomBytes(32).toString('base64url')
   const env = {
-    ...{ NATS_URL: server.url, POSTGRES_URL: postgresUrl, CLICKHOUSE_URL: engine.url },
+    NATS_URL: server.url,
+    POSTGRES_URL: postgresUrl,
+    CLICKHOUSE_URL: engine.url,
     MASTER_KEY: randomBytes(32).toString('base64'),
-    ...{ ADMIN_TOKEN: adminToken, ALLOW_PRIVATE_WEBHOOKS: '1', LOG_LEVEL: 'warn' },
+    ADMIN_TOKEN: adminToken,
+    ALLOW_PRIVATE_WEBHOOKS: '1',
+    LOG_LEVEL: 'warn',
   }
   const services = {} as Record<ServiceName, Service>
   for (const name of serviceNames) {
@@ -91,10 +97,16 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Pr
   }
   await Promise.all(serviceNames.map((name) => services[name].start()))
   return {
-    ...{ services, nats, postgres, adminToken, stop },
+    services,
+    nats,
+    postgres,
+    adminToken,
+    stop,
     query: async <T>(sql: string, params: Record<string, unknown>) => {
       const result = await clickhouse.query({
-        ...{ query: sql, query_params: params, format: 'JSONEachRow' },
+        query: sql,
+        query_params: params,
+        format: 'JSONEachRow',
       })
       return (await result.json()) as T[]
     },
@@ -123,13 +135,17 @@ function createService(name: ServiceName, port: number, env: Record<string, stri
       ending.kill(signal)
     })
   return {
-    ...{ name, port, url },
+    name,
+    port,
+    url,
     start: async () => {
       const started = spawn(process.execPath, [`services/${name}/main.ts`], {
         cwd: projectDir,
         stdio: ['ignore', 'pipe', 'pipe'],
         env: {
-          ...{ PATH: process.env.PATH, PARENT_PID: String(process.pid), ...env },
+          PATH: process.env.PATH,
+          PARENT_PID: String(process.pid),
+          ...env,
           [`${name.toUpperCase()}_LISTEN`]: `127.0.0.1:${port}`,
         },
       })

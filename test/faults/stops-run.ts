@@ -40,7 +40,9 @@ export async function stopUnderLoad(options: StopsOptions): Promise<StopsResult>
   try {
     const tenantId = 'stopped'
     const tenant = await processes.admin('/tenants', {
-      ...{ tenant_id: tenantId, environment: 'sandbox', webhook_url: receiver.url },
+      tenant_id: tenantId,
+      environment: 'sandbox',
+      webhook_url: receiver.url,
     })
     const apiKey = String(tenant.public_api_key)
     const load = startStopsLoad({

@@ -25,7 +25,10 @@ export async function run(args: string[]): Promise<void> {
   say(`${each} stops of each process, --seed ${values.seed}`)
   let done = 0
   const result = await stopUnderLoad({
-    ...{ each, ratePerSecond: 60, receiverMs: 1_500, silentShare: 0.25 },
+    each,
+    ratePerSecond: 60,
+    receiverMs: 1_500,
+    silentShare: 0.25,
     seed: Number(values.seed),
     onStop: (stop) => {
       done++

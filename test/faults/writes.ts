@@ -52,7 +52,9 @@ export async function run(args: string[]): Promise<void> {
   await withWorld(options, async (world) => {
     const hits = await killAtPoints(world, groups)
     const findings = await findBreaches({
-      ...{ ...world, random: createRandom(seed, 'comparison'), onStep: (line) => say(`  ${line}`) },
+      ...world,
+      random: createRandom(seed, 'comparison'),
+      onStep: (line) => say(`  ${line}`),
     })
     reportHits(parts, hits)
     const evidence = readEvidence(world)

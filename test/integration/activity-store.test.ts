@@ -209,7 +209,10 @@ describe('activity', () => {
 
   it('is the same when the migration that packs it is applied to what is there', async () => {
     const users = ['u1', 'u2', 'u3', 'u4', 'u5'].map((userId, nonce) => ({
-      ...{ tenantId: 'upgraded', userId, receivedAtMs: nowMs + nonce, nonce },
+      tenantId: 'upgraded',
+      userId,
+      receivedAtMs: nowMs + nonce,
+      nonce,
       signals: { root: { su_binary: nonce % 2 === 0 } },
     }))
     const events = makeEvents([...sessions('upgraded', 25, nowMs + 1000), ...users])
@@ -427,12 +430,18 @@ describe('the earlier events of a session', () => {
   it('are found of a hundred sessions with the longest ids', async () => {
     const id = (n: number) => `${'東'.repeat(250)}${n}`
     const facts = Array.from({ length: 100 }, (_, n) => ({
-      ...{ tenantId: 'long-ids', deviceId: id(n), sessionId: id(n), receivedAtMs: nowMs },
+      tenantId: 'long-ids',
+      deviceId: id(n),
+      sessionId: id(n),
+      receivedAtMs: nowMs,
     }))
     const events = makeEvents(facts, 3)
     await store.insertTelemetry(events)
     const parts = facts.map(({ tenantId, deviceId, sessionId }, n) => ({
-      ...{ tenantId, deviceId, sessionId, beforePosition: events[n]!.position + 1 },
+      tenantId,
+      deviceId,
+      sessionId,
+      beforePosition: events[n]!.position + 1,
     }))
     const found = await findEarlierEvents(clickhouse, { parts, known: [] })
     expect(found.map(({ event_id }) => event_id)).toEqual(events.map(({ event_id }) => event_id))

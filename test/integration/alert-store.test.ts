@@ -348,8 +348,10 @@ describe('totals and cursors while alerts pour in and are judged', () => {
         if (alert === undefined) continue
         const disposition = dispositions[(round + operator) % 4]!
         await store.setDisposition({
-          ...{ alertId: alert.alert_id, disposition },
-          ...{ note: null, actor: `op${operator}` },
+          alertId: alert.alert_id,
+          disposition,
+          note: null,
+          actor: `op${operator}`,
         })
       }
     }
@@ -448,8 +450,10 @@ describe('a list', () => {
     for (const [index, alert] of (await walk(everything(tenantId))).entries()) {
       const disposition = dispositions[index % 7] ?? 'OPEN'
       await store.setDisposition({
-        ...{ alertId: alert.alert_id, disposition },
-        ...{ note: null, actor: 'op' },
+        alertId: alert.alert_id,
+        disposition,
+        note: null,
+        actor: 'op',
       })
     }
     model = await walk(everything(tenantId))

@@ -237,7 +237,11 @@ describe('the views', () => {
     )
     expect(share).toEqual(
       ['network.vpn_active', 'tamper.odd'].map((signal) => ({
-        ...{ day: '2026-05-17', signal, devices: 1, fleet: 1, share: 1 },
+        day: '2026-05-17',
+        signal,
+        devices: 1,
+        fleet: 1,
+        share: 1,
       })),
     )
   })

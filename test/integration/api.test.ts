@@ -321,14 +321,23 @@ describe('a device', () => {
     await rig.telemetry.insertTelemetry([
       ...[10, 80, 55].map((score, index) =>
         acceptEvent({
-          ...{ tenantId, deviceId: 'phone', sessionId: 's1', score, userId: `u${3 - index}` },
-          ...{ atMs: startMs + index * 1_000 + 7, flags: score === 80 ? ['ROOTED'] : [] },
+          tenantId,
+          deviceId: 'phone',
+          sessionId: 's1',
+          score,
+          userId: `u${3 - index}`,
+          atMs: startMs + index * 1_000 + 7,
+          flags: score === 80 ? ['ROOTED'] : [],
         }),
       ),
       acceptEvent({ tenantId, deviceId: 'phone', sessionId: 's2', atMs: startMs + 60_000 }),
       acceptEvent({
-        ...{ tenantId: 'devices-twin', deviceId: 'phone', sessionId: 's1' },
-        ...{ atMs: startMs, score: 99, userId: 'foreign' },
+        tenantId: 'devices-twin',
+        deviceId: 'phone',
+        sessionId: 's1',
+        atMs: startMs,
+        score: 99,
+        userId: 'foreign',
       }),
     ])
     const answer = await getDevice('phone')
@@ -436,11 +445,9 @@ describe('a device', () => {
   test('shows all its sessions, or page by page by cursor, none missing and none twice', async () => {
     const events = Array.from({ length: 25 }, (_, index) =>
       acceptEvent({
-        ...{
-          tenantId: 'devices',
-          deviceId: 'busy',
-          sessionId: `s${String(index).padStart(2, '0')}`,
-        },
+        tenantId: 'devices',
+        deviceId: 'busy',
+        sessionId: `s${String(index).padStart(2, '0')}`,
         // Several sessions begin in the same millisecond.
         atMs: startMs + Math.floor(index / 4) * 1_000,
       }),

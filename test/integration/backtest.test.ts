@@ -87,7 +87,9 @@ const suppressing: Policy = policySchema.parse({
   suppressions: [
     { signals: ['root.*', 'tamper.*'], platforms: ['IOS'], expiresAt: null, reason: 'test' },
     {
-      ...{ signals: ['emulator.*'], sdkVersions: ['4.2.*'], reason: 'test' },
+      signals: ['emulator.*'],
+      sdkVersions: ['4.2.*'],
+      reason: 'test',
       expiresAt: new Date(startMs + 3 * hourMs).toISOString(),
     },
   ],
@@ -102,17 +104,27 @@ beforeAll(async () => {
   rig = created
   clickhouse = createClickhouse(url, { name: 'test', requestTimeoutMs: 60_000 })
   backtests = createBacktests({
-    ...{ postgres: rig.postgres, locks: rig.deps.locks, clickhouse, log: testLog },
-    ...{ metrics: createMetrics('console'), nowMs: () => performance.now() },
+    postgres: rig.postgres,
+    locks: rig.deps.locks,
+    clickhouse,
+    log: testLog,
+    metrics: createMetrics('console'),
+    nowMs: () => performance.now(),
   })
   app = await createConsoleApp(
     {
-      ...{ ...rig.deps, adminToken, projection: rig.projection, wallMs: Date.now, backtests },
+      ...rig.deps,
+      adminToken,
+      projection: rig.projection,
+      wallMs: Date.now,
+      backtests,
       setDisposition: async () => null,
       listUnknownSignals: async () => [],
     },
     {
-      ...{ log: testLog, metrics: createMetrics('test'), readyChecks: {} },
+      log: testLog,
+      metrics: createMetrics('test'),
+      readyChecks: {},
       stopping: () => false,
     },
   )
@@ -120,7 +132,11 @@ beforeAll(async () => {
   const toText = (policy: Policy) => ({ hash: toPolicyHash(policy), text: JSON.stringify(policy) })
   for (const tenantId of ['acme', 'twin', 'quiet', 'mixed']) {
     await createTenantStore(rig.postgres).insertTenant({
-      ...{ tenantId, name: '', environment: 'sandbox', webhookUrl: null, createdBy: 'test' },
+      tenantId,
+      name: '',
+      environment: 'sandbox',
+      webhookUrl: null,
+      createdBy: 'test',
       policy: toText(defaultPolicy),
     })
   }
@@ -149,8 +165,12 @@ function makeHistory(tenantId: string): AcceptedEvent[] {
   const platforms = ['android', 'iOS', 'ios']
   const drawn = fc.sample(fc.tuple(anyEvent, fc.nat(159), fc.nat(2)), { seed, numRuns: eventCount })
   const facts = drawn.map(([one, device, session], n) => ({
-    ...{ tenantId, signals: one.signals!, nonce: n, receivedAtMs: startMs + (n % 400) * 60_000 },
-    ...{ deviceId: `device-${device}`, sessionId: `session-${device}-${session}` },
+    tenantId,
+    signals: one.signals!,
+    nonce: n,
+    receivedAtMs: startMs + (n % 400) * 60_000,
+    deviceId: `device-${device}`,
+    sessionId: `session-${device}-${session}`,
     policy: n % 3 === 0 ? presets.strict : defaultPolicy,
     more: {
       sdk_meta: {
@@ -162,7 +182,11 @@ function makeHistory(tenantId: string): AcceptedEvent[] {
   }))
   const forced = ['test-allow', 'test-review', 'test-block'].flatMap((deviceId) =>
     [0, 1].map((n) => ({
-      ...{ tenantId, deviceId, sessionId: `forced-${n}`, nonce: `f${n}`, receivedAtMs: startMs },
+      tenantId,
+      deviceId,
+      sessionId: `forced-${n}`,
+      nonce: `f${n}`,
+      receivedAtMs: startMs,
       signals: { root: { magisk_detected: true } },
     })),
   )
@@ -193,8 +217,12 @@ function makeAlerts(of: readonly AcceptedEvent[]): ModelAlert[] {
     if (action === null || made.has(key) || n % 11 === 1) continue
     const isMore = own === 'ALLOW' || n % 7 === 2
     made.set(key, {
-      ...{ deviceId, sessionId, action, disposition: names[n % names.length]! },
-      ...{ raspScore: event.rasp_score, riskScore: event.rasp_score + (isMore ? 1 : 0) },
+      deviceId,
+      sessionId,
+      action,
+      disposition: names[n % names.length]!,
+      raspScore: event.rasp_score,
+      riskScore: event.rasp_score + (isMore ? 1 : 0),
       createdAtMs: event.received_at,
     })
   }
@@ -202,9 +230,15 @@ function makeAlerts(of: readonly AcceptedEvent[]): ModelAlert[] {
 }
 
 const toRow = (alert: ModelAlert, seq: number) => ({
-  ...{ tenant_id: 'acme', alert_id: `alert-${seq}`, seq: seq + 1, disposition: alert.disposition },
-  ...{ device_id: alert.deviceId, session_id: alert.sessionId, action: alert.action },
-  ...{ risk_score: alert.riskScore, rasp_score: alert.raspScore },
+  tenant_id: 'acme',
+  alert_id: `alert-${seq}`,
+  seq: seq + 1,
+  disposition: alert.disposition,
+  device_id: alert.deviceId,
+  session_id: alert.sessionId,
+  action: alert.action,
+  risk_score: alert.riskScore,
+  rasp_score: alert.raspScore,
   created_at: toInstant(alert.createdAtMs),
 })
 
@@ -252,13 +286,17 @@ function toComparable(report: BacktestAnswer) {
     Object.fromEntries(all.map(({ name, ...counts }) => [name, counts]))
   const { correlated, recomputed } = report
   return {
-    ...{ events: report.events, sessions: report.sessions, matrix: report.matrix },
-    ...{ alerts: report.alerts, by_action: report.by_action },
+    events: report.events,
+    sessions: report.sessions,
+    matrix: report.matrix,
+    alerts: report.alerts,
+    by_action: report.by_action,
     byPlatform: named(report.by_platform),
     byVersion: named(report.by_sdk_version),
     byDisposition: named(report.by_disposition),
     byFlag: named(report.by_flag),
-    ...{ mayBeLost: correlated.may_be_lost, wouldBeOwn: correlated.would_be_own },
+    mayBeLost: correlated.may_be_lost,
+    wouldBeOwn: correlated.would_be_own,
     correlatedAlerts: correlated.alerts,
     moved_most: report.moved_most,
     recomputed: { ...recomputed, first: [...recomputed.first].sort() },
@@ -269,7 +307,8 @@ const expected = (policy: Policy, sinceMs = 0) =>
   modelBacktest(
     events.filter((event) => event.received_at >= sinceMs),
     {
-      ...{ policy, scoredBy: [defaultPolicy, presets.strict] },
+      policy,
+      scoredBy: [defaultPolicy, presets.strict],
       alerts: alerts.filter((one) => sinceMs === 0 || one.createdAtMs >= 0),
     },
   )
@@ -335,7 +374,8 @@ describe('a report', () => {
 })
 
 const toTenant = (event: AcceptedEvent, tenantId: string): AcceptedEvent => ({
-  ...{ ...event, tenant_id: tenantId },
+  ...event,
+  tenant_id: tenantId,
   body: { ...event.body, tenant_id: tenantId },
 })
 
@@ -421,8 +461,12 @@ describe('a request', () => {
   it('says so in its last line when the engine cannot be asked', async () => {
     const absent = createClickhouse('http://127.0.0.1:1', { name: 'test' })
     const { start } = createBacktests({
-      ...{ postgres: rig.postgres, locks: rig.deps.locks, clickhouse: absent, log: testLog },
-      ...{ metrics: createMetrics('absent'), nowMs: () => performance.now() },
+      postgres: rig.postgres,
+      locks: rig.deps.locks,
+      clickhouse: absent,
+      log: testLog,
+      metrics: createMetrics('absent'),
+      nowMs: () => performance.now(),
     })
     const request = { tenantId: 'acme', policy: closer, sinceMs: null, requestId: 'req_1' }
     const lines = await Array.fromAsync((await start(request)).lines())
@@ -484,7 +528,8 @@ async function di(...args: string[]): Promise<string> {
   registerPolicies(
     program,
     createCliContext({
-      ...{ env, json: () => args.includes('--json') },
+      env,
+      json: () => args.includes('--json'),
       write: (more) => {
         text += more
       },

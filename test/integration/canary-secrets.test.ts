@@ -41,7 +41,9 @@ beforeAll(async () => {
   const first = await createTenant(stack, 'canary', receiver.url)
   await use(first, 'before')
   const answer = await admin<Partial<Tenant>>(stack, 'POST', '/tenants/canary/rotate', {
-    ...{ hmac: true, webhook: true, api_key: true },
+    hmac: true,
+    webhook: true,
+    api_key: true,
   })
   const second = { ...first, ...answer }
   await use(second, 'after')
@@ -55,7 +57,9 @@ beforeAll(async () => {
   // Stopped, the servers have written all they hold.
   await running.stop()
   const search = createSecretSearch({
-    ...{ master_key: masterKey, admin_token: adminToken, planted },
+    master_key: masterKey,
+    admin_token: adminToken,
+    planted,
     ...named('first', first),
     ...named('second', second),
     ...named('demo', demo),
@@ -108,8 +112,9 @@ async function misuse({ hmac_secret: hmac, webhook_secret, public_api_key }: Ten
       await refused(url, { 'content-type': 'text/plain', authorization: `Bearer ${secret}` }),
       await refused(`${stack.console}/admin/v1/tenants`, { authorization: `Bearer ${secret}` }),
       await refused(`${stack.console}/admin/v1/tenants/canary/rotate`, {
-        ...{ authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
-        ...{ body: JSON.stringify({ hmac: secret, [secret]: true }) },
+        authorization: `Bearer ${adminToken}`,
+        'content-type': 'application/json',
+        body: JSON.stringify({ hmac: secret, [secret]: true }),
       }),
     ]
     if (secret !== public_api_key) {

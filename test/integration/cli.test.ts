@@ -148,7 +148,8 @@ describe('tenants', () => {
     expect(await diJson('tenants', 'show', 'acme')).toMatchObject({
       retired_secret_use: {
         retired_secret: { last4: created.hmac_secret.slice(-4) },
-        ...{ requests: 0, data: [] },
+        requests: 0,
+        data: [],
       },
     })
     expect(await diJson('tenants', 'rotate', 'acme', '--api-key')).toMatchObject({
@@ -262,7 +263,12 @@ describe('policies', () => {
     const { version, policy_hash, created_at } = after as Policy & { created_at: string }
     expect(version).toBe(2)
     expect(after).toEqual({
-      ...{ ...before, name: 'mine', thresholds, version, policy_hash, created_at },
+      ...before,
+      name: 'mine',
+      thresholds,
+      version,
+      policy_hash,
+      created_at,
     })
     // And so can what `set` printed.
     const back = await diJson('policy', 'set', 'market', write('shown.json', same))

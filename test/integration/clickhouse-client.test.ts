@@ -32,7 +32,9 @@ async function createWatched(): Promise<{ clickhouse: Clickhouse; open: Set<Sock
   const url = new URL(server.url)
   url.port = `${(wire.address() as { port: number }).port}`
   const clickhouse = createClickhouse(url.href, {
-    ...{ name: 'test', database: 'default', connectionsMax: 1 },
+    name: 'test',
+    database: 'default',
+    connectionsMax: 1,
   })
   onTestFinished(async () => {
     await clickhouse.close()

@@ -156,7 +156,8 @@ describe('creating a tenant', () => {
     ])
     for (const body of [[], 'x', 1, null]) {
       expect((await call('POST', '/tenants', body)).body).toMatchObject({
-        ...{ code: 'invalid_body', errors: [{ path: '$' }] },
+        code: 'invalid_body',
+        errors: [{ path: '$' }],
       })
     }
   })

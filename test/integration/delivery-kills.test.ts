@@ -16,7 +16,13 @@ let findings: Findings
 
 beforeAll(async () => {
   const evidence = await deliverUnderKills({
-    ...{ alerts, kills, seed, shares, tenants: 10, processes: 1, env: {} },
+    alerts,
+    kills,
+    seed,
+    shares,
+    tenants: 10,
+    processes: 1,
+    env: {},
     slowMs: [200, 600],
     hurryClaims: true,
   })
@@ -28,7 +34,10 @@ describe(`${alerts} alerts to a bad receiver, ${kills} kills meanwhile (seed ${s
   it('are all delivered, each with its own bytes and genuine signatures on every attempt', () => {
     const { missing, undelivered, otherBytes, forged } = findings.breaches
     expect({ missing, undelivered, otherBytes, forged }).toEqual({
-      ...{ missing: [], undelivered: [], otherBytes: [], forged: [] },
+      missing: [],
+      undelivered: [],
+      otherBytes: [],
+      forged: [],
     })
     expect(findings.signaturesVerified).toBeGreaterThan(alerts)
   })
@@ -42,7 +51,10 @@ describe(`${alerts} alerts to a bad receiver, ${kills} kills meanwhile (seed ${s
   it('have their attempts recorded without a gap, each as the receiver saw it', () => {
     const { decreasing, gaps, unfounded, unrecorded } = findings.breaches
     expect({ decreasing, gaps, unfounded, unrecorded }).toEqual({
-      ...{ decreasing: [], gaps: [], unfounded: [], unrecorded: [] },
+      decreasing: [],
+      gaps: [],
+      unfounded: [],
+      unrecorded: [],
     })
   })
 

@@ -110,7 +110,11 @@ async function raise(tenantId: string, count: number): Promise<string[]> {
     const fact = { tenantId, deviceId: 'd', sessionId: randomUUID(), action: 'BLOCK' as const }
     return {
       ...fact,
-      ...{ alertId: toAlertId(fact), userId: null, eventId: 'evt_1', riskScore: 80, raspScore: 80 },
+      alertId: toAlertId(fact),
+      userId: null,
+      eventId: 'evt_1',
+      riskScore: 80,
+      raspScore: 80,
       reasons: [{ code: 'ROOTED', weight: 80, evidence: { root: true } }],
       policyVersion: 1,
     }
@@ -228,7 +232,9 @@ test('12,000 failed deliveries are replayed by one call, each once', async () =>
     [1, 5_000],
   ])
   expect((await replay(tenantId, { failed: true })).body).toEqual({
-    ...{ tenant_id: tenantId, replayed: 0, data: [] },
+    tenant_id: tenantId,
+    replayed: 0,
+    data: [],
   })
   await rig.postgres.query('delete from deliveries where tenant_id = $1', [tenantId])
 })
@@ -325,7 +331,9 @@ test('a test event verifies, is marked as one, goes first, and is no alert', asy
   const cutoffMs = Date.now() + 60_000
   await until('all ended', async () => (await list(tenantId, 'state=delivered')).data.length === 4)
   expect(await removeDeliveries(rig.postgres, { tenantId, cutoffMs }, 100)).toMatchObject({
-    ...{ alerts: 0, deliveries: 4, attempts: 4 },
+    alerts: 0,
+    deliveries: 4,
+    attempts: 4,
   })
 })
 
@@ -340,7 +348,8 @@ test('a paused webhook holds its deliveries until it is resumed', async () => {
   const sweeps = await engine!.sweeps()
   await until('it swept on', async () => (await engine!.sweeps()) > sweeps + 3)
   expect(await show(tenantId, toDeliveryId(alertId!))).toMatchObject({
-    ...{ state: 'pending', attempts: [] },
+    state: 'pending',
+    attempts: [],
   })
   const resumed = await call('POST', `/${tenantId}/webhook/resume`)
   expect(resumed).toEqual({ status: 200, body: { ...set, webhook_state: 'on' } })
@@ -368,7 +377,9 @@ test('what is known against a webhook is shown, and forgotten when it is set or 
     await setHealth(tenantId)
     expect((await tenantOf(tenantId)).webhook_health).toEqual({
       failing_since: expect.stringMatching(/Z$/),
-      ...{ failed_attempts: 37, last_failure: 'timeout', failed_probes: 3 },
+      failed_attempts: 37,
+      last_failure: 'timeout',
+      failed_probes: 3,
       held_until: expect.stringMatching(/Z$/),
     })
     expect((await act()).status).toBe(200)
@@ -385,7 +396,9 @@ test('a webhook that was switched off for failing or as gone is resumed with its
     expect(refused.body.detail).toContain(`is off (${reason})`)
     expect((await call('POST', `/${tenantId}/webhook/resume`)).status).toBe(200)
     expect(await tenantOf(tenantId)).toMatchObject({
-      ...{ webhook_state: 'on', webhook_off_reason: null, webhook_health: null },
+      webhook_state: 'on',
+      webhook_off_reason: null,
+      webhook_health: null,
     })
   }
 })

@@ -75,8 +75,11 @@ describe('rotation', () => {
   it('never has two secrets in force, however an edge is paused', async () => {
     const first = await rig.projectTenant('acme', { epoch: 2 })
     await awaitEdges({
-      ...{ nats: rig.nats, revision: first.revision, nowMs },
-      ...{ leaseMs, marginMs: leaseMarginMs },
+      nats: rig.nats,
+      revision: first.revision,
+      nowMs,
+      leaseMs,
+      marginMs: leaseMarginMs,
     })
     const secrets = [first.secret]
     /** From when on each secret is dead: when the rotation that replaced it returned. */
@@ -152,8 +155,11 @@ describe('rotation', () => {
   it('stamps each event with the epoch that verified it', async () => {
     const tenant = await rig.projectTenant('acme', { epoch: 1_000 })
     await awaitEdges({
-      ...{ nats: rig.nats, revision: tenant.revision, nowMs },
-      ...{ leaseMs, marginMs: leaseMarginMs },
+      nats: rig.nats,
+      revision: tenant.revision,
+      nowMs,
+      leaseMs,
+      marginMs: leaseMarginMs,
     })
     const answer = await send(process3, bodyOf('acme'), { secret: tenant.secret })
     expect(answer.status).toBe(200)

@@ -228,7 +228,9 @@ describe('a history of many sessions', () => {
       for (let round = 0; round < rounds; round++) {
         const some = Array.from({ length: 600 }, (_, n) => ({
           ...facts(n),
-          ...{ tenantId, receivedAtMs: nowMs - 9_000_000 + n * 10 + round * 4_001, nonce: round },
+          tenantId,
+          receivedAtMs: nowMs - 9_000_000 + n * 10 + round * 4_001,
+          nonce: round,
         }))
         await store.insertTelemetry(makeEvents(some))
       }

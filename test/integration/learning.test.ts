@@ -50,21 +50,30 @@ beforeAll(async () => {
   clickhouse = createClickhouse(url, { name: 'test' })
   app = await createConsoleApp(
     {
-      ...{ ...rig.deps, adminToken, projection: rig.projection, wallMs: Date.now },
+      ...rig.deps,
+      adminToken,
+      projection: rig.projection,
+      wallMs: Date.now,
       setDisposition: async () => null,
       listUnknownSignals: async () => [],
       ...createLearningStore(clickhouse),
       signalJumps: createSignalJumpStore(clickhouse),
     },
     {
-      ...{ log: testLog, metrics: createMetrics('console'), readyChecks: {} },
+      log: testLog,
+      metrics: createMetrics('console'),
+      readyChecks: {},
       stopping: () => false,
     },
   )
   consoleUrl = await app.listen({ host: '127.0.0.1', port: 0 })
   for (const tenantId of [fleetTenant, 'acme', 'twin', 'quiet']) {
     await createTenantStore(rig.postgres).insertTenant({
-      ...{ tenantId, name: '', environment: 'sandbox', webhookUrl: null, createdBy: 'test' },
+      tenantId,
+      name: '',
+      environment: 'sandbox',
+      webhookUrl: null,
+      createdBy: 'test',
       policy: { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(defaultPolicy) },
     })
   }
@@ -273,7 +282,9 @@ describe('a bad release', () => {
   }) {
     return Array.from({ length: of.fleet }, (_, n) =>
       acceptEvent({
-        ...{ tenantId: of.tenantId, deviceId: `${of.version}-${n}`, sdkVersion: of.version },
+        tenantId: of.tenantId,
+        deviceId: `${of.version}-${n}`,
+        sdkVersion: of.version,
         sessionId: `${of.version}-${n}-${of.day}`,
         atMs: nowMs - of.day * dayMs - 2 * hourMs - n,
         signals: n < of.detected ? bad : { debugger: { xposed_detected: false } },
@@ -282,7 +293,10 @@ describe('a bad release', () => {
   }
   const createAlarm = (own = createMetrics('console')) =>
     createSignalJumps({
-      ...{ locks: rig.postgres, clickhouse, metrics: own, wallMs: () => wallMs },
+      locks: rig.postgres,
+      clickhouse,
+      metrics: own,
+      wallMs: () => wallMs,
       log: log as never,
     })
   let alarm: SignalJumps
@@ -326,8 +340,13 @@ describe('a bad release', () => {
       clickhouse,
       1,
       ['3.2.0-0', '3.2.0-1', '3.1.0-0', '3.2.0-2'].map((deviceId, n) => ({
-        ...{ tenant_id: 'acme', alert_id: `alr_${n}`, seq: n + 1, device_id: deviceId },
-        ...{ created_at: toInstant(nowMs - hourMs + n), action: 'REVIEW', disposition: 'OPEN' },
+        tenant_id: 'acme',
+        alert_id: `alr_${n}`,
+        seq: n + 1,
+        device_id: deviceId,
+        created_at: toInstant(nowMs - hourMs + n),
+        action: 'REVIEW',
+        disposition: 'OPEN',
         event_id: hit.find((one) => one.body.device_id === deviceId)!.event_id,
         reason_codes: ['HOOKING_DETECTED'],
         reason_weights: [60],
@@ -342,8 +361,14 @@ describe('a bad release', () => {
     expect(await alarm.runRound()).toBe('not_due')
     expect(await listed()).toMatchObject([
       {
-        ...{ signal, platform: 'android', sdk_version: '3.2.0', ended_at: null, share: 0.4 },
-        ...{ devices: 24, alerts: 2, alert_ids: ['alr_1', 'alr_0'] },
+        signal,
+        platform: 'android',
+        sdk_version: '3.2.0',
+        ended_at: null,
+        share: 0.4,
+        devices: 24,
+        alerts: 2,
+        alert_ids: ['alr_1', 'alr_0'],
         device_ids: Array.from({ length: 24 }, (_, n) => `3.2.0-${n}`).sort(),
       },
     ])

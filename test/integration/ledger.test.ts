@@ -98,15 +98,36 @@ describe('the ledger agrees', () => {
     await settle()
     const common = { refused: 0, erased: 0, inFlight: 0, differences: [], expired: false }
     expect(await readHour('acme')).toMatchObject({
-      ...{ accepted: 43, stored: 43, repeats: 3, rows: 40, decided: 43, ...common },
-      ...{ alertsDue: 8, alerts: 8, deliveries: 8, attempted: 0, delivered: 0 },
+      accepted: 43,
+      stored: 43,
+      repeats: 3,
+      rows: 40,
+      decided: 43,
+      ...common,
+      alertsDue: 8,
+      alerts: 8,
+      deliveries: 8,
+      attempted: 0,
+      delivered: 0,
     })
     expect(await readHour('acme', atMs + hourMs)).toMatchObject({
-      ...{ accepted: 0, stored: 1, repeats: 1, rows: 0, decided: 1, ...common },
+      accepted: 0,
+      stored: 1,
+      repeats: 1,
+      rows: 0,
+      decided: 1,
+      ...common,
     })
     expect(await readHour('globex')).toMatchObject({
-      ...{ accepted: 10, stored: 10, repeats: 0, rows: 10, decided: 10, ...common },
-      ...{ alertsDue: 2, alerts: 2, deliveries: 2 },
+      accepted: 10,
+      stored: 10,
+      repeats: 0,
+      rows: 10,
+      decided: 10,
+      ...common,
+      alertsDue: 2,
+      alerts: 2,
+      deliveries: 2,
     })
     expect(await keeper.check(atMs - hourMs)).toEqual([])
   })
@@ -145,8 +166,15 @@ describe('the ledger agrees', () => {
     await publishing
     await settle()
     expect(await readHour('acme', atMs + hourMs)).toMatchObject({
-      ...{ stored: 301, repeats: 1, rows: 300, decided: 301, alertsDue: 60, alerts: 60 },
-      ...{ deliveries: 60, inFlight: 0, differences: [] },
+      stored: 301,
+      repeats: 1,
+      rows: 300,
+      decided: 301,
+      alertsDue: 60,
+      alerts: 60,
+      deliveries: 60,
+      inFlight: 0,
+      differences: [],
     })
     expect(await keeper.check(atMs - hourMs)).toEqual([])
   })
@@ -157,11 +185,21 @@ describe('the ledger agrees', () => {
     await rig.publish(makeEvents('globex', 7, atMs + 2 * hourMs))
     await rig.drained()
     expect(await readHour('globex', atMs + 2 * hourMs)).toMatchObject({
-      ...{ stored: 7, inFlight: 7, rows: 0, decided: 0, alerts: 0, differences: [] },
+      stored: 7,
+      inFlight: 7,
+      rows: 0,
+      decided: 0,
+      alerts: 0,
+      differences: [],
     })
     await settle()
     expect(await readHour('globex', atMs + 2 * hourMs)).toMatchObject({
-      ...{ stored: 7, inFlight: 0, rows: 7, decided: 7, alerts: 2, differences: [] },
+      stored: 7,
+      inFlight: 0,
+      rows: 7,
+      decided: 7,
+      alerts: 2,
+      differences: [],
     })
   })
 
@@ -180,7 +218,13 @@ describe('the ledger agrees', () => {
     await erase({ tenantId: 'kept', kind: 'device', id: events[0]!.deviceId!, actor: 'test' })
     await settle()
     expect(await readHour('kept')).toMatchObject({
-      ...{ stored: 11, erased: 2, repeats: 0, rows: 9, decided: 11, alerts: 1, differences: [] },
+      stored: 11,
+      erased: 2,
+      repeats: 0,
+      rows: 9,
+      decided: 11,
+      alerts: 1,
+      differences: [],
     })
     expect(await keeper.check(atMs - hourMs)).toEqual([])
     const oldMs = atMs - 40 * 24 * hourMs
@@ -247,7 +291,9 @@ function createApi() {
       tenants: createTenantStore(postgres),
       alerts: createAlertStore(postgres),
       policies: createCurrentPolicyStore(postgres),
-      ...{ history, ledger: store, ...clocks },
+      history,
+      ledger: store,
+      ...clocks,
     },
     { log: testLog, metrics: createMetrics('api'), stopping: () => false, readyChecks: {} },
   )

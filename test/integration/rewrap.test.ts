@@ -189,7 +189,11 @@ describe('sealing again', () => {
     const metrics = createMetrics('delivery')
     const nowMs = () => performance.now()
     const check = createMasterKeyCheck({
-      ...{ postgres: rig.postgres, sealer: alone, log: testLog, metrics, nowMs },
+      postgres: rig.postgres,
+      sealer: alone,
+      log: testLog,
+      metrics,
+      nowMs,
     })
     expect(await check()).toContain('MASTER_KEY')
     expect(await metrics.registry.metrics()).toMatch(/di_master_key_opens_stored\{.*\} 0/)
@@ -202,7 +206,10 @@ describe('sealing again', () => {
   it('covers retired, waiting and switched-off secrets as well', async () => {
     const [first, second] = tenants
     const answer = await rotate(sealedUnder(before), {
-      ...{ hmac: true, webhook: false, apiKey: false, actor },
+      hmac: true,
+      webhook: false,
+      apiKey: false,
+      actor,
       tenantId: first!.tenant_id,
     })
     first!.hmac_secret = answer.hmac_secret!

@@ -17,7 +17,9 @@ const fault = (
   lastsMs: number | null = null,
 ) => ({ fault: { edge, kind, leadMs, lastsMs } })
 const step = (asked: Step['asked'], more: Partial<Step> = {}): Step => ({
-  ...{ asked, idleMs: 60, quiet: true },
+  asked,
+  idleMs: 60,
+  quiet: true,
   ...more,
 })
 

@@ -103,7 +103,11 @@ function makeStream(): EventFacts[][] {
   return [...flapping, ...facts.slice(12)].map(({ place, signals, platform, client }, n) =>
     tenantIds.flatMap((tenantId) => {
       const event: EventFacts = {
-        ...{ tenantId, ...place, signals, policy: tenants[tenantId]!.active, nonce: n },
+        tenantId,
+        ...place,
+        signals,
+        policy: tenants[tenantId]!.active,
+        nonce: n,
         receivedAtMs: firstMs + n * 40,
         more: {
           sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
@@ -340,7 +344,9 @@ describe('erasure and retention', () => {
     const cutoffMs = firstMs + 100 * 40
     const others = await decisionsOf('default-lean')
     const removed = await removeRows(rig.clickhouse, {
-      ...{ table: 'shadow_decisions', tenantIds: ['harsh'], cutoffMs },
+      table: 'shadow_decisions',
+      tenantIds: ['harsh'],
+      cutoffMs,
       signal: new AbortController().signal,
       nowMs: () => performance.now(),
     })

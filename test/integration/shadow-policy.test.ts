@@ -37,7 +37,10 @@ beforeAll(async () => {
   app = await createConsoleApp(
     {
       ...admin.deps,
-      ...{ postgres, locks: postgres, adminToken, projection: admin.projection },
+      postgres,
+      locks: postgres,
+      adminToken,
+      projection: admin.projection,
       compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
       setDisposition: createAlertStore(postgres).setDisposition,
       listUnknownSignals: async () => [],
@@ -102,8 +105,12 @@ describe('setting a shadow policy', () => {
     expect(first).toMatchObject({
       status: 200,
       body: {
-        ...{ tenant_id: 'quiet', version: 1, previous_version: 0, name: presets.strict.name },
-        ...{ policy_hash: toPolicyHash(presets.strict), created_by: 'admin' },
+        tenant_id: 'quiet',
+        version: 1,
+        previous_version: 0,
+        name: presets.strict.name,
+        policy_hash: toPolicyHash(presets.strict),
+        created_by: 'admin',
       },
     })
     const leadMs = Date.parse(String(first.body.effective_at)) - begunMs
@@ -177,12 +184,17 @@ function makeStream(tenantId: string, firstMs: number): EventFacts[][] {
   const platforms = ['android', 'ios', 'ios\u001b[31m']
   return Array.from({ length: 120 }, (_, n) => [
     {
-      ...{ tenantId, deviceId: `d-${n % 40}`, sessionId: `s-${n % 60}`, nonce: n },
+      tenantId,
+      deviceId: `d-${n % 40}`,
+      sessionId: `s-${n % 60}`,
+      nonce: n,
       signals: signals[(n * 7) % 4]!,
       receivedAtMs: firstMs + n * 1_000,
       more: {
         sdk_meta: {
-          ...{ sdk_version: `4.${n % 2}.0`, platform: platforms[n % 3], batch_type: 'launch' },
+          sdk_version: `4.${n % 2}.0`,
+          platform: platforms[n % 3],
+          batch_type: 'launch',
         },
       },
     },
@@ -210,15 +222,24 @@ describe('the comparison', () => {
     await rig.publish(...makeStream('globex', firstMs).slice(0, 30))
     await rig.drained()
     const { alerts } = await createAlertStore(rig.postgres).listAlerts({
-      ...{ tenantId: 'acme', limit: 500, after: null },
+      tenantId: 'acme',
+      limit: 500,
+      after: null,
     })
     const review = alerts.find((alert) => alert.decision.action === 'REVIEW')!
     await createAlertStore(rig.postgres).setDisposition({
-      ...{ alertId: review.alert_id, disposition: 'CONFIRMED', note: null, actor: 'ann' },
+      alertId: review.alert_id,
+      disposition: 'CONFIRMED',
+      note: null,
+      actor: 'ann',
     })
     await createMirror({
-      ...{ postgres: rig.postgres, locks: rig.postgres, clickhouse: rig.clickhouse },
-      ...{ log: testLog, metrics: createMetrics('console'), wallMs: Date.now },
+      postgres: rig.postgres,
+      locks: rig.postgres,
+      clickhouse: rig.clickhouse,
+      log: testLog,
+      metrics: createMetrics('console'),
+      wallMs: Date.now,
       nowMs: () => performance.now(),
     }).runRound()
   })
@@ -255,7 +276,8 @@ describe('the comparison', () => {
       )
     const [active, shadow] = [alertsBy('active_action'), alertsBy('shadow_action')]
     expect(report.alerts).toEqual({
-      ...{ active: active.size, shadow: shadow.size },
+      active: active.size,
+      shadow: shadow.size,
       gained: shadow.difference(active).size,
       lost: active.difference(shadow).size,
     })
@@ -269,7 +291,9 @@ describe('the comparison', () => {
     expect(report.by_sdk_version.map(({ name }) => name).sort()).toEqual(['4.0.0', '4.1.0'])
     expect(report.by_flag.length).toBeGreaterThan(1)
     const raised = await createAlertStore(rig.postgres).listAlerts({
-      ...{ tenantId: 'acme', limit: 500, after: null },
+      tenantId: 'acme',
+      limit: 500,
+      after: null,
     })
     expect(active.size).toBe(raised.total)
   })

@@ -36,7 +36,11 @@ const toText = (document: unknown) => {
 /** Adds a tenant with its first policy, as the console does, and returns its key. */
 async function addTenant(tenantId: string, document: unknown = defaultPolicy): Promise<string> {
   await createTenantStore(rig.postgres).insertTenant({
-    ...{ tenantId, name: '', environment: 'live', webhookUrl: null, createdBy: 'test' },
+    tenantId,
+    name: '',
+    environment: 'live',
+    webhookUrl: null,
+    createdBy: 'test',
     policy: toText(document),
   })
   return addApiKey(rig.postgres, tenantId, 'live')

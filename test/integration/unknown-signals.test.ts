@@ -39,12 +39,17 @@ beforeAll(async () => {
   clickhouse = createClickhouse(url, { name: 'test' })
   app = await createConsoleApp(
     {
-      ...{ ...rig.deps, adminToken, projection: rig.projection, wallMs: Date.now },
+      ...rig.deps,
+      adminToken,
+      projection: rig.projection,
+      wallMs: Date.now,
       setDisposition: async () => null,
       ...createUnknownSignalStore(clickhouse),
     },
     {
-      ...{ log: testLog, metrics: createMetrics('console'), readyChecks: {} },
+      log: testLog,
+      metrics: createMetrics('console'),
+      readyChecks: {},
       stopping: () => false,
     },
   )
@@ -62,7 +67,11 @@ afterAll(async () => {
 
 async function addTenant(tenantId: string): Promise<void> {
   await createTenantStore(rig.postgres).insertTenant({
-    ...{ tenantId, name: '', environment: 'sandbox', webhookUrl: null, createdBy: 'test' },
+    tenantId,
+    name: '',
+    environment: 'sandbox',
+    webhookUrl: null,
+    createdBy: 'test',
     policy: { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(defaultPolicy) },
   })
 }
@@ -127,7 +136,10 @@ describe('unknown signals', () => {
         { signals: { root: { su_shadow: true } }, sdkVersion: '4.3.0', atMs: late, deviceId: 'd4' },
         {
           signals: { root: { su_shadow: true } },
-          ...{ sdkVersion: '4.2.0', platform: 'ios', atMs: late + 7, deviceId: 'd5' },
+          sdkVersion: '4.2.0',
+          platform: 'ios',
+          atMs: late + 7,
+          deviceId: 'd5',
         },
       ],
     )
@@ -139,7 +151,10 @@ describe('unknown signals', () => {
       { ...three, signal: 'root.su_ghost', ...between },
       { ...three, signal: 'root.su_shadow', ...between },
       {
-        ...{ ...one, signal: 'root.su_shadow', sdk_version: '4.2.0', platform: 'ios' },
+        ...one,
+        signal: 'root.su_shadow',
+        sdk_version: '4.2.0',
+        platform: 'ios',
         ...atOnce(late + 7),
       },
       { ...one, signal: 'root.su_shadow', ...atOnce(late) },
@@ -180,7 +195,8 @@ describe('unknown signals', () => {
 
   test('are those of the last days that were asked for, seven unless told', async () => {
     const daysAgo = (days: number) => ({
-      ...{ tenantId: 'quiet', atMs: nowMs - days * 24 * hourMs + hourMs },
+      tenantId: 'quiet',
+      atMs: nowMs - days * 24 * hourMs + hourMs,
       signals: { debugger: { [`seen_${days}`]: true } },
     })
     await insert([1, 3, 7, 8, 20].map(daysAgo))
@@ -210,7 +226,8 @@ describe('the signal list of the admin API', () => {
     expect(list.policy).toMatchObject({ name: 'balanced', version: 1 })
     const policy = { ...defaultPolicy, name: 'changed' }
     await createPolicyStore(rig.postgres).insertVersion({
-      ...{ tenantId: 'twin', createdBy: 'test' },
+      tenantId: 'twin',
+      createdBy: 'test',
       policy: { hash: toPolicyHash(policy), text: JSON.stringify(policy) },
     })
     const after = await get('/tenants/twin/signals')

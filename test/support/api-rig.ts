@@ -131,7 +131,11 @@ function call(
     const { hostname: host, port } = url
     const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
     const sent = request({
-      ...{ host, port, path, method, agent },
+      host,
+      port,
+      path,
+      method,
+      agent,
       headers: { ...authorization, ...headers },
     })
     sent.on('error', reject)
@@ -192,7 +196,12 @@ export function acceptEvent(of: {
       },
       scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
       signals: {
-        ...{ root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
+        root: {},
+        emulator: {},
+        debugger: {},
+        tamper: {},
+        ecosystem: {},
+        network: {},
         ...of.signals,
       },
     },

@@ -133,8 +133,14 @@ function countMoves(sessions: readonly Session[], alerts: readonly ModelAlert[])
     }
   }
   return {
-    ...{ alerts: all, by_action: byAction, byPlatform, byVersion, byDisposition, byFlag },
-    ...{ mayBeLost, wouldBeOwn },
+    alerts: all,
+    by_action: byAction,
+    byPlatform,
+    byVersion,
+    byDisposition,
+    byFlag,
+    mayBeLost,
+    wouldBeOwn,
   }
 }
 

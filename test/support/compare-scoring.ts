@@ -85,7 +85,9 @@ export async function comparePatterns(
   const found: Comparison = { pairs: 0, scored: 0, different: 0, first: [] }
   const select = async <Row>(query: string): Promise<Row[]> => {
     const result = await clickhouse.query({
-      ...{ query, query_params: { tenant: 'acme' }, format: 'JSONCompactEachRow' as const },
+      query,
+      query_params: { tenant: 'acme' },
+      format: 'JSONCompactEachRow' as const,
       clickhouse_settings: { max_query_size: '100000000', compile_expressions: 0 },
     })
     return (await result.json()) as Row[]

@@ -45,7 +45,10 @@ function parseQuestion(file: string, text: string): Question {
     throw new Error(`${file} is no question of the cookbook`)
   }
   return {
-    ...{ name: file.replace('.sql', ''), question, answer, advice },
+    name: file.replace('.sql', ''),
+    question,
+    answer,
+    advice,
     parameters: Object.fromEntries(
       (parameters ?? '')
         .split(', ')

@@ -194,7 +194,11 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const retiredUse = createRetiredUse(metrics, nowMs)
   const reporter = startRetiredUseReporter({
     ...retiredUse,
-    ...{ nats, edgeId, metrics, log: quietLog, everyMs: 100 },
+    nats,
+    edgeId,
+    metrics,
+    log: quietLog,
+    everyMs: 100,
   })
   let stopping = false
   let ids = 0

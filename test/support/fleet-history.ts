@@ -42,12 +42,18 @@ function makeEvents({ seed, visits }: HistoryModel): HistoryEvent[] {
     .sort((a, b) => a.atMs - b.atMs || (a.visit.sessionId < b.visit.sessionId ? -1 : 1))
   const phones: Phone[] = planned.map(({ phone }) => phone)
   const sessions: Session[] = planned.map(({ visit }, index) => ({
-    ...{ phone: index, sessionId: visit.sessionId, userId: visit.userId },
+    phone: index,
+    sessionId: visit.sessionId,
+    userId: visit.userId,
     batches: visit.batches.length,
   }))
   const nothing = { eventOf: new Uint32Array(), atMs: new Float64Array() }
   const plan: Plan = {
-    ...{ seed, phones, sessions, ...nothing, isRepeat: new Uint8Array() },
+    seed,
+    phones,
+    sessions,
+    ...nothing,
+    isRepeat: new Uint8Array(),
     sessionOf: Uint32Array.from(planned, (_, index) => index),
     batchOf: Uint16Array.from(planned, ({ at }) => at),
   }
@@ -56,9 +62,15 @@ function makeEvents({ seed, visits }: HistoryModel): HistoryEvent[] {
   return planned.map(({ phone, atMs }, index) => {
     const { body, scored } = prepareEvent(options, index, atMs - historyStartMs)
     const head = encodeEventHead({
-      ...{ event_id: toEventId(body), tenant_id: fleetTenant, received_at: atMs },
-      ...{ rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons },
-      ...{ policy_version: 1, policy_hash: policyHash, epoch: 1 },
+      event_id: toEventId(body),
+      tenant_id: fleetTenant,
+      received_at: atMs,
+      rasp_score: scored.score,
+      rasp_action: scored.action,
+      reasons: scored.reasons,
+      policy_version: 1,
+      policy_hash: policyHash,
+      epoch: 1,
     })
     const message = Buffer.concat([Buffer.from(`[${head}`), body, Buffer.from('}]')])
     const event = decodeBatch(message, toPosition(0, index + 1)).events[0]!

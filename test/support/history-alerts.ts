@@ -85,10 +85,17 @@ export function raiseAlerts(
     }
     raised.alerts.push(alert)
     raised.alertRows.push({
-      ...{ tenant_id: draft.tenantId, alert_id: draft.alertId, seq: raised.alerts.length },
-      ...{ created_at: toInstant(createdAtMs), device_id: draft.deviceId },
-      ...{ session_id: draft.sessionId, user_id: alert.userId, event_id: draft.eventId },
-      ...{ action: draft.action, risk_score: draft.riskScore, rasp_score: draft.raspScore },
+      tenant_id: draft.tenantId,
+      alert_id: draft.alertId,
+      seq: raised.alerts.length,
+      created_at: toInstant(createdAtMs),
+      device_id: draft.deviceId,
+      session_id: draft.sessionId,
+      user_id: alert.userId,
+      event_id: draft.eventId,
+      action: draft.action,
+      risk_score: draft.riskScore,
+      rasp_score: draft.raspScore,
       reason_codes: alert.codes,
       reason_weights: draft.reasons.map(({ weight }) => weight),
       reason_evidence: draft.reasons.map(({ evidence }) => JSON.stringify(evidence)),
@@ -179,10 +186,17 @@ function deliver(
   const last = delaysMs.length - 1
   raised.deliveries.push({ alertId: alert.alertId, state, createdAtMs, endedAtMs })
   raised.deliveryRows.push({
-    ...{ tenant_id: tenantId, delivery_id: `dlv_${random.hex(24)}`, alert_id: alert.alertId },
-    ...{ created_at: toInstant(createdAtMs), device_id: alert.deviceId, user_id: alert.userId },
-    ...{ event_id: alert.eventId, event: 'risk.alert', state },
-    ...{ reason: failed ? 'exhausted' : '', ended_at: toInstant(endedAtMs) },
+    tenant_id: tenantId,
+    delivery_id: `dlv_${random.hex(24)}`,
+    alert_id: alert.alertId,
+    created_at: toInstant(createdAtMs),
+    device_id: alert.deviceId,
+    user_id: alert.userId,
+    event_id: alert.eventId,
+    event: 'risk.alert',
+    state,
+    reason: failed ? 'exhausted' : '',
+    ended_at: toInstant(endedAtMs),
     attempt_at: delaysMs.map((delayMs) => toInstant(createdAtMs + delayMs)),
     attempt_duration_ms: delaysMs.map(() => random.int(8, 300)),
     attempt_status: delaysMs.map((_, n) => (n === last && !failed ? 200 : 503)),

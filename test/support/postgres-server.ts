@@ -50,7 +50,9 @@ export async function startPostgres(
   const account = { user: 'di', password: 'postgres-test-password' }
   if (options.dir === undefined) await copyCluster(join(base, 'postgres'), account)
   const prepared = await preparePostgres({
-    ...{ launcher, env, ...account },
+    launcher,
+    env,
+    ...account,
     dir: join(base, 'postgres'),
     port: options.port ?? (await choosePort({})),
     settings: { fsync: 'off', ...options.settings },

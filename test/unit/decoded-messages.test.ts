@@ -17,7 +17,10 @@ const facts: EventFacts[] = [
   { deviceId: 'three', signals: { network: { new_signal: [1, { deep: true }] } }, nonce: 3 },
 ]
 const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): ConsumedMessage => ({
-  ...{ data, sequence: 7, streamCreatedMs: 1_000, deliveries: 1 },
+  data,
+  sequence: 7,
+  streamCreatedMs: 1_000,
+  deliveries: 1,
   ...more,
 })
 const known = { counts: new Map(), details: new Map(), missing: null, retry: false }

@@ -11,18 +11,31 @@ import type { SeenRequest } from '../faults/delivery-receiver.ts'
 const failed = { attempt: 1, status: 500, errorKind: 'status' }
 const delivered = { attempt: 2, status: 200, errorKind: null }
 const row = {
-  ...{ deliveryId: 'dlv_1', state: 'delivered', attempts: 2, sha256: 'bytes' },
+  deliveryId: 'dlv_1',
+  state: 'delivered',
+  attempts: 2,
+  sha256: 'bytes',
   records: [failed, delivered],
 }
 const see = (atMs: number, some: Partial<SeenRequest>): SeenRequest => ({
-  ...{ place: atMs, deliveryId: 'dlv_1', attempt: 1, sha256: 'bytes', genuine: true },
-  ...{ act: 'ok', arrivedMs: atMs, endedMs: atMs, status: 200, complete: true },
+  place: atMs,
+  deliveryId: 'dlv_1',
+  attempt: 1,
+  sha256: 'bytes',
+  genuine: true,
+  act: 'ok',
+  arrivedMs: atMs,
+  endedMs: atMs,
+  status: 200,
+  complete: true,
   ...some,
 })
 const first = see(100, { act: '500', status: 500 })
 const second = see(200, { attempt: 2 })
 const kill = (sentMs: number, ...orphans: string[]): Kill => ({
-  ...{ sentMs, settledMs: sentMs + 10, orphans: new Set(orphans) },
+  sentMs,
+  settledMs: sentMs + 10,
+  orphans: new Set(orphans),
 })
 const clean: Evidence = {
   raised: [{ alertId: 'alr_1', deliveryId: 'dlv_1' }],

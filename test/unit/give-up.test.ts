@@ -15,7 +15,10 @@ import { makeMessage, signalsOf } from '../support/accepted-events.ts'
 
 const facts = ['one', 'odd', 'two'].map((deviceId) => ({ deviceId, signals: signalsOf.BLOCK }))
 const message: ConsumedMessage = {
-  ...{ data: makeMessage(facts), sequence: 7, streamCreatedMs: 1_000, deliveries: 5 },
+  data: makeMessage(facts),
+  sequence: 7,
+  streamCreatedMs: 1_000,
+  deliveries: 5,
 }
 
 function createBench(fail: (event: KnownEvent) => void) {
@@ -47,7 +50,10 @@ function createBench(fail: (event: KnownEvent) => void) {
     }))
   }
   const decide: DecideBatchDeps = {
-    ...{ messages, observe, ledger, findKnown },
+    messages,
+    observe,
+    ledger,
+    findKnown,
     findPolicy: async () => defaultPolicy,
     readDecidedFloor: async () => 6,
     findEarlierEvents: async () => [],
@@ -60,7 +66,11 @@ function createBench(fail: (event: KnownEvent) => void) {
     shadow: { record: async () => undefined },
   }
   const deps = {
-    ...{ messages, ledger, observe, decide, wallMs: () => 0 },
+    messages,
+    ledger,
+    observe,
+    decide,
+    wallMs: () => 0,
     storeDeadLetters: async (some: readonly DeadLetter[]) => {
       letters.push(...some)
     },

@@ -18,8 +18,11 @@ function makeModel() {
   const model = newDevice('acme', 'phone')
   const add = (sessionId: string, firstMs: number, verdict = calm, userId: string | null = null) =>
     addAccepted(model, {
-      ...{ sessionId, userId, verdict },
-      ...{ firstMs: ms(firstMs), okMs: ms(firstMs + 100) },
+      sessionId,
+      userId,
+      verdict,
+      firstMs: ms(firstMs),
+      okMs: ms(firstMs + 100),
     })
   add('one', 0, calm, 'ada')
   add('one', 5_000, block)
@@ -36,12 +39,20 @@ const shown = (): ShownDevice => ({
   sessions_total: 2,
   sessions: [
     {
-      ...{ session_id: 'two', rasp_action: 'ALLOW', rasp_score: 0, flags: [] },
-      ...{ started_at: at(60_050), last_seen_at: at(60_050) },
+      session_id: 'two',
+      rasp_action: 'ALLOW',
+      rasp_score: 0,
+      flags: [],
+      started_at: at(60_050),
+      last_seen_at: at(60_050),
     },
     {
-      ...{ session_id: 'one', rasp_action: 'BLOCK', rasp_score: 80, flags: ['HOOKING_DETECTED'] },
-      ...{ started_at: at(50), last_seen_at: at(5_050) },
+      session_id: 'one',
+      rasp_action: 'BLOCK',
+      rasp_score: 80,
+      flags: ['HOOKING_DETECTED'],
+      started_at: at(50),
+      last_seen_at: at(5_050),
     },
   ],
 })
@@ -82,7 +93,11 @@ describe('the client’s model of a device', () => {
   it('knows the alerts that are due: one for each session and action', () => {
     const model = makeModel()
     addAccepted(model, {
-      ...{ sessionId: 'one', userId: null, verdict: block, firstMs: ms(6_000), okMs: ms(6_100) },
+      sessionId: 'one',
+      userId: null,
+      verdict: block,
+      firstMs: ms(6_000),
+      okMs: ms(6_100),
     })
     expect(toDueAlerts([model]).get('acme')).toEqual(new Set(['phone one BLOCK']))
   })

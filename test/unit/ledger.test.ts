@@ -17,10 +17,24 @@ import { makeEvents } from '../support/accepted-events.ts'
 const hourMs = 3_600_000
 
 const agreeing: LedgerHour = {
-  ...{ tenantId: 'acme', hourMs: 0, accepted: 3, stored: 4, repeats: 1, refused: 0, erased: 0 },
-  ...{ rows: 3, decided: 4, alertsDue: 1, alerts: 1, deliveries: 1, attempted: 1, delivered: 0 },
+  tenantId: 'acme',
+  hourMs: 0,
+  accepted: 3,
+  stored: 4,
+  repeats: 1,
+  refused: 0,
+  erased: 0,
+  rows: 3,
+  decided: 4,
+  alertsDue: 1,
+  alerts: 1,
+  deliveries: 1,
+  attempted: 1,
+  delivered: 0,
   missing: { accepted: 0, rows: 0, decisions: 0, alerts: 0, deliveries: 0 },
-  ...{ inFlight: 2, unexplainedAlerts: 0, expired: false },
+  inFlight: 2,
+  unexplainedAlerts: 0,
+  expired: false,
 }
 
 describe('differences', () => {

@@ -10,14 +10,19 @@ it('nothing of the data that ClickHouse quotes', () => {
     type: 'CANNOT_PARSE_TEXT',
   })
   expect(toLogged(error)).toEqual({
-    ...{ type: 'ClickHouseError', message: 'ClickHouse answered CANNOT_PARSE_TEXT', code: '6' },
+    type: 'ClickHouseError',
+    message: 'ClickHouse answered CANNOT_PARSE_TEXT',
+    code: '6',
   })
 })
 
 it('the text, the code and the place of any other, and no other field', () => {
   const error = Object.assign(new TypeError('no such thing'), { code: 'E1', sent: 'secret' })
   expect(toLogged(error)).toEqual({
-    ...{ type: 'TypeError', message: 'no such thing', code: 'E1', stack: error.stack },
+    type: 'TypeError',
+    message: 'no such thing',
+    code: 'E1',
+    stack: error.stack,
   })
   expect(toLogged('text')).toEqual({ message: 'text' })
 })

@@ -37,8 +37,13 @@ describe('every preset', () => {
 
 const lineage = {
   root: {
-    ...{ bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED', custom_rom: true },
-    ...{ test_keys: true, dangerous_props: true, busybox_binary: true, oem_unlock_allowed: true },
+    bootloader_unlocked: true,
+    verified_boot_state: 'UNVERIFIED',
+    custom_rom: true,
+    test_keys: true,
+    dangerous_props: true,
+    busybox_binary: true,
+    oem_unlock_allowed: true,
   },
   tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] },
   ecosystem: { developer_mode: true, adb_enabled: true },

@@ -111,7 +111,8 @@ describe('a decision', () => {
     const forced = { ...event!, rasp_score: 40, rasp_action: 'REVIEW' as const, reasons }
     const strict = compileShadow({ ...defaultPolicy, thresholds: { review: 30, block: 60 } })
     expect(decideShadow(forced, strict, nothing).risk).toMatchObject({
-      ...{ riskScore: 30, action: 'REVIEW' },
+      riskScore: 30,
+      action: 'REVIEW',
       reasons: [{ code: sandboxForced, weight: 30 }],
     })
   })
@@ -258,8 +259,13 @@ describe('recording', () => {
 
 describe('a comparison', () => {
   const group = (active: number, shadow: number, sessions: number): ComparedSessions => ({
-    ...{ activeActions: active, shadowActions: shadow, sessions },
-    ...{ platform: 'ios', sdkVersion: '4.2.0', activeFlags: ['ROOTED'], shadowFlags: ['EMULATOR'] },
+    activeActions: active,
+    shadowActions: shadow,
+    sessions,
+    platform: 'ios',
+    sdkVersion: '4.2.0',
+    activeFlags: ['ROOTED'],
+    shadowFlags: ['EMULATOR'],
     events: [
       [sessions, 0, 0],
       [0, 0, 1],
@@ -271,7 +277,8 @@ describe('a comparison', () => {
     // REVIEW becomes BLOCK on two sessions; one more is allowed.
     const sum = sumCompared([group(0b010, 0b100, 2), group(0b110, 0b100, 1), group(1, 1, 5)])
     expect(sum).toMatchObject({
-      ...{ events: 11, sessions: 8 },
+      events: 11,
+      sessions: 8,
       alerts: { active: 4, shadow: 3, gained: 2, lost: 3 },
       by_action: {
         REVIEW: { active: 3, shadow: 0, gained: 0, lost: 3 },

@@ -133,6 +133,13 @@ describe('purity', () => {
 })
 
 describe('style', () => {
+  it('writes the properties of an object where they belong, not as a spread literal', () => {
+    const found = sources.flatMap(({ path, lines }) =>
+      lines.filter((line) => line.includes('...{')).map((line) => `${path}: ${line.trim()}`),
+    )
+    expect(found.filter((one) => !one.startsWith('test/unit/tidy'))).toEqual([])
+  })
+
   it('keeps files to about 400 lines', () => {
     const found = sources
       .filter(({ path }) => !path.startsWith('test/'))

@@ -97,7 +97,10 @@ function addReads(app: ConsoleApp, { postgres }: ConsoleDeps): void {
       await requireTenant(postgres, tenantId)
       const scope = { list: 'deliveries', tenantId, filters: [state ?? null, alertId ?? null] }
       const { deliveries, next } = await listDeliveries(postgres, {
-        ...{ tenantId, state, alertId, limit },
+        tenantId,
+        state,
+        alertId,
+        limit,
         after: after === undefined ? undefined : toPosition(scope, after),
       })
       const cursor = next && encodeCursor(scope, [next.createdAtUs, next.deliveryId])
