@@ -2,9 +2,9 @@
  * Group commit: events that arrive while publishes are under way travel together in the next
  * message, in their order, and each is settled by the acknowledgement of its own message. A message
  * costs the broker the same however few it holds, so one that holds few waits, some milliseconds at
- * most, until half of all events that are unsettled are in it: many clients make long messages, and
- * a lone one waits for nobody. Memory is bounded, and past the bound an event is refused at once.
- * Every event taken is settled exactly once.
+ * most: a few events for more to come, and more of them until half of all that are unsettled are in
+ * it. Many clients make long messages, and a lone one waits for nobody. Memory is bounded, and past
+ * the bound an event is refused at once. Every event taken is settled exactly once.
  */
 import type { PublishFault } from '#shared/io/telemetry-publisher.ts'
 
@@ -45,7 +45,10 @@ export type CommitLimits = {
   batchEventsMax: number
   batchBytesMax: number
   publishesInFlightMax: number
-  /** How long after the beginning of a publish one of less than `batchEventsFew` may wait. */
+  /**
+   * How long after the beginning of a publish one of less than `batchEventsFew` may wait; one of
+   * more half as long, for twice as many at most.
+   */
   gatherMs: number
   batchEventsFew: number
   waitingEventsMax: number
@@ -82,9 +85,12 @@ type State<W extends Waiter> = GroupCommitOptions<W> & {
   queue: W[]
   inFlight: number
   launchDue: boolean
-  /** Whether a launch is due after the interval. */
-  launchLater: boolean
+  /** When the next launch is due that waits for its time, on the monotonic clock. */
+  launchDueMs: number
   lastLaunchMs: number
+  /** The most events that were unsettled at once since the last launch, and before that one. */
+  mostUnsettled: number
+  lastMostUnsettled: number
   waitingEvents: number
   waitingBytes: number
   drains: (() => void)[]
@@ -103,8 +109,10 @@ export function createGroupCommit<W extends Waiter>(
     queue: [],
     inFlight: 0,
     launchDue: false,
-    launchLater: false,
+    launchDueMs: Infinity,
     lastLaunchMs: -Infinity,
+    mostUnsettled: 0,
+    lastMostUnsettled: 0,
     waitingEvents: 0,
     waitingBytes: 0,
     drains: [],
@@ -131,6 +139,7 @@ function offer<W extends Waiter>(state: State<W>, waiter: W): boolean {
   }
   state.waitingEvents++
   state.waitingBytes += bytes
+  state.mostUnsettled = Math.max(state.mostUnsettled, state.waitingEvents)
   state.queue.push(waiter)
   scheduleLaunch(state)
   return true
@@ -150,33 +159,39 @@ function launch<W extends Waiter>(state: State<W>): void {
   const { limits, queue } = state
   while (queue.length > 0 && state.inFlight < limits.publishesInFlightMax) {
     const nowMs = state.nowMs()
-    const waitMs = state.lastLaunchMs + limits.gatherMs - nowMs
-    if (waitMs > 0 && isFew(state)) {
-      launchLater(state, waitMs)
+    const dueMs = state.lastLaunchMs + toGatherMs(state)
+    if (dueMs > nowMs) {
+      launchLater(state, dueMs, nowMs)
       return
     }
     state.lastLaunchMs = nowMs
+    state.lastMostUnsettled = state.mostUnsettled
+    state.mostUnsettled = state.waitingEvents
     const batch = takeBatch(queue, limits)
     state.inFlight++
     void commit(state, batch)
   }
 }
 
-/** Fewer than half of all that is unsettled, within bounds; but a lone client waits for nobody. */
-function isFew<W extends Waiter>({ queue, waitingEvents, limits }: State<W>): boolean {
+/** How long after the last launch what is queued may wait for more, in ms. */
+function toGatherMs<W extends Waiter>(state: State<W>): number {
+  const { queue, waitingEvents, lastMostUnsettled, limits } = state
   const { length } = queue
-  if (length === waitingEvents && length <= loneEventsMax) return false
-  const { batchEventsFew: few } = limits
-  return length < Math.min(few, Math.max(few >> 2, waitingEvents >> 1))
+  // As many as there lately were at once: clients that each wait for their answer are all here.
+  if (length >= lastMostUnsettled) return 0
+  if (length === waitingEvents && length <= loneEventsMax) return 0
+  const { batchEventsFew: few, gatherMs } = limits
+  if (length < few) return gatherMs
+  return length < Math.min(2 * few, waitingEvents >> 1) ? gatherMs / 2 : 0
 }
 
-function launchLater<W extends Waiter>(state: State<W>, waitMs: number): void {
-  if (state.launchLater) return
-  state.launchLater = true
+function launchLater<W extends Waiter>(state: State<W>, dueMs: number, nowMs: number): void {
+  if (state.launchDueMs <= dueMs) return
+  state.launchDueMs = dueMs
   state.later(() => {
-    state.launchLater = false
+    if (state.launchDueMs === dueMs) state.launchDueMs = Infinity
     launch(state)
-  }, waitMs)
+  }, dueMs - nowMs)
 }
 
 function takeBatch<W extends Waiter>(queue: W[], limits: CommitLimits): W[] {

@@ -406,15 +406,36 @@ describe('a message of few events', () => {
     expect(publishes).toHaveLength(2)
   })
 
-  it('waits for nobody where clients are few: half of what is unsettled is in it', async () => {
-    const { take, publishes, later, acks, settle } = run()
+  it('waits half as long when it holds a few, until half of what is unsettled is in it', async () => {
+    const { take, settle, publishes, later, bench } = run()
+    await take('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')
+    bench.nowMs = 1
+    await take('i')
+    await take('j', 'k')
+    expect(publishes).toHaveLength(1)
+    expect(later.map(({ ms }) => ms)).toEqual([4, 1.5])
+    bench.nowMs = 2.5
+    later[1]!.run()
+    await settle()
+    expect(publishes).toHaveLength(2)
+    expect(publishes[1]!.message).toMatch(/"i".*"j".*"k"/)
+  })
+
+  it('waits for nobody once as many are in it as were unsettled at once', async () => {
+    const { take, publishes, later, acks, settle, bench } = run()
     await take('a')
     await take('b')
     expect(publishes).toHaveLength(2)
     acks[0]!()
     await settle()
+    bench.nowMs = 1
     await take('c')
+    expect(publishes).toHaveLength(2)
+    acks[1]!()
+    await settle()
+    await take('d')
     expect(publishes).toHaveLength(3)
-    expect(later).toHaveLength(0)
+    expect(publishes[2]!.message).toMatch(/"c".*"d"/)
+    expect(later.map(({ ms }) => ms)).toEqual([4])
   })
 })
