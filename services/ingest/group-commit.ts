@@ -47,7 +47,7 @@ export type CommitLimits = {
   publishesInFlightMax: number
   /**
    * How long after the beginning of a publish one of less than `batchEventsFew` may wait; one of
-   * more half as long, for twice as many at most.
+   * less than twice as many half as long.
    */
   gatherMs: number
   batchEventsFew: number

@@ -54,10 +54,11 @@ export const publishesInFlightMax = 2
 
 /**
  * How long a publish of less than `batchEventsFew` may wait for more events, from the beginning of
- * the one before; one of more half as long. A message costs the broker some 0.5 ms of CPU for its
- * sync, however little it holds, and edge and scorers their part of that. The wait adds some
- * milliseconds to an answer far from the broker's limit; at 2,000 events/s on two cores it shortens
- * the time until an event is visible by a hundred, because so much more of them is left for that.
+ * the one before; one of less than twice as many half as long. A message costs the broker some
+ * 0.5 ms of CPU for its sync, however little it holds, and edge and scorers their part of that. The
+ * wait adds some milliseconds to an answer far from the broker's limit; at 2,000 events/s on two
+ * cores it shortens the time until an event is visible by a hundred, because so much more of them
+ * is left for that.
  */
 export const gatherMs = 10
 export const batchEventsFew = 16

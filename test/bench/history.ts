@@ -30,6 +30,7 @@ import {
   tenants,
 } from './history-rows.ts'
 import { forkAsked, readMemoryMb, startMeasured } from './measured-process.ts'
+import { haveMergesEnded } from './merges.ts'
 import { type Figure, publishReport, readClickhouseVersion } from './report.ts'
 import { type Spread, toRatios, toSpread } from './spread.ts'
 
@@ -188,20 +189,11 @@ const countRows = async (clickhouse: Clickhouse): Promise<number> =>
   (await readRow<[number]>(clickhouse, 'select count() from telemetry'))[0]
 
 const mergeWaitMaxMs = 900_000
-const quietMs = 3_000
 
 /** Waits until merges have been over for a while, so that none is measured. */
 async function settle(clickhouse: Clickhouse): Promise<void> {
-  const startedMs = performance.now()
-  let quietSinceMs = startedMs
-  while (performance.now() - quietSinceMs < quietMs) {
-    const [merges] = await readRow<[number]>(clickhouse, 'select count() from system.merges')
-    if (merges > 0) quietSinceMs = performance.now()
-    if (performance.now() - startedMs > mergeWaitMaxMs) {
-      say('    merges are still running: the figures are beside them')
-      break
-    }
-    await new Promise((resolve) => setTimeout(resolve, 200))
+  if (!(await haveMergesEnded(clickhouse, mergeWaitMaxMs))) {
+    say('    merges are still running: the figures are beside them')
   }
   const parts = await clickhouse.query({
     query: `select table, count(), sum(rows), sum(bytes_on_disk) from system.parts

@@ -9,17 +9,15 @@ import { type Clickhouse, createClickhouse, insertRowBinary } from '#shared/io/c
 import { telemetryInsert } from '#shared/io/telemetry-store.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
-import { until } from '../support/until.ts'
 import { alertEvery, eventsPerDevice } from './drain-events.ts'
 import { makeDrainRows, toInserts } from './drain-rows.ts'
 import { readCpuSeconds } from './measured-process.ts'
+import { haveMergesEnded } from './merges.ts'
 import { type Check, type Figure, publishReport, readClickhouseVersion } from './report.ts'
 import { toRatios, toSpread } from './spread.ts'
 
-/** As long as a scorer that has nothing else to do would wait at most. */
+/** Between two inserts, as merges find it where a scorer inserts. */
 const pauseMs = 50
-/** Merges begin some time after what they merge is there. */
-const quietMs = 1_500
 const mergeLimitMs = 300_000
 
 /** What one round came to; the CPU is of an insert. */
@@ -120,7 +118,9 @@ async function measure(inserts: readonly Buffer[], merging: boolean): Promise<Co
       await insertRowBinary(clickhouse, into, rows, settings)
       await pause(pauseMs)
     }
-    if (merging) await untilMerged(clickhouse)
+    if (merging && !(await haveMergesEnded(clickhouse, mergeLimitMs))) {
+      throw new Error('merges go on')
+    }
     const cpuMs = ((readCpuSeconds(server.pid) - begun) * 1_000) / inserts.length
     const [parts] = await ask(clickhouse, 'select count() from system.parts where active')
     const [stored] = await ask(clickhouse, 'select uniqExact(event_id) from telemetry')
@@ -142,17 +142,4 @@ async function ask(clickhouse: Clickhouse, query: string): Promise<number[]> {
 async function readMergedRows(clickhouse: Clickhouse): Promise<number> {
   const query = "select sum(value) from system.events where event = 'MergedRows'"
   return (await ask(clickhouse, query))[0]!
-}
-
-async function untilMerged(clickhouse: Clickhouse): Promise<void> {
-  let quietSinceMs = performance.now()
-  await until(
-    'merges have ended',
-    async () => {
-      const [merges] = await ask(clickhouse, 'select count() from system.merges')
-      if (merges !== 0) quietSinceMs = performance.now()
-      return performance.now() - quietSinceMs > quietMs
-    },
-    mergeLimitMs,
-  )
 }

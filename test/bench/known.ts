@@ -10,8 +10,8 @@ import { type ActivitySubject, createActivityStore } from '#shared/io/activity-s
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
-import { until } from '../support/until.ts'
 import { readCpuSeconds } from './measured-process.ts'
+import { haveMergesEnded } from './merges.ts'
 import { type Check, type Figure, publishReport, readClickhouseVersion } from './report.ts'
 import { type Spread, toSpread } from './spread.ts'
 
@@ -128,8 +128,7 @@ async function untilMerged(clickhouse: Clickhouse): Promise<number> {
     const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
     return Number((await result.json<[number | string]>())[0]![0])
   }
-  const areDone = async () => (await ask('select count() from system.merges')) === 0
-  await until('merges have ended', areDone, mergeLimitMs)
+  if (!(await haveMergesEnded(clickhouse, mergeLimitMs))) throw new Error('merges go on')
   return ask(`select count() from system.parts where active and table = 'activity'`)
 }
 
