@@ -64,6 +64,8 @@ const confirmMs = 5_000
 /** How long decisions, and then the copies, may take until a mark is made without the claims. */
 const workedOffMaxMs = 5_000
 const pollMs = 100
+/** A copy is made each second. */
+const copyPollMs = 500
 /** The clock may be read this much later than the snapshot that a copy is of. */
 const clockMarginMs = 1_000
 /** How far back messages are looked for at the start, in time and in number. */
@@ -148,7 +150,7 @@ async function markNow(state: State): Promise<boolean> {
   const copiedByMs = nowMs() + 2 * workedOffMaxMs
   while ((await readMark(clickhouse)).copiedAtMs < atMs) {
     if (nowMs() > copiedByMs || state.stopped.signal.aborted) return false
-    await pause(pollMs, state.stopped.signal)
+    await pause(copyPollMs, state.stopped.signal)
   }
   await insertAcceptedClaims(clickhouse, claims)
   state.claimed = texts

@@ -12,7 +12,7 @@ import {
   activityRowsMax,
   parameterBytesMax,
 } from '#shared/core/limits.ts'
-import { type Clickhouse, isTooMuchToRead } from './clickhouse.ts'
+import { type Clickhouse, isTooMuchToRead, smallQuery } from './clickhouse.ts'
 
 /** A key as it is used in maps: `tenant hash`. */
 export type ActivityKey = string
@@ -97,12 +97,6 @@ function partsOf(key: ActivityKey): [tenantId: string, keyHash: string] {
   const space = key.indexOf(' ')
   return [key.slice(0, space), key.slice(space + 1)]
 }
-
-/**
- * Dividing so little work among threads costs more than it saves, and for these queries the older
- * analyzer plans in two thirds of the time; planning is half of what they cost.
- */
-export const smallQuery = { max_threads: 1, allow_experimental_analyzer: 0 } as const
 
 /** How many rows a query may have to look at, and how many of a key are looked at. */
 export type ActivityBounds = {

@@ -5,6 +5,7 @@
  * there is, since planning a query takes the engine longer than reading them. A device with many is
  * counted and paged inside the engine, and the next question about it begins there.
  */
+import type { ClickHouseSettings } from '@clickhouse/client'
 import {
   joinSessions,
   joinUsers,
@@ -16,7 +17,7 @@ import {
 } from '#shared/core/device-history.ts'
 import { heavyKeyMs, heavyKeysMax } from '#shared/core/limits.ts'
 import { createRememberedKeys, type RememberedKeys } from '#shared/core/remembered-keys.ts'
-import type { Clickhouse } from './clickhouse.ts'
+import { type Clickhouse, smallQuery } from './clickhouse.ts'
 
 export type DeviceHistory = {
   deviceId: string
@@ -65,8 +66,13 @@ const rowColumns = `session_id, toUnixTimestamp64Milli(started_at),
   toUnixTimestamp64Milli(last_seen_at), verdict.score, verdict.action, verdict.flags, users`
 
 // Blocks no larger than what is wanted: else many rows are read to show these.
-const firstRowsSql = `select ${rowColumns} ${ofDevice} limit ${rowsAtOnce}
-  settings max_threads = 1, max_block_size = 1024`
+const firstRowsSql = `select ${rowColumns} ${ofDevice} limit ${rowsAtOnce}`
+const firstRowsSettings = {
+  ...smallQuery,
+  max_block_size: '1024',
+  // The key says which rows: there is nothing to be found out by reading its columns first.
+  optimize_move_to_prewhere: 0,
+} as const
 
 // All of these are what they are whether rows of a session are joined or not. Sessions are counted
 // by 64 bits of a fast hash, in half the time that their ids take: that two of a million share one
@@ -98,7 +104,12 @@ async function findDevice(
 ): Promise<DeviceHistory | null> {
   const key = JSON.stringify([question.tenantId, question.deviceId])
   if (heavy.has(key)) return await findManySessions(clickhouse, question)
-  const rows = await readRows<SessionRow>(clickhouse, firstRowsSql, toKey(question))
+  const rows = await readRows<SessionRow>(
+    clickhouse,
+    firstRowsSql,
+    toKey(question),
+    firstRowsSettings,
+  )
   if (rows.length === 0) return null
   if (rows.length >= rowsAtOnce) {
     heavy.add(key)
@@ -156,10 +167,12 @@ async function readRows<Row>(
   clickhouse: Clickhouse,
   query: string,
   params: Record<string, string | number>,
+  settings: ClickHouseSettings = {},
 ): Promise<Row[]> {
   const result = await clickhouse.query({
     query,
     query_params: params,
+    clickhouse_settings: settings,
     format: 'JSONCompactEachRow',
     abort_signal: AbortSignal.timeout(readMaxMs),
   })

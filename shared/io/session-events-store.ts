@@ -19,11 +19,10 @@ import {
   askBounded,
   latestOf,
   ofKeys,
-  smallQuery,
   toActivityKey,
   toHash,
 } from './activity-rows-store.ts'
-import type { Clickhouse } from './clickhouse.ts'
+import { type Clickhouse, smallQuery } from './clickhouse.ts'
 
 /** A session up to one of its events. */
 export type SessionPart = {

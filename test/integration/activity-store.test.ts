@@ -10,12 +10,11 @@ import { splitStatements } from '#shared/core/sql-statements.ts'
 import {
   activityBounds,
   latestOf,
-  smallQuery,
   toActivityKey,
   toKeyHash,
 } from '#shared/io/activity-rows-store.ts'
 import { type ActivitySubject, createActivityStore } from '#shared/io/activity-store.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { type Clickhouse, createClickhouse, smallQuery } from '#shared/io/clickhouse.ts'
 import { readMigrations } from '#shared/io/migrate.ts'
 import { findEarlierEvents } from '#shared/io/session-events-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-store.ts'
@@ -202,6 +201,8 @@ describe('activity', () => {
     await store.insertTelemetry(events)
     const before = await ask(events)
     for (let round = 0; round < 3; round++) await store.insertTelemetry(events)
+    expect(await ask(events)).toEqual(before)
+    await store.insertTelemetry([...events, ...events])
     expect(await ask(events)).toEqual(before)
     await clickhouse.command({ query: 'optimize table activity final' })
     expect(await ask(events)).toEqual(before)

@@ -113,7 +113,7 @@ describe('a device history', () => {
       await clickhouse.command({ query: `optimize table ${table} final` })
     }
     await expectModel(events)
-    await store.insertTelemetry(events)
+    await store.insertTelemetry([...events, ...events])
     await expectModel(events)
   })
 })

@@ -15,7 +15,7 @@ import {
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect as dial } from 'node:net'
-import { networkInterfaces, tmpdir } from 'node:os'
+import { availableParallelism, networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -166,6 +166,7 @@ describe('the embedded nats-server', () => {
         host: '127.0.0.1',
         auth_required: true,
         max_payload: 8 * 1024 ** 2,
+        gomaxprocs: Math.max(1, Math.floor(availableParallelism() / 2)),
         jetstream: { config: { sync_always: true } },
       })
     } finally {

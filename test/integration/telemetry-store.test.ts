@@ -90,16 +90,18 @@ describe('an accepted event', () => {
   })
 
   it('keeps the first row when the same bytes were received again later', async () => {
-    const facts = { tenantId: 'retried', receivedAtMs: nowMs }
-    const [first] = makeEvents([facts])
-    const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 60_000 }])
-    expect(later!.event_id).toBe(first!.event_id)
-    await store.insertTelemetry([later!])
-    await store.insertTelemetry([first!])
-    const rows = await select<{ received_at: string }>(
-      `select received_at from telemetry final where tenant_id = 'retried'`,
-    )
-    expect(rows).toEqual([{ received_at: toText(nowMs) }])
+    for (const tenantId of ['retried', 'retried-at-once']) {
+      const facts = { tenantId, receivedAtMs: nowMs }
+      const [first] = makeEvents([facts])
+      const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 60_000 }])
+      expect(later!.event_id).toBe(first!.event_id)
+      const inserts = tenantId === 'retried' ? [[later!], [first!]] : [[later!, first!, later!]]
+      for (const events of inserts) await store.insertTelemetry(events)
+      const rows = await select<{ received_at: string }>(
+        `select received_at from telemetry final where tenant_id = '${tenantId}'`,
+      )
+      expect(rows).toEqual([{ received_at: toText(nowMs) }])
+    }
   })
 
   it('keeps a body whose bytes cannot be told apart by its meaning', async () => {

@@ -20,6 +20,7 @@ const recentParts = `
   SELECT path, bytes_on_disk FROM system.parts
   WHERE active AND rows > 0 AND modification_time > now() - INTERVAL 10 MINUTE
     AND database NOT IN ('system', 'INFORMATION_SCHEMA', 'information_schema')
+  SETTINGS max_threads = 1, output_format_parallel_formatting = 0
   FORMAT JSONCompactEachRow`
 
 /** Looks again and again. @returns the folder of the first part found broken */
