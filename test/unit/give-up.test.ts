@@ -1,17 +1,12 @@
 // The last resort of a scorer: of a message that fails again and again everything is done that can
 // be, and the rest is put aside, counted and seen in the ledger.
 import { describe, expect, it } from 'vitest'
-import type { AlertDraft } from '#shared/core/alert-rules.ts'
-import type { LedgerEntry } from '#shared/core/ledger.ts'
-import { defaultPolicy } from '#shared/core/policy.ts'
 import type { ConsumedMessage } from '#shared/io/consume.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
 import type { KnownEvent } from '#shared/io/known-store.ts'
-import type { DecideBatchDeps } from '../../services/scorer/decide-batch.ts'
-import { createDecodedMessages } from '../../services/scorer/decoded-messages.ts'
 import { giveUpDeciding, giveUpStoring } from '../../services/scorer/give-up.ts'
-import type { ScorerObserver } from '../../services/scorer/observe.ts'
 import { makeMessage, signalsOf } from '../support/accepted-events.ts'
+import { makeDecideDeps } from '../support/decide-deps.ts'
 
 const facts = ['one', 'odd', 'two'].map((deviceId) => ({ deviceId, signals: signalsOf.BLOCK }))
 const message: ConsumedMessage = {
@@ -22,53 +17,16 @@ const message: ConsumedMessage = {
 }
 
 function createBench(fail: (event: KnownEvent) => void) {
-  const raised: AlertDraft[] = []
-  const entries: LedgerEntry[] = []
   const letters: DeadLetter[] = []
   const dropped: string[] = []
-  const messages = createDecodedMessages(1_000_000)
-  const observe = {
-    timed: (_: string, work: Promise<unknown>) => work,
-    existing: () => undefined,
-    raised: () => undefined,
-    retried: () => undefined,
-    dropped: (some: readonly DeadLetter[]) => dropped.push(...some.map(({ reason }) => reason)),
-  } as unknown as ScorerObserver
-  const ledger = {
-    insertEntries: async (some: readonly LedgerEntry[]) => {
-      entries.push(...some)
-    },
-    insertDueAlerts: async () => undefined,
-  }
-  const findKnown = async (events: readonly KnownEvent[]) => {
-    for (const event of events) fail(event)
-    return events.map(() => ({
-      counts: new Map(),
-      details: new Map(),
-      missing: null,
-      retry: false,
-    }))
-  }
-  const decide: DecideBatchDeps = {
-    messages,
-    observe,
-    ledger,
-    findKnown,
-    findPolicy: async () => defaultPolicy,
-    readDecidedFloor: async () => 6,
-    findEarlierEvents: async () => [],
-    findUnraised: async (drafts) => [...drafts],
-    raiseAlerts: async (drafts) => {
-      raised.push(...drafts)
-      return { raised: [], existing: 0, strangers: [] } as never
-    },
-    publishHints: async () => undefined,
-    shadow: { record: async () => undefined },
-  }
+  const { decide, raised, entries } = makeDecideDeps({
+    onKnown: (events) => events.forEach(fail),
+    dropped: (some) => dropped.push(...some.map(({ reason }) => reason)),
+  })
   const deps = {
-    messages,
-    ledger,
-    observe,
+    messages: decide.messages,
+    ledger: decide.ledger,
+    observe: decide.observe,
     decide,
     wallMs: () => 0,
     storeDeadLetters: async (some: readonly DeadLetter[]) => {
