@@ -112,7 +112,7 @@ function natsConfig(settings: NatsSettings): string {
 
 /**
  * Half of the cores for its own work: the rest is not idle here, and Go's runtime looks for work on
- * every core it may use. With two cores an event costs nats-server half as much that way.
+ * every core it may use. With two cores an event costs nats-server a third less that way.
  */
 const toGoCores = (cores: number) => String(Math.max(1, Math.floor(cores / 2)))
 

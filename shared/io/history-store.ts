@@ -65,10 +65,10 @@ const ofDevice = 'from sessions where tenant_id = {tenant:String} and device_id 
 const rowColumns = `session_id, toUnixTimestamp64Milli(started_at),
   toUnixTimestamp64Milli(last_seen_at), verdict.score, verdict.action, verdict.flags, users`
 
-// Blocks no larger than what is wanted: else many rows are read to show these.
 const firstRowsSql = `select ${rowColumns} ${ofDevice} limit ${rowsAtOnce}`
 const firstRowsSettings = {
   ...smallQuery,
+  // No larger than what is wanted: else many rows are read to show these.
   max_block_size: '1024',
   // The key says which rows: there is nothing to be found out by reading its columns first.
   optimize_move_to_prewhere: 0,

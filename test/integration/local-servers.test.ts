@@ -153,7 +153,7 @@ describe('the embedded nats-server', () => {
     const [port, monitorPort] = [await choosePort({}), await choosePort({})]
     const dir = join(workDir, 'varz')
     const settings = { binary, dir, port, account: { user: 'di', password: 'secret' } }
-    const spec = natsLaunchSpec(settings, process.env)
+    const spec = natsLaunchSpec(settings, { ...process.env, GOMAXPROCS: undefined })
     // The configuration itself turns monitoring off; the flags add it for this one question.
     const args = [...spec.args, '--http_port', `${monitorPort}`]
     const child = createLauncher({ pathVar: process.env.PATH }).launch({ ...spec, args })
