@@ -5,16 +5,15 @@
  * message that fails for a reason of its own is set apart and never holds back its neighbours.
  * Batches follow the load: small and at once when there is little, large when there is much.
  */
-import type { Consumer, ConsumerMessages, JsMsg, Subscription } from 'nats'
+import type { JsMsg } from 'nats'
 import pRetry from 'p-retry'
 import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
 import { isDefect } from './defects.ts'
-import { isConsumerMissing } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
-import { pause } from './pause.ts'
-import { ackWaitMs, clientMessagesMax, consumerConfigs, ensureStreams } from './streams.ts'
+import { ackWaitMs, consumerConfigs } from './streams.ts'
+import { takeMessages } from './take-messages.ts'
 
 /** A message as a handler sees it. */
 export type ConsumedMessage = {
@@ -75,11 +74,6 @@ export type Consumption = {
   wake: () => void
 }
 
-/**
- * In a cluster, what was asked of a consumer is forgotten with the server that led it, without a
- * word: two heartbeats that stay away tell. The client's own default is half a minute.
- */
-const asking = { expires: 5_000, idle_heartbeat: 1_000 }
 /** Four heartbeats within the consumer's ack_wait. */
 const heartbeatMs = ackWaitMs / 4
 const holdMaxMs = 30_000
@@ -94,8 +88,6 @@ const defectsMax = 3
 const readyPollMs = 25
 const readyRetryMs = 250
 const stopMaxMs = 5_000
-/** The longest pause before messages are asked for again after that failed. */
-const takeRetryMaxMs = 1_000
 
 type State = ConsumeOptions & {
   stream: string
@@ -143,7 +135,16 @@ export function consume(options: ConsumeOptions): Consumption {
     for (const message of state.buffer) message.working()
     for (const message of state.inHand) message.working()
   }, heartbeatMs)
-  const taking = takeForever(state)
+  const taking = takeMessages({
+    ...options,
+    stream,
+    signal: state.stopping.signal,
+    take: (message, createdMs) => take(state, message, createdMs),
+    onFault: (fault) => {
+      state.fault = fault
+    },
+    onFailure: state.counted.takeFailed,
+  })
   const handling = handleBatches(state)
   return {
     fault: () => state.fault ?? (isFailing(state) ? 'messages cannot be handled' : null),
@@ -162,80 +163,21 @@ export function consume(options: ConsumeOptions): Consumption {
   }
 }
 
-/** Keeps messages coming, also after the consumer, its stream or the broker was away. */
-async function takeForever(state: State): Promise<void> {
-  const { signal } = state.stopping
-  for (let failures = 0; !signal.aborted; ) {
-    try {
-      const { nats, stream, durable } = state
-      const { created } = await nats.manager.streams.info(stream)
-      const consumer = await nats.jetstream.consumers.get(stream, durable)
-      state.fault = null
-      failures = 0
-      await takeUntilBroken(state, consumer, Date.parse(String(created)))
-    } catch (error) {
-      if (signal.aborted) return
-      state.fault = 'messages cannot be taken'
-      state.counted.takeFailed()
-      if (failures === 0) state.log.warn({ err: error }, 'messages cannot be taken')
-      if (isConsumerMissing(error)) await restore(state)
-      await pause(Math.min(takeRetryMaxMs, 50 * 2 ** failures++), signal)
-    }
+/** What is not taken here stays with the broker. */
+async function take(state: State, message: JsMsg, createdMs: number): Promise<void> {
+  state.streamCreatedMs.set(message, createdMs)
+  state.buffer.push(message)
+  state.bufferBytes += message.data.length
+  if (state.buffer.length === 1 || isFull(state)) state.wake()
+  while (isAheadFull(state) && !state.stopping.signal.aborted) {
+    await new Promise<void>((resolve) => {
+      state.makeRoom = resolve
+    })
   }
-}
-
-async function takeUntilBroken(state: State, consumer: Consumer, createdMs: number): Promise<void> {
-  const { signal } = state.stopping
-  let newest = 0
-  const messages = await consumer.consume({
-    max_messages: clientMessagesMax,
-    ...asking,
-    abort_on_missing_resource: true,
-  })
-  const end = () => endTaking(messages)
-  signal.addEventListener('abort', end)
-  if (signal.aborted) end()
-  try {
-    for await (const message of messages) {
-      // What comes for the first time comes in order, unless the stream is another by now.
-      if (!message.redelivered && message.seq <= newest) throw new Error('the stream was replaced')
-      if (!message.redelivered) newest = message.seq
-      state.streamCreatedMs.set(message, createdMs)
-      state.buffer.push(message)
-      state.bufferBytes += message.data.length
-      if (state.buffer.length === 1 || isFull(state)) state.wake()
-      // What is not asked for here stays with the broker: it asks again only as this loop goes on.
-      while (isAheadFull(state) && !signal.aborted) {
-        await new Promise<void>((resolve) => {
-          state.makeRoom = resolve
-        })
-      }
-    }
-  } finally {
-    signal.removeEventListener('abort', end)
-  }
-}
-
-/**
- * Ends taking without losing what is on its way: the client's own stop drops that, and it would
- * come again only after the ack wait. Draining the subscription ends the messages in order.
- */
-function endTaking(messages: ConsumerMessages): void {
-  const { sub } = messages as ConsumerMessages & { sub?: Subscription }
-  if (sub === undefined || sub.isClosed()) void messages.close()
-  else void sub.drain().catch(() => messages.close())
 }
 
 function isAheadFull({ buffer, bufferBytes, limits }: State): boolean {
   return buffer.length >= limits.batchMessagesMax || bufferBytes >= limits.aheadBytesMax
-}
-
-async function restore(state: State): Promise<void> {
-  try {
-    await ensureStreams(state.nats)
-  } catch (error) {
-    state.log.error({ err: error }, 'the stream or its consumer cannot be made')
-  }
 }
 
 async function handleBatches(state: State): Promise<void> {

@@ -20,6 +20,8 @@ export type Nats = {
   replicas: number | null
   /** Whether the connection is up at this moment, and the server answers over it. */
   connected: () => boolean
+  /** Aborts as the connection breaks that is up now; aborted already while there is none. */
+  broken: () => AbortSignal
   /** Flushes, drains subscriptions and closes. */
   close: () => Promise<void>
 }
@@ -60,8 +62,11 @@ export async function connectNats(
     maxPingOut: 2,
   })
   let connected = true
+  let breaking = new AbortController()
   void watchStatus(connection, log, (state) => {
     connected = state
+    if (connected) breaking = new AbortController()
+    else breaking.abort()
   })
   const answers = watchAnswers(connection)
   const manager = await connection.jetstreamManager({ timeout: askMaxMs, checkAPI: false })
@@ -72,6 +77,7 @@ export async function connectNats(
     manager,
     replicas: replicas ?? null,
     connected: () => connected && answers() && !connection.isClosed(),
+    broken: () => breaking.signal,
     close: async () => {
       // A drain needs the server; without it closing is all that can be done.
       if (connected && !connection.isClosed()) await connection.drain()

@@ -1,5 +1,6 @@
 // The consume loop on a real nats-server: what is handled is acknowledged, what is not comes again,
 // and neither an outage, a restart of the broker nor one bad message holds anything back for good.
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { scorerConsumer, telemetryStream, telemetrySubject } from '#shared/core/messages.ts'
 import {
@@ -117,7 +118,7 @@ describe('a consumer', () => {
     const sizes: number[] = []
     begin(async (messages) => {
       sizes.push(messages.length)
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      await pause(5)
     })
     await until('everything is acknowledged', isDrained)
     expect(Math.max(...sizes)).toBeLessThanOrEqual(limits.batchMessagesMax)
@@ -149,7 +150,7 @@ describe('a consumer', () => {
     )
     for (let n = 0; n < 30; n++) {
       await publish(n, n + 1)
-      await new Promise((resolve) => setTimeout(resolve, 10))
+      await pause(10)
     }
     await until('everything is acknowledged', isDrained)
     const gaps = begun.slice(1).map((at, index) => at - begun[index]!)
@@ -194,7 +195,7 @@ describe('a consumer', () => {
     await until('it has been tried a few times', () => tries > 3)
     for (const startedMs = performance.now(); performance.now() - startedMs < 2_700; ) {
       expect(consumption.fault()).toBe('messages cannot be handled')
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await pause(20)
     }
     away = false
     const backMs = performance.now()
@@ -241,7 +242,7 @@ describe('a consumer', () => {
     let failedTogether = 0
     const handle: Handle = async (messages) => {
       // So long that what comes meanwhile, one that comes again too, is the next batch.
-      await new Promise((resolve) => setTimeout(resolve, 200))
+      await pause(200)
       if (messages.some((message) => toNumber(message) === 7)) {
         if (messages.length > 1) failedTogether++
         throw new TypeError('undefined is not a function')
@@ -338,7 +339,7 @@ describe('a consumer', () => {
       begin(
         async (messages) => {
           mine.push(...messages.map(toNumber))
-          await new Promise((resolve) => setTimeout(resolve, 2))
+          await pause(2)
         },
         { batchMessagesMax: 8 },
       )
@@ -433,7 +434,7 @@ describe('a consumer whose broker fails', () => {
   it('loses nothing when the broker is killed and started again, again and again', async () => {
     const seen = new Set<number>()
     begin(async (messages) => {
-      await new Promise((resolve) => setTimeout(resolve, 3))
+      await pause(3)
       for (const message of messages) seen.add(toNumber(message))
     })
     let published = 0
@@ -447,8 +448,30 @@ describe('a consumer whose broker fails', () => {
       await server.restart()
       await until('the connection is back', () => nats.connected())
     }
-    // What was on its way when the broker died comes again after the ack wait of 30 s at the
-    // latest.
-    await until('everything was seen', () => seen.size === published, 45_000)
+    // What was on its way when the broker died comes again after the ack wait at the latest.
+    await until('everything was seen', () => seen.size === published, 20_000)
+    expect(await readMetric('di_consume_take_failures_total')).toBe(0)
   })
+
+  it.each(['SIGCONT', 'SIGKILL'] as const)(
+    'takes what comes next as soon as a broker is back that hung, after %s',
+    async (signal) => {
+      const seen = new Set<number>()
+      const consumption = begin(async (messages) => {
+        for (const message of messages) seen.add(toNumber(message))
+      })
+      await publish(0, 5)
+      await until('it works', () => seen.size === 5)
+      await server.kill('SIGSTOP')
+      // Two heartbeats stayed away, and the question after that was not answered either.
+      await pause(6_000)
+      await server.kill(signal)
+      if (signal === 'SIGKILL') await server.restart()
+      await until('the connection is back', () => nats.connected())
+      await publish(5, 10)
+      await until('it works again', () => seen.size === 10, 2_500)
+      expect(consumption.fault()).toBeNull()
+      expect(await readMetric('di_consume_take_failures_total')).toBe(0)
+    },
+  )
 })
