@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util'
 import { findBrokenPart } from './clickhouse-http/broken-parts.ts'
 import { drainQueries } from './clickhouse-http/drain.ts'
 import { type Engine, startEngine } from './clickhouse-http/engine.ts'
+import { spreadParts } from './clickhouse-http/spread-parts.ts'
 import { isAlive } from './launch.ts'
 
 const parentCheckMs = 500
@@ -54,6 +55,7 @@ engine.ended.then(
   },
 )
 void restartWhenBroken(engine)
+spreadParts(dataDir)
 process.stdout.write(`${JSON.stringify({ listening: url })}\n`)
 
 function stop(): void {
