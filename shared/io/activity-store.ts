@@ -295,7 +295,7 @@ async function askScreen(
     firstMs - windowSeconds * 1000,
   ])
   const of = ofKeys(keys, lastPosition)
-  const events = hashesIn('event_hash', new Set(asked.map((one) => one.eventHash)), 'events')
+  const events = hashesIn('told_event', new Set(asked.map((one) => one.eventHash)), 'events')
   const result = await clickhouse.query({
     query: `
       select
@@ -304,7 +304,7 @@ async function askScreen(
         count() as rows,
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
-          (toString(event_hash), position),
+          (toString(told_event), position),
           session_hash != 0 and ${events.condition}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
@@ -330,7 +330,7 @@ async function askScreen(
  * signal that was both detected and clean, though it may not have gone back.
  */
 function toCondition(metric: VelocityMetric, threshold: number): string {
-  const recent = `received_at > fromUnixTimestamp64Milli({${metric}:Int64}, 'UTC')`
+  const recent = `told_ms > {${metric}:Int64}`
   if (metric === 'signal_flips') {
     const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent})`
     return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`

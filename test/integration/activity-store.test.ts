@@ -208,7 +208,7 @@ describe('activity', () => {
     expect(await ask(events)).toEqual(before)
   })
 
-  it('is the same when the migration that packs it is applied to what is there', async () => {
+  it('is the same when the migrations that pack it are applied to what is there', async () => {
     const users = ['u1', 'u2', 'u3', 'u4', 'u5'].map((userId, nonce) => ({
       tenantId: 'upgraded',
       userId,
@@ -225,14 +225,30 @@ describe('activity', () => {
     const before = await ask(events)
     expect(new Set(before.flatMap(({ counts }) => [...counts.keys()])).size).toBeGreaterThan(2)
     const migrations = await readMigrations(clickhouseFolder)
-    const { text } = migrations.find(({ name }) => name === '0010-packed-activity.sql')!
-    const statements = splitStatements(text)
+    const statements = migrations
+      .filter(({ name }) => /^001[02]/.test(name))
+      .flatMap(({ text }) => splitStatements(text))
+    expect(statements.length).toBeGreaterThan(10)
     const rows = await activityRows()
     // Also after it was broken off at any place.
     for (let count = 1; count <= statements.length; count++) {
       for (const query of statements.slice(0, count)) await clickhouse.command({ query })
     }
-    expect(await ask(events)).toEqual(before)
+    // Rows that were put together as they were read, beside new ones, and merged with them.
+    const [last] = makeEvents([sessions('upgraded', 1, nowMs + 3000)[0]!], 10)
+    await store.insertTelemetry([last!])
+    for (const merged of [false, true]) {
+      if (merged) await clickhouse.command({ query: 'optimize table activity final' })
+      expect(await ask(events)).toEqual(before)
+      expect(await ask([retry!, last!])).toEqual([
+        expect.objectContaining({ retry: true }),
+        expect.objectContaining({ retry: true }),
+      ])
+    }
+    await clickhouse.command({
+      query: `alter table activity delete where position = ${last!.position}
+        settings mutations_sync = 2`,
+    })
     expect(await activityRows()).toEqual(rows)
   })
 
