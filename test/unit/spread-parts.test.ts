@@ -13,6 +13,7 @@ let calls: string[][]
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'di-spread-'))
   calls = []
+  end = () => undefined
 })
 afterEach(() => {
   end()
@@ -54,6 +55,5 @@ it.each([
   [66_309, '259:5'],
   [1_114_880, '259:256'],
 ])('takes device %i apart', (dev, expected) => {
-  begin(false)
   expect(toDevice(dev)).toBe(expected)
 })

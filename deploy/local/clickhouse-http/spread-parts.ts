@@ -35,13 +35,24 @@ export function spreadParts(
     for (const folder of fresh) marked.add(folder)
     if (fresh.length > 0) mark(fresh)
   }
-  const watcher = watch(store, { persistent: false }, () => {
+  const unwatch = watchFolder(store, () => {
     timer ??= setTimeout(markNew, settledMs).unref()
   })
   markNew()
   return () => {
     clearTimeout(timer)
-    watcher.close()
+    unwatch()
+  }
+}
+
+/** Where the machine has no watches left, nobody is told, and nothing ends for it. */
+function watchFolder(folder: string, told: () => void): () => void {
+  try {
+    const watcher = watch(folder, { persistent: false }, told)
+    watcher.on('error', () => watcher.close())
+    return () => watcher.close()
+  } catch {
+    return () => undefined
   }
 }
 
