@@ -63,7 +63,7 @@ export type Mirror = {
 }
 
 /** How long a change may wait until it is copied. */
-const pollMs = 1_000
+const pollMs = 2_000
 /** How often to say that nothing has changed. */
 const idleMarkMs = 5_000
 /** How often what was removed is rewritten away. */

@@ -94,6 +94,7 @@ const hintLimits: ConsumeLimits = {
   batchMessagesMax: 256,
   batchBytesMax: 64 * 1024,
   batchIntervalMs: 0,
+  batchIntervalMaxMs: 0,
   aheadBytesMax: 64 * 1024,
 }
 

@@ -36,21 +36,31 @@ import { createShadowVersions } from './shadow-versions.ts'
 import { type StoreBatchDeps, storeBatch } from './store-batch.ts'
 
 /**
- * Five inserts a second at most unless they are full: each makes a part in every table, which costs
- * ClickHouse some 40 ms of CPU however few its rows. It adds a fifth of a second at most to an
- * event's way. 8 MB are about 4,000 events: in a backlog a row then costs two thirds of what it
- * does in inserts of 2,000, merges included; 12 MB gained 5 % more and took 150 MB of memory. Where
- * messages hold a single event, as many as one edge at a low rate makes, 2,048 of them are 4 MB:
- * what is asked about a batch costs half as much per event as in batches of 512.
+ * Between three and six inserts a second unless they are full: each makes a part in every table,
+ * which costs ClickHouse some 90 ms of CPU however few its rows, merges included. Where inserts
+ * take long, as on cores that are busy, fewer of them make everything sooner: at 2,000/s on two
+ * full cores webhooks come a third sooner with a rest as long as an insert than at an even 200 ms.
+ * It adds a third of a second at most to an event's way.
+ *
+ * 8 MB are about 4,000 events: in a backlog a row then costs two thirds of what it does in inserts
+ * of 2,000, merges included; 12 MB gained 5 % more and took 150 MB of memory. Where messages hold a
+ * single event, as many as one edge at a low rate makes, 2,048 of them are 4 MB: what is asked
+ * about a batch costs half as much per event as in batches of 512.
  */
 const storeLimits = {
   batchMessagesMax: 2_048,
   batchBytesMax: 8 * 1024 * 1024,
-  batchIntervalMs: 200,
+  batchIntervalMs: 180,
+  batchIntervalMaxMs: 300,
   aheadBytesMax: 12 * 1024 * 1024,
 }
 /** Deciding follows storing: as soon as something is stored, but not for every other scorer's bit. */
-const decideLimits = { ...storeLimits, batchIntervalMs: 50, aheadBytesMax: 8 * 1024 * 1024 }
+const decideLimits = {
+  ...storeLimits,
+  batchIntervalMs: 50,
+  batchIntervalMaxMs: 50,
+  aheadBytesMax: 8 * 1024 * 1024,
+}
 /** Message bytes of which deciding's part is kept from storing on: three full batches' worth. */
 const decodedBytesMax = 24 * 1024 * 1024
 

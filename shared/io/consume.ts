@@ -61,6 +61,8 @@ export type ConsumeLimits = {
   batchBytesMax: number
   /** The least time between the beginnings of two batches that are not full. */
   batchIntervalMs: number
+  /** Where batches take longer, it is twice what the last one took, up to this. */
+  batchIntervalMaxMs: number
   /** Bytes taken ahead before no more is taken: about three batches. */
   aheadBytesMax: number
 }
@@ -183,11 +185,12 @@ function isAheadFull({ buffer, bufferBytes, limits }: State): boolean {
 async function handleBatches(state: State): Promise<void> {
   const { signal } = state.stopping
   let begunMs = Number.NEGATIVE_INFINITY
+  let intervalMs = state.limits.batchIntervalMs
   while (!signal.aborted) {
     const waitMs =
       state.buffer.length === 0
         ? Number.POSITIVE_INFINITY
-        : begunMs + state.limits.batchIntervalMs - performance.now()
+        : begunMs + intervalMs - performance.now()
     if (waitMs > 0 && !isFull(state)) {
       await untilWoken(state, waitMs)
       continue
@@ -200,7 +203,13 @@ async function handleBatches(state: State): Promise<void> {
     }
     begunMs = performance.now()
     await handleBatch(state, batch)
+    intervalMs = toIntervalMs(state.limits, performance.now() - begunMs)
   }
+}
+
+/** As long a rest as a batch took: what is busy is asked less often, and for more at once. */
+function toIntervalMs({ batchIntervalMs, batchIntervalMaxMs }: ConsumeLimits, tookMs: number) {
+  return Math.min(Math.max(batchIntervalMs, 2 * tookMs), batchIntervalMaxMs)
 }
 
 /** @returns up to which sequence messages may be handled, or null when it cannot be told */

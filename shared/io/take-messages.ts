@@ -55,21 +55,38 @@ export async function takeMessages(options: TakeOptions): Promise<void> {
       await pause(connectedPollMs, signal)
       continue
     }
+    const broken = nats.broken()
     try {
-      const broken = nats.broken()
-      const { created } = await nats.manager.streams.info(stream)
-      const consumer = await nats.jetstream.consumers.get(stream, durable)
+      const { created } = await unlessBroken(nats.manager.streams.info(stream), broken)
+      const consumer = await unlessBroken(nats.jetstream.consumers.get(stream, durable), broken)
       onFault(null)
       failures = 0
       await takeUntilBroken(options, consumer, { createdMs: Date.parse(String(created)), broken })
     } catch (error) {
       if (signal.aborted) return
       onFault(cannotTake)
+      if (broken.aborted) continue
       options.onFailure()
       if (failures === 0) options.log.warn({ err: error }, cannotTake)
       if (isConsumerMissing(error)) await restore(options)
       await pause(Math.min(retryMaxMs, 50 * 2 ** failures++), signal)
     }
+  }
+}
+
+/**
+ * What was asked over a connection that broke is never answered.
+ * @throws at once when it breaks, else what `answer` rejects with
+ */
+async function unlessBroken<T>(answer: Promise<T>, broken: AbortSignal): Promise<T> {
+  const { promise: ended, reject } = Promise.withResolvers<never>()
+  const end = () => reject(new Error('the connection broke'))
+  if (broken.aborted) end()
+  broken.addEventListener('abort', end)
+  try {
+    return await Promise.race([answer, ended])
+  } finally {
+    broken.removeEventListener('abort', end)
   }
 }
 

@@ -21,6 +21,7 @@ const limits = {
   batchMessagesMax: 64,
   batchBytesMax: 1024 * 1024,
   batchIntervalMs: 0,
+  batchIntervalMaxMs: 0,
   aheadBytesMax: 4 * 1024 * 1024,
 }
 type Handle = (messages: readonly ConsumedMessage[]) => Promise<void>
@@ -146,7 +147,7 @@ describe('a consumer', () => {
       async () => {
         begun.push(performance.now())
       },
-      { batchIntervalMs: 150 },
+      { batchIntervalMs: 150, batchIntervalMaxMs: 150 },
     )
     for (let n = 0; n < 30; n++) {
       await publish(n, n + 1)
@@ -156,6 +157,29 @@ describe('a consumer', () => {
     const gaps = begun.slice(1).map((at, index) => at - begun[index]!)
     expect(gaps.length).toBeGreaterThan(0)
     for (const gap of gaps) expect(gap).toBeGreaterThan(140)
+  })
+
+  it('rests as long as a batch took, up to a limit: what is busy is asked less often', async () => {
+    const begun: number[] = []
+    const tookMs = 100
+    const gapsWithin = async (batchIntervalMaxMs: number) => {
+      begun.length = 0
+      const consumption = begin(
+        async () => {
+          begun.push(performance.now())
+          await pause(tookMs)
+        },
+        { batchIntervalMaxMs },
+      )
+      for (let n = 0; begun.length < 6; n++) {
+        await publish(n, n + 1)
+        await pause(10)
+      }
+      await consumption.stop()
+      return begun.slice(1).map((at, index) => at - begun[index]!)
+    }
+    expect(Math.min(...(await gapsWithin(1_000)))).toBeGreaterThan(2 * tookMs - 10)
+    expect(Math.min(...(await gapsWithin(tookMs + 20)))).toBeLessThan(2 * tookMs - 10)
   })
 
   it('waits out an outage with the messages in hand', async () => {
