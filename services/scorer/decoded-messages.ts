@@ -14,8 +14,11 @@ import type { DeadLetter } from '#shared/io/dead-letters.ts'
 export type Decoded = { events: AcceptedEvent[]; letters: DeadLetter[] }
 
 export type DecodedMessages = {
-  /** Decodes a message and remembers what deciding needs of it. */
-  decode: (message: ConsumedMessage) => Decoded
+  /**
+   * Decodes a message and remembers what deciding needs of it.
+   * @returns also what is remembered: the same events without their signals
+   */
+  decode: (message: ConsumedMessage) => Decoded & { remembered: AcceptedEvent[] }
   /** What deciding needs of a message, which is then forgotten. */
   take: (message: ConsumedMessage) => Decoded
 }
@@ -38,13 +41,14 @@ export function createDecodedMessages(bytesMax: number): DecodedMessages {
       const decoded = decode(message)
       const { sequence, streamCreatedMs, data } = message
       forget(sequence)
-      kept.set(sequence, { streamCreatedMs, bytes: data.length, ...toRemember(decoded) })
+      const remembered = toRemember(decoded)
+      kept.set(sequence, { streamCreatedMs, bytes: data.length, ...remembered })
       bytes += data.length
       for (const oldest of kept.keys()) {
         if (bytes <= bytesMax) break
         forget(oldest)
       }
-      return decoded
+      return { ...decoded, remembered: remembered.decoded.events }
     },
     take: (message) => {
       const known = kept.get(message.sequence)

@@ -4,8 +4,6 @@
 import type { AlertDraft } from '#shared/core/alert-rules.ts'
 import { createBoundedLabel } from '#shared/core/bounded-labels.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
-import type { Signals } from '#shared/core/telemetry.ts'
-import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import type { RaiseOutcome } from '#shared/io/alert-raising-store.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
@@ -32,11 +30,21 @@ export type ShadowObserver = {
   failed: (what: 'versions') => void
 }
 
+export type InsertedMessage = {
+  events: readonly AcceptedEvent[]
+  /** Signals that the catalog does not know. */
+  unknownSignals: readonly { sdkVersion: string; count: number }[]
+}
+
 export type ScorerObserver = {
   /** Measures a step that has begun, and passes on what it comes to. */
   timed: <T>(step: ScorerStep, work: Promise<T>) => Promise<T>
-  /** @param nowMs the wall clock, in ms since 1970 */
-  inserted: (events: readonly AcceptedEvent[], nowMs: number, withoutSignals: number) => void
+  /**
+   * @param read what was inserted, by message
+   * @param nowMs the wall clock, in ms since 1970
+   * @param withoutSignals how many of the events have no parsed signals
+   */
+  inserted: (read: readonly InsertedMessage[], nowMs: number, withoutSignals: number) => void
   dropped: (letters: readonly Pick<DeadLetter, 'reason'>[]) => void
   /** A letter for which the dead-letter stream had no room. */
   letterLost: () => void
@@ -136,7 +144,8 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
         steps.observe({ step }, (monotonicMs() - begunMs) / 1_000)
       }
     },
-    inserted: (events, nowMs, withoutSignals) => {
+    inserted: (read, nowMs, withoutSignals) => {
+      const events = read.flatMap((message) => message.events)
       if (events.length === 0) return
       rows.inc(events.length)
       sizes.observe(events.length)
@@ -147,12 +156,10 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
         const count = counts.get(`${tenant} ${action}`)
         if (count === undefined) counts.set(`${tenant} ${action}`, { tenant, action, events: 1 })
         else count.events++
-        const { signals, sdk_meta: meta } = event.body
-        const unknown = findUnknownSignals(signals as Signals).length
-        if (unknown > 0) {
-          unknownSignals.inc({ sdk_version: toVersionLabel(meta.sdk_version) }, unknown)
-        }
         freshness.observe(Math.max(0, nowMs - event.received_at) / 1_000)
+      }
+      for (const { sdkVersion, count } of read.flatMap((message) => message.unknownSignals)) {
+        unknownSignals.inc({ sdk_version: toVersionLabel(sdkVersion) }, count)
       }
       for (const { tenant, action, events } of counts.values()) {
         scored.inc({ tenant, action }, events)

@@ -3,9 +3,15 @@
  * what each message brought. Every step is idempotent, so that a batch may be repeated from its
  * beginning at any time; the caller acknowledges only after the last step, which says to every
  * decider that these are stored.
+ *
+ * A message is decoded as its rows are made and then let go: what a whole batch decodes to is most
+ * of what a process would hold, and held until all of it is stored it would be moved by every
+ * collection of garbage meanwhile.
  */
 import { toStoredEntries } from '#shared/core/ledger.ts'
 import { type AcceptedEvent, toPosition } from '#shared/core/messages.ts'
+import type { Signals } from '#shared/core/telemetry.ts'
+import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import type { ConsumedMessage } from '#shared/io/consume.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
 import type { LedgerWriter } from '#shared/io/ledger-rows-store.ts'
@@ -31,32 +37,82 @@ export async function storeBatch(
   batch: readonly ConsumedMessage[],
   { messages, telemetry, ledger, storeDeadLetters, observe, wallMs }: StoreBatchDeps,
 ): Promise<void> {
-  const decoded = batch.map(messages.decode)
-  const events = decoded.flatMap((one) => one.events)
-  const letters = decoded.flatMap((one) => one.letters)
-  const toEntries = (refused: ReadonlySet<AcceptedEvent>) =>
-    batch.flatMap((message, index) => {
-      const position = toPosition(message.streamCreatedMs, message.sequence)
-      return toStoredEntries({ position, events: decoded[index]!.events }, refused, wallMs())
-    })
-  // The ledger counts what the stream brought, whatever comes of it: so both are written at once.
-  const written = ledger.insertEntries(toEntries(new Set()))
-  const [inserted, noted] = await Promise.allSettled([
-    observe.timed('insert', telemetry.insertTelemetry(events)),
-    observe.timed('ledger', written),
-  ])
+  let read: readonly ReadMessage[] = []
+  let noting: Promise<void> | null = null
+  const note = (refused: ReadonlySet<string>) =>
+    observe.timed('ledger', ledger.insertEntries(toEntries(read, refused, wallMs())))
+  const events = readEvents(batch, messages, (all) => {
+    read = all
+    // The ledger counts what the stream brought, whatever comes of it: both are written at once.
+    noting ??= note(new Set())
+    noting.catch(() => undefined)
+  })
+  const insert = observe.timed('insert', telemetry.insertTelemetry(events))
+  const [inserted] = await Promise.allSettled([insert])
+  // Also when that failed: the next try notes the same.
+  const [noted] = await Promise.allSettled([noting])
   if (inserted.status === 'rejected') throw inserted.reason
   if (noted.status === 'rejected') throw noted.reason
-  // From here on every event is in ClickHouse, in its history and in its activity.
   const outcome = inserted.value
+  // From here on every event is in ClickHouse, in its history and in its activity.
   // An entry replaces the one before.
-  if (outcome.refused.length > 0) await ledger.insertEntries(toEntries(new Set(outcome.refused)))
-  observe.inserted(events, wallMs(), outcome.withoutSignals.length)
+  if (outcome.refused.length > 0) await note(new Set(outcome.refused.map(toKey)))
+  observe.inserted(read, wallMs(), outcome.withoutSignals.length)
+  const letters = read.flatMap((one) => one.letters)
   for (const event of outcome.refused) letters.push(toRefusedLetter(event))
   // Where somebody can look at it, before anything is acknowledged.
   await storeDeadLetters(letters)
   observe.dropped(letters)
 }
+
+/** What is kept of a message whose events are being stored. */
+type ReadMessage = {
+  message: ConsumedMessage
+  /** Without their signals. */
+  events: AcceptedEvent[]
+  letters: DeadLetter[]
+  /** Signals of its events that the catalog does not know, where there are any. */
+  unknownSignals: { sdkVersion: string; count: number }[]
+}
+
+/**
+ * The events of a batch, decoded message by message, each time they are asked for anew.
+ * @param onRead told of all messages once the last one's events have been taken
+ */
+function readEvents(
+  batch: readonly ConsumedMessage[],
+  messages: DecodedMessages,
+  onRead: (read: readonly ReadMessage[]) => void,
+): Iterable<AcceptedEvent> {
+  return {
+    *[Symbol.iterator]() {
+      const read: ReadMessage[] = []
+      for (const message of batch) {
+        const { events, letters, remembered } = messages.decode(message)
+        const unknownSignals = events.map(toUnknownSignals).filter(({ count }) => count > 0)
+        read.push({ message, events: remembered, letters, unknownSignals })
+        yield* events
+      }
+      onRead(read)
+    },
+  }
+}
+
+function toUnknownSignals({ body }: AcceptedEvent) {
+  const { length: count } = findUnknownSignals(body.signals as Signals)
+  return { sdkVersion: body.sdk_meta.sdk_version, count }
+}
+
+/** @param refused keys of events that can never be stored */
+function toEntries(read: readonly ReadMessage[], refused: ReadonlySet<string>, atMs: number) {
+  return read.flatMap(({ message, events }) => {
+    const position = toPosition(message.streamCreatedMs, message.sequence)
+    const without = new Set(events.filter((event) => refused.size > 0 && refused.has(toKey(event))))
+    return toStoredEntries({ position, events }, without, atMs)
+  })
+}
+
+const toKey = ({ position, event_id }: AcceptedEvent): string => `${position} ${event_id}`
 
 function toRefusedLetter(event: AcceptedEvent): DeadLetter {
   const { bodyBytes, ...rest } = event

@@ -26,9 +26,10 @@ export type InsertOutcome = {
 export type TelemetryStore = {
   /**
    * Stores events and everything derived from them. One call at a time.
+   * @param events gone through once, as they are sent, and again where some are refused
    * @throws whatever failed, when it was not the data: nothing may have been stored, or all
    */
-  insertTelemetry: (events: readonly AcceptedEvent[]) => Promise<InsertOutcome>
+  insertTelemetry: (events: Iterable<AcceptedEvent>) => Promise<InsertOutcome>
 }
 
 const intoPatterns = `signal_patterns (${patternColumns.join(', ')})`
@@ -50,7 +51,13 @@ const patternSettings: ClickHouseSettings = {
  */
 export const telemetryInsert: { into: string; settings: ClickHouseSettings } = {
   into: `telemetry (${telemetryColumns.join(', ')})`,
-  settings: { ...smallQuery, input_format_binary_read_json_as_string: 0, optimize_on_insert: 0 },
+  settings: {
+    ...smallQuery,
+    input_format_binary_read_json_as_string: 0,
+    optimize_on_insert: 0,
+    // How many there are is known only once they have been sent.
+    throw_if_no_data_to_insert: 0,
+  },
 }
 
 export function createTelemetryStore(clickhouse: Clickhouse): TelemetryStore {
@@ -69,7 +76,7 @@ export function createTelemetryStore(clickhouse: Clickhouse): TelemetryStore {
         stored: 0,
         suspects: [],
       }
-      if (events.length > 0) await insertEvents(events, insertion)
+      await insertEvents(events, insertion)
       await insertPatterns(clickhouse, writer, patterns)
       const [suspect] = insertion.suspects
       // A server that takes nothing at all is at fault itself, whatever it says.
@@ -116,7 +123,7 @@ type Insertion = {
 const pieceBytes = 512 * 1024
 
 function* encodeRows(
-  events: readonly AcceptedEvent[],
+  events: Iterable<AcceptedEvent>,
   { writer, patterns }: Insertion,
   withSignals: boolean,
 ): Generator<Uint8Array> {
@@ -130,18 +137,20 @@ function* encodeRows(
   if (writer.written().length > 0) yield Buffer.from(writer.written())
 }
 
-async function insertEvents(events: readonly AcceptedEvent[], insertion: Insertion): Promise<void> {
+async function insertEvents(events: Iterable<AcceptedEvent>, insertion: Insertion): Promise<void> {
   const { insert } = insertion
   try {
     await insert(encodeRows(events, insertion, true))
     insertion.stored++
   } catch (error) {
     const refusal = toRefusal(error)
-    if (refusal === null || (refusal === 'memory' && events.length === 1)) throw error
-    if (events.length === 1) return insertWithoutSignals(events[0]!, insertion)
-    const half = events.length >> 1
-    await insertEvents(events.slice(0, half), insertion)
-    await insertEvents(events.slice(half), insertion)
+    if (refusal === null) throw error
+    const all = [...events]
+    if (refusal === 'memory' && all.length === 1) throw error
+    if (all.length === 1) return insertWithoutSignals(all[0]!, insertion)
+    const half = all.length >> 1
+    await insertEvents(all.slice(0, half), insertion)
+    await insertEvents(all.slice(half), insertion)
   }
 }
 
