@@ -25,7 +25,7 @@ export type ProbeResult = {
 
 const everyMs = 250
 const firstLookMs = 100
-const lookEveryMs = 30
+const lookEveryMs = 60
 const patienceMs = 30_000
 /** Below what velocity takes for too many. */
 const sessionsOfDevice = 12
