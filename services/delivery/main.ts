@@ -95,7 +95,6 @@ const hintLimits: ConsumeLimits = {
   batchBytesMax: 64 * 1024,
   batchIntervalMs: 0,
   batchIntervalMaxMs: 0,
-  aheadBytesMax: 64 * 1024,
 }
 
 /** Without NATS every delivery still goes out, up to a sweep later: nothing here waits for it. */

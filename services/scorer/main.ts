@@ -52,14 +52,12 @@ const storeLimits = {
   batchBytesMax: 8 * 1024 * 1024,
   batchIntervalMs: 180,
   batchIntervalMaxMs: 300,
-  aheadBytesMax: 12 * 1024 * 1024,
 }
 /** Deciding follows storing: as soon as something is stored, but not for every other scorer's bit. */
 const decideLimits = {
   ...storeLimits,
   batchIntervalMs: 50,
   batchIntervalMaxMs: 50,
-  aheadBytesMax: 8 * 1024 * 1024,
 }
 /** Message bytes of which deciding's part is kept from storing on: three full batches' worth. */
 const decodedBytesMax = 24 * 1024 * 1024

@@ -32,7 +32,7 @@ import {
   type ActivitySpan,
   activityBounds,
   askBounded,
-  hashesIn,
+  hashIn,
   ofKeys,
   readActivityRows,
   readLatestRows,
@@ -295,7 +295,7 @@ async function askScreen(
     firstMs - windowSeconds * 1000,
   ])
   const of = ofKeys(keys, lastPosition)
-  const events = hashesIn('told_event', new Set(asked.map((one) => one.eventHash)), 'events')
+  const events = new Set(asked.map((one) => one.eventHash))
   const result = await clickhouse.query({
     query: `
       select
@@ -305,7 +305,7 @@ async function askScreen(
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
           (toString(told_event), position),
-          session_hash != 0 and ${events.condition}
+          session_hash != 0 and ${hashIn('told_event', events)}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
       from activity
@@ -314,7 +314,6 @@ async function askScreen(
       having suspect or retried or rows > ${bounds.rowsMax}`,
     query_params: {
       ...of.params,
-      ...events.params,
       ...Object.fromEntries(windows),
     },
     use_multipart_params_auto: true,

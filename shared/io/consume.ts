@@ -5,25 +5,22 @@
  * message that fails for a reason of its own is set apart and never holds back its neighbours.
  * Batches follow the load: small and at once when there is little, large when there is much.
  */
-import type { JsMsg } from 'nats'
 import pRetry from 'p-retry'
 import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
 import { isDefect } from './defects.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
+import { pause } from './pause.ts'
+import type { TakenMessage } from './pull-messages.ts'
 import { ackWaitMs, consumerConfigs } from './streams.ts'
-import { takeMessages } from './take-messages.ts'
+import { type Taking, takeMessages } from './take-messages.ts'
 
 /** A message as a handler sees it. */
-export type ConsumedMessage = {
-  data: Uint8Array
-  /** Its place in the stream, and when that stream was made: they name it for good. */
-  sequence: number
-  streamCreatedMs: number
-  /** 1 for the first time. */
-  deliveries: number
-}
+export type ConsumedMessage = Pick<
+  TakenMessage,
+  'data' | 'sequence' | 'streamCreatedMs' | 'deliveries'
+>
 
 export type ConsumeOptions = {
   nats: Nats
@@ -56,15 +53,16 @@ export type ConsumeOptions = {
 }
 
 export type ConsumeLimits = {
-  /** Messages and bytes of one batch; a single message may be larger. */
+  /**
+   * Messages and bytes of one batch; a single message may be larger. As much is taken beside a full
+   * one: of all consumers of a connection far less than the 64 MB at which the broker ends it.
+   */
   batchMessagesMax: number
   batchBytesMax: number
   /** The least time between the beginnings of two batches that are not full. */
   batchIntervalMs: number
   /** Where batches take longer, it is twice what the last one took, up to this. */
   batchIntervalMaxMs: number
-  /** Bytes taken ahead before no more is taken: about three batches. */
-  aheadBytesMax: number
 }
 
 export type Consumption = {
@@ -87,18 +85,17 @@ const setAsideMaxMs = 60_000
 /** Deliveries after which a message that fails may be given up. */
 const defectsMax = 3
 /** How often it is asked whether what waits is ready by now. */
-const readyPollMs = 25
+const readyPollMs = 50
 const readyRetryMs = 250
 const stopMaxMs = 5_000
 
 type State = ConsumeOptions & {
   stream: string
   counted: ConsumeMetrics
-  buffer: JsMsg[]
+  taking: Taking
+  buffer: TakenMessage[]
   bufferBytes: number
-  /** When the stream was made that a message is of. */
-  streamCreatedMs: WeakMap<JsMsg, number>
-  inHand: readonly JsMsg[]
+  inHand: readonly TakenMessage[]
   /** Messages acknowledged so far; and of one that failed, how many it had been when it first did. */
   handled: number
   handledBefore: Map<number, number>
@@ -109,102 +106,118 @@ type State = ConsumeOptions & {
    * when it could.
    */
   failedAtMs: number | null
+  /** Whether it was woken since it was last looked what is ready. */
+  isWoken: boolean
   wake: () => void
-  makeRoom: () => void
 }
 
 /** Begins consuming; it goes on through restarts of the broker until it is stopped. */
 export function consume(options: ConsumeOptions): Consumption {
   const { stream } = consumerConfigs[options.durable]!
+  const counted = observeConsumer({ ...options, stream })
+  const stopping = new AbortController()
+  const taking = takeMessages({
+    ...options,
+    stream,
+    signal: stopping.signal,
+    take: (message) => {
+      state.buffer.push(message)
+      state.bufferBytes += message.data.length
+    },
+    onFault: (fault) => {
+      state.fault = fault
+    },
+    onFailure: counted.takeFailed,
+  })
   const state: State = {
     ...options,
     stream,
-    counted: observeConsumer({ ...options, stream }),
+    counted,
+    taking,
     buffer: [],
     bufferBytes: 0,
-    streamCreatedMs: new WeakMap(),
     inHand: [],
     handled: 0,
     handledBefore: new Map(),
-    stopping: new AbortController(),
+    stopping,
     fault: 'has not begun',
     failedAtMs: null,
+    isWoken: false,
     wake: () => undefined,
-    makeRoom: () => undefined,
   }
   const heartbeat = setInterval(() => {
     if (!options.nats.connected()) return
     for (const message of state.buffer) message.working()
     for (const message of state.inHand) message.working()
   }, heartbeatMs)
-  const taking = takeMessages({
-    ...options,
-    stream,
-    signal: state.stopping.signal,
-    take: (message, createdMs) => take(state, message, createdMs),
-    onFault: (fault) => {
-      state.fault = fault
-    },
-    onFailure: state.counted.takeFailed,
-  })
   const handling = handleBatches(state)
+  const wake = () => {
+    state.isWoken = true
+    state.wake()
+  }
   return {
     fault: () => state.fault ?? (isFailing(state) ? 'messages cannot be handled' : null),
-    wake: () => state.wake(),
+    wake,
     stop: async () => {
-      state.stopping.abort()
-      state.wake()
-      state.makeRoom()
+      stopping.abort()
+      wake()
       const limit = new Promise((resolve) => setTimeout(resolve, stopMaxMs).unref())
-      await Promise.race([Promise.all([taking, handling]), limit])
+      await Promise.race([Promise.all([taking.ended, handling]), limit])
       clearInterval(heartbeat)
-      for (const message of state.buffer.splice(0)) message.nak()
+      for (const message of state.buffer.splice(0)) message.nak(0)
       // Acknowledgements are messages like any other: they must leave before the connection does.
       if (options.nats.connected()) await Promise.race([options.nats.connection.flush(), limit])
     },
   }
 }
 
-/** What is not taken here stays with the broker. */
-async function take(state: State, message: JsMsg, createdMs: number): Promise<void> {
-  state.streamCreatedMs.set(message, createdMs)
-  state.buffer.push(message)
-  state.bufferBytes += message.data.length
-  if (state.buffer.length === 1 || isFull(state)) state.wake()
-  while (isAheadFull(state) && !state.stopping.signal.aborted) {
-    await new Promise<void>((resolve) => {
-      state.makeRoom = resolve
-    })
-  }
-}
-
-function isAheadFull({ buffer, bufferBytes, limits }: State): boolean {
-  return buffer.length >= limits.batchMessagesMax || bufferBytes >= limits.aheadBytesMax
-}
-
+/**
+ * What is not asked for stays with the broker: one message says that there is something, and what
+ * else there is by then is taken once a batch may begin. So messages come in bursts and are held
+ * for no longer than their batch, and only where one batch is full the next is taken beside it.
+ */
 async function handleBatches(state: State): Promise<void> {
   const { signal } = state.stopping
+  const { taking, limits } = state
   let begunMs = Number.NEGATIVE_INFINITY
-  let intervalMs = state.limits.batchIntervalMs
+  let intervalMs = limits.batchIntervalMs
   while (!signal.aborted) {
-    const waitMs =
-      state.buffer.length === 0
-        ? Number.POSITIVE_INFINITY
-        : begunMs + intervalMs - performance.now()
-    if (waitMs > 0 && !isFull(state)) {
-      await untilWoken(state, waitMs)
+    if (state.buffer.length === 0) {
+      await taking.ask({ messages: 1, bytes: 0, waits: true })
       continue
     }
+    const restMs = begunMs + intervalMs - performance.now()
+    if (restMs > 0 && !isFull(state)) {
+      await pause(restMs, signal)
+      continue
+    }
+    state.isWoken = false
     const upTo = await findReady(state)
-    const batch = takeBatch(state, upTo)
-    if (batch.length === 0) {
+    if (!isAnyReady(state, upTo)) {
       await untilWoken(state, upTo === null ? readyRetryMs : readyPollMs)
       continue
     }
+    await takeMore(state)
+    const isBehind = isFull(state)
+    const batch = takeBatch(state, upTo)
     begunMs = performance.now()
+    const taken = isBehind ? takeMore(state) : null
     await handleBatch(state, batch)
-    intervalMs = toIntervalMs(state.limits, performance.now() - begunMs)
+    intervalMs = toIntervalMs(limits, performance.now() - begunMs)
+    await taken
   }
+}
+
+/** Takes what there is, up to a full batch. */
+async function takeMore(state: State): Promise<void> {
+  const { taking, buffer, bufferBytes, limits } = state
+  const messages = limits.batchMessagesMax - buffer.length
+  const bytes = limits.batchBytesMax - bufferBytes
+  if (messages > 0 && bytes > 0) await taking.ask({ messages, bytes, waits: false })
+}
+
+function isAnyReady({ buffer }: State, upTo: number | null): boolean {
+  return upTo !== null && buffer.some((message) => message.sequence <= upTo)
 }
 
 /** As long a rest as a batch took: what is busy is asked less often, and for more at once. */
@@ -226,7 +239,8 @@ async function findReady(state: State): Promise<number | null> {
 
 function untilWoken(state: State, ms: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = Number.isFinite(ms) ? setTimeout(resolve, ms) : undefined
+    if (state.isWoken) return resolve()
+    const timer = setTimeout(resolve, ms)
     state.wake = () => {
       clearTimeout(timer)
       resolve()
@@ -240,14 +254,14 @@ function isFull(state: State): boolean {
 }
 
 /** Takes what may be handled by now, in the order of arrival, up to the limits of a batch. */
-function takeBatch(state: State, upTo: number | null): JsMsg[] {
+function takeBatch(state: State, upTo: number | null): TakenMessage[] {
   const { batchMessagesMax, batchBytesMax } = state.limits
-  const batch: JsMsg[] = []
-  const rest: JsMsg[] = []
+  const batch: TakenMessage[] = []
+  const rest: TakenMessage[] = []
   let bytes = 0
   let full = false
   for (const message of state.buffer) {
-    if (upTo === null || message.seq > upTo) {
+    if (upTo === null || message.sequence > upTo) {
       rest.push(message)
       continue
     }
@@ -262,24 +276,23 @@ function takeBatch(state: State, upTo: number | null): JsMsg[] {
   state.buffer = rest
   state.bufferBytes -= bytes
   state.inHand = batch
-  if (batch.length > 0) state.makeRoom()
   return batch
 }
 
-async function handleBatch(state: State, batch: JsMsg[]): Promise<void> {
+async function handleBatch(state: State, batch: TakenMessage[]): Promise<void> {
   const { counted, handledBefore } = state
-  counted.batches(batch.length, batch.filter((message) => message.redelivered).length)
+  counted.batches(batch.length, batch.filter((message) => message.deliveries > 1).length)
   // One that hit a defect before would make the whole batch fail with it.
-  const suspects = batch.filter((message) => handledBefore.has(message.seq))
+  const suspects = batch.filter((message) => handledBefore.has(message.sequence))
   await handleTogether(
     state,
-    suspects.length === 0 ? batch : batch.filter((message) => !handledBefore.has(message.seq)),
+    suspects.length === 0 ? batch : batch.filter((message) => !handledBefore.has(message.sequence)),
   )
   for (const message of suspects) await handleAlone(state, message)
   state.inHand = []
 }
 
-async function handleTogether(state: State, batch: JsMsg[]): Promise<void> {
+async function handleTogether(state: State, batch: TakenMessage[]): Promise<void> {
   if (batch.length === 0) return
   const error = await tryInPlace(state, batch)
   if (error === null) {
@@ -294,21 +307,20 @@ async function handleTogether(state: State, batch: JsMsg[]): Promise<void> {
     const waiting = state.buffer.splice(0)
     state.bufferBytes = 0
     giveBack(state, [...batch, ...waiting], error)
-    state.makeRoom()
   }
 }
 
-function acknowledge(state: State, batch: readonly JsMsg[]): void {
+function acknowledge(state: State, batch: readonly TakenMessage[]): void {
   for (const message of batch) {
     message.ack()
-    state.handledBefore.delete(message.seq)
+    state.handledBefore.delete(message.sequence)
   }
   state.failedAtMs = null
   state.handled += batch.length
   state.acknowledged?.()
 }
 
-async function handleAlone(state: State, message: JsMsg): Promise<void> {
+async function handleAlone(state: State, message: TakenMessage): Promise<void> {
   const error = await tryInPlace(state, [message])
   if (error === null) acknowledge(state, [message])
   else if (isDefect(error)) await setAside(state, message, error)
@@ -320,16 +332,16 @@ async function handleAlone(state: State, message: JsMsg): Promise<void> {
  * only while others are handled: where all fail, the mistake is not in the message, and all of them
  * wait for a release that can handle them.
  */
-async function setAside(state: State, message: JsMsg, error: unknown): Promise<void> {
+async function setAside(state: State, message: TakenMessage, error: unknown): Promise<void> {
   const { giveUp, handledBefore, handled } = state
-  const before = handledBefore.get(message.seq)
-  if (before === undefined) handledBefore.set(message.seq, handled)
+  const before = handledBefore.get(message.sequence)
+  if (before === undefined) handledBefore.set(message.sequence, handled)
   const alone = before !== undefined && handled > before
-  if (giveUp !== undefined && alone && message.info.deliveryCount >= defectsMax) {
+  if (giveUp !== undefined && alone && message.deliveries >= defectsMax) {
     try {
-      await giveUp(toMessage(state, message), error)
+      await giveUp(message, error)
       state.counted.givenUp()
-      state.log.error({ err: error, seq: message.seq }, 'a message was given up')
+      state.log.error({ err: error, seq: message.sequence }, 'a message was given up')
       return acknowledge(state, [message])
     } catch (failure) {
       state.log.warn({ err: failure }, 'a message could not be given up yet')
@@ -338,22 +350,21 @@ async function setAside(state: State, message: JsMsg, error: unknown): Promise<v
   giveBack(state, [message], error)
 }
 
-function giveBack(state: State, batch: readonly JsMsg[], error: unknown): void {
+function giveBack(state: State, batch: readonly TakenMessage[], error: unknown): void {
   const defect = isDefect(error)
   state.counted.givenBack(defect ? 'defect' : 'outage', batch.length)
-  if (defect) state.log.error({ err: error, seq: batch[0]?.seq }, 'a message was set aside')
+  if (defect) state.log.error({ err: error, seq: batch[0]?.sequence }, 'a message was set aside')
   for (const message of batch) message.nak(defect ? toRestMs(message) : giveBackMs)
 }
 
-function toRestMs({ info: { deliveryCount } }: JsMsg): number {
-  return Math.min(setAsideMaxMs, setAsideMs * 2 ** (deliveryCount - 1))
+function toRestMs({ deliveries }: TakenMessage): number {
+  return Math.min(setAsideMaxMs, setAsideMs * 2 ** (deliveries - 1))
 }
 
 /** @returns null once the batch is handled, else the last failure */
-async function tryInPlace(state: State, batch: readonly JsMsg[]): Promise<unknown> {
-  const messages = batch.map((message) => toMessage(state, message))
+async function tryInPlace(state: State, batch: readonly TakenMessage[]): Promise<unknown> {
   try {
-    await pRetry(() => state.handle(messages), {
+    await pRetry(() => state.handle(batch), {
       retries: Number.POSITIVE_INFINITY,
       minTimeout: 50,
       maxTimeout: 500,
@@ -381,14 +392,4 @@ const failsWithinMs = 2_500
 
 function isFailing({ failedAtMs }: State): boolean {
   return failedAtMs !== null && performance.now() - failedAtMs < failsWithinMs
-}
-
-function toMessage(state: State, message: JsMsg): ConsumedMessage {
-  const { streamSequence, deliveryCount } = message.info
-  return {
-    data: message.data,
-    sequence: streamSequence,
-    streamCreatedMs: state.streamCreatedMs.get(message) ?? 0,
-    deliveries: deliveryCount,
-  }
 }

@@ -18,7 +18,6 @@ import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
 import { isMessageGone } from './jetstream-errors.ts'
 import type { Nats } from './nats.ts'
 import { readDecidedFloor, readStoredFloor } from './stream-floors.ts'
-import { clientMessagesMax } from './streams.ts'
 
 /** The telemetry that an erasure is about: all that the stream had when it began. */
 export type TelemetryCut = {
@@ -109,6 +108,12 @@ async function findLastSequence(nats: Nats, stream: string, subject: string): Pr
   }
 }
 
+/**
+ * Messages that the client asks for at a time. It counts no bytes, and the broker ends a connection
+ * that has 64 MB waiting.
+ */
+const messagesMax = 28
+
 /** Reads a stream from its beginning up to a sequence. */
 async function findMessages(
   nats: Nats,
@@ -120,7 +125,7 @@ async function findMessages(
   const { state } = await nats.manager.streams.info(stream)
   if (lastSequence === 0 || state.first_seq > lastSequence) return found
   const consumer = await nats.jetstream.consumers.get(stream)
-  const messages = await consumer.consume({ max_messages: clientMessagesMax })
+  const messages = await consumer.consume({ max_messages: messagesMax })
   let heardMs = performance.now()
   let complete = false
   const watch = setInterval(() => {

@@ -35,13 +35,6 @@ import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
 import { openRetiredUseBucket } from './retired-use.ts'
 
-/**
- * Messages that the client itself holds or has asked for. It counts no bytes, so this bounds them:
- * the broker ends a connection that has 64 MB waiting, and two consumers share one, at up to 1 MB a
- * message.
- */
-export const clientMessagesMax = 28
-
 /** How long a message is its taker's without a heartbeat. Too short only means a repeat. */
 export const ackWaitMs = 6_000
 

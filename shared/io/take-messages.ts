@@ -2,18 +2,12 @@
  * Keeps the messages of a pull consumer coming for as long as a process lives: begun anew whenever
  * the connection breaks, the broker falls silent, or the consumer or its stream was lost.
  */
-import {
-  type Consumer,
-  ConsumerEvents,
-  type ConsumerMessages,
-  type JsMsg,
-  type Subscription,
-} from 'nats'
 import { isConsumerMissing } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
 import { pause } from './pause.ts'
-import { clientMessagesMax, ensureStreams } from './streams.ts'
+import { type Ask, openPull, type Pull, type TakenMessage } from './pull-messages.ts'
+import { ensureStreams } from './streams.ts'
 
 export type TakeOptions = {
   nats: Nats
@@ -22,11 +16,8 @@ export type TakeOptions = {
   durable: string
   /** Ends it, in order: what is on its way by then is still handed over. */
   signal: AbortSignal
-  /**
-   * Takes a message, and when its stream was made; the next comes once it has resolved. What is not
-   * asked for stays with the broker: the client asks again only as messages are taken.
-   */
-  take: (message: JsMsg, streamCreatedMs: number) => Promise<void>
+  /** Takes a message as it comes; no more come than were asked for. */
+  take: (message: TakenMessage) => void
   /** Told why messages cannot be taken now, or null once they can. */
   onFault: (fault: string | null) => void
   /** Told of each time that they could not. */
@@ -34,19 +25,44 @@ export type TakeOptions = {
   log: Log
 }
 
-/**
- * In a cluster, what was asked of a consumer is forgotten with the server that led it, without a
- * word: two heartbeats that stay away tell. The client's own default is half a minute.
- */
-const asking = { expires: 5_000, idle_heartbeat: 1_000 }
+export type Taking = {
+  /**
+   * Asks for messages; one question at a time. It resolves once as much has come as was asked for,
+   * or nothing more is there, or `waits` was in vain, or it cannot be asked now. Where it waits and
+   * cannot be asked, it waits for that too. Never rejects.
+   */
+  ask: (ask: Ask) => Promise<void>
+  /** Resolves when it has ended; all that was on its way has been handed over. */
+  ended: Promise<void>
+}
+
 /** The longest pause before messages are asked for again after that failed. */
 const retryMaxMs = 1_000
 /** How often it is looked whether the broker is back. */
 const connectedPollMs = 50
 const cannotTake = 'messages cannot be taken'
 
-/** Takes until `signal` says so. Never rejects. */
-export async function takeMessages(options: TakeOptions): Promise<void> {
+/** Takes, as it is asked for, until `signal` says so. */
+export function takeMessages(options: TakeOptions): Taking {
+  const { signal } = options
+  let pull: Pull | null = null
+  let changed = Promise.withResolvers<void>()
+  const ended = keepPull(options, (current) => {
+    pull = current
+    changed.resolve()
+    changed = Promise.withResolvers()
+  }).finally(() => changed.resolve())
+  return {
+    ended,
+    ask: async (ask) => {
+      while (pull === null && ask.waits && !signal.aborted) await changed.promise
+      if (!signal.aborted) await pull?.ask(ask)
+    },
+  }
+}
+
+/** Keeps a pull open for as long as `signal` lets it. Never rejects. */
+async function keepPull(options: TakeOptions, onPull: (pull: Pull | null) => void): Promise<void> {
   const { nats, stream, durable, signal, onFault } = options
   for (let failures = 0; !signal.aborted; ) {
     // What is asked of a broker that is away is lost, and that is known only seconds later.
@@ -58,10 +74,21 @@ export async function takeMessages(options: TakeOptions): Promise<void> {
     const broken = nats.broken()
     try {
       const { created } = await unlessBroken(nats.manager.streams.info(stream), broken)
-      const consumer = await unlessBroken(nats.jetstream.consumers.get(stream, durable), broken)
+      await unlessBroken(nats.manager.consumers.info(stream, durable), broken)
+      const pull = openPull({
+        nats,
+        stream,
+        durable,
+        streamCreatedMs: Date.parse(String(created)),
+        onMessage: inOrder(options.take),
+      })
       onFault(null)
       failures = 0
-      await takeUntilBroken(options, consumer, { createdMs: Date.parse(String(created)), broken })
+      onPull(pull)
+      const why = await endOf(pull, AbortSignal.any([signal, broken]))
+      onPull(null)
+      await endPull(pull, signal)
+      if (why !== null) throw why
     } catch (error) {
       if (signal.aborted) return
       onFault(cannotTake)
@@ -72,6 +99,34 @@ export async function takeMessages(options: TakeOptions): Promise<void> {
       await pause(Math.min(retryMaxMs, 50 * 2 ** failures++), signal)
     }
   }
+}
+
+/** What comes for the first time comes in order, unless the stream is another by now. */
+function inOrder(take: TakeOptions['take']): TakeOptions['take'] {
+  let newest = 0
+  return (message) => {
+    if (message.deliveries === 1) {
+      if (message.sequence <= newest) throw new Error('the stream was replaced')
+      newest = message.sequence
+    }
+    take(message)
+  }
+}
+
+/** @returns why a pull ended by itself; null when the broker fell silent, or `signal` said so */
+function endOf(pull: Pull, signal: AbortSignal): Promise<Error | null> {
+  const { promise, resolve } = Promise.withResolvers<Error | null>()
+  const end = () => resolve(null)
+  signal.addEventListener('abort', end)
+  if (signal.aborted) end()
+  void pull.ended.then(resolve)
+  return promise.finally(() => signal.removeEventListener('abort', end))
+}
+
+/** Of a pull that works what is on its way is waited for: it would come again only much later. */
+async function endPull(pull: Pull, signal: AbortSignal): Promise<void> {
+  const closed = pull.close()
+  if (signal.aborted) await closed
 }
 
 /**
@@ -87,57 +142,6 @@ async function unlessBroken<T>(answer: Promise<T>, broken: AbortSignal): Promise
     return await Promise.race([answer, ended])
   } finally {
     broken.removeEventListener('abort', end)
-  }
-}
-
-type Standing = { createdMs: number; broken: AbortSignal }
-
-/**
- * Takes for as long as the connection stands and the broker is heard. The client itself would go on
- * after that, but may ask no sooner than five seconds after a question that failed, and no longer
- * listens for heartbeats then.
- */
-async function takeUntilBroken(
-  options: TakeOptions,
-  consumer: Consumer,
-  { createdMs, broken }: Standing,
-): Promise<void> {
-  const signal = AbortSignal.any([options.signal, broken])
-  let newest = 0
-  const messages = await consumer.consume({
-    max_messages: clientMessagesMax,
-    ...asking,
-    abort_on_missing_resource: true,
-  })
-  const end = () => endTaking(messages)
-  signal.addEventListener('abort', end)
-  if (signal.aborted) end()
-  void endWhenSilent(messages)
-  try {
-    for await (const message of messages) {
-      // What comes for the first time comes in order, unless the stream is another by now.
-      if (!message.redelivered && message.seq <= newest) throw new Error('the stream was replaced')
-      if (!message.redelivered) newest = message.seq
-      await options.take(message, createdMs)
-    }
-  } finally {
-    signal.removeEventListener('abort', end)
-  }
-}
-
-/**
- * Ends taking without losing what is on its way: the client's own stop drops that, and it would
- * come again only after the ack wait. Draining the subscription ends the messages in order.
- */
-function endTaking(messages: ConsumerMessages): void {
-  const { sub } = messages as ConsumerMessages & { sub?: Subscription }
-  if (sub === undefined || sub.isClosed()) void messages.close()
-  else void sub.drain().catch(() => messages.close())
-}
-
-async function endWhenSilent(messages: ConsumerMessages): Promise<void> {
-  for await (const { type } of await messages.status()) {
-    if (type === ConsumerEvents.HeartbeatsMissed) endTaking(messages)
   }
 }
 

@@ -22,7 +22,6 @@ const limits = {
   batchBytesMax: 1024 * 1024,
   batchIntervalMs: 0,
   batchIntervalMaxMs: 0,
-  aheadBytesMax: 4 * 1024 * 1024,
 }
 type Handle = (messages: readonly ConsumedMessage[]) => Promise<void>
 
@@ -83,6 +82,17 @@ async function readMetric(name: string, ofMetrics = metrics): Promise<number> {
   return values.reduce((sum, { value }) => sum + value, 0)
 }
 
+/** Messages that somebody took and has not acknowledged, and those that nobody took. */
+async function readHeld(): Promise<{ held: number; waiting: number }> {
+  const info = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
+  return { held: info.num_ack_pending, waiting: info.num_pending }
+}
+
+function toBeFinished(): { finish: () => void; finished: Promise<void> } {
+  const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
+  return { finish, finished }
+}
+
 describe('a consumer', () => {
   it('handles every message once and in order, and acknowledges all of them', async () => {
     const seen: number[] = []
@@ -97,10 +107,7 @@ describe('a consumer', () => {
   })
 
   it('acknowledges nothing before its handler has finished', async () => {
-    let finish = () => undefined as unknown
-    const finished = new Promise((resolve) => {
-      finish = () => resolve(undefined)
-    })
+    const { finish, finished } = toBeFinished()
     let begun = 0
     begin(async (messages) => {
       begun += messages.length
@@ -159,6 +166,30 @@ describe('a consumer', () => {
     for (const gap of gaps) expect(gap).toBeGreaterThan(140)
   })
 
+  it('leaves with the broker what has no place in a batch yet', async () => {
+    const { finish, finished } = toBeFinished()
+    begin(async () => finished)
+    await publish(0, 1)
+    const inHand = () => readHeld().then(({ held }) => held > 0)
+    await until('a batch is in hand', inHand)
+    await publish(1, 60)
+    await pause(300)
+    expect(await readHeld()).toEqual({ held: 1, waiting: 59 })
+    finish()
+    await until('everything is acknowledged', isDrained)
+  })
+
+  it('takes the next batch while a full one is in hand, and no more than that', async () => {
+    const { finish, finished } = toBeFinished()
+    await publish(0, 60)
+    begin(async () => finished, { batchMessagesMax: 20 })
+    await until('the next is taken', async () => (await readHeld()).held > 20)
+    await pause(300)
+    expect(await readHeld()).toEqual({ held: 40, waiting: 20 })
+    finish()
+    await until('everything is acknowledged', isDrained)
+  })
+
   it('rests as long as a batch took, up to a limit: what is busy is asked less often', async () => {
     const begun: number[] = []
     const tookMs = 100
@@ -205,10 +236,7 @@ describe('a consumer', () => {
 
   it('is no longer at fault when nothing has failed for a while, handled or not', async () => {
     let away = true
-    let finish = () => {}
-    const finished = new Promise<void>((resolve) => {
-      finish = resolve
-    })
+    const { finish, finished } = toBeFinished()
     let tries = 0
     const consumption = begin(async () => {
       tries++
@@ -375,10 +403,7 @@ describe('a consumer', () => {
   })
 
   it('gives back at once what it has not begun when it stops', async () => {
-    let finish = () => undefined as unknown
-    const finished = new Promise((resolve) => {
-      finish = () => resolve(undefined)
-    })
+    const { finish, finished } = toBeFinished()
     const first: number[] = []
     const stopped = begin(
       async (messages) => {
@@ -409,10 +434,10 @@ describe('a consumer', () => {
 
   it('says how far behind it is', async () => {
     let away = true
+    await publish(0, 10)
     begin(async () => {
       if (away) throw new Error('the database is away')
     })
-    await publish(0, 10)
     await until('it sees what it holds', async () => {
       return (await readMetric('di_consume_unacknowledged')) === 10
     })
