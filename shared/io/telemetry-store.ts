@@ -119,8 +119,11 @@ type Insertion = {
   suspects: { event: AcceptedEvent; error: unknown }[]
 }
 
-/** While the server reads one piece the next is made; none is held longer than that. */
-const pieceBytes = 512 * 1024
+/**
+ * While the server reads one piece the next is made; none is held longer than that. As large as what
+ * is read off a connection at a time: pieces of all sizes leave holes in malloc's heap, which grows.
+ */
+const pieceBytes = 64 * 1024
 
 function* encodeRows(
   events: Iterable<AcceptedEvent>,
