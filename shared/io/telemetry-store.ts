@@ -120,8 +120,8 @@ type Insertion = {
 }
 
 /**
- * While the server reads one piece the next is made; none is held longer than that. As large as what
- * is read off a connection at a time: pieces of all sizes leave holes in malloc's heap, which grows.
+ * While the server reads one piece the next is made; none is held longer than that. As large as
+ * what is read off a connection at a time: other sizes leave holes in malloc's heap, which grows.
  */
 const pieceBytes = 64 * 1024
 
