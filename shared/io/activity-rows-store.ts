@@ -44,7 +44,7 @@ export function hashIn(column: string, hashes: ReadonlySet<string>): string {
 }
 
 /** How queries are asked that have the hashes of a batch in them: 21 bytes each. */
-export const hashesQuery = { ...smallQuery, max_query_size: String(16 * 1024 ** 2) } as const
+const hashesQuery = { ...smallQuery, max_query_size: String(16 * 1024 ** 2) } as const
 
 /** A condition on a column and its parameters, as many as so many values need. */
 export type ValuesIn = { condition: string; params: Record<string, unknown> }

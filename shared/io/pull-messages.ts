@@ -130,7 +130,11 @@ export function openPull(options: PullOptions): Pull {
         open = null
       }
     },
-    close: () => closeInOrder(subscription),
+    close: () => {
+      // Whoever waits for an answer need not wait for the broker, which may be away.
+      end(null)
+      return closeInOrder(subscription)
+    },
   }
 }
 
