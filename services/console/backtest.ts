@@ -18,6 +18,7 @@ import { toProblem, unavailable } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 import { tryNamedLock } from '#shared/io/named-lock-store.ts'
+import { within } from '#shared/io/pause.ts'
 import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
 import type { Postgres } from '#shared/io/postgres.ts'
 
@@ -85,6 +86,8 @@ export type Backtests = {
 const runningMax = 2
 /** Policies that one query recomputes by; each is a look-up more for every event. */
 const scorersMax = 16
+/** How long a last line waits for the turn to be back: Postgres may be away. */
+const returnMaxMs = 1_000
 
 /** The backtests of one console. */
 export function createBacktests(deps: BacktestDeps): Backtests {
@@ -99,15 +102,16 @@ export function createBacktests(deps: BacktestDeps): Backtests {
       }
       const abort = new AbortController()
       running.add(abort)
+      let returned: Promise<void>
       try {
-        await hold(deps, request, abort.signal, () => running.delete(abort))
+        returned = (await hold(deps, request, abort.signal, () => running.delete(abort))).returned
       } catch (error) {
         running.delete(abort)
         count('refused')
         throw error
       }
       return {
-        lines: () => tellLines(deps, request, abort, count),
+        lines: () => tellLines(deps, request, { abort, returned }, count),
         cancel: () => abort.abort(),
       }
     },
@@ -117,13 +121,17 @@ export function createBacktests(deps: BacktestDeps): Backtests {
   }
 }
 
-/** Takes the tenant's turn, and gives it back when the signal says so. */
+/**
+ * Takes the tenant's turn, and gives it back when the signal says so.
+ * @returns what resolves once it is back
+ */
 async function hold(
   { locks }: BacktestDeps,
   { tenantId }: BacktestRequest,
   signal: AbortSignal,
   onEnd: () => void,
-): Promise<void> {
+): Promise<{ returned: Promise<void> }> {
+  const { promise: returned, resolve: giveBack } = Promise.withResolvers<void>()
   await new Promise<void>((resolve, reject) => {
     tryNamedLock(locks, `backtest ${tenantId}`, async () => {
       resolve()
@@ -136,23 +144,38 @@ async function hold(
       .then((held) => {
         if (held === null) reject(busy(tenantId))
       }, reject)
-      .finally(onEnd)
+      .finally(() => {
+        onEnd()
+        giveBack()
+      })
   })
+  return { returned }
 }
 
 function busy(tenantId: string): Problem {
   return new Problem('conflict', `A backtest of tenant ${tenantId} is running already.`)
 }
 
+/** A turn, which `abort` gives back. */
+type Turn = { abort: AbortController; returned: Promise<void> }
+
 async function* tellLines(
   deps: BacktestDeps,
   request: BacktestRequest,
-  abort: AbortController,
+  { abort, returned }: Turn,
   count: (outcome: string) => void,
 ): AsyncGenerator<BacktestLine, void> {
   let outcome = 'cancelled'
+  // Whoever has read the last line may begin the next backtest.
+  const giveBack = async () => {
+    abort.abort()
+    await within(returned, returnMaxMs)
+  }
   try {
-    yield* backtest(deps, request, abort.signal)
+    for await (const line of backtest(deps, request, abort.signal)) {
+      if ('report' in line) await giveBack()
+      yield line
+    }
     outcome = 'done'
   } catch (error) {
     if (abort.signal.aborted) return
@@ -160,6 +183,7 @@ async function* tellLines(
     const { requestId } = request
     const cause = unavailable('The stored events cannot be read at the moment.', toLoggable(error))
     const problem = toProblem(error instanceof Problem ? error : cause, deps.log)
+    await giveBack()
     yield { problem: toProblemBody(problem, requestId) }
   } finally {
     abort.abort()

@@ -476,15 +476,21 @@ describe('a request', () => {
     await absent.close()
   })
 
+  it('has given its turn back when it tells its last line', async () => {
+    for (let n = 0; n < 20; n++) {
+      const running = await backtests.start({
+        tenantId: 'acme',
+        policy: closer,
+        sinceMs: Date.now(),
+        requestId: 'req_1',
+      })
+      for await (const line of running.lines()) if ('report' in line) break
+    }
+  })
+
   it('ends with whoever asked, and the next one may begin', async () => {
     const request = { tenantId: 'acme', policy: closer, sinceMs: null, requestId: 'req_1' }
-    // The one before gives its turn back a moment after its last line.
-    let started: Awaited<ReturnType<typeof backtests.start>> | null = null
-    await until('the turn of the one before was given back', async () => {
-      started = await backtests.start(request).catch(() => null)
-      return started !== null
-    })
-    const running = started!
+    const running = await backtests.start(request)
     const lines = running.lines()
     expect((await lines.next()).value).toHaveProperty('progress')
     running.cancel()
