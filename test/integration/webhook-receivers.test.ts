@@ -3,12 +3,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { signDelivery } from '#shared/core/webhook-signing.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { choosePort } from '../../deploy/local/ports.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { startTestEngine } from '../support/delivery-engine.ts'
 import { createDeliveryFixtures, type DeliveryFixtures } from '../support/delivery-fixtures.ts'
@@ -50,20 +51,11 @@ afterEach(async () => {
   await postgres.query("delete from deliveries where state in ('pending', 'sending')")
 })
 
-async function findFreePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
-
 type Running = { url: string; alerts: () => string[]; errors: () => string }
 
 /** Runs a receiver in the project's folder, where the packages that it imports are. */
 async function run(code: string, secret: string): Promise<Running> {
-  const port = await findFreePort()
+  const port = await choosePort({})
   const child: ChildProcess = spawn(process.execPath, ['--input-type=module', '--eval', code], {
     cwd: projectDir,
     env: { PATH: process.env.PATH, PORT: String(port), WEBHOOK_SECRET: secret },
@@ -132,7 +124,10 @@ test.each(Object.entries(receivers))('%s takes what the engine delivers', async 
   const { tenantId, receiver } = await deliverTo(code)
   const ids = await fixtures.addDeliveries(tenantId, 3)
   await waitFor(async () => {
-    for (const id of ids) expect((await fixtures.read(id)).state).toBe('delivered')
+    for (const id of ids) {
+      const said = `answers ${await findStatuses(id)}; ${receiver.errors()}`
+      expect((await fixtures.read(id)).state, said).toBe('delivered')
+    }
   })
   await waitFor(() => expect(receiver.alerts()).toHaveLength(3))
   expect(new Set(receiver.alerts()).size).toBe(3)
