@@ -32,7 +32,7 @@ export const nodeOptions: Record<ServiceName, string[]> = {
   ingest: ['--max-semi-space-size=16', '--heap-growing-percent=60'],
   api: ['--max-semi-space-size=8', '--heap-growing-percent=60'],
   console: ['--max-semi-space-size=8'],
-  scorer: ['--max-semi-space-size=16', '--heap-growing-percent=60'],
+  scorer: ['--max-semi-space-size=16', '--heap-growing-percent=150'],
   delivery: ['--max-semi-space-size=4', '--heap-growing-percent=60'],
 }
 

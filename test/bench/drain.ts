@@ -1,8 +1,9 @@
 /**
  * `npm run bench -- drain [--events N] [--rounds N]`: how fast one scorer process works off a full
- * stream, from the first event that is stored until all are stored and decided, beside a bare loop
- * that inserts the same rows; and the same with one event in five raising an alert. Rounds are
- * interleaved, each in databases of its own. A round counts only if every event has its row, every
+ * stream, from the first event that is stored until all are stored and decided, beside bare loops
+ * that insert the same rows, as objects through the client's `insert` and as bytes that were encoded
+ * beforehand; and the same with one event in five raising an alert. Rounds are interleaved, each in
+ * databases of its own. A round counts only if every event has its row, every
  * alert is there once with its delivery and its ledger entries, and nothing was put aside.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,6 +20,7 @@ import { createLog } from '#shared/io/log.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
 import { ensureStreams } from '#shared/io/streams.ts'
+import { telemetryColumns } from '#shared/io/telemetry-rows.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
@@ -30,6 +32,7 @@ import {
   expectedAlerts,
   makeDrainMessages,
 } from './drain-events.ts'
+import { type Costs, type Drained, type Floors, mergeChecks, toFigures } from './drain-figures.ts'
 import type { FloorOrder, FloorResult } from './drain-floor.ts'
 import {
   type AskedChild,
@@ -39,14 +42,7 @@ import {
   readMemoryMb,
   startMeasured,
 } from './measured-process.ts'
-import {
-  type Check,
-  type Figure,
-  publishReport,
-  readClickhouseVersion,
-  readPostgresVersion,
-} from './report.ts'
-import { toRatios, toSpread } from './spread.ts'
+import { type Check, publishReport, readClickhouseVersion, readPostgresVersion } from './report.ts'
 
 const log = createLog('bench', 'silent')
 const pollMs = 15
@@ -61,17 +57,6 @@ type Rig = {
   quiet: Filled
   alerting: Filled
   floor: AskedChild
-}
-
-/** CPU by process, in us per event. */
-type Costs = { scorer: number; clickhouse: number; postgres: number; nats: number }
-
-type Drained = {
-  eventsPerSecond: number
-  costs: Costs
-  rowsPerInsert: number
-  memoryMb: number
-  checks: Check[]
 }
 
 export async function run(args: string[] = []): Promise<void> {
@@ -98,16 +83,21 @@ const say = (text: string) => process.stdout.write(`${text}\n`)
 async function runOnly(rig: Rig, part: string, rounds: number): Promise<void> {
   for (let round = 1; round <= rounds; round++) {
     if (part === 'floor') {
-      const floor = await measureFloor(rig, `only${round}`, 2_000)
-      say(
-        `floor ${floor.eventsPerSecond.toFixed(0)}/s, us/event: ` +
-          `clickhouse ${floor.clickhouseUs.toFixed(1)} client ${floor.cpuUs.toFixed(1)}`,
-      )
+      tellFloors(await measureFloors(rig, `only${round}`, 4_000))
     } else {
       const filled = part === 'alerting' ? rig.alerting : rig.quiet
       tell(part, await measureDrain(rig, filled, `only${round}`))
     }
   }
+}
+
+function tellFloors({ bytes, objects, check }: Floors): void {
+  const toLine = (name: string, { eventsPerSecond, cpuUs }: FloorResult) =>
+    `${name.padEnd(9)} ${eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: client ` +
+    cpuUs.toFixed(1)
+  say(`${toLine('bytes', bytes)} clickhouse ${bytes.clickhouseUs.toFixed(1)}`)
+  say(toLine('objects', objects))
+  if (!check.ok) say(`BROKEN ${check.name} ${check.detail}`)
 }
 
 function tell(name: string, { eventsPerSecond, costs, rowsPerInsert, ...rest }: Drained): void {
@@ -122,16 +112,13 @@ function tell(name: string, { eventsPerSecond, costs, rowsPerInsert, ...rest }: 
 
 async function measure(rig: Rig, rounds: number, args: readonly string[]): Promise<void> {
   const drains: Drained[] = []
-  const floors: (FloorResult & { clickhouseUs: number })[] = []
+  const floors: Floors[] = []
   const alertings: Drained[] = []
   for (let round = 1; round <= rounds; round++) {
     const drain = await measureDrain(rig, rig.quiet, `quiet${round}`)
     tell('quiet', drain)
-    const floor = await measureFloor(rig, `floor${round}`, Math.round(drain.rowsPerInsert))
-    say(
-      `floor     ${floor.eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: ` +
-        `client ${floor.cpuUs.toFixed(1)} clickhouse ${floor.clickhouseUs.toFixed(1)}`,
-    )
+    const floor = await measureFloors(rig, `floor${round}`, Math.round(drain.rowsPerInsert))
+    tellFloors(floor)
     const alerting = await measureDrain(rig, rig.alerting, `alerting${round}`)
     tell('alerting', alerting)
     drains.push(drain)
@@ -145,64 +132,11 @@ async function measure(rig: Rig, rounds: number, args: readonly string[]): Promi
     versions,
     durability: 'sync_interval: always, Postgres fsync on',
     figures: toFigures(drains, floors, alertings),
-    checks: mergeChecks([...drains, ...alertings].flatMap(({ checks }) => checks)),
+    checks: mergeChecks([
+      ...[...drains, ...alertings].flatMap(({ checks }) => checks),
+      ...floors.map(({ check }) => check),
+    ]),
   })
-}
-
-function toFigures(
-  drains: Drained[],
-  floors: (FloorResult & { clickhouseUs: number })[],
-  alertings: Drained[],
-): Figure[] {
-  const rates = drains.map((one) => one.eventsPerSecond)
-  const floorRates = floors.map((one) => one.eventsPerSecond)
-  const alertingRates = alertings.map((one) => one.eventsPerSecond)
-  const costs = (of: Drained[], kind: string): Figure[] =>
-    (['scorer', 'clickhouse', 'postgres', 'nats'] as const).map((process) => ({
-      name: `CPU of ${process} per event, ${kind}`,
-      unit: 'us',
-      value: toSpread(of.map((one) => one.costs[process])),
-    }))
-  return [
-    {
-      name: 'drain, no alerts',
-      unit: 'events/s',
-      value: toSpread(rates),
-      floor: { name: 'bare inserts', value: toSpread(floorRates) },
-      ratio: toRatios(rates, floorRates),
-      bound: { of: 'ratio', atLeast: 0.6 },
-    },
-    {
-      name: 'drain, 1 in 5 events alerting',
-      unit: 'events/s',
-      value: toSpread(alertingRates),
-      floor: { name: 'no alerts', value: toSpread(rates) },
-      ratio: toRatios(alertingRates, rates),
-      bound: { of: 'ratio', atLeast: 0.5 },
-    },
-    ...costs(drains, 'no alerts'),
-    {
-      name: 'CPU of clickhouse per event, bare inserts',
-      unit: 'us',
-      value: toSpread(floors.map((one) => one.clickhouseUs)),
-    },
-    ...costs(alertings, '1 in 5 alerting'),
-    {
-      name: 'memory of the scorer at most',
-      unit: 'MB',
-      value: toSpread([...drains, ...alertings].map((one) => one.memoryMb)),
-    },
-  ]
-}
-
-/** One line of each kind: the first that failed, or the last. */
-function mergeChecks(checks: readonly Check[]): Check[] {
-  const merged = new Map<string, Check>()
-  for (const check of checks) {
-    const present = merged.get(check.name)
-    if (present === undefined || present.ok) merged.set(check.name, check)
-  }
-  return [...merged.values()]
 }
 
 async function startRig(events: number): Promise<Rig> {
@@ -245,15 +179,47 @@ async function fill(options: DrainEvents): Promise<Filled> {
   return { options, server, nats }
 }
 
-async function measureFloor(rig: Rig, database: string, rowsPerInsert: number) {
-  const url = `${rig.clickhouse.url}/${database}`
-  await migrateClickhouse(url)
+async function measureFloors(rig: Rig, name: string, rowsPerInsert: number): Promise<Floors> {
+  const [from, url] = ['bytes', 'objects'].map((one) => `${rig.clickhouse.url}/${name}_${one}`) as [
+    string,
+    string,
+  ]
+  await Promise.all([from, url].map((one) => migrateClickhouse(one)))
   const before = readCpuSeconds(rig.clickhouse.pid)
-  const order: FloorOrder = { do: 'insert', url, rowsPerInsert }
-  const result = await rig.floor.ask<FloorResult>(order)
+  const insert: FloorOrder = { do: 'insert', url: from, rowsPerInsert }
+  const bytes = await rig.floor.ask<FloorResult>(insert)
   const spent = readCpuSeconds(rig.clickhouse.pid) - before
-  await dropDatabase(rig, database)
-  return { ...result, clickhouseUs: (spent / rig.quiet.options.events) * 1e6 }
+  const again: FloorOrder = { do: 'insertObjects', from, url, rowsPerInsert }
+  const objects = await rig.floor.ask<FloorResult>(again)
+  const [one, other] = [await readDigest(from), await readDigest(url)]
+  for (const database of [from, url]) await dropDatabase(rig, new URL(database).pathname.slice(1))
+  const { events } = rig.quiet.options
+  return {
+    bytes: { ...bytes, clickhouseUs: (spent / events) * 1e6 },
+    objects,
+    check: {
+      name: 'rows as objects are the rows as bytes',
+      ok: one === other && one.startsWith(`${events}\t`),
+      detail: `${other} of ${one}`,
+    },
+  }
+}
+
+/** How many rows there are, and what they come to; the text of signals is dear, so one in 20. */
+async function readDigest(url: string): Promise<string> {
+  const clickhouse = createClickhouse(url, { name: 'bench' })
+  const texts = telemetryColumns.map((column) =>
+    column === 'signals'
+      ? `if(cityHash64(event_id) % 20 = 0, toString(signals), '')`
+      : `ifNull(toString(${column}), '')`,
+  )
+  const result = await clickhouse.query({
+    query: `select count(), sum(cityHash64(${texts.join(', ')})) from telemetry`,
+    format: 'TabSeparated',
+  })
+  const digest = (await result.text()).trim()
+  await clickhouse.close()
+  return digest
 }
 
 async function dropDatabase(rig: Rig, database: string): Promise<void> {
