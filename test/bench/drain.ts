@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- drain [--events N] [--rounds N]`: how fast one scorer process works off a full
  * stream, from the first event that is stored until all are stored and decided, beside bare loops
- * that insert the same rows, as objects through the client's `insert` and as bytes that were encoded
- * beforehand; and the same with one event in five raising an alert. Rounds are interleaved, each in
- * databases of its own. A round counts only if every event has its row, every
- * alert is there once with its delivery and its ledger entries, and nothing was put aside.
+ * that insert the same rows: as objects through the client's `insert`, and as bytes that were
+ * encoded beforehand. And the same with one event in five raising an alert. Rounds are interleaved,
+ * each in databases of its own. A round counts only if every event has its row, every alert is there
+ * once with its delivery and its ledger entries, and nothing was put aside.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
