@@ -3,8 +3,8 @@
  * stream, from the first event that is stored until all are stored and decided, beside bare loops
  * that insert the same rows: as objects through the client's `insert`, and as bytes that were
  * encoded beforehand. And the same with one event in five raising an alert. Rounds are interleaved,
- * each in databases of its own. A round counts only if every event has its row, every alert is there
- * once with its delivery and its ledger entries, and nothing was put aside.
+ * each in databases of its own. A round counts only if every event has its row, every alert is
+ * there once with its delivery and its ledger entries, and nothing was put aside.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
