@@ -25,7 +25,8 @@ const MIGRATE_LIMIT_MS = 300_000
 /**
  * Options of Node by process, as in compose.yaml. Left alone, V8 lets the space for new objects
  * grow to 130 MB under load and the heap to four times what is in use before it collects: a scorer
- * at 600 events/s held 330 MB of which it used 85. There is no limit for all it holds, because what
+ * at 600 events/s held 330 MB of which it used 85. A scorer may grow further than others: in a
+ * backlog collecting took a third of its CPU. There is no limit for all it holds, because what
  * a batch decodes to is its clients' choice.
  */
 export const nodeOptions: Record<ServiceName, string[]> = {

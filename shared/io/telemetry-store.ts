@@ -34,10 +34,12 @@ export type TelemetryStore = {
 
 const intoPatterns = `signal_patterns (${patternColumns.join(', ')})`
 
-// The signals of patterns come as JSON text. A dot in a key is kept apart from the dots of paths, as
-// `%2E`: else `{"root.su_binary": true}` beside the categories would read as the signal that it is
-// not. Text that looks like a date stays the text it is.
-const patternSettings: ClickHouseSettings = {
+/**
+ * For signals that come as JSON text, as those of patterns do. A dot in a key is kept apart from the
+ * dots of paths, as `%2E`: else `{"root.su_binary": true}` beside the categories would read as the
+ * signal that it is not. Text that looks like a date stays the text it is.
+ */
+export const signalsTextSettings: ClickHouseSettings = {
   input_format_binary_read_json_as_string: 1,
   type_json_skip_duplicated_paths: 1,
   json_type_escape_dots_in_keys: 1,
@@ -101,7 +103,7 @@ async function insertPatterns(
   writer.reset()
   for (const one of fresh) writePatternRow(writer, one)
   try {
-    await insertRowBinary(clickhouse, intoPatterns, writer.written(), patternSettings)
+    await insertRowBinary(clickhouse, intoPatterns, writer.written(), signalsTextSettings)
   } catch (error) {
     if (toRefusal(error) === null) throw error
   }

@@ -6,7 +6,7 @@
  */
 import { type Clickhouse, createClickhouse, insertRowBinary } from '#shared/io/clickhouse.ts'
 import { telemetryColumns } from '#shared/io/telemetry-rows.ts'
-import { telemetryInsert } from '#shared/io/telemetry-store.ts'
+import { signalsTextSettings, telemetryInsert } from '#shared/io/telemetry-store.ts'
 import type { DrainEvents } from './drain-events.ts'
 import { makeDrainRows, toInserts } from './drain-rows.ts'
 
@@ -18,13 +18,6 @@ export type FloorOrder =
   | { do: 'insertObjects'; from: string; url: string; rowsPerInsert: number }
 
 export type FloorResult = { eventsPerSecond: number; inserts: number; cpuUs: number }
-
-/** So that what is stored is the same to the byte, as for the text of patterns. */
-const objectSettings = {
-  json_type_escape_dots_in_keys: 1,
-  input_format_try_infer_dates: 0,
-  input_format_try_infer_datetimes: 0,
-} as const
 
 /** Each row by itself: how many go into one insert is known only later. */
 let rows: Buffer[] = []
@@ -98,7 +91,7 @@ async function insertObjects(
         columns: [...telemetryColumns],
         values,
         format: 'JSONEachRow',
-        clickhouse_settings: { ...telemetryInsert.settings, ...objectSettings },
+        clickhouse_settings: { ...telemetryInsert.settings, ...signalsTextSettings },
       })
       // From the first that is stored, as the drain is timed.
       if (spent.inserts++ === 0) continue

@@ -180,11 +180,9 @@ async function fill(options: DrainEvents): Promise<Filled> {
 }
 
 async function measureFloors(rig: Rig, name: string, rowsPerInsert: number): Promise<Floors> {
-  const [from, url] = ['bytes', 'objects'].map((one) => `${rig.clickhouse.url}/${name}_${one}`) as [
-    string,
-    string,
-  ]
-  await Promise.all([from, url].map((one) => migrateClickhouse(one)))
+  const from = `${rig.clickhouse.url}/${name}_bytes`
+  const url = `${rig.clickhouse.url}/${name}_objects`
+  await Promise.all([migrateClickhouse(from), migrateClickhouse(url)])
   const before = readCpuSeconds(rig.clickhouse.pid)
   const insert: FloorOrder = { do: 'insert', url: from, rowsPerInsert }
   const bytes = await rig.floor.ask<FloorResult>(insert)
