@@ -35,9 +35,9 @@ export type TelemetryStore = {
 const intoPatterns = `signal_patterns (${patternColumns.join(', ')})`
 
 /**
- * For signals that come as JSON text, as those of patterns do. A dot in a key is kept apart from the
- * dots of paths, as `%2E`: else `{"root.su_binary": true}` beside the categories would read as the
- * signal that it is not. Text that looks like a date stays the text it is.
+ * For signals that come as JSON text, as those of patterns do. A dot in a key is kept apart from
+ * the dots of paths, as `%2E`: else `{"root.su_binary": true}` beside the categories would read as
+ * the signal that it is not. Text that looks like a date stays the text it is.
  */
 export const signalsTextSettings: ClickHouseSettings = {
   input_format_binary_read_json_as_string: 1,
