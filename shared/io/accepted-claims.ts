@@ -12,6 +12,7 @@ import {
   acceptedKey,
   acceptedSchema,
 } from '#shared/core/messages.ts'
+import { readHistory } from './kv-history.ts'
 import { type KvReporter, startKvReporter } from './kv-reporter.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -76,8 +77,8 @@ export async function listAcceptedClaims(
 ): Promise<AcceptedClaim[]> {
   const bucket = await openAcceptedBucket(nats)
   const claims: AcceptedClaim[] = []
-  const watch = await bucket.history({ key: hour === null ? '>' : acceptedKey('*', hour, '*') })
-  for await (const entry of watch) {
+  const key = hour === null ? '>' : acceptedKey('*', hour, '*')
+  for await (const entry of readHistory(bucket, key)) {
     const parsed = acceptedSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
     if (parsed.success) claims.push(parsed.data)
   }

@@ -12,6 +12,7 @@ import {
   retiredUseKey,
   retiredUseSchema,
 } from '#shared/core/messages.ts'
+import { readHistory } from './kv-history.ts'
 import { type KvReporter, startKvReporter } from './kv-reporter.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -80,9 +81,7 @@ export async function listRetiredUse(
 ): Promise<RetiredUseByVersion[]> {
   const bucket = await openRetiredUseBucket(nats)
   const byVersion = new Map<string, { requests: number; lastMs: number }>()
-  // Read and closed: a list of keys first would cost a request per edge.
-  const watch = await bucket.history({ key: retiredUseKey(secret.tenantId, '*') })
-  for await (const entry of watch) {
+  for await (const entry of readHistory(bucket, retiredUseKey(secret.tenantId, '*'))) {
     const parsed = retiredUseSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
     if (!parsed.success || parsed.data.last4 !== secret.last4) continue
     for (const { sdk_version: version, requests, age_ms: ageMs } of parsed.data.versions) {
