@@ -47,6 +47,8 @@ export function findVelocity(
   details: ReadonlyMap<string, Record<string, unknown>> = new Map(),
 ): Finding[] {
   const findings: Finding[] = []
+  // Of nearly every event nothing was counted, and no threshold is below 0.
+  if (counts.size === 0) return findings
   for (const rule of rules) {
     const key = countKey(rule)
     const count = counts.get(key) ?? 0
@@ -69,6 +71,11 @@ export function correlate(
   findings: readonly Finding[],
   thresholds: Policy['thresholds'],
 ): Risk {
+  const reasons = scored.reasons.map((reason) => ({ ...reason }))
+  let riskScore = scored.score
+  if (findings.length === 0) {
+    return { riskScore, action: toAction(riskScore, thresholds), reasons: reasons.sort(byWeight) }
+  }
   const heaviest = new Map<Flag, Finding>()
   for (const finding of findings) {
     const present = heaviest.get(finding.code)
@@ -76,8 +83,6 @@ export function correlate(
       heaviest.set(finding.code, finding)
     }
   }
-  const reasons = scored.reasons.map((reason) => ({ ...reason }))
-  let riskScore = scored.score
   for (const { code, weight: full, evidence } of [...heaviest.values()].sort(byWeight)) {
     const weight = Math.min(full, 100 - riskScore)
     riskScore += weight

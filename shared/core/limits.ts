@@ -186,10 +186,11 @@ export const noteCharactersMax = 2_000
 export const nameCharactersMax = 200
 
 /**
- * Events that one activity query asks about: as many as a full batch has. Such a query reads most
- * of the recent rows however many it asks for, so a few large ones cost half of many small ones.
+ * Events that one activity query asks about: more than a full batch has of bodies of 1 KB. Such a
+ * query reads most of the recent rows however many it asks for, so a few large ones cost half of
+ * many small ones. It is 1.7 MB of text with five hashes for each.
  */
-export const activityQueryMax = 8_192
+export const activityQueryMax = 16_384
 
 /** Bytes of one parameter of a query: ClickHouse takes 128 KiB of it. */
 export const parameterBytesMax = 120 * 1024

@@ -6,6 +6,8 @@
 export type RememberedKeys = {
   add: (key: string) => void
   has: (key: string) => boolean
+  /** Whether none is remembered: then nobody need be asked about. */
+  isEmpty: () => boolean
 }
 
 /**
@@ -30,5 +32,6 @@ export function createRememberedKeys(
       untilMs.delete(key)
       return false
     },
+    isEmpty: () => untilMs.size === 0,
   }
 }

@@ -97,7 +97,10 @@ function createHeavyKeys(): HeavyKeys {
     performance.now(),
   )
   const hashOf = (key: ActivityKey) => key.slice(key.indexOf(' ') + 1)
-  return { add: (key) => keys.add(hashOf(key)), has: (key) => keys.has(hashOf(key)) }
+  return {
+    add: (key) => keys.add(hashOf(key)),
+    has: (key) => !keys.isEmpty() && keys.has(hashOf(key)),
+  }
 }
 
 type Asked = ActivitySubject & {
@@ -118,7 +121,7 @@ async function countActivity(
   const screened = await screenKeys(store, { asked, screen, firstMs, lastPosition })
   const widest = Math.max(0, ...[...screen.values()].map((one) => one.windowSeconds))
   const span = { lastPosition, afterMs: firstMs - widest * 1000 }
-  const counted = asked.map(() => ({ counts: new Map(), details: new Map() }) as Counted)
+  const counted = asked.map(() => nothingCounted)
   for await (const rows of readInPieces(store, screened, span)) {
     addCounts(asked, rows, counted)
     addSightings(asked, rows, screened)
@@ -131,19 +134,26 @@ async function countActivity(
 
 type Counted = { counts: Map<string, number>; details: Map<string, Record<string, unknown>> }
 
+/** What nearly every event has: one for all of them, so that none is made for each. */
+const nothingCounted: Counted = { counts: new Map(), details: new Map() }
+
 /** Counts what can be counted in these rows; of several users the highest counts. */
 function addCounts(
   asked: readonly Asked[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
-  counted: readonly Counted[],
+  counted: Counted[],
 ): void {
   const countOf = createCounting(asked, rows)
   asked.forEach((one, index) => {
-    const { counts, details } = counted[index]!
     for (const rule of one.rules) {
       const found = countOf(one, rule)
+      if (found === null) continue
+      if (counted[index] === nothingCounted) {
+        counted[index] = { counts: new Map(), details: new Map() }
+      }
+      const { counts, details } = counted[index]!
       const name = countKey(rule)
-      if (found === null || found.count <= (counts.get(name) ?? -1)) continue
+      if (found.count <= (counts.get(name) ?? -1)) continue
       counts.set(name, found.count)
       if (found.details !== null) details.set(name, found.details)
     }
@@ -239,7 +249,10 @@ async function screenKeys(store: Store, question: Question): Promise<Screened> {
   const { asked, screen } = question
   const kinds = new Set<ActivityKind>(['device'])
   for (const metric of screen.keys()) kinds.add(countedBy[metric].kind)
-  const keys = new Set(asked.flatMap((one) => [...kinds].flatMap((kind) => one.keys[kind])))
+  const keys = new Set<ActivityKey>()
+  for (const one of asked) {
+    for (const kind of kinds) for (const key of one.keys[kind]) keys.add(key)
+  }
   const screened: Screened = { suspects: new Map(), heavy: new Set(), firstSeen: new Map() }
   const light: ActivityKey[] = []
   for (const key of keys) {
