@@ -6,7 +6,9 @@ describe('remembered keys', () => {
     let nowMs = 0
     const keys = createRememberedKeys({ max: 10, forMs: 100 }, () => nowMs)
     expect(keys.has('a')).toBe(false)
+    expect(keys.isEmpty()).toBe(true)
     keys.add('a')
+    expect(keys.isEmpty()).toBe(false)
     nowMs = 99
     expect(keys.has('a')).toBe(true)
     keys.add('a')
