@@ -201,9 +201,9 @@ function toRows(
 }
 
 /**
- * All four writes in one statement and one round trip. Counters are grouped and taken in order. What
- * is JSON lies in one value of bytes, each alert's reasons and then its body: as items of an array
- * both ends would go through it letter by letter, for its quotes.
+ * All four writes in one statement and one round trip. Counters are grouped and taken in order.
+ * What is JSON lies in one value of bytes, each alert's reasons and then its body: as items of an
+ * array both ends would go through it letter by letter, for its quotes.
  */
 const insertAlertsSql = `
 with raised as (
