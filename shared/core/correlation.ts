@@ -71,11 +71,6 @@ export function correlate(
   findings: readonly Finding[],
   thresholds: Policy['thresholds'],
 ): Risk {
-  const reasons = scored.reasons.map((reason) => ({ ...reason }))
-  let riskScore = scored.score
-  if (findings.length === 0) {
-    return { riskScore, action: toAction(riskScore, thresholds), reasons: reasons.sort(byWeight) }
-  }
   const heaviest = new Map<Flag, Finding>()
   for (const finding of findings) {
     const present = heaviest.get(finding.code)
@@ -83,6 +78,8 @@ export function correlate(
       heaviest.set(finding.code, finding)
     }
   }
+  const reasons = scored.reasons.map((reason) => ({ ...reason }))
+  let riskScore = scored.score
   for (const { code, weight: full, evidence } of [...heaviest.values()].sort(byWeight)) {
     const weight = Math.min(full, 100 - riskScore)
     riskScore += weight

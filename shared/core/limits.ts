@@ -186,8 +186,8 @@ export const noteCharactersMax = 2_000
 export const nameCharactersMax = 200
 
 /**
- * Events that one activity query asks about: more than a full batch has of bodies of 1 KB. Such a
- * query reads most of the recent rows however many it asks for, so a few large ones cost half of
+ * Events that one activity query asks about: as many as a full batch has of 1 KB each. Such a query
+ * reads most of the recent rows however many it asks for, so a few large ones cost half of
  * many small ones. It is 1.7 MB of text with five hashes for each.
  */
 export const activityQueryMax = 16_384

@@ -55,7 +55,7 @@ export type ConsumeOptions = {
 export type ConsumeLimits = {
   /**
    * Messages and bytes of one batch; a single message may be larger. As much is taken beside a full
-   * one: of all consumers of a connection far less than the 64 MB at which the broker ends it.
+   * one: of all consumers of a connection half of the 64 MB, at most, at which the broker ends it.
    */
   batchMessagesMax: number
   batchBytesMax: number
