@@ -43,10 +43,10 @@ import { type StoreBatchDeps, storeBatch } from './store-batch.ts'
  * It adds a third of a second at most to an event's way.
  *
  * 16 MB are about 8,000 events, which are asked about at once: in a backlog an event then takes
- * ClickHouse 55 to 65 us instead of the 85 to 95 of batches of 8 MB, merges included, and a drain a
- * quarter less time for the same memory; 24 MB gained nothing more and took 50 MB. Where messages
- * hold a single event, as many as one edge at a low rate makes, 2,048 of them are 4 MB: what is
- * asked about a batch costs half as much per event as in batches of 512.
+ * ClickHouse 58 to 64 us instead of the 86 of batches of 8 MB, merges included, and a drain a
+ * quarter less time, for some 20 to 60 MB more while it lasts; 24 MB gained nothing more and took
+ * 50 MB. Where messages hold a single event, as many as one edge at a low rate makes, 2,048 of
+ * them are 4 MB: what is asked about a batch costs half as much per event as in batches of 512.
  */
 const storeLimits = {
   batchMessagesMax: 2_048,

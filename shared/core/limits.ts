@@ -187,8 +187,8 @@ export const nameCharactersMax = 200
 
 /**
  * Events that one activity query asks about: as many as a full batch has of 1 KB each. Such a query
- * reads most of the recent rows however many it asks for, so a few large ones cost half of
- * many small ones. It is 1.7 MB of text with five hashes for each.
+ * reads most of the recent rows however many it asks for, so a few large ones cost half of many
+ * small ones. It is 1.7 MB of text with five hashes for each.
  */
 export const activityQueryMax = 16_384
 
