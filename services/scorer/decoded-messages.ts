@@ -26,35 +26,52 @@ export type DecodedMessages = {
 /** Where the signals of a message's events are read from when they are asked for. */
 type Source = { message: ConsumedMessage | null; events: AcceptedEvent[] | null }
 
-type Kept = { streamCreatedMs: number; bytes: number; source: Source; decoded: Decoded }
+type Kept = { bytes: number; source: Source; decoded: Decoded }
 
-/** @param bytesMax of remembered messages; what is kept of them takes about half as much */
+/**
+ * What is decided next is what was stored first. So where storing runs ahead of deciding by more
+ * than is remembered, the newest are not remembered: forgetting the oldest, each would be forgotten
+ * just before it is asked for. What others decide instead goes when something later is taken.
+ * @param bytesMax of remembered messages; what is kept of them takes about half as much
+ */
 export function createDecodedMessages(bytesMax: number): DecodedMessages {
   const kept = new Map<number, Kept>()
+  let keptStreamMs = 0
   let bytes = 0
   const forget = (sequence: number): void => {
     bytes -= kept.get(sequence)?.bytes ?? 0
     kept.delete(sequence)
   }
+  /** A stream that is made again counts from 1 again. */
+  const beginStream = (streamCreatedMs: number): void => {
+    if (streamCreatedMs === keptStreamMs) return
+    keptStreamMs = streamCreatedMs
+    kept.clear()
+    bytes = 0
+  }
   return {
     decode: (message) => {
       const decoded = decode(message)
       const { sequence, streamCreatedMs, data } = message
-      forget(sequence)
       const remembered = toRemember(decoded)
-      kept.set(sequence, { streamCreatedMs, bytes: data.length, ...remembered })
-      bytes += data.length
-      for (const oldest of kept.keys()) {
-        if (bytes <= bytesMax) break
-        forget(oldest)
+      beginStream(streamCreatedMs)
+      forget(sequence)
+      if (bytes + data.length <= bytesMax) {
+        kept.set(sequence, { bytes: data.length, ...remembered })
+        bytes += data.length
       }
       return { ...decoded, remembered: remembered.decoded.events }
     },
     take: (message) => {
-      const known = kept.get(message.sequence)
-      forget(message.sequence)
-      // A stream that is made again counts from 1 again.
-      if (known?.streamCreatedMs !== message.streamCreatedMs) return decode(message)
+      const { sequence, streamCreatedMs } = message
+      beginStream(streamCreatedMs)
+      const known = kept.get(sequence)
+      forget(sequence)
+      for (const oldest of kept.keys()) {
+        if (oldest > sequence) break
+        forget(oldest)
+      }
+      if (known === undefined) return decode(message)
       known.source.message = message
       return known.decoded
     },

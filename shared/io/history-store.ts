@@ -17,7 +17,7 @@ import {
 } from '#shared/core/device-history.ts'
 import { heavyKeyMs, heavyKeysMax } from '#shared/core/limits.ts'
 import { createRememberedKeys, type RememberedKeys } from '#shared/core/remembered-keys.ts'
-import { type Clickhouse, smallQuery } from './clickhouse.ts'
+import { type Clickhouse, smallQuery, uncompiled } from './clickhouse.ts'
 
 export type DeviceHistory = {
   deviceId: string
@@ -133,7 +133,7 @@ async function findManySessions(
   question: DeviceQuestion,
 ): Promise<DeviceHistory | null> {
   const [[totals], page] = await Promise.all([
-    readRows<Totals>(clickhouse, totalsSql, toKey(question)),
+    readRows<Totals>(clickhouse, totalsSql, toKey(question), uncompiled),
     findPage(clickhouse, question),
   ])
   // Erased meanwhile: nobody ever heard of it.
@@ -145,11 +145,17 @@ async function findPage(clickhouse: Clickhouse, question: DeviceQuestion): Promi
   const { before, sessionsLimit } = question
   // A quarter more than sessions: some have several rows that no merge has joined yet.
   for (let newest = Math.ceil(sessionsLimit * 1.25) + 64; ; newest *= 4) {
-    const rows = await readRows<SessionRow>(clickhouse, newestRowsSql(before !== null), {
+    const params = {
       ...toKey(question),
       newest,
       ...(before === null ? {} : { started: before.startedAtMs }),
-    })
+    }
+    const rows = await readRows<SessionRow>(
+      clickhouse,
+      newestRowsSql(before !== null),
+      params,
+      uncompiled,
+    )
     const page = toRecentPage(rows, { ...toPaging(question), newest })
     if (page !== null) return page
   }

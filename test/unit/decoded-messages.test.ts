@@ -8,7 +8,10 @@ import { compileShadow, decideShadow } from '#shared/core/shadow.ts'
 import { toFilledCategories } from '#shared/core/signals-missing.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import type { ConsumedMessage } from '#shared/io/consume.ts'
-import { createDecodedMessages } from '../../services/scorer/decoded-messages.ts'
+import {
+  createDecodedMessages,
+  type DecodedMessages,
+} from '../../services/scorer/decoded-messages.ts'
 import { type EventFacts, makeMessage, signalsOf } from '../support/accepted-events.ts'
 
 const facts: EventFacts[] = [
@@ -65,15 +68,53 @@ describe('what is remembered of a message', () => {
     expect(ids).toEqual(['two', 'three'])
   })
 
-  it('is bounded, the oldest goes first, and nothing is lost by that', () => {
+  describe('is bounded', () => {
     const data = makeMessage(facts)
-    const messages = createDecodedMessages(data.length * 2)
-    for (const sequence of [1, 2, 3]) messages.decode(toConsumed(data, { sequence }))
-    const isFull = (sequence: number) => {
-      const [event] = messages.take(toConsumed(data, { sequence })).events
-      return event!.bodyBytes !== undefined
+    const store = (messages: DecodedMessages, sequences: number[], streamCreatedMs = 1_000) => {
+      for (const sequence of sequences) {
+        messages.decode(toConsumed(data, { sequence, streamCreatedMs }))
+      }
     }
-    expect([1, 2, 3].map(isFull)).toEqual([true, false, false])
+    /** Of these, in this order, the ones that were still remembered. */
+    const takeRemembered = (
+      messages: DecodedMessages,
+      sequences: number[],
+      streamCreatedMs = 1_000,
+    ) =>
+      sequences.filter((sequence) => {
+        const { events } = messages.take(toConsumed(data, { sequence, streamCreatedMs }))
+        expect(events).toHaveLength(facts.length)
+        return events[0]!.bodyBytes === undefined
+      })
+
+    it('and where storing is far ahead, what is decided next stays', () => {
+      const messages = createDecodedMessages(data.length * 2)
+      store(messages, [1, 2, 3, 4])
+      expect(takeRemembered(messages, [1])).toEqual([1])
+      store(messages, [5, 6])
+      expect(takeRemembered(messages, [2, 3, 4, 5, 6])).toEqual([2, 5])
+    })
+
+    it('and what others decided goes when something later is taken', () => {
+      const messages = createDecodedMessages(data.length * 3)
+      store(messages, [1, 2, 3])
+      expect(takeRemembered(messages, [3])).toEqual([3])
+      store(messages, [4, 5, 6])
+      expect(takeRemembered(messages, [1, 2, 4, 5, 6])).toEqual([4, 5, 6])
+    })
+
+    it('and the same message again takes no more room', () => {
+      const messages = createDecodedMessages(data.length * 2)
+      store(messages, [1, 1, 1, 2])
+      expect(takeRemembered(messages, [1, 2])).toEqual([1, 2])
+    })
+
+    it('and nothing of another stream stays, whose numbers may be higher', () => {
+      const messages = createDecodedMessages(data.length * 2)
+      store(messages, [8, 9])
+      store(messages, [1, 2], 2_000)
+      expect(takeRemembered(messages, [1, 2], 2_000)).toEqual([1, 2])
+    })
   })
 
   it('holds what is no event too', () => {
