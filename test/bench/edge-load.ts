@@ -48,10 +48,10 @@ function prepare({ count, tenantId, secret }: LoadOrder & { do: 'prepare' }): vo
 async function load(order: LoadOrder & { do: 'closed' | 'open' }): Promise<LoadResult> {
   const waits = new Map<number, number[]>()
   const free: Connection[] = []
-  const startCpu = process.cpuUsage()
-  const startMs = performance.now()
-  const endMs = startMs + order.seconds * 1_000
   const everyMs = order.do === 'open' ? 1_000 / order.rate : 0
+  // When the first request may be due: not before every connection is open.
+  let startMs = Number.POSITIVE_INFINITY
+  let endMs = Number.POSITIVE_INFINITY
   let sent = 0
   let open = 0
   let finish: () => void = () => undefined
@@ -91,6 +91,9 @@ async function load(order: LoadOrder & { do: 'closed' | 'open' }): Promise<LoadR
     Array.from({ length: order.connections }, () => openConnection(order.port, answered)),
   )
   free.push(...connections)
+  const startCpu = process.cpuUsage()
+  startMs = performance.now()
+  endMs = startMs + order.seconds * 1_000
   const pump = () => {
     for (let due = nextDue(); due !== null && free.length > 0; due = nextDue()) {
       if (due > performance.now()) break

@@ -1,15 +1,15 @@
 /** What several rounds of one measurement say together: their median, and how far they lie apart. */
-import { percentile } from '../faults/percentile.ts'
-
 export type Spread = { median: number; min: number; max: number; rounds: number }
 
-/** @param values one of each round, at least one */
+/** @param values one of each round, at least one; of an even number the middle two's mean counts */
 export function toSpread(values: readonly number[]): Spread {
   if (values.length === 0) throw new Error('a spread needs at least one round')
+  const sorted = [...values].sort((a, b) => a - b)
+  const [low, high] = [sorted[(sorted.length - 1) >> 1]!, sorted[sorted.length >> 1]!]
   return {
-    median: percentile(values, 0.5),
-    min: Math.min(...values),
-    max: Math.max(...values),
+    median: (low + high) / 2,
+    min: sorted[0]!,
+    max: sorted.at(-1)!,
     rounds: values.length,
   }
 }
