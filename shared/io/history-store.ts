@@ -133,7 +133,7 @@ async function findManySessions(
   question: DeviceQuestion,
 ): Promise<DeviceHistory | null> {
   const [[totals], page] = await Promise.all([
-    readRows<Totals>(clickhouse, totalsSql, toKey(question), uncompiled),
+    readRows<Totals>(clickhouse, totalsSql, toKey(question)),
     findPage(clickhouse, question),
   ])
   // Erased meanwhile: nobody ever heard of it.
@@ -145,17 +145,11 @@ async function findPage(clickhouse: Clickhouse, question: DeviceQuestion): Promi
   const { before, sessionsLimit } = question
   // A quarter more than sessions: some have several rows that no merge has joined yet.
   for (let newest = Math.ceil(sessionsLimit * 1.25) + 64; ; newest *= 4) {
-    const params = {
+    const rows = await readRows<SessionRow>(clickhouse, newestRowsSql(before !== null), {
       ...toKey(question),
       newest,
       ...(before === null ? {} : { started: before.startedAtMs }),
-    }
-    const rows = await readRows<SessionRow>(
-      clickhouse,
-      newestRowsSql(before !== null),
-      params,
-      uncompiled,
-    )
+    })
     const page = toRecentPage(rows, { ...toPaging(question), newest })
     if (page !== null) return page
   }
@@ -173,7 +167,7 @@ async function readRows<Row>(
   clickhouse: Clickhouse,
   query: string,
   params: Record<string, string | number>,
-  settings: ClickHouseSettings = {},
+  settings: ClickHouseSettings = uncompiled,
 ): Promise<Row[]> {
   const result = await clickhouse.query({
     query,
