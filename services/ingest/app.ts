@@ -10,10 +10,13 @@ import {
   batchEventsMax,
   bodyBytesMax,
   connectionsMax,
+  decidingMs,
   gatherMs,
   publishAttemptMs,
   publishesInFlightMax,
   publishTimeoutMs,
+  queuedBytesMax,
+  queuedRequestsMax,
   waitingBytesMax,
   waitingEventsMax,
 } from '#shared/core/limits.ts'
@@ -25,13 +28,16 @@ import type { Metrics } from '#shared/io/metrics.ts'
 import { type PlainConnections, servePlainly } from '#shared/io/plain-connections.ts'
 import type { PublishBatch } from '#shared/io/telemetry-publisher.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
+import { createAdmission } from './admission.ts'
 import { type CommitLimits, createGroupCommit } from './group-commit.ts'
 import {
   answerPending,
+  decideSubmission,
   type Intake,
   type Pending,
   receivePlain,
   receiveTelemetry,
+  type Submission,
 } from './intake.ts'
 import { createIngestObserver } from './observe.ts'
 import type { RetiredUse } from './retired-use.ts'
@@ -132,7 +138,11 @@ export function createIngest(deps: IngestDeps): Ingest {
       },
     },
   )
-  return { app, plain, drained: intake.commit.drained }
+  const drained = async () => {
+    await intake.admission.drained()
+    await intake.commit.drained()
+  }
+  return { app, plain, drained }
 }
 
 function isIngest(url: string | undefined): boolean {
@@ -144,6 +154,7 @@ function createIntake(deps: IngestDeps): Intake {
   const observe = createIngestObserver(deps.metrics, {
     nowMs,
     waiting: () => intake.commit.waiting(),
+    queued: () => intake.admission.queued(),
   })
   const intake: Intake = {
     log: deps.log,
@@ -162,9 +173,19 @@ function createIntake(deps: IngestDeps): Intake {
       nowMs,
       wallMs: deps.wallMs,
     },
+    admission: createAdmission<Submission>({
+      decide: (submission) => decideSubmission(intake, submission),
+      // Without a broker nothing is held: each is told so.
+      hasRoom: () => !intake.connected() || intake.commit.hasRoom(),
+      defer: setImmediate,
+      later: setTimeout,
+      nowMs,
+      limits: { decidingMs, queuedRequestsMax, queuedBytesMax },
+    }),
     commit: createGroupCommit<Pending>({
       publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),
       settle: (pending, fault) => answerPending(intake, pending, fault),
+      onSettled: () => intake.admission.resume(),
       defer: setImmediate,
       later: setTimeout,
       pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),

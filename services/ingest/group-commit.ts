@@ -30,6 +30,8 @@ export type GroupCommitOptions<W extends Waiter> = {
   publish: (message: Uint8Array, batchId: string, timeoutMs: number) => Promise<PublishOutcome>
   /** Told once of every event taken: null when it is stored. */
   settle: (waiter: W, fault: PublishFault | null) => void
+  /** Told after that: there is room for others. */
+  onSettled: () => void
   /** Runs something at the end of this turn of the event loop. */
   defer: (run: () => void) => void
   /** Runs something after so many ms. */
@@ -52,6 +54,7 @@ export type CommitLimits = {
   gatherMs: number
   batchEventsFew: number
   waitingEventsMax: number
+  /** More than this by one event at most. */
   waitingBytesMax: number
   /** From when an event was taken to when it is settled, whatever happens. */
   publishTimeoutMs: number
@@ -67,8 +70,10 @@ export type CommitObserver = {
 }
 
 export type GroupCommit<W extends Waiter> = {
-  /** Takes an event, or returns false when as much as may wait is waiting already. */
+  /** Takes an event, or returns false when there is no room. */
   offer: (waiter: W) => boolean
+  /** Whether less is waiting than may. */
+  hasRoom: () => boolean
   /** Events and bytes taken and not yet settled. */
   waiting: () => { events: number; bytes: number }
   /** Resolves once everything taken so far is settled. */
@@ -119,6 +124,7 @@ export function createGroupCommit<W extends Waiter>(
   }
   return {
     offer: (waiter) => offer(state, waiter),
+    hasRoom: () => hasRoom(state),
     waiting: () => ({ events: state.waitingEvents, bytes: state.waitingBytes }),
     drained: () =>
       new Promise((resolve) => {
@@ -128,17 +134,14 @@ export function createGroupCommit<W extends Waiter>(
   }
 }
 
+function hasRoom<W extends Waiter>({ waitingEvents, waitingBytes, limits }: State<W>): boolean {
+  return waitingEvents < limits.waitingEventsMax && waitingBytes < limits.waitingBytesMax
+}
+
 function offer<W extends Waiter>(state: State<W>, waiter: W): boolean {
-  const { limits } = state
-  const { bytes } = waiter
-  if (
-    state.waitingEvents >= limits.waitingEventsMax ||
-    state.waitingBytes + bytes > limits.waitingBytesMax
-  ) {
-    return false
-  }
+  if (!hasRoom(state)) return false
   state.waitingEvents++
-  state.waitingBytes += bytes
+  state.waitingBytes += waiter.bytes
   state.mostUnsettled = Math.max(state.mostUnsettled, state.waitingEvents)
   state.queue.push(waiter)
   scheduleLaunch(state)
@@ -216,6 +219,7 @@ async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<vo
     state.waitingBytes -= waiter.bytes
     state.settle(waiter, fault)
   }
+  state.onSettled()
   if (state.waitingEvents > 0) return
   const drains = state.drains
   state.drains = []

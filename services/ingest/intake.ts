@@ -5,6 +5,7 @@
  * only after the acknowledgement of the very message that holds the event.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { queuedMsMax } from '#shared/core/limits.ts'
 import type { PlainHead } from '#shared/core/plain-request.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { toRequestId } from '#shared/io/http-server.ts'
@@ -18,6 +19,7 @@ import {
   refusals,
 } from './accept-telemetry.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
+import type { Admission } from './admission.ts'
 import { type GroupCommit, toWaiterBytes, type Waiter } from './group-commit.ts'
 import type { IngestObserver } from './observe.ts'
 import { checkHeaders, discardBody, isJson, receiveBody } from './receive-body.ts'
@@ -29,11 +31,21 @@ export type Pending = Waiter & {
   reply: Reply
   requestId: string
   acceptance: Acceptance
+  arrivedMs: number
+}
+
+/** A submission that has been read and not decided on yet. */
+export type Submission = {
+  envelope: Envelope
+  body: Buffer
+  /** When it was whole, on the monotonic clock. */
+  arrivedMs: number
 }
 
 export type Intake = {
   log: Log
   edge: EdgeDeps
+  admission: Admission<Submission>
   commit: GroupCommit<Pending>
   observe: IngestObserver
   retiredUse: RetiredUse
@@ -74,7 +86,7 @@ export function receiveTelemetry(
   }
   receiveBody(request, (body) => {
     if (body === null) answerRefusal(intake, envelope, refusals.tooLarge)
-    else takeBody(intake, envelope, body)
+    else admit(intake, envelope, body)
   })
 }
 
@@ -90,14 +102,19 @@ export function receivePlain(
 ): boolean {
   if (!isJson(head.contentType)) return false
   const { signature, requestId } = head
-  takeBody(intake, { reply: connection, signature, givenId: requestId }, body)
+  admit(intake, { reply: connection, signature, givenId: requestId }, body)
   return true
 }
 
-/** Decides on a body; its answer comes now, or once its message is acknowledged. */
-function takeBody(intake: Intake, envelope: Envelope, body: Buffer): void {
+function admit(intake: Intake, envelope: Envelope, body: Buffer): void {
+  intake.admission.admit({ envelope, body, arrivedMs: intake.edge.nowMs() })
+}
+
+/** Its answer comes now, or once its message is acknowledged. */
+export function decideSubmission(intake: Intake, submission: Submission): void {
+  const { envelope, body } = submission
   try {
-    const refusal = take(intake, envelope, body)
+    const refusal = take(intake, submission)
     if (refusal === null) return
     answerRefusal(intake, envelope, refusal)
     if (refusal.retired === undefined) return
@@ -114,28 +131,29 @@ function takeBody(intake: Intake, envelope: Envelope, body: Buffer): void {
 }
 
 /** @returns why it is refused, or null when it waits for its acknowledgement */
-function take(intake: Intake, envelope: Envelope, body: Buffer): Refusal | null {
-  const takenMs = intake.edge.nowMs()
+function take(intake: Intake, submission: Submission): Refusal | null {
+  const { envelope, body } = submission
   const decision = decideTelemetry(body, envelope.signature, intake.edge)
   if (decision.kind === 'refused') return decision
-  const { head, rateLimit } = decision
-  const fault = offer(intake, envelope, { head, body, takenMs, acceptance: decision })
+  const { rateLimit } = decision
+  const fault = offer(intake, submission, decision)
   return fault === null || rateLimit === null ? fault : { ...fault, rateLimit }
 }
 
 /** @returns why it cannot be stored, or null when it is on its way */
-function offer(
-  intake: Intake,
-  envelope: Envelope,
-  accepted: Pick<Pending, 'head' | 'body' | 'takenMs' | 'acceptance'>,
-): Refusal | null {
+function offer(intake: Intake, submission: Submission, acceptance: Acceptance): Refusal | null {
   if (!intake.connected()) return refusals.disconnected
-  const { head, body, takenMs, acceptance } = accepted
+  const { envelope, body, arrivedMs } = submission
+  const takenMs = intake.edge.nowMs()
+  // Its client is about to give up, and so are those behind it.
+  if (takenMs - arrivedMs > queuedMsMax) return refusals.overload
+  const { head } = acceptance
   const taken = intake.commit.offer({
     head,
     body,
     bytes: toWaiterBytes(head, body),
     takenMs,
+    arrivedMs,
     reply: envelope.reply,
     requestId: toAnswerId(intake, envelope),
     acceptance,
@@ -154,7 +172,7 @@ export function answerPending(intake: Intake, pending: Pending, fault: string | 
     return
   }
   intake.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
-  intake.observe.accepted(acceptance, intake.edge.nowMs() - pending.takenMs)
+  intake.observe.accepted(acceptance, intake.edge.nowMs() - pending.arrivedMs)
   replyAccepted(reply, acceptance.answer, meta)
 }
 

@@ -25,12 +25,16 @@ const secondsBuckets = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25
 const eventsBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 const bytesBuckets = [1024, 4096, 16_384, 65_536, 131_072, 262_144, 524_288, 1_048_576]
 
-/** @param facts the monotonic clock, and what group commit holds */
+/** @param facts the monotonic clock, and what admission and group commit hold */
 export function createIngestObserver(
   metrics: Metrics,
-  facts: { nowMs: () => number; waiting: () => { events: number; bytes: number } },
+  facts: {
+    nowMs: () => number
+    waiting: () => { events: number; bytes: number }
+    queued: () => { requests: number; bytes: number }
+  },
 ): IngestObserver {
-  const { nowMs, waiting } = facts
+  const { nowMs, waiting, queued } = facts
   let failure: { fault: string; atMs: number } | null = null
   const seconds = metrics.histogram(
     'di_ingest_accept_seconds',
@@ -45,6 +49,16 @@ export function createIngestObserver(
   metrics.gauge('di_ingest_waiting_bytes', 'Bytes of events taken and not yet stored', {
     collect() {
       this.set(waiting().bytes)
+    },
+  })
+  metrics.gauge('di_ingest_queued_requests', 'Submissions read and not yet decided on', {
+    collect() {
+      this.set(queued().requests)
+    },
+  })
+  metrics.gauge('di_ingest_queued_bytes', 'Bytes of submissions read and not yet decided on', {
+    collect() {
+      this.set(queued().bytes)
     },
   })
   const unknown = metrics.counter(

@@ -41,13 +41,31 @@ export const batchEventsMax = 256
 export const batchBytesMax = 960 * 1024
 
 /**
- * Events an edge may hold while they wait for their ack: 4,096 events of 2 KB are 8 MiB. At 10,000
- * events/s that is 0.4 s of publishing; past it the edge answers 503 rather than queue.
+ * Events that may wait for their ack at an edge: twice the messages under way, so that the next
+ * ones are full. More of them would only be decided sooner than they can be stored.
  */
-export const waitingEventsMax = 4_096
+export const waitingEventsMax = 1_024
 
-/** Bytes an edge may hold while they wait for their ack, whatever their number. */
-export const waitingBytesMax = 64 * 1024 * 1024
+/** Bytes of events that may wait for their ack at an edge, whatever their number. */
+export const waitingBytesMax = 8 * 1024 * 1024
+
+/**
+ * Submissions an edge may have read without having decided on them: one of each connection. At
+ * 20,000 events/s that is 0.4 s; past it the edge answers 503 rather than queue.
+ */
+export const queuedRequestsMax = 8_192
+
+/** Bytes of submissions that may wait to be decided on, whatever their number. */
+export const queuedBytesMax = 64 * 1024 * 1024
+
+/** A submission that has waited this long to be decided on is not accepted any more, but a 503. */
+export const queuedMsMax = 1_000
+
+/**
+ * How long an edge decides before it looks for acknowledgements, due timers and new requests; one
+ * submission takes some 20 µs.
+ */
+export const decidingMs = 10
 
 /** Batches in flight to JetStream at once: two hide the fsync behind the next publish. */
 export const publishesInFlightMax = 2

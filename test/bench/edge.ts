@@ -22,8 +22,8 @@ import { type Check, type Figure, publishReport } from './report.ts'
 import { toRatios, toSpread } from './spread.ts'
 
 const connections = 64
-/** As many as an overloaded fleet has open at once. */
-const crowd = 4_000
+/** Nearly as many as one process takes, and more than it may hold events of. */
+const crowd = 8_000
 /** More requests than the bare server, and an edge, take in a second. */
 const floorPerSecondMax = 55_000
 const edgePerSecondMax = 35_000
@@ -242,7 +242,7 @@ async function overload(bench: Bench): Promise<Figure[]> {
   const refusedWaits: number[] = []
   let refused = 0
   let others = 0
-  for (let round = 0; round < Math.ceil(bench.rounds / 2); round++) {
+  for (let round = 0; round < bench.rounds; round++) {
     const before = await runClosed(bench, edge)
     await prepare(bench, before.rate * 2 * bench.seconds)
     const during = await measure(bench, edge, {

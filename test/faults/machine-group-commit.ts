@@ -81,6 +81,7 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
       note(fault === null ? 'settled as stored' : 'settled as unknown')
       if (fault !== null && holdersOf(name) > 0) note('stored though nobody was told')
     },
+    onSettled: () => undefined,
     defer: (run) => void turn('end of turn').then(run),
     later: (run, ms) => {
       note('held back to travel with others')

@@ -9,7 +9,7 @@ import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { toEventId } from '../../shared/core/ids.ts'
-import { retryAfterSeconds, waitingEventsMax } from '../../shared/core/limits.ts'
+import { queuedRequestsMax, retryAfterSeconds, waitingEventsMax } from '../../shared/core/limits.ts'
 import { telemetryStream } from '../../shared/core/messages.ts'
 import { signBody } from '../../shared/core/signature.ts'
 import { ensureStreams } from '../../shared/io/streams.ts'
@@ -202,8 +202,8 @@ describe('more than can be held', () => {
     })
     const before = (await rig.readStored()).length
     const extra = 200
-    const sockets = 16
-    const requests = Array.from({ length: waitingEventsMax + extra }, () => {
+    const sockets = 64
+    const requests = Array.from({ length: waitingEventsMax + queuedRequestsMax + extra }, () => {
       const body = bodyOf('acme')
       return (
         `POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
@@ -223,6 +223,7 @@ describe('more than can be held', () => {
     const refusals = () => edge.count('di_ingest_refused_total', { reason: 'overload' })
     await until('the edge is full', async () => (await refusals()) === extra)
     expect(await edge.count('di_ingest_waiting_events')).toBe(waitingEventsMax)
+    expect(await edge.count('di_ingest_queued_requests')).toBe(queuedRequestsMax)
     const startMs = nowMs()
     expectUnavailable(await sendAs(edge, bodyOf('acme')))
     expect(nowMs() - startMs).toBeLessThan(1_000)

@@ -41,6 +41,7 @@ function createBench(options: {
   const failed: { events: number; fault: string }[] = []
   const stored: { events: number; duplicate: boolean }[] = []
   const later: { run: () => void; ms: number }[] = []
+  const roomAt: number[] = []
   let ids = 0
   const bench: Bench = { nowMs: 0, settled, publishes, retried, failed, stored }
   const commit = createGroupCommit<Named>({
@@ -50,6 +51,7 @@ function createBench(options: {
       return options.publish(publish, bench)
     },
     settle: ({ name }, fault) => settled.push({ name, fault }),
+    onSettled: () => roomAt.push(settled.length),
     defer: options.defer ?? queueMicrotask,
     later: (run, ms) => later.push({ run, ms }),
     pause: async (ms) => {
@@ -65,7 +67,7 @@ function createBench(options: {
     },
   })
   const offer = (name: string, size = 10) => commit.offer(toWaiter(name, size, bench.nowMs))
-  return { ...bench, bench, commit, offer, later }
+  return { ...bench, bench, commit, offer, later, roomAt }
 }
 
 type Bench = {
@@ -163,23 +165,32 @@ describe('what is refused', () => {
     const byEvents = createBench({ publish: hand.publish, limits: { waitingEventsMax: 2 } })
     expect(['a', 'b', 'c'].map((name) => byEvents.offer(name))).toEqual([true, true, false])
     const byBytes = createBench({ publish: hand.publish, limits: { waitingBytesMax: 100 } })
+    expect(byEvents.commit.hasRoom()).toBe(false)
     expect(byBytes.offer('a')).toBe(true)
-    expect(byBytes.offer('b', 200)).toBe(false)
-    expect(byBytes.commit.waiting().events).toBe(1)
+    expect(byBytes.commit.hasRoom()).toBe(true)
+    // The last one may be larger than what is left.
+    expect(byBytes.offer('b', 200)).toBe(true)
+    expect(byBytes.commit.hasRoom()).toBe(false)
+    expect(byBytes.offer('c')).toBe(false)
+    expect(byBytes.commit.waiting().events).toBe(2)
   })
 
   it('only until there is room again', async () => {
     const hand = createHand()
-    const { offer, commit } = createBench({
+    const { offer, commit, roomAt } = createBench({
       publish: hand.publish,
-      limits: { waitingEventsMax: 1 },
+      limits: { waitingEventsMax: 2 },
     })
-    expect(offer('a')).toBe(true)
+    expect([offer('a'), offer('b')]).toEqual([true, true])
     await turn()
-    expect(offer('b')).toBe(false)
+    expect(offer('c')).toBe(false)
+    expect(roomAt).toEqual([])
     hand.open[0]!.resolve()
     await commit.drained()
-    expect(offer('b')).toBe(true)
+    // Told once for a message, when all of it is settled.
+    expect(roomAt).toEqual([2])
+    expect(commit.hasRoom()).toBe(true)
+    expect(offer('c')).toBe(true)
   })
 })
 
@@ -314,9 +325,10 @@ describe('under any race', () => {
               const waiter = toWaiter(`e${index}`, size, bench.nowMs)
               const before = commit.waiting()
               if (commit.offer(waiter)) taken.set(waiter.name, bench.nowMs)
-              else expect(isFull(before, waiter.bytes)).toBe(true)
+              else expect(isFull(before)).toBe(true)
               expect(commit.waiting().events).toBeLessThanOrEqual(limits.waitingEventsMax)
-              expect(commit.waiting().bytes).toBeLessThanOrEqual(limits.waitingBytesMax)
+              const most = limits.waitingBytesMax + waiter.bytes
+              expect(commit.waiting().bytes).toBeLessThan(most)
             }
           }
           const offered = offerAll()
@@ -345,8 +357,8 @@ describe('under any race', () => {
     )
   })
 
-  function isFull(before: { events: number; bytes: number }, bytes: number): boolean {
-    return before.events >= limits.waitingEventsMax || before.bytes + bytes > limits.waitingBytesMax
+  function isFull({ events, bytes }: { events: number; bytes: number }): boolean {
+    return events >= limits.waitingEventsMax || bytes >= limits.waitingBytesMax
   }
 })
 
