@@ -120,6 +120,7 @@ export function createIngest(deps: IngestDeps): Ingest {
     },
   })
   app.server.maxConnections = connectionsMax
+  app.server.on('drop', intake.observe.dropped)
   addRoute(app, intake)
   const plain = servePlainly(app.server, {
     path: ingestPath,

@@ -13,6 +13,8 @@ export type IngestObserver = {
   refused: (refusal: Refusal) => void
   /** A connection went to Node's own server, for what its client wrote or how slowly. */
   handedOver: () => void
+  /** A connection was cut before its first byte: there are as many as the process takes. */
+  dropped: () => void
   commit: CommitObserver
   /** Why telemetry cannot be stored, as of the last seconds, or null. */
   findStorageFault: () => string | null
@@ -70,6 +72,10 @@ export function createIngestObserver(
     'di_ingest_connections_handed_over_total',
     'Connections that did not speak the plain form of a submission, and cost more',
   )
+  const dropped = metrics.counter(
+    'di_ingest_connections_dropped_total',
+    'Connections cut at once because there were as many as one process takes',
+  )
   const countAccepted = createAcceptedCounter(metrics)
   const countRefused = createRefusedCounter(metrics)
   return {
@@ -80,6 +86,7 @@ export function createIngestObserver(
     },
     refused: countRefused,
     handedOver: () => handedOver.inc(),
+    dropped: () => dropped.inc(),
     commit: createCommitObserver(metrics, (fault) => {
       failure = fault === null ? null : { fault, atMs: nowMs() }
     }),

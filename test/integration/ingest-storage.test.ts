@@ -237,6 +237,31 @@ describe('more than can be held', () => {
   })
 })
 
+describe('more connections than one process takes', () => {
+  it('are cut and counted, and those that are there are served', async () => {
+    const edge = await startEdge({ connectionsMax: 2 })
+    const { port } = new URL(edge.url)
+    const first = connect(Number(port), '127.0.0.1')
+    await once(first, 'connect')
+    const second = connect(Number(port), '127.0.0.1')
+    await once(second, 'connect')
+    const third = connect(Number(port), '127.0.0.1')
+    third.on('error', () => undefined)
+    await once(third, 'close')
+    expect(await edge.count('di_ingest_connections_dropped_total')).toBe(1)
+    const body = bodyOf('acme')
+    second.write(
+      `POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
+        `X-Service-Signature: ${signBody(body, acme.secret)}\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    const [answer] = (await once(second, 'data')) as [Buffer]
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 200/)
+    first.destroy()
+    second.destroy()
+  })
+})
+
 describe('the stream', () => {
   const setBytes = async (maxBytes: number) => {
     const { config } = await rig.nats.manager.streams.info(telemetryStream)

@@ -77,6 +77,8 @@ export type EdgeOptions = {
   /** Whether to wait until the edge may take telemetry. */
   ready?: boolean
   wallMs?: () => number
+  /** Other than the service's own bound. */
+  connectionsMax?: number
 }
 
 export type TestEdge = {
@@ -221,6 +223,9 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     nowMs,
     wallMs: options.wallMs ?? Date.now,
   })
+  if (options.connectionsMax !== undefined) {
+    ingest.app.server.maxConnections = options.connectionsMax
+  }
   const url = await listen(ingest.app, { host: '127.0.0.1', port: 0 })
   if (options.ready !== false) await until('the edge holds a lease', directory.leaseValid)
   let closed: Promise<void> | null = null
