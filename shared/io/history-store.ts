@@ -75,17 +75,18 @@ const firstRowsSettings = {
 } as const
 
 // All of these are what they are whether rows of a session are joined or not. Sessions are counted
-// by 64 bits of a fast hash, in half the time that their ids take: that two of a million share one
-// has a chance of 1,000,000^2 / 2^65, one in 37 million.
+// by 64 bits of a hash, in half the time that their ids take: that two of a million share
+// one has a chance of 1,000,000^2 / 2^65, one in 37 million.
 const totalsSql = `
   select toUnixTimestamp64Milli(min(started_at)), toUnixTimestamp64Milli(max(last_seen_at)),
-    max(verdict.score), groupUniqArrayArray(users), uniqExact(cityHash64(session_id))
+    max(verdict.score), groupUniqArrayArray(users), uniqExact(session_hash)
   ${ofDevice}`
 
-// Sorting rows takes less than half the time of joining all sessions to sort those.
+// Sorting rows takes less than half the time of joining all sessions to sort those. A session that
+// shares its hash with one of the newest comes with it, whole, and is joined by its id.
 const newestRowsSql = (before: boolean) => `
-  select ${rowColumns} ${ofDevice} and session_id in (
-    select session_id ${ofDevice}
+  select ${rowColumns} ${ofDevice} and session_hash in (
+    select session_hash ${ofDevice}
       ${before ? "and started_at <= fromUnixTimestamp64Milli({started:Int64}, 'UTC')" : ''}
     order by started_at desc limit {newest:UInt32}
   )`
