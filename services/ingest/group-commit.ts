@@ -15,7 +15,7 @@ export type Waiter = {
   body: Uint8Array
   /** `toWaiterBytes(head, body)` */
   bytes: number
-  /** When it was taken, on the monotonic clock. */
+  /** When its time began, on the monotonic clock: when it was read. */
   takenMs: number
 }
 

@@ -31,7 +31,6 @@ export type Pending = Waiter & {
   reply: Reply
   requestId: string
   acceptance: Acceptance
-  arrivedMs: number
 }
 
 /** A submission that has been read and not decided on yet. */
@@ -144,16 +143,14 @@ function take(intake: Intake, submission: Submission): Refusal | null {
 function offer(intake: Intake, submission: Submission, acceptance: Acceptance): Refusal | null {
   if (!intake.connected()) return refusals.disconnected
   const { envelope, body, arrivedMs } = submission
-  const takenMs = intake.edge.nowMs()
-  // Its client is about to give up, and so are those behind it.
-  if (takenMs - arrivedMs > queuedMsMax) return refusals.overload
+  // Too little of its time is left to store it.
+  if (intake.edge.nowMs() - arrivedMs > queuedMsMax) return refusals.overload
   const { head } = acceptance
   const taken = intake.commit.offer({
     head,
     body,
     bytes: toWaiterBytes(head, body),
-    takenMs,
-    arrivedMs,
+    takenMs: arrivedMs,
     reply: envelope.reply,
     requestId: toAnswerId(intake, envelope),
     acceptance,
@@ -172,7 +169,7 @@ export function answerPending(intake: Intake, pending: Pending, fault: string | 
     return
   }
   intake.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
-  intake.observe.accepted(acceptance, intake.edge.nowMs() - pending.arrivedMs)
+  intake.observe.accepted(acceptance, intake.edge.nowMs() - pending.takenMs)
   replyAccepted(reply, acceptance.answer, meta)
 }
 

@@ -58,7 +58,10 @@ export const queuedRequestsMax = 8_192
 /** Bytes of submissions that may wait to be decided on, whatever their number. */
 export const queuedBytesMax = 64 * 1024 * 1024
 
-/** A submission that has waited this long to be decided on is not accepted any more, but a 503. */
+/**
+ * A submission that has waited this long to be decided on is not accepted any more, but a 503: the
+ * time to store it counts from when it was read.
+ */
 export const queuedMsMax = 1_000
 
 /**
