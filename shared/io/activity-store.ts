@@ -321,8 +321,7 @@ async function askScreen(
           session_hash != 0 and ${hashIn('told_event', events)}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
-      from activity
-      where ${of.condition}
+      from ${of.text}
       group by tenant_id, key_hash
       having suspect or retried or rows > ${bounds.rowsMax}`,
     query_params: {

@@ -103,13 +103,13 @@ async function findFirsts(
   const found = await askBounded(
     [...before.keys()],
     (keys, settings) => {
-      const { condition, params } = ofKeys(keys, lastPosition)
-      return askFirsts(clickhouse, `activity where ${condition}`, { params, settings })
+      const { text, params } = ofKeys(keys, lastPosition)
+      return askFirsts(clickhouse, text, { params, settings })
     },
     // A session id that a whole app shares: its latest events are those that may not be decided.
     (key) => {
-      const { from, params } = latestOf(key, { lastPosition, rowsMax: activityRowsMax })
-      return askFirsts(clickhouse, from, { params, settings: smallQuery })
+      const { text, params } = latestOf(key, { lastPosition, rowsMax: activityRowsMax })
+      return askFirsts(clickhouse, text, { params, settings: smallQuery })
     },
   )
   const firsts: Firsts = { sessions: new Set(), events: new Map() }

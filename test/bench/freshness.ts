@@ -1,10 +1,11 @@
 /**
- * `npm run bench -- freshness [--rate 2000] [--seconds 60] [--memory-minutes 5]`: the whole local
- * stack, as `npm start` runs it, under a fleet that submits at a constant rate whatever comes back.
- * Says how long an accepted event takes to the device API and to the tenant's backend, what of the
- * CPU each process spends on an event, where a batch's time goes, and what each process holds after
- * minutes of it. Void unless everything that was answered 200 is stored once, every alert that is
- * due was raised once and every webhook is genuine.
+ * `npm run bench -- freshness [--rate 2000] [--seconds 60] [--memory-minutes 5] [--activity 0]`: the
+ * whole local stack, as `npm start` runs it, under a fleet that submits at a constant rate whatever
+ * comes back. Says how long an accepted event takes to the device API and to the tenant's backend,
+ * what of the CPU each process spends on an event, where a batch's time goes, and what each process
+ * holds after minutes of it. `--activity` begins with so many rows of other devices' activity, three
+ * an event. Void unless everything that was answered 200 is stored once, every alert that is due was
+ * raised once and every webhook is genuine.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,11 +17,13 @@ import { createPostgres } from '#shared/io/postgres.ts'
 import { percentile } from '../faults/percentile.ts'
 import { type StackFacts, startStack, type TestStack } from '../support/stack.ts'
 import { createTenant, read, type Tenant } from '../support/tenant-client.ts'
+import { fillActivity, rowsPerEvent } from './activity-rows.ts'
 import { alertEvery, fromSessionId } from './freshness-bodies.ts'
 import type { FleetOrder, FleetResult } from './freshness-load.ts'
 import { type ProbeResult, startProbes } from './freshness-probes.ts'
 import type { ReceiverReport } from './freshness-receiver.ts'
 import { type AskedChild, forkAsked, readCpuSeconds } from './measured-process.ts'
+import { haveMergesEnded } from './merges.ts'
 import {
   type Check,
   type Figure,
@@ -40,12 +43,13 @@ import {
   type Usage,
 } from './stack-usage.ts'
 
-type Options = { rate: number; seconds: number; memoryMinutes: number }
+type Options = { rate: number; seconds: number; memoryMinutes: number; activity: number }
 
 /** For caches and compilers to become warm; measured from its end. */
 const warmUpSeconds = 10
 const connections = 64
 const settleMaxMs = 60_000
+const mergeLimitMs = 120_000
 /** In 1,000,000 bytes. */
 const memoryMax: Record<string, number> = { ingest: 160, api: 160, delivery: 160, scorer: 250 }
 /** MB a minute that count as none: at 2,000/s they are 17 bytes of an event. */
@@ -78,17 +82,22 @@ export async function run(args: string[] = []): Promise<void> {
       rate: { type: 'string', default: '2000' },
       seconds: { type: 'string', default: '60' },
       'memory-minutes': { type: 'string', default: '5' },
+      activity: { type: 'string', default: '0' },
     },
   })
   const options: Options = {
     rate: Number(values.rate),
     seconds: Number(values.seconds),
     memoryMinutes: Number(values['memory-minutes']),
+    activity: Number(values.activity),
   }
   const test = await startStack()
   const closing: (() => unknown)[] = [test.discard]
   try {
     const rig = await prepare(test, closing)
+    const to = Math.ceil(options.activity / rowsPerEvent)
+    await fillActivity(rig.clickhouse, { tenantId: rig.tenant.tenant_id, from: 0, to })
+    if (!(await haveMergesEnded(rig.clickhouse, mergeLimitMs))) throw new Error('merges go on')
     const measured = await measure(rig, options)
     const checks = await check(rig, measured)
     publishReport({
@@ -117,7 +126,10 @@ async function prepare(test: TestStack, closing: (() => unknown)[]): Promise<Rig
   const url = `http://127.0.0.1:${(first as { port: number }).port}/hook`
   const tenant = await createTenant(test.stack, `fresh-${randomBytes(4).toString('hex')}`, url)
   await receiver.ask({ secret: tenant.webhook_secret })
-  const clickhouse = createClickhouse(test.stack.clickhouse, { name: 'bench' })
+  const clickhouse = createClickhouse(test.stack.clickhouse, {
+    name: 'bench',
+    requestTimeoutMs: 120_000,
+  })
   closing.push(() => clickhouse.close())
   return { test, tenant, receiver, fleet, clickhouse }
 }

@@ -10,6 +10,7 @@ import { type ActivitySubject, createActivityStore } from '#shared/io/activity-s
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
+import { fillActivity, firstMs, msPerEvent, rowsPerEvent, toDevice } from './activity-rows.ts'
 import { readCpuSeconds } from './measured-process.ts'
 import { haveMergesEnded } from './merges.ts'
 import { type Check, type Figure, publishReport, readClickhouseVersion } from './report.ts'
@@ -20,9 +21,6 @@ const tenantId = 'fleet'
 /** What a scorer asks about at 2,000 events/s with five inserts a second, and what it drains. */
 const batches = [400, 4_000]
 const rounds = 7
-const rowsPerEvent = 3
-const sessionsPerDevice = 10
-const rowsPerInsert = 1_000_000
 const mergeLimitMs = 120_000
 
 export async function run(args: string[] = []): Promise<void> {
@@ -41,7 +39,7 @@ export async function run(args: string[] = []): Promise<void> {
     let events = 0
     for (const rows of sizes) {
       const wanted = Math.ceil(rows / rowsPerEvent)
-      await fill(clickhouse, events, wanted)
+      await fillActivity(clickhouse, { tenantId, from: events, to: wanted })
       events = wanted
       const parts = await untilMerged(clickhouse)
       say(`${rows} rows in ${parts} parts`)
@@ -80,48 +78,6 @@ export async function run(args: string[] = []): Promise<void> {
     await server.stop()
   }
 }
-
-const firstMs = Date.now() - 86_400_000
-const msPerEvent = 5
-
-/** Rows of the events from one on, as the view on telemetry would make them. */
-async function fill(clickhouse: Clickhouse, from: number, to: number): Promise<void> {
-  const perInsert = Math.floor(rowsPerInsert / rowsPerEvent)
-  for (let at = from; at < to; at += perInsert) {
-    const count = Math.min(perInsert, to - at)
-    await clickhouse.command({
-      query: `
-        insert into activity (tenant_id, key_hash, position, received_at, event_hash, facts)
-        select '${tenantId}',
-          reinterpretAsUInt64(SHA256(concat(kind, ' ', kind, '-',
-            toString(if(kind = 'session', event, ${deviceOf('event')}))))),
-          event + 1, fromUnixTimestamp64Milli(toInt64(${firstMs} + event * ${msPerEvent})),
-          reinterpretAsUInt64(SHA256(concat('event-', toString(event)))),
-          toFixedString(if(
-            kind = 'device',
-            concat(
-              reinterpretAsFixedString(sipHash64('session', event)),
-              reinterpretAsFixedString(sipHash64('user', ${deviceOf('event')})),
-              repeat('\\0', 8),
-              reinterpretAsFixedString(toUInt64(1))
-            ),
-            concat(
-              repeat('\\0', if(kind = 'user', 48, 56)),
-              reinterpretAsFixedString(sipHash64('device', ${deviceOf('event')}))
-            )
-          ), 64)
-        from (select number + ${at} as event from numbers(${count}))
-        array join ['device', 'session', 'user'] as kind`,
-    })
-  }
-}
-
-/** Devices report in turn, ten times each while the table grows by ten times their number. */
-const devices = 300_000 / sessionsPerDevice
-const deviceOf = (event: string) => `intDiv(${event}, ${devices * sessionsPerDevice}) * ${devices}
-  + ${event} % ${devices}`
-const toDevice = (event: number) =>
-  Math.floor(event / (devices * sessionsPerDevice)) * devices + (event % devices)
 
 async function untilMerged(clickhouse: Clickhouse): Promise<number> {
   const ask = async (query: string) => {

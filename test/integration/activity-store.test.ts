@@ -332,9 +332,9 @@ describe('activity', () => {
       expect(screened > 0).toBe(!isKnown)
     }
     const key = toActivityKey('crowd', 'user', 'guest')
-    const { from, params } = latestOf(key, { lastPosition: events[1]!.position, rowsMax: 20_000 })
+    const { text, params } = latestOf(key, { lastPosition: events[1]!.position, rowsMax: 20_000 })
     const result = await clickhouse.query({
-      query: `select count() from ${from}`,
+      query: `select count() from ${text}`,
       query_params: params,
       clickhouse_settings: smallQuery,
       format: 'JSON',
