@@ -79,24 +79,43 @@ function createTimeTree(times: number[]) {
   }
 }
 
-/** By metric, the least threshold and the widest window that any of some policies has. */
-export type Screen = ReadonlyMap<VelocityMetric, { threshold: number; windowSeconds: number }>
+/** More than `threshold` within `windowSeconds`: what a rule is about, without its weight. */
+export type Limit = Pick<VelocityRule, 'threshold' | 'windowSeconds'>
+
+/** By metric, limits of which every rule of some policies is as strict as one, or stricter. */
+export type Screen = ReadonlyMap<VelocityMetric, readonly Limit[]>
+
+/** Limits of one metric; each is counted for every key, and a batch may be of many policies. */
+const limitsMax = 4
 
 /**
  * What to look for in the activity of many keys at once: what exceeds none of it triggers no rule
- * of any of the policies.
+ * of any of the policies. A limit for each window as far as there are few: one for all of them would
+ * be exceeded by every device that does in an hour what a rule allows in five minutes.
  */
 export function toScreen(policies: Iterable<readonly VelocityRule[]>): Screen {
-  const screen = new Map<VelocityMetric, { threshold: number; windowSeconds: number }>()
+  const screen = new Map<VelocityMetric, readonly Limit[]>()
   for (const policy of policies) {
     for (const { metric, windowSeconds, threshold, weight } of policy) {
       if (weight === 0) continue
-      const present = screen.get(metric)
-      screen.set(metric, {
-        threshold: Math.min(threshold, present?.threshold ?? threshold),
-        windowSeconds: Math.max(windowSeconds, present?.windowSeconds ?? 0),
-      })
+      screen.set(metric, withLimit(screen.get(metric) ?? [], { threshold, windowSeconds }))
     }
   }
-  return screen
+  return new Map([...screen].map(([metric, limits]) => [metric, toFew(limits)]))
+}
+
+/** Whether whatever exceeds the other limit exceeds this one too. */
+const covers = (limit: Limit, other: Limit): boolean =>
+  limit.threshold <= other.threshold && limit.windowSeconds >= other.windowSeconds
+
+function withLimit(limits: readonly Limit[], added: Limit): readonly Limit[] {
+  if (limits.some((limit) => covers(limit, added))) return limits
+  return [...limits.filter((limit) => !covers(added, limit)), added]
+}
+
+function toFew(limits: readonly Limit[]): readonly Limit[] {
+  if (limits.length <= limitsMax) return limits
+  const threshold = Math.min(...limits.map((limit) => limit.threshold))
+  const windowSeconds = Math.max(...limits.map((limit) => limit.windowSeconds))
+  return [{ threshold, windowSeconds }]
 }

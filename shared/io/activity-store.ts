@@ -119,7 +119,7 @@ async function countActivity(
   const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
   const lastPosition = Math.max(...subjects.map((subject) => subject.position))
   const screened = await screenKeys(store, { asked, screen, firstMs, lastPosition })
-  const widest = Math.max(0, ...[...screen.values()].map((one) => one.windowSeconds))
+  const widest = Math.max(0, ...[...screen.values()].flat().map((limit) => limit.windowSeconds))
   const span = { lastPosition, afterMs: firstMs - widest * 1000 }
   const counted = asked.map(() => nothingCounted)
   for await (const rows of readInPieces(store, screened, span)) {
@@ -302,9 +302,12 @@ async function askScreen(
   { question, settings }: { question: Question; settings: ClickHouseSettings },
 ): Promise<ScreenRow[]> {
   const { asked, screen, firstMs, lastPosition } = question
-  const conditions = [...screen].map(([metric, { threshold }]) => toCondition(metric, threshold))
-  const windows = [...screen].map(([metric, { windowSeconds }]) => [
-    metric,
+  const limits = [...screen].flatMap(([metric, own]) => own.map((limit) => ({ metric, ...limit })))
+  const conditions = limits.map(({ metric, threshold }, index) =>
+    toCondition(metric, threshold, `after_${index}`),
+  )
+  const windows = limits.map(({ windowSeconds }, index) => [
+    `after_${index}`,
     firstMs - windowSeconds * 1000,
   ])
   const of = ofKeys(keys, lastPosition)
@@ -336,12 +339,12 @@ async function askScreen(
 }
 
 /**
- * Whether a key may exceed the rules of a metric. Cheap before exact: of several rules the widest
- * window and the least threshold; users and accounts apart, though one that is both counts once; a
+ * Whether a key may exceed a limit of a metric. Cheap before exact: one window for all events of the
+ * batch, which begins as early as the first one's; users and accounts apart, though one that is both counts once; a
  * signal that was both detected and clean, though it may not have gone back.
  */
-function toCondition(metric: VelocityMetric, threshold: number): string {
-  const recent = `told_ms > {${metric}:Int64}`
+function toCondition(metric: VelocityMetric, threshold: number, after: string): string {
+  const recent = `told_ms > {${after}:Int64}`
   if (metric === 'signal_flips') {
     const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent})`
     return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`

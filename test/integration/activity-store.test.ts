@@ -82,6 +82,13 @@ const sessions = (tenantId: string, n: number, fromMs = nowMs): EventFacts[] =>
     receivedAtMs: fromMs + index * 1000,
   }))
 
+const hourly: VelocityRule = {
+  metric: 'sessions_per_device',
+  windowSeconds: 3_600,
+  threshold: 24,
+  weight: 1,
+}
+
 describe('activity of a device', () => {
   it('counts sessions as of each event, from the first above the threshold on', async () => {
     const events = makeEvents(sessions('velocity', 25))
@@ -291,6 +298,37 @@ describe('activity', () => {
       const known = await ask([first!, later!, other!], bounds)
       expect(known.map((one) => one.retry)).toEqual([false, true, false])
     }
+  })
+
+  it('reads no rows of a device that does in an hour what a rule allows in minutes', async () => {
+    const events = makeEvents(
+      Array.from({ length: 25 }, (_, n) => ({
+        tenantId: 'steady',
+        deviceId: 'often',
+        sessionId: `launch-${n}`,
+        receivedAtMs: nowMs - (24 - n) * 2 * minuteMs,
+        nonce: n,
+      })),
+    )
+    await store.insertTelemetry(events)
+    let asked = 0
+    const watched = new Proxy(clickhouse, {
+      get: (target, name) =>
+        name !== 'query'
+          ? Reflect.get(target, name)
+          : (params: Parameters<Clickhouse['query']>[0]) => {
+              asked++
+              return target.query(params)
+            },
+    })
+    const [known] = await createActivityStore(watched).countActivity([toSubject(events.at(-1)!)])
+    expect(known!.counts.size).toBe(0)
+    // The screen alone.
+    expect(asked).toBe(1)
+    const strict = { ...toSubject(events.at(-1)!), rules: [hourly] }
+    const [counted] = await createActivityStore(watched).countActivity([strict])
+    expect([...counted!.counts.values()]).toEqual([25])
+    expect(asked).toBe(3)
   })
 
   it('looks at the latest rows of what everybody shares, and reads no further', async () => {

@@ -57,15 +57,42 @@ describe('a screen', () => {
     ...some,
   })
 
-  it('looks for the least threshold and the widest window that any policy has', () => {
+  it('looks for every limit that another one does not cover', () => {
     const screen = toScreen([
       [rule({ threshold: 20 }), rule({ windowSeconds: 3600, threshold: 60 })],
       [rule({ threshold: 5 }), rule({ metric: 'users_per_device', windowSeconds: 86_400 })],
     ])
     expect([...screen]).toEqual([
-      ['sessions_per_device', { threshold: 5, windowSeconds: 3600 }],
-      ['users_per_device', { threshold: 20, windowSeconds: 86_400 }],
+      [
+        'sessions_per_device',
+        [
+          { threshold: 60, windowSeconds: 3600 },
+          { threshold: 5, windowSeconds: 300 },
+        ],
+      ],
+      ['users_per_device', [{ threshold: 20, windowSeconds: 86_400 }]],
     ])
+  })
+
+  it('has few limits whatever the policies, and misses no rule of any', () => {
+    const limit = fc.record({
+      windowSeconds: fc.integer({ min: 1, max: 12 }),
+      threshold: fc.integer({ min: 1, max: 12 }),
+    })
+    fc.assert(
+      fc.property(fc.array(fc.array(limit, { maxLength: 4 }), { maxLength: 5 }), (policies) => {
+        const screen = toScreen(policies.map((limits) => limits.map(rule)))
+        const limits = screen.get('sessions_per_device') ?? []
+        expect(limits.length).toBeLessThanOrEqual(4)
+        for (const { threshold, windowSeconds } of policies.flat()) {
+          const isLookedFor = limits.some(
+            (one) => one.threshold <= threshold && one.windowSeconds >= windowSeconds,
+          )
+          expect(isLookedFor).toBe(true)
+        }
+      }),
+      { numRuns: 500 },
+    )
   })
 
   it('does not look for what weighs nothing', () => {
