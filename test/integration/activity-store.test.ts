@@ -300,6 +300,23 @@ describe('activity', () => {
     }
   })
 
+  it('looks back as far as each rule does, whatever other rules there are', async () => {
+    const events = makeEvents(
+      Array.from({ length: 6 }, (_, n) => ({
+        tenantId: 'shared',
+        deviceId: 'tablet',
+        sessionId: `shift-${n}`,
+        userId: `nurse-${n}`,
+        receivedAtMs: nowMs - (5 - n) * 4 * 60 * minuteMs,
+        nonce: n,
+      })),
+    )
+    await store.insertTelemetry(events)
+    const [known] = await createActivityStore(clickhouse).countActivity([toSubject(events[5]!)])
+    expect(known!.counts.get('users_per_device:86400')).toBe(6)
+    expect(known!.counts.get('users_per_device:2592000')).toBe(6)
+  })
+
   it('reads no rows of a device that does in an hour what a rule allows in minutes', async () => {
     const events = makeEvents(
       Array.from({ length: 25 }, (_, n) => ({
