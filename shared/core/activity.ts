@@ -90,8 +90,8 @@ const limitsMax = 4
 
 /**
  * What to look for in the activity of many keys at once: what exceeds none of it triggers no rule
- * of any of the policies. A limit for each window as far as there are few: one for all of them would
- * be exceeded by every device that does in an hour what a rule allows in five minutes.
+ * of any of the policies. A limit for each window as far as there are few: one for all of them
+ * would be exceeded by every device that does in an hour what a rule allows in five minutes.
  */
 export function toScreen(policies: Iterable<readonly VelocityRule[]>): Screen {
   const screen = new Map<VelocityMetric, readonly Limit[]>()

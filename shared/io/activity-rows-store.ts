@@ -77,8 +77,8 @@ function tenantsIn(tenants: ReadonlySet<string>): Piece {
 }
 
 /**
- * Rows of keys, as far as a position: what follows `from`, and `and` may follow. It may find rows of
- * keys that other tenants have.
+ * Rows of keys, as far as a position: what follows `from`, and `and` may follow. It may find rows
+ * of keys that other tenants have.
  *
  * Granules hold 256 rows, of which one key has a few, so the keys are looked for first and by
  * themselves: nothing else is read but where one is found.

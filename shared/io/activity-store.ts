@@ -339,9 +339,10 @@ async function askScreen(
 }
 
 /**
- * Whether a key may exceed a limit of a metric. Cheap before exact: one window for all events of the
- * batch, which begins as early as the first one's; users and accounts apart, though one that is both counts once; a
- * signal that was both detected and clean, though it may not have gone back.
+ * Whether a key may exceed a limit of a metric. Cheap before exact: one window for all events of
+ * the batch, as early as the first one's; users and accounts apart, though one that is both counts
+ * once; a signal that was both detected and clean, though it may not have gone back.
+ * @param after the parameter with the beginning of the window
  */
 function toCondition(metric: VelocityMetric, threshold: number, after: string): string {
   const recent = `told_ms > {${after}:Int64}`
