@@ -18,3 +18,8 @@ export async function haveMergesEnded(clickhouse: Clickhouse, limitMs: number): 
   }
   return true
 }
+
+/** @throws when merges have not been over for three seconds in time */
+export async function untilMergesEnd(clickhouse: Clickhouse, limitMs: number): Promise<void> {
+  if (!(await haveMergesEnded(clickhouse, limitMs))) throw new Error('merges go on')
+}

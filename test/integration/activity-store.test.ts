@@ -17,7 +17,6 @@ import {
 import { type ActivitySubject, createActivityStore } from '#shared/io/activity-store.ts'
 import { type Clickhouse, createClickhouse, smallQuery } from '#shared/io/clickhouse.ts'
 import { readMigrations } from '#shared/io/migrate.ts'
-import { findEarlierEvents } from '#shared/io/session-events-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry-store.ts'
 import { type EventFacts, makeEvents } from '../support/accepted-events.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
@@ -63,6 +62,18 @@ const ask = (events: readonly AcceptedEvent[], bounds = activityBounds) =>
   createActivityStore(clickhouse, bounds).countActivity(events.map(toSubject))
 const countsOf = async (events: readonly AcceptedEvent[], key: string) =>
   (await ask(events)).map((one) => one.counts.get(key))
+
+/** The same ClickHouse, with somebody who is told of every query. */
+const watch = (onQuery: (query: string) => void) =>
+  new Proxy(clickhouse, {
+    get: (target, name) =>
+      name !== 'query'
+        ? Reflect.get(target, name)
+        : (params: Parameters<Clickhouse['query']>[0]) => {
+            onQuery(params.query)
+            return target.query(params)
+          },
+  })
 
 /** Every row of `activity` and all that it tells, as one number; retries count. */
 const activityRows = async () => {
@@ -329,15 +340,7 @@ describe('activity', () => {
     )
     await store.insertTelemetry(events)
     let asked = 0
-    const watched = new Proxy(clickhouse, {
-      get: (target, name) =>
-        name !== 'query'
-          ? Reflect.get(target, name)
-          : (params: Parameters<Clickhouse['query']>[0]) => {
-              asked++
-              return target.query(params)
-            },
-    })
+    const watched = watch(() => asked++)
     const [known] = await createActivityStore(watched).countActivity([toSubject(events.at(-1)!)])
     expect(known!.counts.size).toBe(0)
     // The screen alone.
@@ -366,14 +369,8 @@ describe('activity', () => {
     await store.insertTelemetry(events)
     const guest = toKeyHash('user', 'guest')
     let screened = 0
-    const watched = new Proxy(clickhouse, {
-      get: (target, name) =>
-        name !== 'query'
-          ? Reflect.get(target, name)
-          : (params: Parameters<Clickhouse['query']>[0]) => {
-              if (params.query.includes(`key_hash in (`) && params.query.includes(guest)) screened++
-              return target.query(params)
-            },
+    const watched = watch((query) => {
+      if (query.includes('key_hash in (') && query.includes(guest)) screened++
     })
     const crowd = createActivityStore(watched)
     for (const isKnown of [false, true]) {
@@ -490,74 +487,3 @@ function modelCount(
     }
   }
 }
-
-describe('the earlier events of a session', () => {
-  it('are told apart from those already known, and read in their order, each once', async () => {
-    const part = (sessionId: string, beforePosition: number) => ({
-      tenantId: 'earlier',
-      deviceId: 'device-1',
-      sessionId,
-      beforePosition,
-    })
-    const facts = ['a', 'b', 'a', 'b', 'a'].map((sessionId, nonce) => ({
-      tenantId: 'earlier',
-      sessionId,
-      nonce,
-      receivedAtMs: nowMs + nonce,
-    }))
-    const events = makeEvents(facts, 3)
-    const foreign = makeEvents([{ ...facts[0]!, tenantId: 'another' }], 2)
-    await store.insertTelemetry([...events, ...foreign])
-    await store.insertTelemetry(events)
-    const parts = [part('a', events[4]!.position), part('b', events[1]!.position)]
-    const known = [events[4]!.position, events[1]!.position]
-    const find = (some: number[]) => findEarlierEvents(clickhouse, { parts, known: some })
-    const found = await find(known)
-    expect(found.map((event) => event.event_id)).toEqual([events[0]!.event_id, events[2]!.event_id])
-    const { bodyBytes, ...plain } = events[0]!
-    expect(found[0]).toEqual(plain)
-    expect(await find([events[0]!.position, events[2]!.position, ...known])).toEqual([])
-  })
-
-  it('are found of a hundred sessions with the longest ids', async () => {
-    const id = (n: number) => `${'東'.repeat(250)}${n}`
-    const facts = Array.from({ length: 100 }, (_, n) => ({
-      tenantId: 'long-ids',
-      deviceId: id(n),
-      sessionId: id(n),
-      receivedAtMs: nowMs,
-    }))
-    const events = makeEvents(facts, 3)
-    await store.insertTelemetry(events)
-    const parts = facts.map(({ tenantId, deviceId, sessionId }, n) => ({
-      tenantId,
-      deviceId,
-      sessionId,
-      beforePosition: events[n]!.position + 1,
-    }))
-    const found = await findEarlierEvents(clickhouse, { parts, known: [] })
-    expect(found.map(({ event_id }) => event_id)).toEqual(events.map(({ event_id }) => event_id))
-  })
-
-  it('stand where they first came, also when the same bytes came again with an older clock', async () => {
-    const facts = { tenantId: 'older-clock', receivedAtMs: nowMs }
-    const [first, last] = makeEvents([facts, { ...facts, nonce: 'last' }], 1)
-    const [again] = makeEvents([{ ...facts, receivedAtMs: nowMs - minuteMs }], 2)
-    await store.insertTelemetry([first!, last!])
-    await store.insertTelemetry([again!])
-    await clickhouse.command({ query: 'optimize table telemetry final' })
-    const found = await findEarlierEvents(clickhouse, {
-      parts: [
-        {
-          tenantId: 'older-clock',
-          deviceId: 'device-1',
-          sessionId: 'session-1',
-          beforePosition: again!.position + 1,
-        },
-      ],
-      known: [last!.position, again!.position],
-    })
-    expect(found).toHaveLength(1)
-    expect(found[0]).toMatchObject({ position: first!.position, received_at: nowMs })
-  })
-})
