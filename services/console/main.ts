@@ -22,7 +22,6 @@ import { listRetiredUse } from '#shared/io/retired-use.ts'
 import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
 import { createShadowComparisonStore } from '#shared/io/shadow-comparison-store.ts'
 import { createSignalJumpStore } from '#shared/io/signal-jump-store.ts'
-import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection } from '#shared/io/tenant-projection.ts'
 import { createUnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import { type ConsoleDeps, createConsoleApp } from './app.ts'
@@ -120,7 +119,7 @@ async function main(): Promise<void> {
     listProjectedElsewhere: async (keyId) => {
       const nats = findNats()
       if (nats === null) throw new Error('NATS is not connected')
-      return listProjectedElsewhere(await openTenantsBucket(nats), keyId)
+      return listProjectedElsewhere(nats, keyId)
     },
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, { environment, allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS }),

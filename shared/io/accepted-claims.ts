@@ -12,7 +12,7 @@ import {
   acceptedKey,
   acceptedSchema,
 } from '#shared/core/messages.ts'
-import { readHistory } from './kv-history.ts'
+import { readEntries } from './kv-entries.ts'
 import { type KvReporter, startKvReporter } from './kv-reporter.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -78,7 +78,7 @@ export async function listAcceptedClaims(
   const bucket = await openAcceptedBucket(nats)
   const claims: AcceptedClaim[] = []
   const key = hour === null ? '>' : acceptedKey('*', hour, '*')
-  for await (const entry of readHistory(bucket, key)) {
+  for (const entry of (await readEntries(nats, bucket, key)).values()) {
     const parsed = acceptedSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
     if (parsed.success) claims.push(parsed.data)
   }

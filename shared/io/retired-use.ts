@@ -12,7 +12,7 @@ import {
   retiredUseKey,
   retiredUseSchema,
 } from '#shared/core/messages.ts'
-import { readHistory } from './kv-history.ts'
+import { readEntries } from './kv-entries.ts'
 import { type KvReporter, startKvReporter } from './kv-reporter.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -81,7 +81,8 @@ export async function listRetiredUse(
 ): Promise<RetiredUseByVersion[]> {
   const bucket = await openRetiredUseBucket(nats)
   const byVersion = new Map<string, { requests: number; lastMs: number }>()
-  for await (const entry of readHistory(bucket, retiredUseKey(secret.tenantId, '*'))) {
+  const entries = await readEntries(nats, bucket, retiredUseKey(secret.tenantId, '*'))
+  for (const entry of entries.values()) {
     const parsed = retiredUseSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
     if (!parsed.success || parsed.data.last4 !== secret.last4) continue
     for (const { sdk_version: version, requests, age_ms: ageMs } of parsed.data.versions) {

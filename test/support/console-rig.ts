@@ -116,8 +116,7 @@ export async function createConsoleRig(
       directory: createDirectoryWriter(findNats, nowMs),
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
-      listProjectedElsewhere: async (keyId) =>
-        listProjectedElsewhere(await openTenantsBucket(nats), keyId),
+      listProjectedElsewhere: (keyId) => listProjectedElsewhere(nats, keyId),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
       findKnown: async () => [],

@@ -1,0 +1,46 @@
+/** Reads what a NATS KV bucket holds of some keys at the moment, and ends. */
+import type { KV, KvEntry } from 'nats'
+import type { Nats } from './nats.ts'
+import { within } from './pause.ts'
+
+const readMaxMs = 10_000
+
+/**
+ * The newest entry of every key that matches, deletions among them. Whatever is written meanwhile:
+ * what was there before the call is there, or what replaced it.
+ *
+ * The client's reading of a history brings an entry twice that is written again meanwhile, and ends
+ * when as many have come as there were, or when the server says that none is left, which is not so
+ * now and then. Hence each key counts once, and one that did not come is asked for by itself: all
+ * keys one by one would cost a request for each.
+ * @param bucket one that keeps a single entry of each key
+ * @param key with `*` and `>` as in subjects
+ * @throws when it cannot be read within ten seconds, such as while NATS is away
+ */
+export async function readEntries(
+  nats: Nats,
+  bucket: KV,
+  key: string,
+): Promise<Map<string, KvEntry>> {
+  const entries = new Map<string, KvEntry>()
+  const read = async () => {
+    const keys = await listKeys(nats, bucket, key)
+    // The client may hand out one that is not there while others are written.
+    const history = (await bucket.history({ key })) as AsyncIterable<KvEntry | undefined>
+    for await (const entry of history) if (entry !== undefined) entries.set(entry.key, entry)
+    for (const missing of keys.filter((one) => !entries.has(one))) {
+      const entry = await bucket.get(missing)
+      if (entry !== null) entries.set(missing, entry)
+    }
+  }
+  if (await within(read(), readMaxMs)) return entries
+  throw new Error('the bucket cannot be read')
+}
+
+async function listKeys(nats: Nats, bucket: KV, key: string): Promise<string[]> {
+  const { bucket: name, streamInfo } = await bucket.status()
+  const prefix = `$KV.${name}.`
+  const filter = { subjects_filter: `${prefix}${key}` }
+  const { state } = await nats.manager.streams.info(streamInfo.config.name, filter)
+  return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length))
+}
