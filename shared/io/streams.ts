@@ -16,6 +16,7 @@ import {
 } from 'nats'
 import pRetry from 'p-retry'
 import { dayMs, hourMs } from '#shared/core/instants.ts'
+import { publishTimeoutMs } from '#shared/core/limits.ts'
 import {
   acceptedBucket,
   alertsStream,
@@ -65,8 +66,9 @@ function streamConfigs(sizes: StreamSizes, replicas: number): Partial<StreamConf
       subjects: ['telemetry.>'],
       max_bytes: sizes.telemetryBytesMax,
       max_age: nanos(72 * hourMs),
-      // An edge retries a publish for seconds; ten minutes survive a broker's restart with ease.
-      duplicate_window: nanos(10 * 60 * 1000),
+      // Sixty times as long as an edge retries a publish. The server frees ids once three windows of
+      // them are in its memory, and reads the messages of a window again when it starts.
+      duplicate_window: nanos(60 * publishTimeoutMs),
     },
     {
       ...common,
