@@ -24,7 +24,7 @@ export async function readEntries(
 ): Promise<Map<string, KvEntry>> {
   const entries = new Map<string, KvEntry>()
   const read = async () => {
-    const keys = await listKeys(nats, bucket, key)
+    const keys = await listKeys(nats, (await bucket.status()).bucket, key)
     // The client may hand out one that is not there while others are written.
     const history = (await bucket.history({ key })) as AsyncIterable<KvEntry | undefined>
     for await (const entry of history) if (entry !== undefined) entries.set(entry.key, entry)
@@ -37,10 +37,14 @@ export async function readEntries(
   throw new Error('the bucket cannot be read')
 }
 
-async function listKeys(nats: Nats, bucket: KV, key: string): Promise<string[]> {
-  const { bucket: name, streamInfo } = await bucket.status()
-  const prefix = `$KV.${name}.`
+/**
+ * Every key that matches and has an entry, be it a deletion, in one request.
+ * @param bucket its name
+ * @throws when NATS is away, or there is no such bucket
+ */
+export async function listKeys(nats: Nats, bucket: string, key: string): Promise<string[]> {
+  const prefix = `$KV.${bucket}.`
   const filter = { subjects_filter: `${prefix}${key}` }
-  const { state } = await nats.manager.streams.info(streamInfo.config.name, filter)
+  const { state } = await nats.manager.streams.info(`KV_${bucket}`, filter)
   return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length))
 }

@@ -17,6 +17,7 @@ import {
   wholeKey,
 } from '#shared/core/messages.ts'
 import { isWrongRevision } from './jetstream-errors.ts'
+import { listKeys } from './kv-entries.ts'
 import type { Nats } from './nats.ts'
 import { within } from './pause.ts'
 import { openTenantsBucket } from './streams.ts'
@@ -93,7 +94,9 @@ export type EdgesWaited = {
  * a bucket that was lost and is not whole again, edges may be missing that hold a lease from the
  * bucket before: then only time is proof. The list of the edges is itself proven, as an edge proves
  * its copy: by a mark that comes back through the watch. In a cluster a watch may be fed by a
- * server that is behind, and without the mark it would call a list complete that is not.
+ * server that is behind, and without the mark it would call a list complete that is not. Nor is it
+ * complete with the mark alone: an edge that announced itself again just then comes after it, so
+ * the keys that there are by then are asked for, and each must have come.
  * Never throws: an unreachable NATS only means waiting the whole time.
  */
 export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaited> {
@@ -105,6 +108,7 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
   const complete =
     bucket !== null &&
     (await watchAnnouncements({
+      nats,
       bucket,
       edges,
       mark: putMark(nats),
@@ -148,6 +152,7 @@ async function putMark(nats: Nats): Promise<number> {
 }
 
 type WatchOptions = {
+  nats: Nats
   bucket: KV
   /** Only a watch that has brought it is known to have brought what was there before it. */
   mark: Promise<number>
@@ -161,9 +166,11 @@ type WatchOptions = {
  * @returns false when time ran out or the watch broke
  */
 async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
-  const { bucket, edges, done, mark } = options
+  const { nats, bucket, edges, done, mark } = options
   mark.catch(() => undefined)
-  let listed = false
+  const seen = new Set<string>()
+  /** Whose announcements there were once the mark had come. */
+  let announced: string[] | null = null
   let ended = false
   let stop: (() => void) | undefined
   let timer: NodeJS.Timeout | undefined
@@ -176,12 +183,14 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
       }
       expire()
       const settle = () => {
-        if (listed && done()) resolve(true)
+        if (announced?.every((key) => seen.has(key)) && done()) resolve(true)
       }
       const pass = async (revision: number) => {
-        if (revision < (await mark)) return
+        if (announced !== null || revision < (await mark)) return
+        // What was replaced before the watch had sent it comes after the mark.
+        const keys = await listKeys(nats, tenantsBucket, edgeKey('*'))
         // Asked after the list, so that what was lost before it shows.
-        listed = (await bucket.get(wholeKey))?.operation === 'PUT'
+        if ((await bucket.get(wholeKey))?.operation === 'PUT') announced = keys
         settle()
       }
       const follow = async () => {
@@ -189,6 +198,7 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
         stop = () => watch.stop()
         if (ended) stop()
         for await (const entry of watch) {
+          seen.add(entry.key)
           if (entry.key === markKey) pass(entry.revision).catch(reject)
           else applyAnnouncement(edges, entry)
           settle()

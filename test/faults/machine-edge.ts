@@ -2,8 +2,9 @@
  * Three edges and a console that rotates one tenant's secret, over a model of the tenants bucket:
  * the real lease and the real decision on real signatures, with announcements that are lost, a
  * watch that is late or begins anew, an edge that is paused in the middle of a request, and a
- * console whose own list of the edges is late. Once a rotation has returned, nothing signed with an
- * older secret is accepted, and at no time are two secrets.
+ * console whose own list of the edges is late and lacks whoever announced itself again meanwhile.
+ * Once a rotation has returned, nothing signed with an older secret is accepted, and at no time are
+ * two secrets.
  */
 import { createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
@@ -86,8 +87,11 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
   let nowMs = 0
   const log: Entry[] = [{ revision: 1, secret: 0 }]
   const edges: Edge[] = []
-  /** The console's own watch, and how far it has got. */
+  /** The console's own watch: how far it has got, and what it has brought of whom. */
   let listed = 0
+  const brought = new Map<number, number>()
+  /** Whose announcements there were once the mark had come; null before. */
+  let announced: Set<number> | null = null
   let rotation: Rotation | null = null
   let newest = 0
   let accepted = 0
@@ -98,12 +102,14 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     for (const edge of edges) edge.queue.push(full)
     return full.revision
   }
-  const announcementsUpTo = (revision: number) => {
-    const newestOf = new Map<number, number>()
-    for (const entry of log.slice(0, revision)) {
-      if ('edge' in entry) newestOf.set(entry.edge, entry.applied)
+  /** The bucket keeps the last of each: what was replaced before it was sent never comes. */
+  const bring = (revision: number) => {
+    const entry = log[revision - 1]!
+    const replaced = (later: Entry) =>
+      'edge' in later && 'edge' in entry && later.edge === entry.edge
+    if ('edge' in entry && !log.slice(revision).some(replaced)) {
+      brought.set(entry.edge, entry.applied)
     }
-    return [...newestOf.values()]
   }
   const createEdge = (id: number): Edge => {
     let served: () => number | null = () => null
@@ -143,6 +149,10 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     edge.lease.announceChange()
   }
   const beginPhase = (phase: Rotation['phase']) => {
+    // Each wait begins a watch of its own.
+    listed = 0
+    brought.clear()
+    announced = null
     const secret = phase === 'off' ? null : newest + 1
     const revision = append({ secret } as never)
     rotation = { phase, revision, mark: append({ mark: revision } as never), startMs: nowMs }
@@ -151,8 +161,12 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
   const step = () => {
     if (rotation === null) return
     const { phase, revision, mark, startMs } = rotation
-    const listedAll = listed >= mark
-    const confirmed = listedAll && announcementsUpTo(listed).every((applied) => applied >= revision)
+    if (announced === null && listed >= mark) {
+      announced = new Set(log.flatMap((one) => ('edge' in one ? one.edge : [])))
+      if (announced.size > brought.size) note('announced again as the mark came')
+    }
+    const whole = announced !== null && [...announced].every((edge) => brought.has(edge))
+    const confirmed = whole && [...brought.values()].every((applied) => applied >= revision)
     if (!confirmed && nowMs < startMs + leaseMs + leaseMarginMs) return
     note(confirmed ? 'rotation confirmed by every edge' : 'rotation that outlasted a lease')
     if (phase === 'off') return beginPhase('on')
@@ -173,7 +187,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
       }
     },
     list: (count: number) => {
-      listed = Math.min(log.length, listed + count)
+      for (const to = Math.min(log.length, listed + count); listed < to; ) bring(++listed)
       step()
     },
     pass: (ms: number) => {

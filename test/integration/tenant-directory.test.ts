@@ -4,6 +4,8 @@
  * the bucket or the watch, no edge goes on with an old copy.
  */
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { KV } from 'nats'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { leaseMarginMs, leaseMs } from '../../shared/core/limits.ts'
 import { edgeKey, policyKey, tenantKey, tenantsBucket } from '../../shared/core/messages.ts'
@@ -205,6 +207,43 @@ describe('waiting for edges', () => {
     }
     const again = await rig.projectTenant('acme', { epoch: 101 })
     expect((await waitFor(again.revision)).waitedMs).toBeLessThan(1_500)
+  })
+
+  it('includes an edge that announces itself again as the list of them is made', async () => {
+    const bucket = await openTenantsBucket(rig.nats)
+    const announce = () =>
+      bucket.put(edgeKey('late'), JSON.stringify({ edge_id: 'late', applied_revision: 1 }))
+    await announce()
+    const tenant = await rig.projectTenant('acme', { epoch: 200 })
+    // The watch sends what was announced just then after the console's mark, and not at once.
+    const watch = async (...asked: Parameters<KV['watch']>) => {
+      const real = await bucket.watch(...asked)
+      const withheld = async function* () {
+        for await (const entry of real) {
+          if (entry.key === edgeKey('late')) continue
+          if (entry.key.startsWith(edgeKey('='))) await announce()
+          yield entry
+          if (!entry.key.startsWith(edgeKey('='))) continue
+          await sleep(300)
+          yield (await bucket.get(edgeKey('late')))!
+        }
+      }
+      return Object.assign(withheld(), { stop: () => real.stop() })
+    }
+    const late: KV = Object.create(bucket, { watch: { value: watch } })
+    const views = { kv: async () => late }
+    const jetstream = Object.create(rig.nats.jetstream, { views: { value: views } })
+    const nats = { ...rig.nats, jetstream }
+    const waited = await awaitEdges({
+      nats,
+      revision: tenant.revision,
+      nowMs,
+      leaseMs,
+      marginMs: leaseMarginMs,
+    })
+    expect(waited.leaseExpired).toEqual(['late'])
+    expect(waited.waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
+    await bucket.purge(edgeKey('late'))
   })
 
   it('an edge that is closed in order is waited for no longer', async () => {

@@ -22,6 +22,7 @@ it('no edge accepts an old secret once a rotation has returned, and never two', 
   const { seen } = await runEdge({ runs: 400, seed })
   expectSeen(seen, 'accepted', 'refused: lease', 'announcement without an acknowledgement')
   expectSeen(seen, 'rotation confirmed by every edge', 'rotation that outlasted a lease')
+  expectSeen(seen, 'announced again as the mark came')
 })
 
 it('a delivery is never early, never tried a twelfth time, and held as its receiver is', async () => {
