@@ -82,7 +82,7 @@ function createTimeTree(times: number[]) {
 /** More than `threshold` within `windowSeconds`: what a rule is about, without its weight. */
 export type Limit = Pick<VelocityRule, 'threshold' | 'windowSeconds'>
 
-/** By metric, limits of which every rule of some policies is as strict as one, or stricter. */
+/** By metric, limits: whatever exceeds a rule of some policies exceeds one of them. */
 export type Screen = ReadonlyMap<VelocityMetric, readonly Limit[]>
 
 /** Limits of one metric; each is counted for every key, and a batch may be of many policies. */

@@ -1,5 +1,5 @@
 /** Reads what a NATS KV bucket holds of some keys at the moment, and ends. */
-import type { KV, KvEntry } from 'nats'
+import type { KV, KvEntry, QueuedIterator } from 'nats'
 import type { Nats } from './nats.ts'
 import { within } from './pause.ts'
 
@@ -15,25 +15,32 @@ const readMaxMs = 10_000
  * keys one by one would cost a request for each.
  * @param bucket one that keeps a single entry of each key
  * @param key with `*` and `>` as in subjects
- * @throws when it cannot be read within ten seconds, such as while NATS is away
+ * @throws when it cannot be read within `limitMs`, such as while NATS is away
  */
 export async function readEntries(
   nats: Nats,
   bucket: KV,
   key: string,
+  limitMs = readMaxMs,
 ): Promise<Map<string, KvEntry>> {
   const entries = new Map<string, KvEntry>()
+  let history: QueuedIterator<KvEntry | undefined> | undefined
+  let late = false
   const read = async () => {
     const keys = await listKeys(nats, (await bucket.status()).bucket, key)
     // The client may hand out one that is not there while others are written.
-    const history = (await bucket.history({ key })) as AsyncIterable<KvEntry | undefined>
+    history = await bucket.history({ key })
+    if (late) history.stop()
     for await (const entry of history) if (entry !== undefined) entries.set(entry.key, entry)
     for (const missing of keys.filter((one) => !entries.has(one))) {
       const entry = await bucket.get(missing)
       if (entry !== null) entries.set(missing, entry)
     }
   }
-  if (await within(read(), readMaxMs)) return entries
+  if (await within(read(), limitMs)) return entries
+  // Or its consumer would be kept up for ever.
+  late = true
+  history?.stop()
   throw new Error('the bucket cannot be read')
 }
 

@@ -1,6 +1,6 @@
 /** Reading a KV bucket while others write to it, on a real nats-server. */
 import type { KV, KvEntry } from 'nats'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type RetiredUseReport, retiredUseKey } from '#shared/core/messages.ts'
 import { readEntries } from '#shared/io/kv-entries.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
@@ -77,6 +77,17 @@ describe('the entries of a bucket', () => {
     const entries = await readEntries(nats, short, 'a.*')
     expect([...entries.keys()].sort()).toEqual(['a.one', 'a.three', 'a.two'])
     expect([...entries.values()].every((entry) => entry.string() === 'there')).toBe(true)
+  })
+
+  it('are an error where the reading never ends, which is ended then', async () => {
+    const bucket = await openBucket('endless_test')
+    await bucket.put('a.one', 'there')
+    // A watch is the same but for its end.
+    const watch = await bucket.watch({ key: 'a.*' })
+    const stop = vi.spyOn(watch, 'stop')
+    const endless: KV = Object.create(bucket, { history: { value: async () => watch } })
+    await expect(readEntries(nats, endless, 'a.*', 200)).rejects.toThrow('cannot be read')
+    expect(stop).toHaveBeenCalled()
   })
 
   it('are none where there are none, and a deletion is one', async () => {

@@ -4,11 +4,16 @@
  * the bucket or the watch, no edge goes on with an old copy.
  */
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { KV } from 'nats'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { leaseMarginMs, leaseMs } from '../../shared/core/limits.ts'
-import { edgeKey, policyKey, tenantKey, tenantsBucket } from '../../shared/core/messages.ts'
+import {
+  edgeKey,
+  policyKey,
+  tenantKey,
+  tenantsBucket,
+  wholeKey,
+} from '../../shared/core/messages.ts'
 import { defaultPolicy, toPolicyHash } from '../../shared/core/policy.ts'
 import { createSealer } from '../../shared/io/sealed-secrets.ts'
 import { openTenantsBucket } from '../../shared/io/streams.ts'
@@ -44,8 +49,8 @@ async function startEdge(options: Parameters<EdgeRig['startEdge']>[0] = {}): Pro
   return edge
 }
 
-const waitFor = (revision: number) =>
-  awaitEdges({ nats: rig.nats, revision, nowMs, leaseMs, marginMs: leaseMarginMs })
+const waitFor = (revision: number, nats = rig.nats) =>
+  awaitEdges({ nats, revision, nowMs, leaseMs, marginMs: leaseMarginMs })
 
 const statusOf = async (edge: TestEdge, tenant: { tenantId: string; secret: string }) =>
   (await send(edge, bodyOf(tenant.tenantId), { secret: tenant.secret })).status
@@ -215,7 +220,14 @@ describe('waiting for edges', () => {
       bucket.put(edgeKey('late'), JSON.stringify({ edge_id: 'late', applied_revision: 1 }))
     await announce()
     const tenant = await rig.projectTenant('acme', { epoch: 200 })
-    // The watch sends what was announced just then after the console's mark, and not at once.
+    // The watch sends what was announced just then after the console's mark, and only once the
+    // console has all other answers.
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    const get: KV['get'] = async (...asked) => {
+      const entry = await bucket.get(...asked)
+      if (asked[0] === wholeKey) answer()
+      return entry
+    }
     const watch = async (...asked: Parameters<KV['watch']>) => {
       const real = await bucket.watch(...asked)
       const withheld = async function* () {
@@ -224,23 +236,16 @@ describe('waiting for edges', () => {
           if (entry.key.startsWith(edgeKey('='))) await announce()
           yield entry
           if (!entry.key.startsWith(edgeKey('='))) continue
-          await sleep(300)
+          await answered
           yield (await bucket.get(edgeKey('late')))!
         }
       }
       return Object.assign(withheld(), { stop: () => real.stop() })
     }
-    const late: KV = Object.create(bucket, { watch: { value: watch } })
+    const late: KV = Object.create(bucket, { get: { value: get }, watch: { value: watch } })
     const views = { kv: async () => late }
     const jetstream = Object.create(rig.nats.jetstream, { views: { value: views } })
-    const nats = { ...rig.nats, jetstream }
-    const waited = await awaitEdges({
-      nats,
-      revision: tenant.revision,
-      nowMs,
-      leaseMs,
-      marginMs: leaseMarginMs,
-    })
+    const waited = await waitFor(tenant.revision, { ...rig.nats, jetstream })
     expect(waited.leaseExpired).toEqual(['late'])
     expect(waited.waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
     await bucket.purge(edgeKey('late'))
