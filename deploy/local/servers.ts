@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Launcher } from './launch.ts'
 import { findNatsServer, natsGreets, natsLaunchSpec, natsUrl } from './nats-server.ts'
 import type { PartSpec } from './part.ts'
+import { requirePinnedEngine } from './pinned-engine.ts'
 import {
   ensureDatabase,
   postgresAnswers,
@@ -113,6 +114,7 @@ export async function embeddedPostgres(context: ServerContext): Promise<Embedded
 
 export async function embeddedClickHouse(context: ServerContext): Promise<EmbeddedServer> {
   const { settings, secrets, ports } = context
+  requirePinnedEngine(settings.projectDir)
   const script = fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url))
   const address = `127.0.0.1:${ports.clickhouse}`
   const args = [
