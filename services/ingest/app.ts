@@ -8,7 +8,6 @@ import {
   batchBytesMax,
   batchEventsFew,
   batchEventsMax,
-  bodyBytesMax,
   connectionsMax,
   decidingMs,
   gatherMs,
@@ -22,10 +21,9 @@ import {
 } from '#shared/core/limits.ts'
 import { verifySignature } from '#shared/core/signature.ts'
 import type { TenantDirectory } from '#shared/io/edge-directory.ts'
-import { createHttpServer, headersTimeoutMs, keepAliveTimeoutMs } from '#shared/io/http-server.ts'
+import { createHttpServer } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
-import { type PlainConnections, servePlainly } from '#shared/io/plain-connections.ts'
 import type { PublishBatch } from '#shared/io/telemetry-publisher.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import { createAdmission } from './admission.ts'
@@ -35,7 +33,6 @@ import {
   decideSubmission,
   type Intake,
   type Pending,
-  receivePlain,
   receiveTelemetry,
   type Submission,
 } from './intake.ts'
@@ -75,8 +72,6 @@ export type IngestDeps = {
 
 export type Ingest = {
   app: FastifyInstance
-  /** The connections that fastify's server does not see. */
-  plain: PlainConnections
   /** Resolves once everything taken is answered. */
   drained: () => Promise<void>
 }
@@ -122,28 +117,11 @@ export function createIngest(deps: IngestDeps): Ingest {
   app.server.maxConnections = connectionsMax
   app.server.on('drop', intake.observe.dropped)
   addRoute(app, intake)
-  const plain = servePlainly(app.server, {
-    path: ingestPath,
-    bodyBytesMax,
-    handle: (head, body, connection) => receivePlain(intake, head, body, connection),
-    handedOver: intake.observe.handedOver,
-    keepAliveMs: keepAliveTimeoutMs,
-    silentMs: headersTimeoutMs,
-  })
-  metrics.gauge(
-    'di_ingest_plain_connections',
-    'Open connections that are read without Node’s own server',
-    {
-      collect() {
-        this.set(plain.count())
-      },
-    },
-  )
   const drained = async () => {
     await intake.admission.drained()
     await intake.commit.drained()
   }
-  return { app, plain, drained }
+  return { app, drained }
 }
 
 function isIngest(url: string | undefined): boolean {

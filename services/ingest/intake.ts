@@ -6,11 +6,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { queuedMsMax } from '#shared/core/limits.ts'
-import type { PlainHead } from '#shared/core/plain-request.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { toRequestId } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
-import type { PlainConnection } from '#shared/io/plain-connections.ts'
 import {
   type Acceptance,
   decideTelemetry,
@@ -22,13 +20,13 @@ import type { AcceptedTally } from './accepted-tally.ts'
 import type { Admission } from './admission.ts'
 import { type GroupCommit, toWaiterBytes, type Waiter } from './group-commit.ts'
 import type { IngestObserver } from './observe.ts'
-import { checkHeaders, discardBody, isJson, receiveBody } from './receive-body.ts'
-import { type Reply, replyAccepted, replyProblem } from './reply.ts'
+import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
+import { replyAccepted, replyProblem } from './reply.ts'
 import type { RetiredUse } from './retired-use.ts'
 
 /** A submission that waits for its message's acknowledgement. */
 export type Pending = Waiter & {
-  reply: Reply
+  reply: ServerResponse
   requestId: string
   acceptance: Acceptance
 }
@@ -58,7 +56,7 @@ export type Intake = {
 
 /** What of a request matters beside its body. */
 type Envelope = {
-  reply: Reply
+  reply: ServerResponse
   signature: string | undefined
   /** `X-Request-Id` as it was sent. */
   givenId: string | string[] | undefined
@@ -87,22 +85,6 @@ export function receiveTelemetry(
     if (body === null) answerRefusal(intake, envelope, refusals.tooLarge)
     else admit(intake, envelope, body)
   })
-}
-
-/**
- * The same for a plain request that was read off its connection.
- * @returns false when it is for Node's server after all
- */
-export function receivePlain(
-  intake: Intake,
-  head: PlainHead,
-  body: Buffer,
-  connection: PlainConnection,
-): boolean {
-  if (!isJson(head.contentType)) return false
-  const { signature, requestId } = head
-  admit(intake, { reply: connection, signature, givenId: requestId }, body)
-  return true
 }
 
 function admit(intake: Intake, envelope: Envelope, body: Buffer): void {

@@ -49,7 +49,7 @@ async function main(): Promise<void> {
     wallMs: Date.now,
   })
   lifecycle.onStop('drain', ingest.drained)
-  lifecycle.onStop('http', () => closeHttp(ingest.app, unfinishedMs, ingest.plain))
+  lifecycle.onStop('http', () => closeHttp(ingest.app, unfinishedMs))
   const url = await listen(ingest.app, config.INGEST_LISTEN, config.REUSE_PORT)
   log.info({ url }, 'listening')
 }

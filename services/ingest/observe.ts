@@ -11,8 +11,6 @@ import type { CommitObserver } from './group-commit.ts'
 export type IngestObserver = {
   accepted: (acceptance: Acceptance, tookMs: number) => void
   refused: (refusal: Refusal) => void
-  /** A connection went to Node's own server, for what its client wrote or how slowly. */
-  handedOver: () => void
   /** A connection was cut before its first byte: there are as many as the process takes. */
   dropped: () => void
   commit: CommitObserver
@@ -68,10 +66,6 @@ export function createIngestObserver(
     'Signals of accepted events that the catalog does not know',
     ['platform'],
   )
-  const handedOver = metrics.counter(
-    'di_ingest_connections_handed_over_total',
-    'Connections that did not speak the plain form of a submission, and cost more',
-  )
   const dropped = metrics.counter(
     'di_ingest_connections_dropped_total',
     'Connections cut at once because there were as many as one process takes',
@@ -85,7 +79,6 @@ export function createIngestObserver(
       seconds.observe(tookMs / 1000)
     },
     refused: countRefused,
-    handedOver: () => handedOver.inc(),
     dropped: () => dropped.inc(),
     commit: createCommitObserver(metrics, (fault) => {
       failure = fault === null ? null : { fault, atMs: nowMs() }

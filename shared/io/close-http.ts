@@ -11,31 +11,16 @@ const idleMs = 100
  */
 const courtesyMs = 300
 
-/** Connections that the server itself does not see. */
-export type OwnConnections = { closeIdle: () => void; closeAll: () => void }
-
 /**
  * Takes no more connections, and resolves when those that there are have ended.
  * @param unfinishedMs how long requests may hold up a stop; what follows has to fit into its limit
  */
-export async function closeHttp(
-  app: FastifyInstance,
-  unfinishedMs: number,
-  own?: OwnConnections,
-): Promise<void> {
+export async function closeHttp(app: FastifyInstance, unfinishedMs: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, courtesyMs))
   // Closing ends what is idle at that moment; connections that fall idle later have to be asked.
-  const closeIdle = () => {
-    app.server.closeIdleConnections()
-    own?.closeIdle()
-  }
-  const idle = setInterval(closeIdle, idleMs)
+  const idle = setInterval(() => app.server.closeIdleConnections(), idleMs)
   // Closed, Node no longer looks for requests that are too slow.
-  const all = setTimeout(() => {
-    app.server.closeAllConnections()
-    own?.closeAll()
-  }, unfinishedMs)
-  own?.closeIdle()
+  const all = setTimeout(() => app.server.closeAllConnections(), unfinishedMs)
   await app.close()
   clearInterval(idle)
   clearTimeout(all)

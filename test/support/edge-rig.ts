@@ -232,7 +232,6 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const close = async () => {
     stopping = true
     ingest.app.server.closeAllConnections()
-    ingest.plain.closeAll()
     await ingest.app.close()
     await directory.close()
     await reporter.close()
