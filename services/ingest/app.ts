@@ -60,7 +60,6 @@ export type IngestDeps = {
   tally: Pick<AcceptedTally, 'count'>
   /** A key that no tenant has, of the length that tenants' secrets have. */
   decoyKey: KeyObject
-  newRequestId: () => string
   newBatchId: () => string
   /** The monotonic clock. */
   nowMs: () => number
@@ -141,7 +140,6 @@ function createIntake(deps: IngestDeps): Intake {
     retiredUse: deps.retiredUse,
     tally: deps.tally,
     stopping: deps.stopping,
-    newRequestId: deps.newRequestId,
     connected: () => edge()?.connected() === true,
     edge: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),

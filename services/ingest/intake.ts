@@ -51,7 +51,6 @@ export type Intake = {
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   stopping: () => boolean
-  newRequestId: () => string
 }
 
 /** What of a request matters beside its body. */
@@ -105,7 +104,7 @@ export function decideSubmission(intake: Intake, submission: Submission): void {
   } catch (error) {
     intake.log.error({ err: error }, 'a submission could not be decided')
     const problem = new Problem('internal_error', 'The request could not be processed.')
-    const requestId = toAnswerId(intake, envelope)
+    const requestId = toRequestId(envelope.givenId)
     const close = intake.stopping()
     replyProblem(envelope.reply, problem, { requestId, rateLimit: null, close })
   }
@@ -134,7 +133,7 @@ function offer(intake: Intake, submission: Submission, acceptance: Acceptance): 
     bytes: toWaiterBytes(head, body),
     takenMs: arrivedMs,
     reply: envelope.reply,
-    requestId: toAnswerId(intake, envelope),
+    requestId: toRequestId(envelope.givenId),
     acceptance,
   })
   return taken ? null : refusals.overload
@@ -158,12 +157,8 @@ export function answerPending(intake: Intake, pending: Pending, fault: string | 
 function answerRefusal(intake: Intake, envelope: Envelope, refusal: Refusal): void {
   intake.observe.refused(refusal)
   replyProblem(envelope.reply, refusal.problem, {
-    requestId: toAnswerId(intake, envelope),
+    requestId: toRequestId(envelope.givenId),
     rateLimit: refusal.rateLimit ?? null,
     close: intake.stopping(),
   })
-}
-
-function toAnswerId(intake: Intake, { givenId }: Envelope): string {
-  return givenId === undefined ? intake.newRequestId() : toRequestId(givenId)
 }

@@ -2,7 +2,7 @@
  * The ingest process: listens at once, takes telemetry as soon as NATS and the tenant directory
  * allow it, and drains what it has taken before it ends.
  */
-import { createSecretKey, randomBytes } from 'node:crypto'
+import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { startClaimReporter } from '#shared/io/accepted-claims.ts'
 import { closeHttp } from '#shared/io/close-http.ts'
 import { openTenantDirectory } from '#shared/io/edge-directory.ts'
@@ -43,8 +43,7 @@ async function main(): Promise<void> {
     retiredUse,
     tally,
     decoyKey: createSecretKey(randomBytes(43)),
-    newRequestId: createIds('req'),
-    newBatchId: createIds('bat'),
+    newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs: Date.now,
   })
@@ -100,16 +99,6 @@ function openEdge(options: {
   )
   lifecycle.onStop('edge', () => edge?.close())
   return () => edge
-}
-
-/** Ids that are unique everywhere: random once per process, counted within it. */
-function createIds(prefix: string): () => string {
-  const start = `${prefix}_${randomBytes(9).toString('base64url')}-`
-  let count = 0
-  return () => {
-    count++
-    return start + count.toString(36)
-  }
 }
 
 run(main)

@@ -3,7 +3,7 @@
  * ones fastify and Node raise before a route runs), health, readiness and metrics, and bounds on
  * slow clients.
  */
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import fastify, {
@@ -99,10 +99,13 @@ const serverLimits = {
 
 export const problemType = 'application/problem+json; charset=utf-8'
 
-/** A request id: what a caller sent when it is harmless to repeat, else a fresh one. */
+/**
+ * A request id: what a caller sent when it is harmless to repeat, else a random one. Ids do not
+ * count: two of them tell a client nothing about the requests of others between them.
+ */
 export function toRequestId(header: string | string[] | undefined): string {
   if (typeof header === 'string' && /^[A-Za-z0-9._-]{1,64}$/.test(header)) return header
-  return `req_${randomBytes(12).toString('base64url')}`
+  return `req_${randomUUID()}`
 }
 
 /** Sends a problem; the one way any error leaves a process. */

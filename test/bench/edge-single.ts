@@ -2,7 +2,7 @@
  * An edge that publishes every event by itself, to show what publishing many together is worth:
  * the service's own intake, with other bounds.
  */
-import { createSecretKey, randomBytes } from 'node:crypto'
+import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { openTenantDirectory } from '#shared/io/edge-directory.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { createLog } from '#shared/io/log.ts'
@@ -28,7 +28,6 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     publish: createTelemetryPublisher(nats, log),
     close: directory.close,
   }
-  let ids = 0
   const { app } = createIngest({
     log,
     metrics,
@@ -39,8 +38,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     retiredUse: createRetiredUse(metrics, nowMs),
     tally: createAcceptedTally(),
     decoyKey: createSecretKey(randomBytes(43)),
-    newRequestId: () => `req_${edgeId}-${++ids}`,
-    newBatchId: () => `bat_${edgeId}-${++ids}`,
+    newBatchId: () => `bat_${randomUUID()}`,
     commitLimits: { batchEventsMax: 1, publishesInFlightMax: 256 },
   })
   const url = await listen(app, { host: '127.0.0.1', port: 0 })

@@ -164,6 +164,20 @@ describe('other requests', () => {
   })
 })
 
+describe('request ids', () => {
+  it('count nothing: those of requests in a row have nothing in common', async () => {
+    const ids = await Promise.all(
+      Array.from({ length: 40 }, async () => {
+        const answer = await sendAs(acme, bodyOf('acme'))
+        return answer.headers.get('x-request-id')!
+      }),
+    )
+    expect(ids.every((id) => /^req_[0-9a-f-]{36}$/.test(id))).toBe(true)
+    expect(new Set(ids.map((id) => id.slice(0, 12))).size).toBe(ids.length)
+    expect(new Set(ids.map((id) => id.slice(-8))).size).toBe(ids.length)
+  })
+})
+
 describe('a signature sent twice', () => {
   it('for a signature that is sent twice, right as it may be', async () => {
     const body = bodyOf('acme')

@@ -3,7 +3,7 @@
 // whole.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createSecretKey, randomBytes } from 'node:crypto'
+import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -203,7 +203,6 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     everyMs: 100,
   })
   let stopping = false
-  let ids = 0
   const edge: Edge = {
     directory,
     connected: nats.connected,
@@ -218,8 +217,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     retiredUse,
     tally: createAcceptedTally(),
     decoyKey: createSecretKey(randomBytes(43)),
-    newRequestId: () => `req_${edgeId}-${++ids}`,
-    newBatchId: () => `bat_${edgeId}-${++ids}`,
+    newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs: options.wallMs ?? Date.now,
   })
