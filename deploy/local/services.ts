@@ -18,6 +18,7 @@ import {
   StartError,
 } from './settings.ts'
 import type { Secrets } from './state-files.ts'
+import { chooseStreamBytes } from './stream-room.ts'
 
 const READY_LIMIT_MS = 60_000
 const MIGRATE_LIMIT_MS = 300_000
@@ -57,7 +58,12 @@ export function serviceEnv(
   for (const name of SERVICE_NAMES) {
     own[`${name.toUpperCase()}_LISTEN`] = listenAddress(settings, name)
   }
-  const defaults = { ALLOW_PRIVATE_WEBHOOKS: '1', ...mallocEnv }
+  const streamBytes = settings.external.nats ? undefined : chooseStreamBytes(settings.dataDir)
+  const defaults = {
+    ALLOW_PRIVATE_WEBHOOKS: '1',
+    ...mallocEnv,
+    ...(streamBytes === undefined ? {} : { TELEMETRY_STREAM_MAX_BYTES: `${streamBytes}` }),
+  }
   const env: Env = { ...defaults, ...settings.env, ...own }
   // A secret's file would win over the value this stack hands down.
   for (const name of Object.keys(own)) delete env[`${name}_FILE`]

@@ -10,6 +10,7 @@ const count = z.coerce.number().int().min(1).max(10_000)
 const shape = {
   NATS_URL: variables.NATS_URL,
   NATS_REPLICAS: variables.NATS_REPLICAS,
+  TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
   POSTGRES_URL: variables.POSTGRES_URL,
   MASTER_KEY: variables.MASTER_KEY,
   MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,

@@ -117,7 +117,7 @@ function followInBackground(options: {
   })
   connectNats(config.NATS_URL, 'delivery', log, config.NATS_REPLICAS).then(
     (connected) => {
-      nats = connected
+      nats = { ...connected, telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES }
       consumption = consume({
         nats,
         durable: deliveryConsumer,

@@ -6,6 +6,7 @@ export function readIngestConfig(env: Env) {
     {
       NATS_URL: variables.NATS_URL,
       NATS_REPLICAS: variables.NATS_REPLICAS,
+      TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
       MASTER_KEY: variables.MASTER_KEY,
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,

@@ -66,7 +66,8 @@ function openEdge(options: {
   let edge: Edge | null = null
   const sealer = createSealer(toMasterKeys(config))
   connectNats(config.NATS_URL, 'ingest', log, config.NATS_REPLICAS).then(
-    (nats) => {
+    (connected) => {
+      const nats = { ...connected, telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES }
       const edgeId = randomBytes(9).toString('base64url')
       const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
       const reporter = startRetiredUseReporter({ nats, edgeId, log, metrics, ...retiredUse })

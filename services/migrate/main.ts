@@ -17,6 +17,7 @@ async function main(): Promise<void> {
     {
       NATS_URL: variables.NATS_URL,
       NATS_REPLICAS: variables.NATS_REPLICAS,
+      TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       POSTGRES_URL: variables.POSTGRES_URL,
       LOG_LEVEL: variables.LOG_LEVEL,
@@ -36,7 +37,8 @@ async function main(): Promise<void> {
   }, waitMaxMs)
   const nats = await connectNats(config.NATS_URL, 'migrate', log, config.NATS_REPLICAS)
   clearTimeout(overdue)
-  await ensureStreamsOnceFormed(nats, { log, limitMs: waitMaxMs })
+  const telemetryBytesMax = config.TELEMETRY_STREAM_MAX_BYTES
+  await ensureStreamsOnceFormed({ ...nats, telemetryBytesMax }, { log, limitMs: waitMaxMs })
   await nats.close()
   log.info({ postgres: postgres.length, clickhouse: clickhouse.length }, 'migrations are complete')
 }

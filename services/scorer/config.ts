@@ -5,6 +5,7 @@ import { type Env, readConfig, variables } from '#shared/io/config.ts'
 const shape = {
   NATS_URL: variables.NATS_URL,
   NATS_REPLICAS: variables.NATS_REPLICAS,
+  TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
   CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
   POSTGRES_URL: variables.POSTGRES_URL,
   SCORER_LISTEN: variables.SCORER_LISTEN,

@@ -13,7 +13,7 @@ import { closeHttp } from '#shared/io/close-http.ts'
 import { type ConsumedMessage, consume } from '#shared/io/consume.ts'
 import { type DeadLetter, storeDeadLetters as storeLetters } from '#shared/io/dead-letters.ts'
 import { publishDeliveryHints } from '#shared/io/delivery-hint-publisher.ts'
-import { createHttpServer, listen } from '#shared/io/http-server.ts'
+import { createHttpServer, listen, type ReadyCheck } from '#shared/io/http-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
 import { createLedgerWriter } from '#shared/io/ledger-rows-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
@@ -25,6 +25,7 @@ import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { findEarlierEvents } from '#shared/io/session-events-store.ts'
 import { createShadowDecisionWriter } from '#shared/io/shadow-decision-store.ts'
 import { readDecidedFloor, readStoredFloor } from '#shared/io/stream-floors.ts'
+import { observeStreams } from '#shared/io/stream-metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
 import { readScorerConfig } from './config.ts'
 import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
@@ -34,6 +35,7 @@ import { createScorerObserver, createShadowObserver, type ScorerObserver } from 
 import { createShadowDecisions, type ShadowDecisions } from './shadow-decisions.ts'
 import { createShadowVersions } from './shadow-versions.ts'
 import { type StoreBatchDeps, storeBatch } from './store-batch.ts'
+import { startStreamTrimmer } from './trim-stream.ts'
 
 /**
  * Between three and six inserts a second unless they are full: each makes a part in every table,
@@ -78,6 +80,7 @@ async function main(): Promise<void> {
 
   let nats: Nats | null = null
   let fault: () => string | null = () => 'is not connected'
+  let streamWarning: ReadyCheck = () => null
   const app = createHttpServer({
     log,
     metrics,
@@ -87,11 +90,15 @@ async function main(): Promise<void> {
       clickhouse: () => checkClickhouse(clickhouse),
       postgres: postgres.checkReady,
     },
+    warnings: { stream: () => (nats?.connected() ? streamWarning() : null) },
   })
   lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
   log.info({ url: await listen(app, config.SCORER_LISTEN) }, 'listening')
 
-  const connected = await connectNats(config.NATS_URL, 'scorer', log, config.NATS_REPLICAS)
+  const connected: Nats = {
+    ...(await connectNats(config.NATS_URL, 'scorer', log, config.NATS_REPLICAS)),
+    telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES,
+  }
   nats = connected
   lifecycle.onStop('nats', connected.close)
   const observe = createScorerObserver(metrics, () => performance.now())
@@ -134,6 +141,10 @@ async function main(): Promise<void> {
     handle: createStoring({ messages, clickhouse, storeDeadLetters, observe }),
   })
   fault = () => storing.fault() ?? deciding.fault()
+  observeStreams(connected, metrics)
+  const trimmer = startStreamTrimmer(common)
+  streamWarning = trimmer.warning
+  lifecycle.onStop('trimmer', trimmer.stop)
   // Storing ends first, so that what it has in hand is decided here when there is time.
   lifecycle.onStop('deciding', deciding.stop)
   lifecycle.onStop('storing', storing.stop)

@@ -262,3 +262,30 @@ export const sdkNormQueryMax = 200
 
 /** Norms kept in memory, at up to 1 KB each: 10,000 tenants on one version, for an hour. */
 export const sdkNormsCachedMax = 10_000
+
+/**
+ * Room of the telemetry stream where nothing else is set: 11 million events of 1.5 KB. A server
+ * that has less is asked for half as much until it agrees, down to the least.
+ */
+export const telemetryStreamBytes = 16 * 1024 ** 3
+export const telemetryStreamBytesMin = 1024 ** 2
+
+/**
+ * Decided messages are removed once the stream is this full, until it is only this full. Between
+ * them lies a fifth of the stream: at 2,000 events/s of 1.5 KB a stream of 16 GiB is trimmed every
+ * 19 minutes, one of 64 MB every four seconds. What is kept serves replay and erasure.
+ */
+export const trimFromShare = 0.75
+export const trimToShare = 0.55
+
+/**
+ * How often the fill is looked at. The quarter of the stream above `trimFromShare` must not be
+ * filled between two looks, and edges store 50 MB/s at most: 16 GiB could be looked at every 80 s
+ * and are every second, 64 MB every 320 ms, 4 MB every 20 ms, in which 1 MB comes.
+ */
+export const streamBytesPerSecondMax = 50 * 1024 ** 2
+export const trimLookMaxMs = 1_000
+export const trimLookMinMs = 20
+
+/** From this share of undecided events on `/readyz` and an alert rule give warning. */
+export const undecidedWarnShare = 0.6

@@ -5,6 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { telemetryStreamBytesMin } from '#shared/core/limits.ts'
 
 export type Env = Record<string, string | undefined>
 
@@ -56,6 +57,12 @@ export const variables = {
   NATS_REPLICAS: z.coerce
     .number('must be 1, 3 or 5')
     .refine((count) => [1, 3, 5].includes(count), 'must be 1, 3 or 5')
+    .optional(),
+  /** Room of the telemetry stream; left out, what exists stays and a new one has it by the disk. */
+  TELEMETRY_STREAM_MAX_BYTES: z.coerce
+    .number('must be a number of bytes')
+    .int('must be a whole number of bytes')
+    .min(telemetryStreamBytesMin, `must be ${telemetryStreamBytesMin} bytes at least`)
     .optional(),
   CLICKHOUSE_URL: url(['http:', 'https:']).default('http://127.0.0.1:8123/device_intelligence'),
   POSTGRES_URL: url(['postgres:', 'postgresql:']).default(

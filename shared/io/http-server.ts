@@ -35,6 +35,8 @@ export type HttpServerOptions = {
   metrics: Metrics
   /** Named checks of what this process needs to do its job. */
   readyChecks: Record<string, ReadyCheck>
+  /** What an operator is to know while the process can still do its job. */
+  warnings?: Record<string, ReadyCheck>
   stopping: () => boolean
   bodyBytesMax?: number
   /**
@@ -205,18 +207,16 @@ function createObserver(metrics: Metrics): Observe {
 function addHealth(app: FastifyInstance, options: HttpServerOptions): void {
   app.get('/healthz', { schema: { hide: true } as object }, async () => ({ status: 'ok' }))
   app.get('/readyz', { schema: { hide: true } as object }, async (_request, reply) => {
-    const missing: Record<string, string> = {}
+    const [missing, warnings] = await Promise.all([
+      runChecks(options.readyChecks),
+      runChecks(options.warnings ?? {}),
+    ])
     if (options.stopping()) missing.process = 'is stopping'
-    await Promise.all(
-      Object.entries(options.readyChecks).map(async ([name, check]) => {
-        const fault = await withLimit(check)
-        if (fault !== null) missing[name] = fault
-      }),
-    )
-    const ready = Object.keys(missing).length === 0
+    const ready = isEmpty(missing)
+    const more = isEmpty(warnings) ? {} : { warnings }
     return reply
       .code(ready ? 200 : 503)
-      .send(ready ? { status: 'ready' } : { status: 'not_ready', missing })
+      .send(ready ? { status: 'ready', ...more } : { status: 'not_ready', missing, ...more })
   })
   app.get('/metrics', { schema: { hide: true } as object }, async (_request, reply) =>
     reply
@@ -224,6 +224,19 @@ function addHealth(app: FastifyInstance, options: HttpServerOptions): void {
       .send(await options.metrics.registry.metrics()),
   )
 }
+
+/** @returns what each check that found something says */
+async function runChecks(checks: Record<string, ReadyCheck>): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  const run = async ([name, check]: [string, ReadyCheck]) => {
+    const fault = await withLimit(check)
+    if (fault !== null) found[name] = fault
+  }
+  await Promise.all(Object.entries(checks).map(run))
+  return found
+}
+
+const isEmpty = (record: object): boolean => Object.keys(record).length === 0
 
 /** A check that hangs is a dependency that does not answer. */
 async function withLimit(check: ReadyCheck): Promise<string | null> {

@@ -63,6 +63,18 @@ export function isForming(error: unknown): boolean {
   )
 }
 
+/** Whether a server or account has too little storage left for what was asked. */
+export function isOutOfStorage(error: unknown): boolean {
+  const { accountResourcesExceeded, insufficientResources, storageResourcesExceeded } =
+    jetstreamCodes
+  return isJetstreamError(
+    error,
+    accountResourcesExceeded,
+    insufficientResources,
+    storageResourcesExceeded,
+  )
+}
+
 /** Whether a write was refused because its key had been written meanwhile. */
 export function isWrongRevision(error: unknown): boolean {
   const { streamWrongLastSequence, streamWrongLastSequenceConstant } = jetstreamCodes

@@ -18,6 +18,8 @@ export type Nats = {
   manager: JetStreamManager
   /** On how many servers streams and buckets are kept; null leaves it to who made them. */
   replicas: number | null
+  /** `TELEMETRY_STREAM_MAX_BYTES`; undefined leaves the stream's room as it is. */
+  telemetryBytesMax?: number | undefined
   /** Whether the connection is up at this moment, and the server answers over it. */
   connected: () => boolean
   /** Aborts as the connection breaks that is up now; aborted already while there is none. */

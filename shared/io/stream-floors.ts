@@ -22,6 +22,15 @@ export function readDecidedFloor(nats: Nats): Promise<number> {
   return readFloor(nats, deciderConsumer)
 }
 
+/**
+ * The low watermark of the telemetry stream: every message up to it is stored and decided.
+ * @throws when the broker does not answer
+ */
+export async function readLowWatermark(nats: Nats): Promise<number> {
+  const [stored, decided] = await Promise.all([readStoredFloor(nats), readDecidedFloor(nats)])
+  return Math.min(stored, decided)
+}
+
 async function readFloor(nats: Nats, durable: string): Promise<number> {
   const info = await nats.manager.consumers.info(telemetryStream, durable)
   // With nothing in hand all that was delivered is done, also behind what aged out unseen.

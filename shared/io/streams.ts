@@ -16,7 +16,11 @@ import {
 } from 'nats'
 import pRetry from 'p-retry'
 import { dayMs, hourMs } from '#shared/core/instants.ts'
-import { publishTimeoutMs } from '#shared/core/limits.ts'
+import {
+  publishTimeoutMs,
+  telemetryStreamBytes,
+  telemetryStreamBytesMin,
+} from '#shared/core/limits.ts'
 import {
   acceptedBucket,
   alertsStream,
@@ -31,7 +35,7 @@ import {
   tenantsBucket,
 } from '#shared/core/messages.ts'
 import { openAcceptedBucket } from './accepted-claims.ts'
-import { isForming, isNotFound } from './jetstream-errors.ts'
+import { isForming, isNotFound, isOutOfStorage } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
 import { openRetiredUseBucket } from './retired-use.ts'
@@ -39,20 +43,12 @@ import { openRetiredUseBucket } from './retired-use.ts'
 /** How long a message is its taker's without a heartbeat. Too short only means a repeat. */
 export const ackWaitMs = 6_000
 
-export type StreamSizes = {
-  /** Bytes of the telemetry stream: at 1.5 KB an event, 16 GiB hold 11 million. */
-  telemetryBytesMax: number
-}
-
-/** What new streams get; of those that exist an operator may have changed it, and keeps it. */
-const defaultStreamSizes: StreamSizes = { telemetryBytesMax: 16 * 1024 ** 3 }
-
 /**
  * Limits retention everywhere: a work queue forgets its message ids on restart, and an event must
  * stay replayable until ClickHouse has it. Full streams refuse what is new: nothing accepted is
- * lost.
+ * lost. Scorers remove what is stored and decided from the telemetry stream before it is full.
  */
-function streamConfigs(sizes: StreamSizes, replicas: number): Partial<StreamConfig>[] {
+function streamConfigs(telemetryBytes: number, replicas: number): Partial<StreamConfig>[] {
   const common = {
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
@@ -64,7 +60,7 @@ function streamConfigs(sizes: StreamSizes, replicas: number): Partial<StreamConf
       ...common,
       name: telemetryStream,
       subjects: ['telemetry.>'],
-      max_bytes: sizes.telemetryBytesMax,
+      max_bytes: telemetryBytes,
       max_age: nanos(72 * hourMs),
       // Sixty times as long as an edge retries a publish. The server frees ids once three windows of
       // them are in its memory, and reads the messages of a window again when it starts.
@@ -141,15 +137,17 @@ export const consumerConfigs: Record<string, { stream: string; config: Partial<C
  * Consumers have as many replicas as their stream.
  * @throws Error naming the setting that the server does not honour
  */
-export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Promise<void> {
-  for (const config of streamConfigs(sizes, nats.replicas ?? 1)) {
+export async function ensureStreams(nats: Nats): Promise<void> {
+  const telemetryBytes = nats.telemetryBytesMax ?? telemetryStreamBytes
+  for (const config of streamConfigs(telemetryBytes, nats.replicas ?? 1)) {
     const name = config.name!
     const present = await nats.manager.streams.info(name).catch(nullIfMissing)
-    const wanted = present === null ? config : { ...config, ...toKept(nats, present.config) }
-    const info =
-      present === null
-        ? await nats.manager.streams.add(wanted)
-        : await nats.manager.streams.update(name, { ...present.config, ...wanted })
+    if (present === null) {
+      await addStream(nats, config)
+      continue
+    }
+    const wanted = { ...config, ...toKept(nats, present.config) }
+    const info = await nats.manager.streams.update(name, { ...present.config, ...wanted })
     requireEcho(`stream ${name}`, wanted, info.config)
   }
   for (const { stream, config } of Object.values(consumerConfigs)) {
@@ -166,6 +164,23 @@ export async function ensureStreams(nats: Nats, sizes = defaultStreamSizes): Pro
   await openRetiredUseBucket(nats)
   await openAcceptedBucket(nats)
   for (const bucket of buckets) await spreadBucket(nats, bucket)
+}
+
+/**
+ * A stream reserves its largest size when it is made. Where no size is set and the server has less,
+ * the telemetry stream asks for half as much until the server agrees.
+ * @throws Error when a size is set, or the server has less than the least
+ */
+async function addStream(nats: Nats, config: Partial<StreamConfig>): Promise<void> {
+  try {
+    const info = await nats.manager.streams.add(config)
+    requireEcho(`stream ${config.name}`, config, info.config)
+  } catch (error) {
+    const half = Math.floor((config.max_bytes ?? 0) / 2)
+    const isFree = config.name === telemetryStream && (nats.telemetryBytesMax ?? null) === null
+    if (!isFree || half < telemetryStreamBytesMin || !isOutOfStorage(error)) throw error
+    await addStream(nats, { ...config, max_bytes: half })
+  }
 }
 
 /**
@@ -213,8 +228,9 @@ export function openTenantsBucket(nats: Nats): Promise<KV> {
 }
 
 /** What an operator may have set on the stream itself, unless the configuration says otherwise. */
-function toKept({ replicas }: Nats, { max_bytes, num_replicas }: StreamConfig) {
-  return { max_bytes, num_replicas: replicas ?? num_replicas }
+function toKept(nats: Nats, { name, max_bytes, num_replicas }: StreamConfig) {
+  const set = name === telemetryStream ? nats.telemetryBytesMax : null
+  return { max_bytes: set ?? max_bytes, num_replicas: nats.replicas ?? num_replicas }
 }
 
 function nullIfMissing(error: unknown): null {

@@ -36,6 +36,25 @@ describe('ensureStreams', () => {
     expect(after.config.max_bytes).toBe(max_bytes)
   })
 
+  it('gives the telemetry stream the room that is set, whatever an operator gave it', async () => {
+    const telemetryBytesMax = 2 * 1024 ** 3
+    await ensureStreams({ ...nats, telemetryBytesMax })
+    const after = await nats.manager.streams.info(telemetryStream)
+    expect(after.config.max_bytes).toBe(telemetryBytesMax)
+  })
+
+  it('takes what a server has where no room is set, and says so where it is', async () => {
+    await nats.manager.streams.delete(telemetryStream)
+    // Of the 64 GiB that may be reserved ten are left.
+    await nats.manager.streams.add({ name: 'OTHER', subjects: ['other'], max_bytes: 57e9 })
+    const telemetryBytesMax = 16 * 1024 ** 3
+    await expect(ensureStreams({ ...nats, telemetryBytesMax })).rejects.toThrow(/storage/)
+    await ensureStreams(nats)
+    const { config } = await nats.manager.streams.info(telemetryStream)
+    expect(config.max_bytes).toBe(8 * 1024 ** 3)
+    await nats.manager.streams.delete('OTHER')
+  })
+
   it('brings the settings of a stream and a consumer back that somebody changed', async () => {
     const { config } = await nats.manager.streams.info(telemetryStream)
     await nats.manager.streams.update(telemetryStream, { ...config, max_age: 1_000_000_000_000 })
@@ -51,6 +70,19 @@ describe('ensureStreams', () => {
     const wanting = await connectNats(server.url, 'test', createLog('test', 'silent'), 3)
     await expect(ensureStreams(wanting)).rejects.toThrow(/replicas/i)
     await wanting.close()
+  })
+})
+
+describe('TELEMETRY_STREAM_MAX_BYTES', () => {
+  const { TELEMETRY_STREAM_MAX_BYTES } = variables
+  const read = (text?: string) =>
+    readConfig({ TELEMETRY_STREAM_MAX_BYTES }, { TELEMETRY_STREAM_MAX_BYTES: text })
+
+  it('is a whole number of bytes, a megabyte at least, or is left out', () => {
+    expect(read('67108864')).toEqual({ TELEMETRY_STREAM_MAX_BYTES: 67_108_864 })
+    expect([read(''), read()]).toEqual([{}, {}])
+    for (const text of ['64 MB', '1048575', '1e400', '2000000.5', '-1'])
+      expect(() => read(text)).toThrow(/TELEMETRY_STREAM_MAX_BYTES must be/)
   })
 })
 
