@@ -10,8 +10,9 @@ import type { PartLog } from './part-log.ts'
 import { answersOk } from './servers.ts'
 import {
   type Env,
+  internalAddress,
   type LocalSettings,
-  listenAddress,
+  listenEnv,
   SERVICE_NAMES,
   type ServerName,
   type ServiceName,
@@ -55,9 +56,7 @@ export function serviceEnv(
     ADMIN_TOKEN: settings.env.ADMIN_TOKEN || secrets.admin_token,
     PARENT_PID: `${process.pid}`,
   }
-  for (const name of SERVICE_NAMES) {
-    own[`${name.toUpperCase()}_LISTEN`] = listenAddress(settings, name)
-  }
+  for (const name of SERVICE_NAMES) Object.assign(own, listenEnv(settings, name))
   const streamBytes = settings.external.nats ? undefined : chooseStreamBytes(settings.dataDir)
   const defaults = {
     ALLOW_PRIVATE_WEBHOOKS: '1',
@@ -75,7 +74,7 @@ export function servicePart(settings: LocalSettings, name: ServiceName, env: Env
     name,
     launchSpec: () =>
       nodeSpec([...nodeOptions[name], join(settings.servicesDir, name, 'main.ts')], env),
-    isReady: () => answersOk(`http://${listenAddress(settings, name)}/readyz`),
+    isReady: () => answersOk(`http://${internalAddress(settings, name)}/readyz`),
     readyLimitMs: READY_LIMIT_MS,
     stopSignal: 'SIGTERM',
   }

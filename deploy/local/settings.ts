@@ -9,6 +9,11 @@ export type ServiceName = (typeof SERVICE_NAMES)[number]
 export const SERVER_NAMES = ['nats', 'postgres', 'clickhouse'] as const
 export type ServerName = (typeof SERVER_NAMES)[number]
 
+/** Those with a public listener and, beside it, an internal one for readiness and metrics. */
+const PUBLIC_NAMES: readonly ServiceName[] = ['ingest', 'api', 'console']
+/** The internal listener of a service is this far above its public one. */
+const INTERNAL_OFFSET = 10
+
 const DEFAULT_PORT_BASE = 8080
 
 export type Env = Record<string, string | undefined>
@@ -17,7 +22,10 @@ export type LocalSettings = {
   projectDir: string
   servicesDir: string
   dataDir: string
-  /** Service n of SERVICE_NAMES listens on portBase + n of 127.0.0.1. */
+  /**
+   * Service n of SERVICE_NAMES listens on portBase + n of 127.0.0.1, for readiness and metrics on
+   * portBase + 10 + n where it has a public listener.
+   */
   portBase: number
   /** Servers that run already; the others are embedded. */
   external: Partial<Record<ServerName, string>>
@@ -51,7 +59,7 @@ export function readSettings(options: {
     else problems.push(`${name.toUpperCase()}_URL is not a URL`)
   }
   const portBase = env.PORT_BASE ? Number(env.PORT_BASE) : DEFAULT_PORT_BASE
-  const last = 65_535 - SERVICE_NAMES.length + 1
+  const last = 65_535 - INTERNAL_OFFSET - PUBLIC_NAMES.length + 1
   if (!Number.isInteger(portBase) || portBase < 1 || portBase > last) {
     problems.push(`PORT_BASE must be a whole number from 1 to ${last}, it is "${env.PORT_BASE}"`)
   }
@@ -78,4 +86,18 @@ export function readSettings(options: {
 /** The address of each service: `host:port`. */
 export function listenAddress(settings: LocalSettings, name: ServiceName): string {
   return `127.0.0.1:${settings.portBase + SERVICE_NAMES.indexOf(name)}`
+}
+
+/** Where readiness and metrics of a service are: `host:port`. */
+export function internalAddress(settings: LocalSettings, name: ServiceName): string {
+  if (!PUBLIC_NAMES.includes(name)) return listenAddress(settings, name)
+  return `127.0.0.1:${settings.portBase + INTERNAL_OFFSET + SERVICE_NAMES.indexOf(name)}`
+}
+
+/** The environment variables that tell a service its addresses. */
+export function listenEnv(settings: LocalSettings, name: ServiceName): Env {
+  const variable = name.toUpperCase()
+  const listen = { [`${variable}_LISTEN`]: listenAddress(settings, name) }
+  if (!PUBLIC_NAMES.includes(name)) return listen
+  return { ...listen, [`${variable}_INTERNAL_LISTEN`]: internalAddress(settings, name) }
 }

@@ -32,8 +32,10 @@ import {
 import { runMigrations, serviceEnv, servicePart } from './services.ts'
 import {
   type Env,
+  internalAddress,
   type LocalSettings,
   listenAddress,
+  listenEnv,
   SERVER_NAMES,
   SERVICE_NAMES,
   type ServerName,
@@ -177,13 +179,15 @@ async function openCrew(options: {
 async function requireFreePorts(settings: LocalSettings): Promise<void> {
   const taken: string[] = []
   for (const name of SERVICE_NAMES) {
-    const port = Number(listenAddress(settings, name).split(':')[1])
-    if (!(await isPortFree(port))) taken.push(`${port} (${name})`)
+    for (const address of Object.values(listenEnv(settings, name))) {
+      const port = Number(address?.split(':')[1])
+      if (!(await isPortFree(port))) taken.push(`${port} (${name})`)
+    }
   }
   if (taken.length === 0) return
   throw new StartError(
     `in use by another program: port ${taken.join(', ')}. ` +
-      'Set PORT_BASE to the first of five free ports, for example PORT_BASE=18080.',
+      'Set PORT_BASE to n where n to n+4 and n+10 to n+12 are free, for example PORT_BASE=18080.',
   )
 }
 
@@ -345,12 +349,18 @@ function publish(crew: Crew): void {
   const { demo } = crew.secrets
   const content: StackFile = {
     ...crew.urls,
+    internal: internalUrls(crew.settings),
     admin_token: crew.secrets.admin_token,
     pids,
     ...(crew.analysts ? { analysts: crew.analysts.url } : {}),
     ...(demo ? { demo } : {}),
   }
   writeJson(stackFilePath(crew.settings.dataDir), content)
+}
+
+function internalUrls(settings: LocalSettings): StackFile['internal'] {
+  const urls = SERVICE_NAMES.map((name) => [name, `http://${internalAddress(settings, name)}`])
+  return Object.fromEntries(urls) as StackFile['internal']
 }
 
 async function stopCrew(crew: Crew, grace: typeof STOP): Promise<void> {

@@ -27,6 +27,8 @@ export type PartName = ServiceName | ServerName
 
 /** The facts of a running stack. An external server has no process id here. */
 export type StackFile = Record<PartName, string> & {
+  /** Where readiness and metrics of each service are. */
+  internal: Record<ServiceName, string>
   admin_token: string
   pids: Partial<Record<PartName, number>>
   /** Where analysts ask the embedded ClickHouse. */

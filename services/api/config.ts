@@ -8,6 +8,7 @@ export function readApiConfig(env: Env) {
       POSTGRES_URL: variables.POSTGRES_URL,
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       API_LISTEN: variables.API_LISTEN,
+      API_INTERNAL_LISTEN: variables.API_INTERNAL_LISTEN,
       REUSE_PORT: variables.REUSE_PORT,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,

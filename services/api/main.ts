@@ -10,6 +10,7 @@ import { closeHttp } from '#shared/io/close-http.ts'
 import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
+import { serveInternally } from '#shared/io/internal-server.ts'
 import { createLedgerStore } from '#shared/io/ledger-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog } from '#shared/io/log.ts'
@@ -44,6 +45,16 @@ async function main(): Promise<void> {
     requestTimeoutMs: clickhouseTimeoutMs,
   })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
+  const internalUrl = await serveInternally({
+    lifecycle,
+    log,
+    metrics,
+    address: config.API_INTERNAL_LISTEN,
+    readyChecks: {
+      postgres: postgres.checkReady,
+      clickhouse: () => checkClickhouse(clickhouse),
+    },
+  })
   const app = await createApiApp(
     {
       tenants: createTenantStore(postgres),
@@ -54,19 +65,11 @@ async function main(): Promise<void> {
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },
-    {
-      log,
-      metrics,
-      stopping: lifecycle.stopping,
-      readyChecks: {
-        postgres: postgres.checkReady,
-        clickhouse: () => checkClickhouse(clickhouse),
-      },
-    },
+    { log, metrics },
   )
   lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
   const url = await listen(app, config.API_LISTEN, config.REUSE_PORT)
-  log.info({ url }, 'listening')
+  log.info({ url, internal_url: internalUrl }, 'listening')
 }
 
 run(main)

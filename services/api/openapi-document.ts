@@ -390,7 +390,6 @@ function operationsPaths(): Json {
     headers: requestId,
     content: { [type]: { schema } },
   })
-  const missing = { status: 'not_ready', missing: { clickhouse: 'cannot be reached' } }
   return {
     '/healthz': get('health', 'Whether the process is alive', {
       200: plain('It is.', 'application/json', {
@@ -398,15 +397,6 @@ function operationsPaths(): Json {
         required: ['status'],
         properties: { status: { const: 'ok' } },
       }),
-      ...failures({}),
-    }),
-    '/readyz': get('readiness', 'Whether the process can do its job', {
-      200: answer('It can.', 'Readiness', { status: 'ready' }, {}),
-      ...failures({}),
-      503: answer('It cannot; what is missing is named.', 'Readiness', missing, {}),
-    }),
-    '/metrics': get('metrics', 'Metrics as Prometheus text', {
-      200: plain('The metrics.', 'text/plain', { type: 'string' }),
       ...failures({}),
     }),
     '/openapi.json': get('openapi', 'This document', {

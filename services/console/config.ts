@@ -14,6 +14,7 @@ export function readConsoleConfig(env: Env) {
       ADMIN_TOKEN: variables.ADMIN_TOKEN,
       ANALYSTS_URL: variables.ANALYSTS_URL,
       CONSOLE_LISTEN: variables.CONSOLE_LISTEN,
+      CONSOLE_INTERNAL_LISTEN: variables.CONSOLE_INTERNAL_LISTEN,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,

@@ -9,6 +9,7 @@ import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
 import { createErasureStore } from '#shared/io/erasure-store.ts'
 import { createEventStore } from '#shared/io/event-store.ts'
 import { listen } from '#shared/io/http-server.ts'
+import { serveInternally } from '#shared/io/internal-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
 import { createLearningStore } from '#shared/io/learning-store.ts'
 import { createLedgerStore } from '#shared/io/ledger-store.ts'
@@ -91,6 +92,16 @@ async function main(): Promise<void> {
     toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
   )
   const findNats = connectInBackground(config, log, lifecycle.onStop)
+  const internalUrl = await serveInternally({
+    lifecycle,
+    log,
+    metrics,
+    address: config.CONSOLE_INTERNAL_LISTEN,
+    readyChecks: {
+      postgres: postgres.checkReady,
+      nats: () => (findNats()?.connected() ? null : 'is not connected'),
+    },
+  })
   const projection = createTenantProjection({ findNats, postgres, log, metrics, nowMs })
   const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
     'outcome',
@@ -179,19 +190,11 @@ async function main(): Promise<void> {
   })
   lifecycle.onStop('ledger', keeper.start().stop)
 
-  const app = await createConsoleApp(deps, {
-    log,
-    metrics,
-    stopping: lifecycle.stopping,
-    readyChecks: {
-      postgres: postgres.checkReady,
-      nats: () => (findNats()?.connected() ? null : 'is not connected'),
-    },
-  })
+  const app = await createConsoleApp(deps, { log, metrics })
   lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
   lifecycle.onStop('backtests', backtests.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)
-  log.info({ url }, 'listening')
+  log.info({ url, internal_url: internalUrl }, 'listening')
 }
 
 /** Reading and suspending go on without NATS, so the console does not wait for it. */

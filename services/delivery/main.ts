@@ -5,10 +5,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import { deliveryConsumer } from '#shared/core/messages.ts'
-import { closeHttp } from '#shared/io/close-http.ts'
 import { type ConsumeLimits, type Consumption, consume } from '#shared/io/consume.ts'
 import { deliverySession } from '#shared/io/delivery-claim-store.ts'
-import { createHttpServer, listen } from '#shared/io/http-server.ts'
+import { serveInternally } from '#shared/io/internal-server.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
@@ -76,17 +75,17 @@ async function main(): Promise<void> {
   const hints = followInBackground({ config, engine, log, metrics })
   lifecycle.onStop('nats', hints.close)
 
-  const app = createHttpServer({
+  const url = await serveInternally({
+    lifecycle,
     log,
     metrics,
-    stopping: lifecycle.stopping,
+    address: config.DELIVERY_LISTEN,
     readyChecks: { postgres: postgres.checkReady, master_key: checkMasterKey },
   })
-  // At once: whoever never finishes a request for the metrics must not delay the webhooks.
-  lifecycle.onStop('engine and http', async () => {
-    await Promise.all([engine.stop(stopGraceMs), hints.stop(), closeHttp(app, stopGraceMs)])
+  lifecycle.onStop('engine', async () => {
+    await Promise.all([engine.stop(stopGraceMs), hints.stop()])
   })
-  log.info({ url: await listen(app, config.DELIVERY_LISTEN) }, 'listening')
+  log.info({ url }, 'listening')
 }
 
 /** Small messages that each cost a wake: what matters is that none waits for company. */

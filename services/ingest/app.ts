@@ -1,6 +1,6 @@
 /**
- * The intake over HTTP: `POST /v1/rasp/ingest`, and beside it health, readiness and metrics. It is
- * built before NATS is there: without it the process lives, answers its health and refuses.
+ * The intake over HTTP: `POST /v1/rasp/ingest`, and `/healthz`. It is built before NATS is there:
+ * without it the process lives, answers its health and refuses.
  */
 import type { KeyObject } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -22,6 +22,7 @@ import {
 import { verifySignature } from '#shared/core/signature.ts'
 import type { TenantDirectory } from '#shared/io/edge-directory.ts'
 import { createHttpServer } from '#shared/io/http-server.ts'
+import type { ReadyCheck } from '#shared/io/internal-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 import type { PublishBatch } from '#shared/io/telemetry-publisher.ts'
@@ -71,6 +72,8 @@ export type IngestDeps = {
 
 export type Ingest = {
   app: FastifyInstance
+  /** What the edge needs to do its job, for `/readyz`. */
+  readyChecks: Record<string, ReadyCheck>
   /** Resolves once everything taken is answered. */
   drained: () => Promise<void>
 }
@@ -93,20 +96,11 @@ const commitLimits: CommitLimits = {
  * Builds the server; the caller listens and, in the end, closes it and waits until it is drained.
  */
 export function createIngest(deps: IngestDeps): Ingest {
-  const { edge, log, metrics, stopping } = deps
+  const { edge, log, metrics } = deps
   const intake = createIntake(deps)
   const app = createHttpServer({
     log,
     metrics,
-    stopping,
-    readyChecks: {
-      nats: () => (edge()?.connected() ? null : 'is not connected'),
-      directory: () => {
-        const present = edge()
-        return present === null ? 'is not loaded' : present.directory.fault()
-      },
-      storage: intake.observe.findStorageFault,
-    },
     direct: (request, response) => {
       if (request.method !== 'POST' || !isIngest(request.url)) return false
       receiveTelemetry(intake, request, response)
@@ -120,7 +114,15 @@ export function createIngest(deps: IngestDeps): Ingest {
     await intake.admission.drained()
     await intake.commit.drained()
   }
-  return { app, drained }
+  const readyChecks: Record<string, ReadyCheck> = {
+    nats: () => (edge()?.connected() ? null : 'is not connected'),
+    directory: () => {
+      const present = edge()
+      return present === null ? 'is not loaded' : present.directory.fault()
+    },
+    storage: intake.observe.findStorageFault,
+  }
+  return { app, readyChecks, drained }
 }
 
 function isIngest(url: string | undefined): boolean {

@@ -7,6 +7,7 @@ import { startClaimReporter } from '#shared/io/accepted-claims.ts'
 import { closeHttp } from '#shared/io/close-http.ts'
 import { openTenantDirectory } from '#shared/io/edge-directory.ts'
 import { listen } from '#shared/io/http-server.ts'
+import { serveInternally } from '#shared/io/internal-server.ts'
 import { createLifecycle, type Lifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
@@ -47,10 +48,13 @@ async function main(): Promise<void> {
     nowMs,
     wallMs: Date.now,
   })
+  const { readyChecks } = ingest
+  const address = config.INGEST_INTERNAL_LISTEN
+  const internalUrl = await serveInternally({ lifecycle, log, metrics, readyChecks, address })
   lifecycle.onStop('drain', ingest.drained)
   lifecycle.onStop('http', () => closeHttp(ingest.app, unfinishedMs))
   const url = await listen(ingest.app, config.INGEST_LISTEN, config.REUSE_PORT)
-  log.info({ url }, 'listening')
+  log.info({ url, internal_url: internalUrl }, 'listening')
 }
 
 /** Connects in the background: without NATS the process lives, answers its health and refuses. */

@@ -9,11 +9,10 @@
 import { deciderConsumer, scorerConsumer } from '#shared/core/messages.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alert-raising-store.ts'
 import { type Clickhouse, checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
-import { closeHttp } from '#shared/io/close-http.ts'
 import { type ConsumedMessage, consume } from '#shared/io/consume.ts'
 import { type DeadLetter, storeDeadLetters as storeLetters } from '#shared/io/dead-letters.ts'
 import { publishDeliveryHints } from '#shared/io/delivery-hint-publisher.ts'
-import { createHttpServer, listen, type ReadyCheck } from '#shared/io/http-server.ts'
+import { type ReadyCheck, serveInternally } from '#shared/io/internal-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
 import { createLedgerWriter } from '#shared/io/ledger-rows-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
@@ -65,9 +64,6 @@ const decideLimits = {
 /** Message bytes of which deciding's part is kept from storing on: three full batches' worth. */
 const decodedBytesMax = 48 * 1024 * 1024
 
-/** How long a stop waits for who asks for the metrics: the batches in hand need the time. */
-const unfinishedMs = 2_000
-
 async function main(): Promise<void> {
   const config = readScorerConfig(process.env)
   const log = createLog('scorer', config.LOG_LEVEL)
@@ -81,10 +77,11 @@ async function main(): Promise<void> {
   let nats: Nats | null = null
   let fault: () => string | null = () => 'is not connected'
   let streamWarning: ReadyCheck = () => null
-  const app = createHttpServer({
+  const url = await serveInternally({
+    lifecycle,
     log,
     metrics,
-    stopping: lifecycle.stopping,
+    address: config.SCORER_LISTEN,
     readyChecks: {
       nats: () => (nats?.connected() ? fault() : 'is not connected'),
       clickhouse: () => checkClickhouse(clickhouse),
@@ -92,8 +89,7 @@ async function main(): Promise<void> {
     },
     warnings: { stream: () => (nats?.connected() ? streamWarning() : null) },
   })
-  lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
-  log.info({ url: await listen(app, config.SCORER_LISTEN) }, 'listening')
+  log.info({ url }, 'listening')
 
   const connected: Nats = {
     ...(await connectNats(config.NATS_URL, 'scorer', log, config.NATS_REPLICAS)),

@@ -260,12 +260,3 @@ export const ingestResultSchema = z
     flags: z.array(flagSchema),
   })
   .register(apiComponents, { id: 'IngestResult' })
-
-export const readinessSchema = z
-  .object({
-    status: z.enum(['ready', 'not_ready']),
-    missing: z.record(z.string(), z.string()).optional().meta({
-      description: 'What is missing, by dependency.',
-    }),
-  })
-  .register(apiComponents, { id: 'Readiness' })

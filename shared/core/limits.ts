@@ -16,6 +16,12 @@ export const refusedBodyBytesMax = 16 * 1024 * 1024
 /** Connections of one process, idle ones included, at about 10 KB each. */
 export const connectionsMax = 8_192
 
+/**
+ * Connections of an internal listener. Health checks, readiness checks and scrapes of ten machines
+ * need some 30.
+ */
+export const internalConnectionsMax = 128
+
 /** Deepest JSON nesting of an ingest body: the body itself is level 1. Checked before any parse. */
 export const jsonDepthMax = 16
 

@@ -79,6 +79,10 @@ export const variables = {
   CONSOLE_LISTEN: listenSchema.prefault('127.0.0.1:8082'),
   SCORER_LISTEN: listenSchema.prefault('127.0.0.1:8083'),
   DELIVERY_LISTEN: listenSchema.prefault('127.0.0.1:8084'),
+  /** Readiness and metrics of the three processes that have a public listener. */
+  INGEST_INTERNAL_LISTEN: listenSchema.prefault('127.0.0.1:8090'),
+  API_INTERNAL_LISTEN: listenSchema.prefault('127.0.0.1:8091'),
+  CONSOLE_INTERNAL_LISTEN: listenSchema.prefault('127.0.0.1:8092'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   /** `1` lets sandbox tenants use http and private addresses for webhooks. */
   ALLOW_PRIVATE_WEBHOOKS: z

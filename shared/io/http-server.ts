@@ -1,7 +1,7 @@
 /**
- * The HTTP shell every process shares: request ids, RFC 9457 problems for every failure (also the
- * ones fastify and Node raise before a route runs), health, readiness and metrics, and bounds on
- * slow clients.
+ * The shell of every public HTTP server: request ids, RFC 9457 problems for every failure (also the
+ * ones fastify and Node raise before a route runs), `/healthz`, and bounds on slow clients.
+ * Readiness and metrics are on the internal listener (`internal-server.ts`).
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -25,19 +25,10 @@ import type { Listen } from './config.ts'
 import { addUnroutedAnswers } from './http-methods.ts'
 import type { Log } from './log.ts'
 import { latencyBucketsSeconds, type Metrics } from './metrics.ts'
-import { within } from './pause.ts'
-
-/** One dependency's state for `/readyz`; null when it is fine, else what is missing. */
-export type ReadyCheck = () => Promise<string | null> | string | null
 
 export type HttpServerOptions = {
   log: Log
   metrics: Metrics
-  /** Named checks of what this process needs to do its job. */
-  readyChecks: Record<string, ReadyCheck>
-  /** What an operator is to know while the process can still do its job. */
-  warnings?: Record<string, ReadyCheck>
-  stopping: () => boolean
   bodyBytesMax?: number
   /**
    * Sees every request before fastify does and returns whether it took it: for the one route whose
@@ -146,9 +137,7 @@ export function writeProblem(response: ServerResponse, problem: Problem, request
   response.end(body)
 }
 
-/**
- * Makes a server with the shared routes and error handling; the caller adds its own routes.
- */
+/** Makes a public server with the shared error handling; the caller adds its own routes. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const { log, direct } = options
   const observe = createObserver(options.metrics)
@@ -188,7 +177,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     const route = request.routeOptions.url ?? 'unknown'
     observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000)
   })
-  addHealth(app, options)
+  app.get('/healthz', { schema: { hide: true } as object }, async () => ({ status: 'ok' }))
   return app
 }
 
@@ -202,50 +191,6 @@ function createObserver(metrics: Metrics): Observe {
   )
   return ({ method, route, status }, seconds) =>
     histogram.observe({ method, route, status: String(status) }, seconds)
-}
-
-function addHealth(app: FastifyInstance, options: HttpServerOptions): void {
-  app.get('/healthz', { schema: { hide: true } as object }, async () => ({ status: 'ok' }))
-  app.get('/readyz', { schema: { hide: true } as object }, async (_request, reply) => {
-    const [missing, warnings] = await Promise.all([
-      runChecks(options.readyChecks),
-      runChecks(options.warnings ?? {}),
-    ])
-    if (options.stopping()) missing.process = 'is stopping'
-    const ready = isEmpty(missing)
-    const more = isEmpty(warnings) ? {} : { warnings }
-    return reply
-      .code(ready ? 200 : 503)
-      .send(ready ? { status: 'ready', ...more } : { status: 'not_ready', missing, ...more })
-  })
-  app.get('/metrics', { schema: { hide: true } as object }, async (_request, reply) =>
-    reply
-      .header('content-type', options.metrics.registry.contentType)
-      .send(await options.metrics.registry.metrics()),
-  )
-}
-
-/** @returns what each check that found something says */
-async function runChecks(checks: Record<string, ReadyCheck>): Promise<Record<string, string>> {
-  const found: Record<string, string> = {}
-  const run = async ([name, check]: [string, ReadyCheck]) => {
-    const fault = await withLimit(check)
-    if (fault !== null) found[name] = fault
-  }
-  await Promise.all(Object.entries(checks).map(run))
-  return found
-}
-
-const isEmpty = (record: object): boolean => Object.keys(record).length === 0
-
-/** A check that hangs is a dependency that does not answer. */
-async function withLimit(check: ReadyCheck): Promise<string | null> {
-  try {
-    const fault = Promise.resolve(check())
-    return (await within(fault, 1_000)) ? await fault : 'does not answer'
-  } catch {
-    return 'cannot be reached'
-  }
 }
 
 const codeOfFastify: Record<string, ProblemCode> = {

@@ -42,7 +42,7 @@ async function start(postgresUrl: string): Promise<string> {
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },
-    { log, metrics, stopping: () => false, readyChecks: {} },
+    { log, metrics },
   )
   return await listen(app, { host: '127.0.0.1', port: 0 })
 }

@@ -10,7 +10,6 @@ import { Client } from 'undici'
 import type { Alert } from '#shared/core/alert-rules.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
-import { choosePort } from '../../deploy/local/ports.ts'
 import { percentile } from '../faults/percentile.ts'
 import { addApiKey } from '../support/api-rig.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
@@ -123,7 +122,6 @@ async function createRig(
     POSTGRES_URL: url,
     // Only asked whether it is there: alerts are Postgres' alone.
     CLICKHOUSE_URL: `${clickhouseUrl}/default`,
-    API_LISTEN: `127.0.0.1:${await choosePort({})}`,
   })
   const { asked } = await forkAsked('./alerts-floor.ts')
   const lister = createLister(api.url, key)

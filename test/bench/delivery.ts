@@ -13,7 +13,6 @@ import { createLog } from '#shared/io/log.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { ensureStreams } from '#shared/io/streams.ts'
-import { choosePort } from '../../deploy/local/ports.ts'
 import { percentile } from '../faults/percentile.ts'
 import { draftAlert } from '../support/alert-drafts.ts'
 import { migratePostgres } from '../support/databases.ts'
@@ -208,7 +207,6 @@ export async function run(args: string[] = []): Promise<void> {
     POSTGRES_URL: url,
     NATS_URL: natsServer.url,
     MASTER_KEY: testMasterKey,
-    DELIVERY_LISTEN: `127.0.0.1:${await choosePort({})}`,
     ALLOW_PRIVATE_WEBHOOKS: '1',
   })
   const postgresPid = server.pid

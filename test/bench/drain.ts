@@ -21,7 +21,6 @@ import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
 import { ensureStreams } from '#shared/io/streams.ts'
 import { telemetryColumns } from '#shared/io/telemetry-rows.ts'
-import { choosePort } from '../../deploy/local/ports.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
 import { startNats } from '../support/nats-server.ts'
@@ -244,7 +243,6 @@ async function measureDrain(rig: Rig, filled: Filled, database: string): Promise
   }
   await ensureStreams(nats)
   const scorer = await startMeasured('scorer', {
-    SCORER_LISTEN: `127.0.0.1:${await choosePort({})}`,
     NATS_URL: server.url,
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: clickhouseUrl,
@@ -308,8 +306,8 @@ async function timeDrain(
   }
 }
 
-async function readMetric({ url }: MeasuredService, name: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text()
+async function readMetric({ internalUrl }: MeasuredService, name: string): Promise<number> {
+  const text = await (await fetch(`${internalUrl}/metrics`)).text()
   const line = text
     .split('\n')
     .find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))

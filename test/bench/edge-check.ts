@@ -1,7 +1,6 @@
 /** Has a scorer store what edges accepted, and counts the rows. */
 import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { connectNats } from '#shared/io/nats.ts'
-import { choosePort } from '../../deploy/local/ports.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
 import { type EdgeRig, quietLog } from '../support/edge-rig.ts'
@@ -20,7 +19,6 @@ export async function countStored({ server }: EdgeRig): Promise<number> {
     NATS_URL: server.url,
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: clickhouse.url,
-    SCORER_LISTEN: `127.0.0.1:${await choosePort({})}`,
   })
   const nats = await connectNats(server.url, 'bench', quietLog)
   const client = createClickhouse(clickhouse.url, { name: 'bench' })

@@ -102,13 +102,10 @@ async function startBench(options: Options, syncAlways: boolean): Promise<Bench>
 }
 
 async function startEdge(rig: EdgeRig, sharedPort?: number): Promise<MeasuredService> {
-  const port = sharedPort ?? (await choosePort({}))
-  return startMeasured('ingest', {
-    NATS_URL: rig.server.url,
-    MASTER_KEY: rig.masterKey,
-    INGEST_LISTEN: `127.0.0.1:${port}`,
-    REUSE_PORT: sharedPort === undefined ? '0' : '1',
-  })
+  const env = { NATS_URL: rig.server.url, MASTER_KEY: rig.masterKey }
+  if (sharedPort === undefined) return startMeasured('ingest', env)
+  const listen = { INGEST_LISTEN: `127.0.0.1:${sharedPort}`, REUSE_PORT: '1' }
+  return startMeasured('ingest', { ...env, ...listen })
 }
 
 async function stopBench({ edge, load, floor, rig }: Bench): Promise<void> {

@@ -173,7 +173,10 @@ const nowMs = () => performance.timeOrigin + performance.now()
 
 async function snapshot({ test, fleet, receiver }: Rig): Promise<Snapshot> {
   const { stack } = test
-  const [scorer, delivery] = await Promise.all([readSums(stack.scorer), readSums(stack.delivery)])
+  const [scorer, delivery] = await Promise.all([
+    readSums(stack.internal.scorer),
+    readSums(stack.internal.delivery),
+  ])
   const cpu = {
     ...readCpu(test),
     'fleet, generated': readCpuSeconds(fleet.child.pid!),

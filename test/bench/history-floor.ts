@@ -45,7 +45,7 @@ async function start(urls: FloorUrls): Promise<string> {
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },
-    { log, metrics: createMetrics('floor'), stopping: () => false, readyChecks: {} },
+    { log, metrics: createMetrics('floor') },
   )
   return await listen(app, { host: '127.0.0.1', port: 0 })
 }

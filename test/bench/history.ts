@@ -10,7 +10,6 @@ import { parseArgs } from 'node:util'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
-import { choosePort } from '../../deploy/local/ports.ts'
 import { percentile } from '../faults/percentile.ts'
 import { addApiKey } from '../support/api-rig.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
@@ -119,7 +118,6 @@ async function start(closing: Closing): Promise<Rig> {
   const api = await startMeasured('api', {
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: server.url,
-    API_LISTEN: `127.0.0.1:${await choosePort({})}`,
   })
   closing.push(api.stop)
   const { asked } = await forkAsked('./history-floor.ts')

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { mallocEnv, nodeOptions } from '../../deploy/local/services.ts'
+import { chooseAddresses } from '../support/service-addresses.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 const readyLimitMs = 30_000
@@ -16,6 +17,8 @@ export type MeasuredService = {
   pid: number
   /** Where it listens. */
   url: string
+  /** Of `/readyz` and `/metrics`. */
+  internalUrl: string
   /** SIGTERM, and waits for its end. */
   stop: () => Promise<void>
 }
@@ -25,16 +28,17 @@ export type MeasuredService = {
  * logs is printed as it is: `LOG_LEVEL` is `warn` unless the environment says otherwise. It gets the
  * options of Node that it has in production; the variable `BENCH_NODE_OPTIONS` adds others, for
  * profiles.
- * @param env with the service's own listen variable, such as `INGEST_LISTEN`, on a port that is
- * free
+ * @param env its settings; it gets free ports unless its listen variable is among them
  * @throws when it ends or is not ready within 30 s
  */
 export async function startMeasured(
   name: 'ingest' | 'scorer' | 'api' | 'delivery' | 'console',
   env: Record<string, string>,
 ): Promise<MeasuredService> {
+  const addresses = await chooseAddresses(name)
   const listen = env[`${name.toUpperCase()}_LISTEN`]
-  if (listen === undefined) throw new Error(`${name} needs its listen address`)
+  const url = listen === undefined ? addresses.url : `http://${listen}`
+  const { internalUrl } = addresses
   const more = process.env.BENCH_NODE_OPTIONS?.split(' ') ?? []
   const child = spawn(
     process.execPath,
@@ -46,15 +50,15 @@ export async function startMeasured(
         ...mallocEnv,
         LOG_LEVEL: 'warn',
         PARENT_PID: String(process.pid),
+        ...addresses.env,
         ...env,
       },
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   )
   createInterface({ input: child.stdout! }).on('line', (line) => process.stdout.write(`${line}\n`))
-  const url = `http://${listen}`
   const limitMs = performance.now() + readyLimitMs
-  while (!(await isReady(url))) {
+  while (!(await isReady(internalUrl))) {
     if (child.exitCode !== null) throw new Error(`${name} ended with ${child.exitCode}`)
     if (performance.now() > limitMs) throw new Error(`${name} is not ready`)
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -62,6 +66,7 @@ export async function startMeasured(
   return {
     pid: child.pid!,
     url,
+    internalUrl,
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return
       child.kill('SIGTERM')

@@ -60,7 +60,7 @@ export function toSlope(samples: readonly MemorySample[], name: string): number 
 /** Sums and counts of every histogram of a process, by name and labels. */
 export type Sums = Map<string, { sum: number; count: number }>
 
-/** @param url of a service */
+/** @param url of a service's internal listener */
 export async function readSums(url: string): Promise<Sums> {
   const text = await (await fetch(`${url}/metrics`)).text()
   const sums: Sums = new Map()

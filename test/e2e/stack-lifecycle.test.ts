@@ -59,7 +59,7 @@ async function processesOf(root: number): Promise<number[]> {
 }
 
 async function readyStatus(facts: StackFacts, name: (typeof SERVICES)[number]): Promise<number> {
-  return fetch(`${facts[name]}/readyz`).then(
+  return fetch(`${facts.internal[name]}/readyz`).then(
     (response) => response.status,
     () => 0,
   )
@@ -82,6 +82,8 @@ describe('a running stack', () => {
     expect(statSync(join(first.dataDir, 'stack.json')).mode & 0o777).toBe(0o600)
     for (const [n, name] of ['ingest', 'api', 'console', 'scorer', 'delivery'].entries()) {
       expect(facts[name as 'ingest']).toBe(`http://127.0.0.1:${first.portBase + n}`)
+      const internal = first.portBase + (n < 3 ? 10 + n : n)
+      expect(facts.internal[name as 'ingest']).toBe(`http://127.0.0.1:${internal}`)
     }
     for (const name of SERVERS) expect(URL.canParse(facts[name])).toBe(true)
     expect(facts.admin_token.length).toBeGreaterThanOrEqual(32)
@@ -100,6 +102,17 @@ describe('a running stack', () => {
     const facts = first.stack
     for (const name of [...SERVICES, ...SERVERS]) expect(after).toContain(facts[name])
     for (const value of Object.values(facts.demo)) expect(after).toContain(value)
+  })
+
+  test('public listeners answer /healthz, and neither readiness nor metrics', async () => {
+    for (const name of ['ingest', 'api', 'console'] as const) {
+      const status = async (url: string) => (await fetch(url)).status
+      expect(await status(`${first.stack[name]}/healthz`)).toBe(200)
+      for (const path of ['readyz', 'metrics']) {
+        expect(await status(`${first.stack[name]}/${path}`), `${name} ${path}`).toBe(404)
+        expect(await status(`${first.stack.internal[name]}/${path}`)).toBe(200)
+      }
+    }
   })
 
   test('the process ids are those of the servers themselves', () => {

@@ -15,12 +15,13 @@ import {
 import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
-import { choosePort } from '../../deploy/local/ports.ts'
+import type { ServiceName } from '../../deploy/local/settings.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { type Closing, startWhole } from '../support/closing.ts'
 import { quietLog, sumOf } from '../support/edge-rig.ts'
 import { type NatsCluster, startNatsCluster } from '../support/nats-cluster.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import { chooseAddresses } from '../support/service-addresses.ts'
 import { until } from '../support/until.ts'
 
 export type Stored = {
@@ -77,20 +78,21 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
     LOG_LEVEL: 'error',
   }
   await runToEnd('services/migrate/main.ts', env)
-  const start = async (name: string) => {
+  const start = async (name: ServiceName) => {
     const service = await startService(name, env)
     closing.push(service.close)
-    return service.url
+    return service
   }
-  const [admin, scorer, ...edgeUrls] = await Promise.all(
-    ['console', 'scorer', 'ingest', 'ingest'].map(start),
-  )
+  const names = ['console', 'scorer', 'ingest', 'ingest'] as const
+  const [admin, scorer, ...edges] = await Promise.all(names.map(start))
+  const edgeUrls = edges.map(({ url }) => url)
+  const internalUrls = edges.map(({ internalUrl }) => internalUrl)
   const nats = await connectNats(cluster.url, 'test', quietLog, 3)
   const postgres = createPostgres(postgresUrl, { role: 'test', log: quietLog })
   const clickhouse = createClickhouse(clickhouseServer.url, { name: 'test' })
   closing.push(nats.close, postgres.close, () => clickhouse.close())
   const call = async (path: string, body: object) => {
-    const response = await fetch(`${admin}/admin/v1${path}`, {
+    const response = await fetch(`${admin!.url}/admin/v1${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
@@ -100,7 +102,7 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
     return String(answer.hmac_secret)
   }
   const secret = await call('/tenants', { tenant_id: tenantId, environment: 'sandbox' })
-  const areEdgesReady = async () => (await Promise.all(edgeUrls.map(isReady))).every(Boolean)
+  const areEdgesReady = async () => (await Promise.all(internalUrls.map(isReady))).every(Boolean)
   await until('the edges are ready', areEdgesReady, 20_000)
   const sum = async (urls: string[], name: string, labels: Record<string, string>) => {
     const texts = await Promise.all(urls.map(async (url) => (await fetch(`${url}/metrics`)).text()))
@@ -114,8 +116,8 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
     secret,
     areEdgesReady,
     stop,
-    sumEdges: (name, labels = {}) => sum(edgeUrls, name, labels),
-    sumScorer: (name, labels = {}) => sum([scorer!], name, labels),
+    sumEdges: (name, labels = {}) => sum(internalUrls, name, labels),
+    sumScorer: (name, labels = {}) => sum([scorer!.internalUrl], name, labels),
     listThin: () => listThin(nats),
     rotate: () => call(`/tenants/${tenantId}/rotate`, { hmac: true }),
     drained: async (limitMs) => {
@@ -153,13 +155,11 @@ async function runToEnd(program: string, env: Record<string, string>): Promise<v
 }
 
 async function startService(
-  name: string,
+  name: ServiceName,
   env: Record<string, string>,
-): Promise<{ url: string; close: () => Promise<void> }> {
-  const port = await choosePort({})
-  const listen = { [`${name.toUpperCase()}_LISTEN`]: `127.0.0.1:${port}` }
+): Promise<{ url: string; internalUrl: string; close: () => Promise<void> }> {
+  const { url, internalUrl, env: listen } = await chooseAddresses(name)
   const child = launch(`services/${name}/main.ts`, { ...env, ...listen })
-  const url = `http://127.0.0.1:${port}`
   const close = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
     const ended = once(child, 'exit')
@@ -167,13 +167,13 @@ async function startService(
     await ended
   }
   try {
-    await until(`${name} is ready`, () => isReady(url), 30_000)
+    await until(`${name} is ready`, () => isReady(internalUrl), 30_000)
   } catch (error) {
-    const said = await fetch(`${url}/readyz`).then((response) => response.text(), String)
+    const said = await fetch(`${internalUrl}/readyz`).then((response) => response.text(), String)
     await close()
     throw new Error(`${(error as Error).message}: ${said}`)
   }
-  return { url, close }
+  return { url, internalUrl, close }
 }
 
 async function listThin(nats: Nats): Promise<string[]> {

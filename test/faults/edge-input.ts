@@ -186,7 +186,7 @@ function describePressure({ alone, beside, unwell, hostile, breaches }: Pressure
 
 /** What the edge itself counted: that everything really arrived. */
 async function reportRefusals({ edge }: HostileRig): Promise<void> {
-  const text = await (await fetch(`${edge.url}/metrics`)).text()
+  const text = await (await fetch(`${edge.internalUrl}/metrics`)).text()
   say('counted by the edge:')
   for (const line of text.split('\n')) {
     if (!/^di_(ingest_refused|ingest_accepted|http_unreadable)/.test(line)) continue

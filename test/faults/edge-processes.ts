@@ -12,12 +12,12 @@ import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
 import { ensureStreams, openTenantsBucket } from '#shared/io/streams.ts'
-import { choosePort } from '../../deploy/local/ports.ts'
 import { type Closing, startWhole } from '../support/closing.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { quietLog, startProxy } from '../support/edge-rig.ts'
 import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import { chooseAddresses } from '../support/service-addresses.ts'
 import { until } from '../support/until.ts'
 import { callAdmin } from './call-admin.ts'
 
@@ -157,15 +157,14 @@ const answersReady = (url: string) =>
   )
 
 async function startConsole(env: Record<string, string>): Promise<Console> {
-  const port = await choosePort({})
-  const url = `http://127.0.0.1:${port}`
+  const { url, internalUrl, env: listen } = await chooseAddresses('console')
   const token = randomBytes(32).toString('base64url')
   const child = launch('services/console/main.ts', {
     ...env,
     ADMIN_TOKEN: token,
-    CONSOLE_LISTEN: `127.0.0.1:${port}`,
+    ...listen,
   })
-  await until('the console is ready', () => answersReady(url), 20_000)
+  await until('the console is ready', () => answersReady(internalUrl), 20_000)
   const call = (path: string, body: object) => callAdmin(url, token, path, body)
   return { call, close: () => end(child) }
 }
@@ -177,8 +176,7 @@ async function startEdge(
   env: Record<string, string>,
 ): Promise<EdgeProcess & Closable> {
   const wire = await startProxy(natsUrl)
-  const port = await choosePort({})
-  const url = `http://127.0.0.1:${port}`
+  const { url, internalUrl, env: listen } = await chooseAddresses('ingest')
   const clock = fileURLToPath(new URL('./shifted-clock.ts', import.meta.url))
   const start = () =>
     launch(
@@ -186,13 +184,13 @@ async function startEdge(
       {
         ...env,
         NATS_URL: wire.url,
-        INGEST_LISTEN: `127.0.0.1:${port}`,
+        ...listen,
         SHIFTED_CLOCK_MS: shiftsMs.join(),
       },
       ['--import', clock],
     )
   let child = start()
-  const ready = () => answersReady(url)
+  const ready = () => answersReady(internalUrl)
   await until(`${name} is ready`, ready, 20_000)
   return {
     name,
@@ -201,7 +199,7 @@ async function startEdge(
     explain: async () => {
       const answers = await Promise.all(
         ['readyz', 'metrics'].map((path) =>
-          fetch(`${url}/${path}`).then((response) => response.text(), String),
+          fetch(`${internalUrl}/${path}`).then((response) => response.text(), String),
         ),
       )
       return answers.join('\n').replaceAll(/^#.*\n/gm, '')

@@ -17,7 +17,7 @@ export type CounterWatch = {
 const everyMs = 1_000
 const readLimitMs = 900
 
-/** @param urls of the services by name */
+/** @param urls of the services' internal listeners by name */
 export function watchCounters(
   urls: Readonly<Record<string, string>>,
   names: readonly string[],

@@ -100,7 +100,7 @@ export async function awaitAllReady(running: TestStack): Promise<number> {
     readyLimitMs,
   )
   for (const name of SERVICE_NAMES) {
-    await until(`${name} is ready`, () => expectReady(running.stack[name]), readyLimitMs)
+    await until(`${name} is ready`, () => expectReady(running.stack.internal[name]), readyLimitMs)
   }
   return performance.now() - sinceMs
 }

@@ -2,7 +2,6 @@
  * A whole local stack under open load while its processes are killed with kill -9 at random
  * moments; then everything is read back and compared with what the clients know.
  */
-import { SERVICE_NAMES } from '../../deploy/local/settings.ts'
 import { createRandom } from '../../services/console/cli/fleet/random.ts'
 import { startStack, type TestStack } from '../support/stack.ts'
 import { createTenant, type Tenant } from '../support/tenant-client.ts'
@@ -79,8 +78,7 @@ export async function withWorld<T>(
     })
     const { devices } = load
     const users = startKillsUsers({ stack, tenants, devices, random: createRandom(seed, 'users') })
-    const urls = Object.fromEntries(SERVICE_NAMES.map((name) => [name, stack[name]]))
-    const counters = watchCounters(urls, counted)
+    const counters = watchCounters(stack.internal, counted)
     try {
       return await use({ running, tenants, load, receiver, users, counters })
     } finally {

@@ -120,7 +120,7 @@ function readSettled(running: TestStack, tenantId: string): Promise<LedgerView> 
 }
 
 async function readDifference({ stack }: TestStack): Promise<number> {
-  const text = await (await fetch(`${stack.console}/metrics`)).text()
+  const text = await (await fetch(`${stack.internal.console}/metrics`)).text()
   const lines = text.split('\n').filter((line) => line.startsWith('di_ledger_difference{'))
   if (lines.length === 0) throw new Error('the console has no di_ledger_difference')
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)

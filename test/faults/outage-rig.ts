@@ -26,6 +26,7 @@ import {
 import { serviceEnv, servicePart } from '../../deploy/local/services.ts'
 import {
   type Env,
+  internalAddress,
   listenAddress,
   readSettings,
   SERVER_NAMES,
@@ -56,6 +57,8 @@ export type OutageRig = {
   services: Record<ServiceName, Kept>
   /** Of the services, without a slash at the end. */
   urls: Record<ServiceName, string>
+  /** Of their internal listeners. */
+  internalUrls: Record<ServiceName, string>
   /** Null when the servers are on the machine's own disk. */
   disks: Record<ServerName, SmallDisk> | null
   nats: Nats
@@ -124,6 +127,7 @@ async function startAll(
     stop,
     told: supervisor.told,
     urls: serviceUrls,
+    internalUrls: mapNames(SERVICE_NAMES, (name) => `http://${internalAddress(settings, name)}`),
     ...stores,
     admin: (path, body) => callAdmin(serviceUrls.console, secrets.admin_token, path, body),
   }

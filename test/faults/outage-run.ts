@@ -82,7 +82,7 @@ export async function runOutages(options: OutagesOptions): Promise<OutagesResult
       signer: { tenantId, secret: String(tenant.hmac_secret) },
       ratePerSecond: options.ratePerSecond,
     })
-    const probes = startProbes(rig.urls)
+    const probes = startProbes(rig.internalUrls)
     const suffered: Suffered[] = []
     try {
       await until('telemetry flows', () => load.accepted.size > 20)

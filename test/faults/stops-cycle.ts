@@ -29,7 +29,14 @@ export type StopsDeps = {
   silentShare: number
 }
 
-const heldEach = 4
+/** An internal listener promises nothing to a request that a stop interrupts. */
+const heldEach: Record<ServiceName, number> = {
+  ingest: 4,
+  api: 4,
+  console: 4,
+  scorer: 0,
+  delivery: 0,
+}
 /** The last byte comes this late at most: before unfinished requests are given up. */
 const lastByteMaxMs = 1_500
 
@@ -69,7 +76,7 @@ export async function stopOnce(deps: StopsDeps, name: ServiceName): Promise<Stop
   const service = processes.services[name]
   await pause(300 * random())
   const held = await Promise.all(
-    Array.from({ length: heldEach }, async (_, at) => {
+    Array.from({ length: heldEach[name] }, async (_, at) => {
       const made = makeRequest(deps, name)
       // Every other one over a connection that has been used before.
       return { ...made, held: await holdRequest(service.port, made.request, at % 2 ? whole : null) }

@@ -9,13 +9,13 @@ import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { ensureStreams } from '#shared/io/streams.ts'
-import { choosePort } from '../../deploy/local/ports.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { type Closing, startWhole } from '../support/closing.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
 import { quietLog } from '../support/edge-rig.ts'
 import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import { chooseAddresses, type ServiceAddresses } from '../support/service-addresses.ts'
 import { until } from '../support/until.ts'
 import { callAdmin } from './call-admin.ts'
 
@@ -28,6 +28,7 @@ export type Service = {
   name: ServiceName
   port: number
   url: string
+  internalUrl: string
   /** Starts it and waits until it is ready. */
   start: () => Promise<void>
   /** SIGTERM; resolves at its end. Whoever outstays 15 s is killed. */
@@ -92,7 +93,7 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Pr
   }
   const services = {} as Record<ServiceName, Service>
   for (const name of serviceNames) {
-    services[name] = createService(name, await choosePort({}), env)
+    services[name] = createService(name, await chooseAddresses(name), env)
     closing.push(services[name].kill)
   }
   await Promise.all(serviceNames.map((name) => services[name].start()))
@@ -114,8 +115,12 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Pr
   }
 }
 
-function createService(name: ServiceName, port: number, env: Record<string, string>): Service {
-  const url = `http://127.0.0.1:${port}`
+function createService(
+  name: ServiceName,
+  addresses: ServiceAddresses,
+  env: Record<string, string>,
+): Service {
+  const { url, internalUrl } = addresses
   let child: ChildProcess | null = null
   let output = ''
   const isOver = (of: ChildProcess) => of.exitCode !== null || of.signalCode !== null
@@ -136,8 +141,9 @@ function createService(name: ServiceName, port: number, env: Record<string, stri
     })
   return {
     name,
-    port,
+    port: Number(new URL(url).port),
     url,
+    internalUrl,
     start: async () => {
       const started = spawn(process.execPath, [`services/${name}/main.ts`], {
         cwd: projectDir,
@@ -146,7 +152,7 @@ function createService(name: ServiceName, port: number, env: Record<string, stri
           PATH: process.env.PATH,
           PARENT_PID: String(process.pid),
           ...env,
-          [`${name.toUpperCase()}_LISTEN`]: `127.0.0.1:${port}`,
+          ...addresses.env,
         },
       })
       child = started
@@ -157,7 +163,7 @@ function createService(name: ServiceName, port: number, env: Record<string, stri
       }
       const isReady = async () => {
         if (isOver(started)) throw new Error(`${name} ended at its start: ${output}`)
-        const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(5_000) })
+        const answer = await fetch(`${internalUrl}/readyz`, { signal: AbortSignal.timeout(5_000) })
         if (!answer.ok) throw new Error(`${await answer.text()} ${output}`)
         return true
       }

@@ -69,7 +69,8 @@ function portOf(server: Server): number {
 /** A call and how long it took. */
 async function timed(path: string, of: ApiRig = rig): Promise<Answer & { tookMs: number }> {
   const startMs = performance.now()
-  const answer = await of.call(path, { key })
+  const internal = path === '/readyz'
+  const answer = await (internal ? of.callInternal(path) : of.call(path, { key }))
   return { ...answer, tookMs: performance.now() - startMs }
 }
 

@@ -150,7 +150,7 @@ describe('authentication', () => {
   })
 
   test('is counted by the reason of its refusals, which clients are not told', async () => {
-    const text = (await rig.call('/metrics')).text
+    const text = (await rig.callInternal('/metrics')).text
     for (const reason of ['missing', 'malformed', 'unknown', 'suspended']) {
       expect(text).toMatch(
         new RegExp(`di_api_auth_refusals_total\\{reason="${reason}",service="api"\\} [1-9]`),
@@ -521,7 +521,7 @@ describe('rates', () => {
     const other = await rig.call('/v1/di/alerts', { key })
     expect(other.status).toBe(200)
     expect(other.headers['ratelimit-policy']).toBe('"tenant";q=2000;w=2')
-    expect((await rig.call('/metrics')).text).toMatch(
+    expect((await rig.callInternal('/metrics')).text).toMatch(
       /di_api_rate_limited_total\{tenant="limited",service="api"\} 2/,
     )
   })
@@ -596,7 +596,7 @@ describe('over HTTP', () => {
   })
 
   test('requests and queries are measured by route and outcome', async () => {
-    const { text } = await rig.call('/metrics')
+    const { text } = await rig.callInternal('/metrics')
     const counted = (metric: string, labels: Record<string, string>): boolean =>
       text
         .split('\n')

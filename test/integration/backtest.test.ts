@@ -124,8 +124,6 @@ beforeAll(async () => {
     {
       log: testLog,
       metrics: createMetrics('test'),
-      readyChecks: {},
-      stopping: () => false,
     },
   )
   consoleUrl = await app.listen({ host: '127.0.0.1', port: 0 })

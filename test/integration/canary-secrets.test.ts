@@ -50,7 +50,7 @@ beforeAll(async () => {
   await misuse(first)
   await misuse(second)
   for (const part of ['ingest', 'api', 'console', 'scorer', 'delivery'] as const) {
-    metrics.push(await (await fetch(`${stack[part]}/metrics`)).text())
+    metrics.push(await (await fetch(`${stack.internal[part]}/metrics`)).text())
   }
   const facts = readFileSync(join(running.dataDir, 'stack.json'))
   const { demo } = stack

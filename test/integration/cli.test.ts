@@ -42,8 +42,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-type Lines = { msg: string; url?: string }[]
-
 /** Starts the console as in production, on any free port; rejects with stderr when it ends. */
 async function startConsole(key: string): Promise<{ server: ChildProcess; url: string }> {
   const started = spawn(node, ['services/console/main.ts'], {
@@ -59,6 +57,7 @@ async function startConsole(key: string): Promise<{ server: ChildProcess; url: s
       MASTER_KEY: key,
       ADMIN_TOKEN: adminToken,
       CONSOLE_LISTEN: '127.0.0.1:0',
+      CONSOLE_INTERNAL_LISTEN: '127.0.0.1:0',
       ALLOW_PRIVATE_WEBHOOKS: '1',
       PARENT_PID: String(process.pid),
     },
@@ -67,14 +66,17 @@ async function startConsole(key: string): Promise<{ server: ChildProcess; url: s
   started.stderr!.on('data', (chunk: Buffer) => {
     complaint += chunk
   })
-  const url = await new Promise<string>((resolve, reject) => {
+  const { url, internal_url: internalUrl } = await new Promise<{
+    url: string
+    internal_url: string
+  }>((resolve, reject) => {
     started.once('close', () => reject(new Error(complaint)))
     createInterface({ input: started.stdout! }).on('line', (line) => {
-      const [entry] = [JSON.parse(line)] as Lines
-      if (entry?.msg === 'listening') resolve(entry.url!)
+      const entry = JSON.parse(line) as { msg: string; url: string; internal_url: string }
+      if (entry.msg === 'listening') resolve(entry)
     })
   })
-  for (let ready = false; !ready; ) ready = (await fetch(`${url}/readyz`)).ok
+  for (let ready = false; !ready; ) ready = (await fetch(`${internalUrl}/readyz`)).ok
   return { server: started, url }
 }
 

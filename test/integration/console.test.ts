@@ -51,7 +51,7 @@ afterAll(async () => {
 
 function createApp(of: ConsoleDeps): Promise<FastifyInstance> {
   const metrics = createMetrics('console')
-  return createConsoleApp(of, { log: testLog, metrics, readyChecks: {}, stopping: () => false })
+  return createConsoleApp(of, { log: testLog, metrics })
 }
 
 const resolveForTest = async (hostname: string) =>

@@ -53,7 +53,7 @@ beforeAll(async () => {
     },
   }
   const metrics = createMetrics('console')
-  const http = { log: testLog, metrics, readyChecks: {}, stopping: () => false }
+  const http = { log: testLog, metrics }
   app = await createConsoleApp(deps, http)
   consoleUrl = await app.listen({ host: '127.0.0.1', port: 0 })
 })

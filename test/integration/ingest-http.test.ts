@@ -160,7 +160,14 @@ describe('other requests', () => {
 
   it('health and readiness are answered', async () => {
     expect((await fetch(`${edge.url}/healthz`)).status).toBe(200)
-    expect(await (await fetch(`${edge.url}/readyz`)).json()).toEqual({ status: 'ready' })
+    expect((await fetch(`${edge.internalUrl}/healthz`)).status).toBe(200)
+    expect(await (await fetch(`${edge.internalUrl}/readyz`)).json()).toEqual({ status: 'ready' })
+  })
+
+  it('readiness and metrics are not on the public listener', async () => {
+    for (const path of ['/readyz', '/metrics', '/metrics/', '//metrics', '/%6detrics']) {
+      expect((await fetch(`${edge.url}${path}`)).status, path).toBe(404)
+    }
   })
 })
 

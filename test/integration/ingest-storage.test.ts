@@ -69,8 +69,8 @@ function expectUnavailable(answer: Answer): void {
   expect(answer.headers.get('retry-after')).toBe(String(retryAfterSeconds))
 }
 
-async function readiness(edge: { url: string }) {
-  const response = await fetch(`${edge.url}/readyz`)
+async function readiness(edge: { internalUrl: string }) {
+  const response = await fetch(`${edge.internalUrl}/readyz`)
   const body = (await response.json()) as { missing?: Record<string, string> }
   return { status: response.status, missing: body.missing ?? {} }
 }
@@ -431,6 +431,7 @@ describe('a stop', () => {
       MASTER_KEY: rig.masterKey,
       NATS_URL: 'nats://127.0.0.1:1',
       INGEST_LISTEN: '127.0.0.1:0',
+      INGEST_INTERNAL_LISTEN: '127.0.0.1:0',
     }
     const parent = spawn(process.execPath, ['-e', wrapper], { env, stdio: 'pipe' })
     const [line] = (await once(parent.stdout, 'data')) as [Buffer]

@@ -62,8 +62,6 @@ beforeAll(async () => {
     {
       log: testLog,
       metrics: createMetrics('console'),
-      readyChecks: {},
-      stopping: () => false,
     },
   )
   consoleUrl = await app.listen({ host: '127.0.0.1', port: 0 })

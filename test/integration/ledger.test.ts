@@ -295,7 +295,7 @@ function createApi() {
       ledger: store,
       ...clocks,
     },
-    { log: testLog, metrics: createMetrics('api'), stopping: () => false, readyChecks: {} },
+    { log: testLog, metrics: createMetrics('api') },
   )
 }
 

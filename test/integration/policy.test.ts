@@ -61,7 +61,7 @@ beforeEach(async () => {
 
 function createApp(of: ConsoleDeps): Promise<FastifyInstance> {
   const metrics = createMetrics('console')
-  return createConsoleApp(of, { log: testLog, metrics, readyChecks: {}, stopping: () => false })
+  return createConsoleApp(of, { log: testLog, metrics })
 }
 
 type Answer<T> = { status: number; body: T }

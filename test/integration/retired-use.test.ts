@@ -34,8 +34,8 @@ beforeAll(async () => {
     setDisposition: async () => null,
     listUnknownSignals: async () => [],
   }
-  const http = { log: testLog, metrics: createMetrics('console'), readyChecks: {} }
-  app = await createConsoleApp(deps, { ...http, stopping: () => false })
+  const http = { log: testLog, metrics: createMetrics('console') }
+  app = await createConsoleApp(deps, { ...http })
   edge = await edges.startEdge()
   other = await edges.startEdge()
 })

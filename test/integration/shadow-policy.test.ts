@@ -49,8 +49,6 @@ beforeAll(async () => {
     {
       log: testLog,
       metrics: createMetrics('console'),
-      readyChecks: {},
-      stopping: () => false,
     },
   )
   consoleUrl = await listen(app, { host: '127.0.0.1', port: 0 })

@@ -173,7 +173,7 @@ describe('the signals of a tenant', () => {
   })
 
   test('are measured by route and query', async () => {
-    const { text } = await rig.call('/metrics')
+    const { text } = await rig.callInternal('/metrics')
     expect(text).toMatch(/di_http_request_seconds_count\{[^}]*route="\/v1\/di\/signals"/)
     expect(text).toMatch(/di_api_query_seconds_count\{[^}]*query="policy"/)
   })

@@ -42,7 +42,7 @@ beforeAll(async () => {
       nowMs: Date.now,
       monotonicMs: nowMs,
     } as unknown as Parameters<typeof createApiApp>[0],
-    { log: testLog, metrics: createMetrics('api'), readyChecks: {}, stopping: () => false },
+    { log: testLog, metrics: createMetrics('api') },
   )
   api = { app, url: await listen(app, { host: '127.0.0.1', port: 0 }) }
 })

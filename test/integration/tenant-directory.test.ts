@@ -146,7 +146,7 @@ describe('what cannot be used', () => {
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1'])
     expect(JSON.stringify(answer.body)).not.toContain('sealed')
     expect(await statusOf(edge, fine)).toBe(200)
-    expect((await fetch(`${edge.url}/readyz`)).status).toBe(200)
+    expect((await fetch(`${edge.internalUrl}/readyz`)).status).toBe(200)
     const faults = { reason: 'unsealable_secret' }
     expect(await edge.count('di_directory_faults_total', faults)).toBe(1)
     // Put right, it is served without a restart.
@@ -159,7 +159,7 @@ describe('what cannot be used', () => {
   it('every secret under another key: readiness says so', async () => {
     const edge = await startEdge({ sealer: createSealer([randomBytes(32).toString('base64')]) })
     expect(edge.directory.fault()).toContain('MASTER_KEY')
-    const readiness = await fetch(`${edge.url}/readyz`)
+    const readiness = await fetch(`${edge.internalUrl}/readyz`)
     expect(readiness.status).toBe(503)
     expect(await readiness.text()).toContain('MASTER_KEY')
   })
@@ -284,7 +284,7 @@ describe('when the bucket or the watch is lost', () => {
     expect(await statusOf(edge, old)).toBe(503)
     await until('the edge holds a lease on the empty bucket', edge.directory.leaseValid)
     for (const tenant of [old, unknown]) expect(await statusOf(edge, tenant)).toBe(503)
-    expect((await fetch(`${edge.url}/readyz`)).status).toBe(503)
+    expect((await fetch(`${edge.internalUrl}/readyz`)).status).toBe(503)
     // The console fills the new bucket; the sequence begins at one again.
     const fresh = await rig.projectTenant('acme', { epoch: 401 })
     expect(fresh.revision).toBeLessThan(ids)
@@ -300,7 +300,7 @@ describe('when the bucket or the watch is lost', () => {
     for (const one of [edge, other]) {
       await until('the edge knows that it has everything', one.directory.whole)
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(401)
-      expect((await fetch(`${one.url}/readyz`)).status).toBe(200)
+      expect((await fetch(`${one.internalUrl}/readyz`)).status).toBe(200)
     }
     expect(await edge.count('di_directory_reloads_total', { reason: 'lost' })).toBeGreaterThan(0)
   })

@@ -12,6 +12,7 @@ import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
+import { createInternalServer } from '#shared/io/internal-server.ts'
 import { createLedgerStore } from '#shared/io/ledger-store.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
@@ -36,6 +37,8 @@ export type ApiRig = {
   /** Adds an active tenant and returns its key. */
   addTenant: (tenantId: string, environment?: Environment) => Promise<string>
   call: (path: string, options?: CallOptions) => Promise<Answer>
+  /** Asks the internal listener: `/readyz`, `/metrics`. */
+  callInternal: (path: string) => Promise<Answer>
   close: () => Promise<void>
 }
 
@@ -66,17 +69,19 @@ export async function createApiRig(urls: {
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },
-    {
-      log,
-      metrics,
-      stopping: () => false,
-      readyChecks: {
-        postgres: postgres.checkReady,
-        clickhouse: () => checkClickhouse(clickhouse),
-      },
-    },
+    { log, metrics },
   )
+  const internal = createInternalServer({
+    log,
+    metrics,
+    stopping: () => false,
+    readyChecks: {
+      postgres: postgres.checkReady,
+      clickhouse: () => checkClickhouse(clickhouse),
+    },
+  })
   const url = new URL(await listen(app, { host: '127.0.0.1', port: 0 }))
+  const internalUrl = new URL(await listen(internal, { host: '127.0.0.1', port: 0 }))
   const agent = new Agent({ keepAlive: true })
   return {
     postgres,
@@ -85,9 +90,11 @@ export async function createApiRig(urls: {
     metrics,
     addTenant: (tenantId, environment = 'live') => addTenant(postgres, tenantId, environment),
     call: (path, options) => call({ url, agent }, path, options),
+    callInternal: (path) => call({ url: internalUrl, agent }, path),
     close: async () => {
       agent.destroy()
       await app.close()
+      await internal.close()
       await clickhouse.close()
       await postgres.close()
     },

@@ -8,7 +8,6 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { choosePort } from '../../deploy/local/ports.ts'
 import { createAcceptedTally } from '../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../services/ingest/app.ts'
 import { createRetiredUse } from '../../services/ingest/retired-use.ts'
@@ -23,6 +22,7 @@ import { defaultPolicy, type Policy, toPolicyHash } from '../../shared/core/poli
 import { signBody } from '../../shared/core/signature.ts'
 import { openTenantDirectory, type TenantDirectory } from '../../shared/io/edge-directory.ts'
 import { listen } from '../../shared/io/http-server.ts'
+import { createInternalServer } from '../../shared/io/internal-server.ts'
 import { createLog } from '../../shared/io/log.ts'
 import { createMetrics } from '../../shared/io/metrics.ts'
 import { connectNats, type Nats } from '../../shared/io/nats.ts'
@@ -32,6 +32,7 @@ import { ensureStreams, openTenantsBucket } from '../../shared/io/streams.ts'
 import { createTelemetryPublisher, type PublishBatch } from '../../shared/io/telemetry-publisher.ts'
 import { projectTenant } from '../../shared/io/tenant-directory.ts'
 import { startNats, type TestNats } from './nats-server.ts'
+import { chooseAddresses } from './service-addresses.ts'
 import { until } from './until.ts'
 
 export const nowMs = () => performance.now()
@@ -83,6 +84,8 @@ export type EdgeOptions = {
 
 export type TestEdge = {
   url: string
+  /** Of readiness and metrics. */
+  internalUrl: string
   edgeId: string
   nats: Nats
   directory: TenantDirectory
@@ -92,7 +95,12 @@ export type TestEdge = {
   close: () => Promise<void>
 }
 
-export type SpawnedEdge = { url: string; child: ChildProcess; output: () => string }
+export type SpawnedEdge = {
+  url: string
+  internalUrl: string
+  child: ChildProcess
+  output: () => string
+}
 
 /** @param options how the nats-server is started */
 export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Promise<EdgeRig> {
@@ -224,19 +232,28 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   if (options.connectionsMax !== undefined) {
     ingest.app.server.maxConnections = options.connectionsMax
   }
+  const internal = createInternalServer({
+    log: quietLog,
+    metrics,
+    stopping: () => stopping,
+    readyChecks: ingest.readyChecks,
+  })
   const url = await listen(ingest.app, { host: '127.0.0.1', port: 0 })
+  const internalUrl = await listen(internal, { host: '127.0.0.1', port: 0 })
   if (options.ready !== false) await until('the edge holds a lease', directory.leaseValid)
   let closed: Promise<void> | null = null
   const close = async () => {
     stopping = true
     ingest.app.server.closeAllConnections()
     await ingest.app.close()
+    await internal.close()
     await directory.close()
     await reporter.close()
     await nats.close()
   }
   return {
     url,
+    internalUrl,
     edgeId,
     nats,
     directory,
@@ -265,14 +282,14 @@ export function sumOf(text: string, name: string, labels: Record<string, string>
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 
 async function spawnEdge(rig: EdgeRig, path: 'readyz' | 'healthz'): Promise<SpawnedEdge> {
-  const port = await choosePort({})
+  const { env, url, internalUrl } = await chooseAddresses('ingest')
   const child = spawn(process.execPath, [join(projectDir, 'services/ingest/main.ts')], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
       NATS_URL: rig.server.url,
       MASTER_KEY: rig.masterKey,
-      INGEST_LISTEN: `127.0.0.1:${port}`,
+      ...env,
       PARENT_PID: String(process.pid),
     },
   })
@@ -282,19 +299,18 @@ async function spawnEdge(rig: EdgeRig, path: 'readyz' | 'healthz'): Promise<Spaw
   }
   child.stdout.on('data', keep)
   child.stderr.on('data', keep)
-  const url = `http://127.0.0.1:${port}`
   await until(
     `the spawned edge answers ${path}`,
     async () => {
       if (child.exitCode !== null) throw new Error(`ingest ended at its start: ${output}`)
-      return fetch(`${url}/${path}`).then(
+      return fetch(`${internalUrl}/${path}`).then(
         (response) => response.ok,
         () => false,
       )
     },
     20_000,
   )
-  return { url, child, output: () => output }
+  return { url, internalUrl, child, output: () => output }
 }
 
 /** A way to a server that can be frozen: nothing passes, and neither side is told. */

@@ -17,6 +17,7 @@ import {
   sendSignal,
 } from '../../deploy/local/launch.ts'
 import { isPortFree } from '../../deploy/local/ports.ts'
+import type { ServiceName } from '../../deploy/local/settings.ts'
 import type { DemoTenant, PartName } from '../../deploy/local/state-files.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
@@ -24,6 +25,7 @@ const READY_LIMIT_MS = 100_000
 
 /** stack.json of a stack that runs all its parts itself. */
 export type StackFacts = Record<PartName, string> & {
+  internal: Record<ServiceName, string>
   admin_token: string
   pids: Record<PartName, number>
   demo: DemoTenant
@@ -153,14 +155,15 @@ async function waitForReady(run: StackRun): Promise<void> {
   }
 }
 
-/** The first of five free ports in a row. */
+/** A base whose ports, of which the last is 12 above it, are all free. */
 export async function freePortBase(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const base = 10_000 + Math.floor(Math.random() * 1_900) * 5
-    const free = await Promise.all([0, 1, 2, 3, 4].map((n) => isPortFree(base + n)))
+    const base = 10_000 + Math.floor(Math.random() * 730) * 13
+    const places = [0, 1, 2, 3, 4, 10, 11, 12]
+    const free = await Promise.all(places.map((n) => isPortFree(base + n)))
     if (free.every(Boolean)) return base
   }
-  throw new Error('no five free ports in a row')
+  throw new Error('no free ports for a stack')
 }
 
 /** Waits until none of these processes exists; returns those that are left at `limitMs`. */

@@ -159,8 +159,6 @@ describe('the OpenAPI document', () => {
       'get /v1/di/signals',
       'get /v1/di/ledger',
       'get /healthz',
-      'get /readyz',
-      'get /metrics',
       'get /openapi.json',
       'post risk.alert',
       'post webhook.test',

@@ -45,7 +45,7 @@ beforeEach(async () => {
     monotonicMs: () => performance.now(),
   } as unknown as ApiDeps
   const log = createLog('test', 'silent')
-  app = await createApiApp(deps, { log, metrics, readyChecks: {}, stopping: () => false })
+  app = await createApiApp(deps, { log, metrics })
 })
 afterEach(() => app.close())
 
