@@ -14,6 +14,7 @@ import {
   bodyBytesMax,
   clientFlagsMax,
   cursorCharactersMax,
+  membersMax,
   metaCharactersMax,
   sessionsPageMax,
 } from './limits.ts'
@@ -207,6 +208,8 @@ export const deviceQuerySchema = z.strictObject({
 // what follows documents it beside the calls served here.
 const metaText = z.string().max(metaCharactersMax)
 const documentedId = idSchema.meta({ examples: ['4f6c1d8e-device'] })
+/** `null` and an empty text are absent. */
+const optionalId = z.union([idSchema, z.literal(''), z.null()]).optional()
 const categoryObject = z.record(z.string(), z.unknown()).meta({
   description: 'Signals by name. `null` means "not measured"; unknown signals are kept.',
 })
@@ -216,17 +219,13 @@ export const submissionSchema = z
     tenant_id: z.string().regex(tenantIdPattern).meta({ description: 'The tenant slug.' }),
     device_id: documentedId.meta({ description: 'Persisted, scoped to an install.' }),
     session_id: idSchema.meta({ description: 'Fresh for each app launch.' }),
-    user_id: idSchema.optional().meta({ description: 'Collected in `users_seen_on`.' }),
-    account_id: idSchema.optional().meta({ description: 'Collected in `users_seen_on`.' }),
-    occurred_at: z
-      .string()
-      .optional()
-      .meta({
-        format: 'date-time',
-        description:
-          'Kept, never trusted for ordering. Any ISO-8601 time: without its seconds, its offset or all ' +
-          'of its time too.',
-      }),
+    user_id: optionalId.meta({ description: 'Collected in `users_seen_on`.' }),
+    account_id: optionalId.meta({ description: 'Collected in `users_seen_on`.' }),
+    occurred_at: z.unknown().optional().meta({
+      description:
+        'Kept, never trusted for ordering and never a reason to refuse. Stored as a time where it is ' +
+        'an ISO-8601 time with an offset, a date, or milliseconds since 1970.',
+    }),
     sdk_meta: z.looseObject({ sdk_version: metaText, platform: metaText, batch_type: metaText }),
     scorer: z
       .looseObject({
@@ -247,7 +246,7 @@ export const submissionSchema = z
       .meta({ description: 'Detection data by category; each must be there, possibly empty.' }),
   })
   .meta({
-    description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept; integers beyond 2^53 are refused.`,
+    description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,
   })
   .register(apiComponents, { id: 'Submission' })
 

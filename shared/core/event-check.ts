@@ -4,7 +4,6 @@
  * and then the schemas have the last word.
  */
 import { tenantIdPattern } from './ids.ts'
-import { isTime } from './instants.ts'
 import { clientFlagsMax } from './limits.ts'
 import { categories } from './telemetry.ts'
 import { isId, isMeta, isObject } from './telemetry-check.ts'
@@ -39,8 +38,6 @@ function isBody(body: Fields): boolean {
     isId(body.session_id) &&
     (body.user_id === undefined || isId(body.user_id)) &&
     (body.account_id === undefined || isId(body.account_id)) &&
-    (body.occurred_at === undefined ||
-      (typeof body.occurred_at === 'string' && isTime(body.occurred_at))) &&
     isObject(meta) &&
     isMeta(meta.sdk_version) &&
     isMeta(meta.platform) &&

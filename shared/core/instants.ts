@@ -3,8 +3,6 @@
  * millisecond, and taking a span apart into whole days, whole hours and what is left.
  */
 
-import { z } from 'zod'
-
 const dateTimePattern =
   /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d))?$/i
 
@@ -28,15 +26,38 @@ export function parseInstant(text: string): number | null {
   return wholeMs - offsetMs + Math.ceil(Number(fraction.padEnd(9, '0')) / 1_000_000)
 }
 
-/** What nearly every client writes, told at a twentieth of the price of reading it. */
-const usualTime = z.regexes.datetime({ offset: true })
+// Also the basic format, and what RFC 9557 puts in brackets behind a time.
+const occurredPattern =
+  /^(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?(Z|[+-]\d\d(?::?\d\d)?))?(?:\[[^[\]]+\])*$/i
+const occurredCharactersMax = 128
+/** Numbers from here on are milliseconds since 1970: this is 1973. Lower ones may be seconds. */
+const epochMsMin = 1e11
 
 /**
- * Whether a text is an ISO-8601 time, with its offset or without one. What is only kept need not
- * name an instant.
+ * Reads when a client says that something happened. It takes every form that names one instant,
+ * with leap seconds and `24:00:00` as the start of the next minute or day.
+ * @param value anything of JSON
+ * @returns milliseconds since 1970, or null when it does not read as an instant
  */
-export function isTime(text: string): boolean {
-  return usualTime.test(text) || parseInstant(text) !== null || parseInstant(`${text}Z`) !== null
+export function readOccurredAt(value: unknown): number | null {
+  if (typeof value === 'number') {
+    return value >= epochMsMin && Number.isFinite(value) ? Math.round(value) : null
+  }
+  if (typeof value !== 'string' || value.length > occurredCharactersMax) return null
+  const match = occurredPattern.exec(value)
+  if (match === null) return null
+  const [, year, month, day, ...time] = match
+  const [hour, minute, second] = time.slice(0, 3).map((part) => Number(part ?? 0)) as [
+    number,
+    number,
+    number,
+  ]
+  const dayStartMs = toUtcMs([Number(year), Number(month), Number(day), 0, 0, 0])
+  const offsetMs = toOffsetMs(match[8])
+  if (dayStartMs === null || offsetMs === null || minute > 59 || second > 60) return null
+  if (hour > 24 || (hour === 24 && minute + second > 0)) return null
+  const fractionMs = Math.floor(Number((match[7] ?? '').slice(0, 9).padEnd(9, '0')) / 1_000_000)
+  return dayStartMs + ((hour * 60 + minute) * 60 + second) * 1_000 + fractionMs - offsetMs
 }
 
 type SixNumbers = [number, number, number, number, number, number]
@@ -53,7 +74,7 @@ function toUtcMs([year, month, day, hour, minute, second]: SixNumbers): number |
 function toOffsetMs(offset: string | undefined): number | null {
   if (offset === undefined || offset.toUpperCase() === 'Z') return 0
   const hours = Number(offset.slice(1, 3))
-  const minutes = Number(offset.slice(-2))
+  const minutes = offset.length > 3 ? Number(offset.slice(-2)) : 0
   if (hours > 23 || minutes > 59) return null
   return (offset.startsWith('-') ? -1 : 1) * (hours * 60 + minutes) * 60_000
 }

@@ -63,13 +63,23 @@ export function checkKnownSignals(
     const value = signals[name]
     if (value === null) continue
     const definition = findSignal(category, name)
-    if (definition === undefined || hasType(value, definition.type)) continue
-    const message = `must be ${typeNames[definition.type]}`
-    errors.push({ path: `$.signals.${category}.${name}`, message })
+    if (definition === undefined) continue
+    const path = `$.signals.${category}.${name}`
+    if (!hasType(value, definition.type)) {
+      errors.push({ path, message: `must be ${typeNames[definition.type]}` })
+    } else if (typeof value === 'number' && !isPlainNumber(value)) {
+      const message = 'is a number that a double cannot hold, or an integer beyond 2^53'
+      errors.push({ path, message })
+    }
   }
 }
 
 function hasType(value: unknown, type: SignalType): boolean {
   if (type !== 'strings') return typeof value === type
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+/** Finite, and no integer that may have lost its value. */
+export function isPlainNumber(value: number): boolean {
+  return value > Number.MIN_SAFE_INTEGER && value < Number.MAX_SAFE_INTEGER
 }

@@ -3,9 +3,8 @@
  * is nearly every one. It says no to anything it is not sure of, and then the schema and the full
  * walk of telemetry.ts have the last word: this file decides nothing, it only saves their work.
  */
-import { isTime } from './instants.ts'
 import { categoryKeysMax, clientFlagsMax, idCharactersMax, metaCharactersMax } from './limits.ts'
-import { type SignalCategory, type SignalType, signalCatalog } from './signals.ts'
+import { isPlainNumber, type SignalCategory, type SignalType, signalCatalog } from './signals.ts'
 
 // C0 and C1 control characters and DEL: never part of an id, and unprintable in every tool.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
@@ -35,6 +34,8 @@ const notPlain = Number.NaN
 export type Findings = {
   /** Signals that the catalog does not know. They are kept, and worth a look. */
   unknownSignals: number
+  /** Whether a number outside the catalog's signals is one that a double cannot be sure to hold. */
+  inexactNumbers: boolean
 }
 
 /**
@@ -65,17 +66,14 @@ export function isPlainlyValid(
         break
       case 'user_id':
       case 'account_id':
-        if (!isId(item)) return false
-        break
-      case 'occurred_at':
-        if (typeof item !== 'string' || !isTime(item)) return false
+        if (item !== undefined && !isId(item)) return false
         break
       case 'sdk_meta':
-        seen += countMeta(item)
+        seen += countMeta(item, findings)
         required++
         break
       case 'scorer':
-        seen += countScorer(item)
+        seen += countScorer(item, findings)
         required++
         break
       case 'signals':
@@ -84,7 +82,7 @@ export function isPlainlyValid(
         break
       default:
         if (isForbiddenKey(key)) return false
-        seen += countMembers(item)
+        seen += countMembers(item, findings)
     }
   }
   return required === 6 && seen === members
@@ -110,22 +108,22 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function countMeta(value: unknown): number {
+function countMeta(value: unknown, findings: Findings): number {
   if (!isObject(value)) return notPlain
   if (!isMeta(value.sdk_version) || !isMeta(value.platform) || !isMeta(value.batch_type)) {
     return notPlain
   }
-  return countMembers(value)
+  return countMembers(value, findings)
 }
 
-function countScorer(value: unknown): number {
+function countScorer(value: unknown, findings: Findings): number {
   if (!isObject(value)) return notPlain
   const { rasp_score: score, rasp_action: action, rasp_flags: flags } = value
   if (typeof score !== 'number' || !isMeta(action)) return notPlain
   if (!Array.isArray(flags) || flags.length > clientFlagsMax || !flags.every(isMeta)) {
     return notPlain
   }
-  return countMembers(value)
+  return countMembers(value, findings)
 }
 
 function countSignals(value: unknown, findings: Findings): number {
@@ -140,7 +138,7 @@ function countSignals(value: unknown, findings: Findings): number {
       seen += countCategory(value[key], category.types, findings)
     } else {
       if (isForbiddenKey(key)) return notPlain
-      seen += countMembers(value[key])
+      seen += countMembers(value[key], findings)
     }
   }
   return found === categories.size ? seen : notPlain
@@ -157,7 +155,7 @@ function countCategory(value: unknown, types: Map<string, SignalType>, findings:
     if (type === undefined) {
       findings.unknownSignals++
       if (isForbiddenKey(key)) return notPlain
-      nested += countMembers(item)
+      nested += countMembers(item, findings)
     } else if (type === 'strings') {
       if (item !== null && !isStrings(item)) return notPlain
     } else if (item !== null && typeof item !== type) {
@@ -175,30 +173,28 @@ function isStrings(value: unknown): boolean {
   return true
 }
 
-/** Finite, and no integer that may have lost its value. */
-function isPlainNumber(value: number): boolean {
-  return value > Number.MIN_SAFE_INTEGER && value < Number.MAX_SAFE_INTEGER
-}
-
-/** Object members at any depth of a value that nothing is known of; NaN if anything is odd. */
-function countMembers(value: unknown): number {
-  if (typeof value === 'number') return isPlainNumber(value) ? 0 : notPlain
+/** Object members at any depth of a value that nothing is known of; NaN for a forbidden key. */
+function countMembers(value: unknown, findings: Findings): number {
+  if (typeof value === 'number') {
+    if (!isPlainNumber(value)) findings.inexactNumbers = true
+    return 0
+  }
   if (typeof value !== 'object' || value === null) return 0
   let seen = 0
   if (Array.isArray(value)) {
-    for (const item of value) seen += countMembers(item)
+    for (const item of value) seen += countMembers(item, findings)
     return seen
   }
   for (const key in value) {
     if (isForbiddenKey(key)) return notPlain
-    seen += 1 + countMembers((value as Record<string, unknown>)[key])
+    seen += 1 + countMembers((value as Record<string, unknown>)[key], findings)
   }
   return seen
 }
 
-/** The signals of a valid submission that the catalog does not know. */
-export function countUnknownSignals(signals: Record<string, unknown>): number {
-  const findings = { unknownSignals: 0 }
-  countSignals(signals, findings)
-  return findings.unknownSignals
+/** What a valid submission has beyond the catalog. */
+export function findMore(value: Record<string, unknown>): Findings {
+  const findings: Findings = { unknownSignals: 0, inexactNumbers: false }
+  isPlainlyValid(value, Number.NaN, findings)
+  return findings
 }

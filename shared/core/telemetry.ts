@@ -1,25 +1,25 @@
 /**
- * Telemetry as clients send it: one byte scan that finds the tenant before anything is trusted, and
- * one parse and validation after the signature has been verified over the raw bytes. The parsed
- * tenant must be the scanned one, so no spelling of a body can be verified as one tenant's and
- * stored as another's.
+ * Telemetry as clients send it: one parse and validation, after `findTenant` has named the tenant
+ * and its signature has been verified over the raw bytes. The parsed tenant must be the verified
+ * one, so no spelling of a body can be verified as one tenant's and stored as another's.
  */
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { tenantIdPattern } from './ids.ts'
-import { isTime } from './instants.ts'
+import { findJsonFault } from './json-fault.ts'
 import {
   categoryKeysMax,
   clientFlagsMax,
   idCharactersMax,
   jsonDepthMax,
+  membersMax,
   metaCharactersMax,
 } from './limits.ts'
 import type { ProblemDetail } from './problem.ts'
 import { checkKnownSignals } from './signals.ts'
 import {
   controlCharacters,
-  countUnknownSignals,
+  findMore,
   type Findings,
   isForbiddenKey,
   isObject,
@@ -54,14 +54,18 @@ const metaSchema = z.string().max(metaCharactersMax)
 // The catalog checks what is inside; a record schema would copy every key of every event.
 const categorySchema = z.custom<CategorySignals>(isObject, 'must be an object')
 
-/** The submission of the public interface; unknown extra fields are accepted and kept. */
+/**
+ * The submission of the public interface, after `settleOptionals`; unknown extra fields are accepted
+ * and kept.
+ */
 export const telemetrySchema = z.looseObject({
   tenant_id: z.string().regex(tenantIdPattern),
   device_id: idSchema,
   session_id: idSchema,
   user_id: idSchema.optional(),
   account_id: idSchema.optional(),
-  occurred_at: z.string().refine(isTime, 'must be an ISO-8601 time').optional(),
+  // Never a reason to refuse: stored as a time where `readOccurredAt` reads it as one.
+  occurred_at: z.unknown().optional(),
   sdk_meta: z.looseObject({
     sdk_version: metaSchema,
     platform: metaSchema,
@@ -84,10 +88,8 @@ export const telemetrySchema = z.looseObject({
 
 export type Telemetry = z.infer<typeof telemetrySchema>
 
-/** What the byte scan saw. */
+/** What the byte scan of a verified body saw. */
 export type Scan = {
-  /** The first top-level `tenant_id`, when it is a string that can be a slug. */
-  tenantId: string | null
   /** Deepest nesting of objects and arrays. */
   depth: number
   /** Object members anywhere in the body: more than the parsed tree has means duplicate keys. */
@@ -99,53 +101,32 @@ export type Scan = {
 const quote = 0x22
 const backslash = 0x5c
 const colon = 0x3a
-const comma = 0x2c
 const openBrace = 0x7b
 const closeBrace = 0x7d
 const openBracket = 0x5b
 const closeBracket = 0x5d
 const letterU = 0x75
-const tenantKey = Buffer.from('tenant_id')
 
 /**
- * Scans a body once, byte by byte, without trusting or parsing it. It is exact for every legal JSON
- * text; for anything else the parse that follows verification has the last word.
+ * Scans a verified body once, byte by byte, before it is parsed. It is exact for every legal JSON
+ * text; for anything else the parse that follows has the last word.
  * @param body at most `bodyBytesMax` bytes
  */
 export function scanTelemetry(body: Buffer): Scan {
-  const scan: Scan = { tenantId: null, depth: 0, members: 0, unicodeEscape: false }
+  const scan: Scan = { depth: 0, members: 0, unicodeEscape: false }
   const { length } = body
   let depth = 0
   let deepest = 0
   let members = 0
-  let keyIsTenant = false
-  let found = false
-  let stringStart = -1
-  let stringEnd = -1
   for (let at = 0; at < length; at++) {
     const byte = body[at]
-    if (byte === quote) {
-      stringStart = at + 1
-      stringEnd = findStringEnd(body, stringStart, scan)
-      at = stringEnd
-      if (keyIsTenant) {
-        scan.tenantId = toSlug(body, stringStart, stringEnd)
-        found = true
-        keyIsTenant = false
-      }
-    } else if (byte === colon) {
-      // Outside a string: the string before it was a member's key.
-      members++
-      if (depth === 1 && !found) keyIsTenant = isTenantKey(body, stringStart, stringEnd)
-    } else if (byte === openBrace || byte === openBracket) {
+    if (byte === quote) at = findStringEnd(body, at + 1, scan)
+    // Outside a string: the string before it was a member's key.
+    else if (byte === colon) members++
+    else if (byte === openBrace || byte === openBracket) {
       depth++
-      keyIsTenant = false
       if (depth > deepest) deepest = depth
-    } else if (byte === closeBrace || byte === closeBracket) {
-      depth--
-    } else if (byte === comma) {
-      keyIsTenant = false
-    }
+    } else if (byte === closeBrace || byte === closeBracket) depth--
   }
   scan.depth = deepest
   scan.members = members
@@ -163,56 +144,36 @@ function findStringEnd(body: Buffer, start: number, scan: Scan): number {
   return at
 }
 
-function isTenantKey(body: Buffer, start: number, end: number): boolean {
-  if (end - start === tenantKey.length) {
-    return body.compare(tenantKey, 0, tenantKey.length, start, end) === 0
-  }
-  // A longer spelling can only be the same key through escapes, each of at most six bytes.
-  if (start < 0 || end - start < tenantKey.length || end - start > tenantKey.length * 6)
-    return false
-  return unescapeJson(body, start, end) === 'tenant_id'
-}
-
-function toSlug(body: Buffer, start: number, end: number): string | null {
-  if (end - start > 63 * 6) return null
-  const text = body.toString('latin1', start, end)
-  const slug = text.includes('\\') ? unescapeJson(body, start, end) : text
-  return slug !== null && tenantIdPattern.test(slug) ? slug : null
-}
-
-function unescapeJson(body: Buffer, start: number, end: number): string | null {
-  try {
-    return JSON.parse(`"${body.toString('utf8', start, end)}"`) as string
-  } catch {
-    return null
-  }
-}
-
 export type ParsedTelemetry =
-  | { ok: true; telemetry: Telemetry; unknownSignals: number }
-  | { ok: false; errors: ProblemDetail[]; otherTenant: boolean }
+  | ({ ok: true; telemetry: Telemetry } & Findings)
+  | { ok: false; errors: ProblemDetail[] }
 
 /**
- * Parses and validates a body whose signature has been verified for `scan.tenantId`.
- * @returns the telemetry, or every fault with its JSON path;
- * `otherTenant` when the parsed tenant is not the verified one, which is an authentication failure
+ * Parses and validates a body whose signature has been verified for a tenant.
+ * @param tenantId `findTenant` of the body
+ * @returns the telemetry, or every fault with its JSON path
  */
-export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
-  if (scan.depth > jsonDepthMax) {
-    return refuse('$', `is nested deeper than ${jsonDepthMax} levels`)
-  }
-  if (!isUtf8(body)) return refuse('$', 'is not valid UTF-8')
+export function parseTelemetry(body: Buffer, tenantId: string): ParsedTelemetry {
+  const scan = scanTelemetry(body)
+  if (scan.depth > jsonDepthMax) return refuse('$', `is nested deeper than ${jsonDepthMax} levels`)
+  if (scan.members > membersMax) return refuse('$', `has more than ${membersMax} members in all`)
+  const text = body.toString('utf8')
+  if (!isUtf8(body)) return refuse('$', `is not valid UTF-8 at ${describeByte(body, text)}`)
   let value: unknown
   try {
-    value = JSON.parse(body.toString('utf8'))
+    value = JSON.parse(text)
   } catch {
-    return { ...refuse('$', 'is not valid JSON'), otherTenant: true }
+    return refuse('$', describeJsonFault(body))
   }
-  if (!isObject(value)) return { ...refuse('$', 'must be an object'), otherTenant: true }
-  if (value.tenant_id !== scan.tenantId) {
-    return { ...refuse('$.tenant_id', 'is not the verified tenant'), otherTenant: true }
-  }
-  const findings: Findings = { unknownSignals: 0 }
+  if (!isObject(value)) return refuse('$', 'must be an object')
+  // The tenant that was verified stands first. Only a second one can have replaced it.
+  if (value.tenant_id !== tenantId) return refuse('$.tenant_id', 'is given more than once')
+  settleOptionals(value)
+  return validate(value, scan)
+}
+
+function validate(value: Record<string, unknown>, scan: Scan): ParsedTelemetry {
+  const findings: Findings = { unknownSignals: 0, inexactNumbers: false }
   if (!scan.unicodeEscape && isPlainlyValid(value, scan.members, findings)) {
     return { ok: true, telemetry: value as Telemetry, ...findings }
   }
@@ -221,19 +182,45 @@ export function parseTelemetry(body: Buffer, scan: Scan): ParsedTelemetry {
   if (walk.errors.length === 0 && walk.members !== scan.members) {
     walk.errors.push({ path: '$', message: 'contains a duplicate key' })
   }
-  if (walk.errors.length > 0) return { ok: false, errors: walk.errors, otherTenant: false }
+  if (walk.errors.length > 0) return { ok: false, errors: walk.errors }
   const parsed = telemetrySchema.safeParse(value)
-  if (!parsed.success) {
-    return { ok: false, errors: toProblemDetails(parsed.error), otherTenant: false }
-  }
+  if (!parsed.success) return { ok: false, errors: toProblemDetails(parsed.error) }
   const errors = checkSignals(value.signals as Signals)
-  if (errors.length > 0) return { ok: false, errors, otherTenant: false }
-  const unknownSignals = countUnknownSignals(value.signals as Signals)
-  return { ok: true, telemetry: value as Telemetry, unknownSignals }
+  if (errors.length > 0) return { ok: false, errors }
+  return { ok: true, telemetry: value as Telemetry, ...findMore(value) }
+}
+
+/**
+ * Makes absent what says nothing: `user_id` and `account_id` that are null or empty, as an SDK sends
+ * before a login. The client's score, which is advisory, becomes a finite double.
+ * @param value a parsed body; changed
+ */
+export function settleOptionals(value: Record<string, unknown>): void {
+  for (const name of ['user_id', 'account_id']) {
+    // The member stays, so that a body has as many members as its text.
+    if (value[name] === null || value[name] === '') value[name] = undefined
+  }
+  const { scorer } = value
+  if (isObject(scorer) && Math.abs(Number(scorer.rasp_score)) === Number.POSITIVE_INFINITY) {
+    scorer.rasp_score = Math.sign(Number(scorer.rasp_score)) * Number.MAX_VALUE
+  }
+}
+
+function describeJsonFault(body: Buffer): string {
+  const at = findJsonFault(body) ?? body.length
+  return at === body.length
+    ? `is not valid JSON: it is cut off after ${at} bytes`
+    : `is not valid JSON at byte ${at} of ${body.length}, counted from 0`
+}
+
+/** @param text the body as it was decoded, with a replacement character where it could not be */
+function describeByte(body: Buffer, text: string): string {
+  const again = Buffer.from(text)
+  return `byte ${body.findIndex((byte, index) => byte !== again[index])}, counted from 0`
 }
 
 function refuse(path: string, message: string) {
-  return { ok: false as const, errors: [{ path, message }], otherTenant: false }
+  return { ok: false as const, errors: [{ path, message }] }
 }
 
 function checkSignals(signals: Signals): ProblemDetail[] {
@@ -254,16 +241,11 @@ type Walk = { members: number; checkText: boolean; errors: ProblemDetail[] }
 /** Most faults that one answer lists. */
 const faultsListedMax = 32
 
-// What JSON.parse lets through and no store or analyst can use: lone surrogates, numbers that lost
-// their value, and keys that other languages' object models act upon.
+// What JSON.parse lets through and no store or analyst can use: lone surrogates, and keys that other
+// languages' object models act upon.
 function walkValue(value: unknown, path: string, walk: Walk): void {
   if (typeof value === 'string') {
     if (walk.checkText && !value.isWellFormed()) fault(walk, path, 'contains a lone surrogate')
-  } else if (typeof value === 'number') {
-    if (!Number.isFinite(value)) fault(walk, path, 'is not a finite number')
-    else if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-      fault(walk, path, 'is an integer beyond 2^53')
-    }
   } else if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
       const item: unknown = value[index]

@@ -2,7 +2,7 @@
  * An accepted event as a row of `telemetry`: which columns there are, in which order, and what goes
  * into each. The insert names its columns, so an old binary survives a new column.
  */
-import { parseInstant } from '#shared/core/instants.ts'
+import { readOccurredAt } from '#shared/core/instants.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { toSignalBits } from '#shared/core/signal-flips.ts'
 import { patternVersion } from '#shared/core/signal-patterns.ts'
@@ -105,9 +105,8 @@ export function writeTelemetryRow(
   else writer.bytes(event.bodyBytes)
 }
 
-function toOccurredAt(text: string | undefined): number | null {
-  if (text === undefined) return null
-  const ms = parseInstant(text)
+function toOccurredAt(value: unknown): number | null {
+  const ms = readOccurredAt(value)
   return ms === null || ms < occurredMinMs || ms > occurredMaxMs ? null : ms
 }
 
