@@ -11,7 +11,13 @@ import { Problem } from '#shared/core/problem.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/sandbox.ts'
 import { explainScore } from '#shared/core/score-explanation.ts'
 import type { Reason, Score } from '#shared/core/scoring.ts'
-import { type Signals, type Telemetry, telemetrySchema } from '#shared/core/telemetry.ts'
+import {
+  type Signals,
+  settleOptionals,
+  type Telemetry,
+  telemetrySchema,
+} from '#shared/core/telemetry.ts'
+import { isObject } from '#shared/core/telemetry-check.ts'
 import { toLoggable } from '#shared/io/clickhouse.ts'
 import type { EventStore, StoredEvent } from '#shared/io/event-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
@@ -99,7 +105,9 @@ function parseJson(text: string): unknown {
 }
 
 function readBody({ eventId, body }: StoredEvent): Telemetry {
-  const parsed = telemetrySchema.safeParse(parseJson(body))
+  const value = parseJson(body)
+  if (isObject(value)) settleOptionals(value)
+  const parsed = telemetrySchema.safeParse(value)
   if (parsed.success) return parsed.data
   throw new Problem(
     'event_not_explainable',

@@ -4,21 +4,17 @@
  * written. Nothing of a body is scored, kept or repeated before its signature has been verified.
  */
 import type { KeyObject } from 'node:crypto'
+import { findTenant } from '#shared/core/find-tenant.ts'
 import { toEventId } from '#shared/core/ids.ts'
 import { retryAfterSeconds } from '#shared/core/limits.ts'
-import { encodeEventHead } from '#shared/core/messages.ts'
+import { type EventHeader, encodeEventHead } from '#shared/core/messages.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/rate-limit.ts'
 import { findForcedScore } from '#shared/core/sandbox.ts'
 import type { Action, Score } from '#shared/core/scoring.ts'
 import type { verifySignature } from '#shared/core/signature.ts'
-import {
-  parseTelemetry,
-  type Scan,
-  type Signals,
-  scanTelemetry,
-  type Telemetry,
-} from '#shared/core/telemetry.ts'
+import { parseTelemetry, type Signals, type Telemetry } from '#shared/core/telemetry.ts'
+import type { Findings } from '#shared/core/telemetry-check.ts'
 import type { ServedPolicy, Tenant } from '#shared/io/tenant-copy.ts'
 
 /** Why a submission was refused; a metric label beside the problem's code. */
@@ -129,33 +125,29 @@ export function decideTelemetry(
   if (signature === undefined || signature === '') return refusals.signatureMissing
   // Whose credentials may be stale cannot tell a wrong signature from one under a new secret.
   if (!edge.leaseValid()) return refusals.lease
-  const scan = scanTelemetry(body)
-  const tenant = scan.tenantId === null ? undefined : edge.findTenant(scan.tenantId)
+  const tenantId = findTenant(body)
+  const tenant = tenantId === null ? undefined : edge.findTenant(tenantId)
   const unverified = verifyTenant(body, signature, tenant, edge)
   if (tenant === undefined || unverified !== null) return unverified ?? refusals.signatureInvalid
   const { limiter } = tenant
-  if (limiter === null) return decideVerified(body, scan, { tenant, edge, rateLimit: null })
+  if (limiter === null) return decideVerified(body, { tenant, edge, rateLimit: null })
   const token = takeToken(limiter.bucket, limiter.rate, edge.nowMs())
   const rateLimit = toRateLimitFields(limiter.bucket, limiter.rate)
   const decision = token.allowed
-    ? decideVerified(body, scan, { tenant, edge, rateLimit })
+    ? decideVerified(body, { tenant, edge, rateLimit })
     : refuseRate(token.retryAfterSeconds)
-  // A body that names two tenants is authenticated for neither: it is told nothing of either.
-  if (decision.kind === 'accepted' || decision === refusals.signatureInvalid) return decision
-  return { ...decision, rateLimit }
+  return decision.kind === 'accepted' ? decision : { ...decision, rateLimit }
 }
 
 /** What is left to check and to do once the tenant is known and within its rate. */
 function decideVerified(
   body: Buffer,
-  scan: Scan,
   facts: { tenant: Tenant; edge: EdgeDeps; rateLimit: RateLimitFields | null },
 ): Acceptance | Refusal {
   const { tenant, edge, rateLimit } = facts
   const { policy } = tenant
-  const parsed = parseTelemetry(body, scan)
+  const parsed = parseTelemetry(body, tenant.tenantId)
   if (!parsed.ok) {
-    if (parsed.otherTenant) return refusals.signatureInvalid
     const detail = 'The body is not a valid telemetry submission.'
     return refuse('body', new Problem('invalid_body', detail, { errors: parsed.errors }))
   }
@@ -222,7 +214,7 @@ function toPlatform(platform: string): Platform {
 
 function accept(
   body: Buffer,
-  parsed: { telemetry: Telemetry; unknownSignals: number },
+  parsed: { telemetry: Telemetry } & Findings,
   facts: {
     tenant: Tenant
     score: Score
@@ -232,7 +224,7 @@ function accept(
 ): Acceptance {
   const { tenant, score } = facts
   const eventId = toEventId(body)
-  const head = encodeEventHead({
+  const header: EventHeader = {
     event_id: eventId,
     tenant_id: tenant.tenantId,
     received_at: facts.receivedAtMs,
@@ -242,7 +234,9 @@ function accept(
     policy_version: tenant.policyVersion,
     policy_hash: tenant.policyHash,
     epoch: tenant.epoch,
-  })
+    ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
+  }
+  const head = encodeEventHead(header, body.length)
   let flags = ''
   for (const { code } of score.reasons) flags += flags === '' ? `"${code}"` : `,"${code}"`
   const answer =

@@ -140,9 +140,8 @@ class SlimBody {
 function decode({ data, sequence, streamCreatedMs }: ConsumedMessage): Decoded {
   try {
     const { events, invalid } = decodeBatch(data, toPosition(streamCreatedMs, sequence))
-    const letters = invalid.map(({ index, detail, value }): DeadLetter => {
-      const bytes = Buffer.from(JSON.stringify(value))
-      return { reason: 'invalid_event', detail, id: `${sequence}-${index}`, data: bytes }
+    const letters = invalid.map(({ index, detail, data }): DeadLetter => {
+      return { reason: 'invalid_event', detail, id: `${sequence}-${index}`, data }
     })
     return { events, letters }
   } catch (error) {

@@ -9,7 +9,7 @@
  * collection of garbage meanwhile.
  */
 import { toStoredEntries } from '#shared/core/ledger.ts'
-import { type AcceptedEvent, toPosition } from '#shared/core/messages.ts'
+import { type AcceptedEvent, encodeEventHead, toPosition } from '#shared/core/messages.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import type { ConsumedMessage } from '#shared/io/consume.ts'
@@ -114,9 +114,12 @@ function toEntries(read: readonly ReadMessage[], refused: ReadonlySet<string>, a
 
 const toKey = ({ position, event_id }: AcceptedEvent): string => `${position} ${event_id}`
 
+const closeBrace = Buffer.from('}')
+
+/** The element of the message that the event came in. */
 function toRefusedLetter(event: AcceptedEvent): DeadLetter {
-  const { bodyBytes, ...rest } = event
-  const data = Buffer.from(JSON.stringify(rest))
+  const body = event.bodyBytes ?? Buffer.from(JSON.stringify(event.body))
+  const data = Buffer.concat([Buffer.from(encodeEventHead(event, body.length)), body, closeBrace])
   const detail = `event ${event.event_id} was refused by ClickHouse`
   return { reason: 'refused_by_store', detail, id: event.event_id, data }
 }

@@ -221,11 +221,14 @@ export const submissionSchema = z
     session_id: idSchema.meta({ description: 'Fresh for each app launch.' }),
     user_id: optionalId.meta({ description: 'Collected in `users_seen_on`.' }),
     account_id: optionalId.meta({ description: 'Collected in `users_seen_on`.' }),
-    occurred_at: z.unknown().optional().meta({
-      description:
-        'Kept, never trusted for ordering and never a reason to refuse. Stored as a time where it is ' +
-        'an ISO-8601 time with an offset, a date, or milliseconds since 1970.',
-    }),
+    occurred_at: z
+      .unknown()
+      .optional()
+      .meta({
+        description:
+          'Kept, never trusted for ordering and never a reason to refuse. Stored as a time where it is ' +
+          'an ISO-8601 time with an offset, a date, or milliseconds since 1970.',
+      }),
     sdk_meta: z.looseObject({ sdk_version: metaText, platform: metaText, batch_type: metaText }),
     scorer: z
       .looseObject({

@@ -23,6 +23,7 @@ export function isPlainEvent(value: unknown): boolean {
     Number.isSafeInteger(value.policy_version) &&
     typeof value.policy_hash === 'string' &&
     Number.isSafeInteger(value.epoch) &&
+    (value.inexact_numbers === undefined || value.inexact_numbers === true) &&
     isObject(body) &&
     value.tenant_id === body.tenant_id &&
     isBody(body)

@@ -1,8 +1,8 @@
 /**
  * Finds the tenant that a body names, before its signature is verified. A stranger chooses these
- * bytes, so the search is one pass without a parse, an exception or a copy: it looks at each byte at
- * most three times and stops at the first top-level `tenant_id`. It is exact for legal JSON. For any
- * other bytes it finds a name or none, and the parse after verification refuses the body.
+ * bytes, so the search is one pass without a parse, an exception or a copy: it looks at each byte
+ * at most three times and stops at the first top-level `tenant_id`. It is exact for legal JSON. For
+ * any other bytes it finds a name or none, and the parse after verification refuses the body.
  */
 
 const quote = 0x22

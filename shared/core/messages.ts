@@ -8,7 +8,9 @@ import { isPlainEvent } from './event-check.ts'
 import { toEventId } from './ids.ts'
 import { PoisonError } from './outcome.ts'
 import { reasonSchema } from './scoring.ts'
-import { type Telemetry, telemetrySchema } from './telemetry.ts'
+import { isPlainNumber } from './signals.ts'
+import { type Signals, settleOptionals, type Telemetry, telemetrySchema } from './telemetry.ts'
+import { isObject } from './telemetry-check.ts'
 
 /** Streams, subjects, buckets and durable consumers, one name each. */
 export const telemetryStream = 'TELEMETRY'
@@ -38,6 +40,8 @@ export const eventHeaderSchema = z.object({
   policy_hash: z.string(),
   /** The tenant's credential epoch that verified the signature. */
   epoch: z.number().int(),
+  /** There when a number outside the catalog's signals is one that a double may not hold. */
+  inexact_numbers: z.literal(true).optional(),
 })
 
 export type EventHeader = z.infer<typeof eventHeaderSchema>
@@ -47,31 +51,43 @@ export type AcceptedEvent = EventHeader & {
   /** Its place in the stream: of two events, the lower came first. */
   position: number
   body: Telemetry
-  /** The body as it was signed, proven by the event id; missing when it cannot be told apart. */
+  /**
+   * The body as it was signed, proven by the event id. Every decoded event has it; what is kept in
+   * memory until it is decided does not.
+   */
   bodyBytes?: Uint8Array
   /** `toFilledCategories` of its signals, where these are no longer at hand. */
   filledCategories?: number
 }
 
 /**
- * What stands before the body in one element of a batch message; the body and `}` follow. Ids,
+ * What stands before the body in one element of a batch message; the body and `}` follow. It begins
+ * with two lengths: the bytes from after them up to the body, and the bytes of the body. Ids,
  * hashes and actions come from closed alphabets that need no escaping; reasons are encoded in full.
+ * @param bodyBytes the body's length
  */
-export function encodeEventHead(header: EventHeader): string {
+export function encodeEventHead(header: EventHeader, bodyBytes: number): string {
   const reasons = header.reasons.length === 0 ? '[]' : JSON.stringify(header.reasons)
-  return (
-    `{"event_id":"${header.event_id}","tenant_id":"${header.tenant_id}",` +
+  const inexact = header.inexact_numbers === true ? '"inexact_numbers":true,' : ''
+  const rest =
+    `"event_id":"${header.event_id}","tenant_id":"${header.tenant_id}",` +
     `"received_at":${header.received_at},"rasp_score":${header.rasp_score},` +
     `"rasp_action":"${header.rasp_action}","reasons":${reasons},` +
     `"policy_version":${header.policy_version},"policy_hash":"${header.policy_hash}",` +
-    `"epoch":${header.epoch},"body":`
-  )
+    `"epoch":${header.epoch},${inexact}"body":`
+  return `${headBytesKey}${Buffer.byteLength(rest)}${bodyBytesKey}${bodyBytes},${rest}`
 }
+
+const headBytesKey = '{"head_bytes":'
+const bodyBytesKey = ',"body_bytes":'
 
 export type DecodedBatch = {
   events: AcceptedEvent[]
-  /** Elements that are no event, by index: poison, never a reason to lose their neighbours. */
-  invalid: { index: number; detail: string; value: unknown }[]
+  /**
+   * Elements that are no event, by index, and their text: poison, never a reason to lose their
+   * neighbours. Behind one whose lengths are wrong no bytes can be told apart, so all are invalid.
+   */
+  invalid: { index: number; detail: string; data: Uint8Array }[]
 }
 
 /** Positions that one message has room for: no edge of any release puts more events into one. */
@@ -92,9 +108,10 @@ export function toPosition(streamCreatedMs: number, sequence: number): number {
  * @throws PoisonError when the message as a whole cannot be read
  */
 export function decodeBatch(data: Uint8Array, position: number): DecodedBatch {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
   let values: unknown
   try {
-    values = JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.length).toString('utf8'))
+    values = JSON.parse(bytes.toString('utf8'))
   } catch {
     throw new PoisonError('unreadable_batch', 'a batch message is not JSON')
   }
@@ -102,52 +119,77 @@ export function decodeBatch(data: Uint8Array, position: number): DecodedBatch {
     throw new PoisonError('unreadable_batch', 'a batch message is not an array')
   }
   const batch: DecodedBatch = { events: [], invalid: [] }
+  let place: ElementPlace | null = { start: 0, bodyStart: 0, end: 0 }
   values.forEach((value: unknown, index) => {
-    const fault = findFault(value)
+    place = place === null ? null : findElement(bytes, place.end + 1)
+    const body = place === null ? null : bytes.subarray(place.bodyStart, place.end - 1)
+    const fault = findFault(value, body)
     if (fault === null) {
       const event = value as AcceptedEvent
       event.position = position + Math.min(index, positionsPerMessage - 1)
+      event.bodyBytes = body!
+      if (event.inexact_numbers) event.body = { ...event.body, signals: readExactly(body!) }
       batch.events.push(event)
-    } else batch.invalid.push({ index, detail: fault, value })
+    } else {
+      const data = place === null ? JSON.stringify(value) : bytes.subarray(place.start, place.end)
+      batch.invalid.push({ index, detail: fault, data: Buffer.from(data) })
+    }
   })
-  findBodies(data, values)
   return batch
 }
 
-const bodyMark = ',"body":'
+/** Where an element of a batch stands: its end is the index after its closing brace. */
+type ElementPlace = { start: number; bodyStart: number; end: number }
 
 /**
- * Finds each event's body among the bytes: it begins after its head and ends where the next head
- * begins. A client can write what looks like a head, but not one that leaves a body with the hash
- * that its event id is.
+ * Finds an element by the lengths that it begins with.
+ * @param start the index of its opening brace
+ * @returns null when it does not begin as edges write it: then no later one can be found either
  */
-function findBodies(data: Uint8Array, values: (Partial<AcceptedEvent> | null)[]): void {
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
-  let at = 0
-  for (let index = 0; index < values.length; index++) {
-    const start = bytes.indexOf(bodyMark, at) + bodyMark.length
-    if (start < bodyMark.length) return
-    const next = values[index + 1]
-    const nextHead = `},{"event_id":"${next?.event_id}"`
-    const end = next === undefined ? bytes.length - 2 : bytes.indexOf(nextHead, start)
-    if (end < start) return
-    const value = values[index]
-    const body = bytes.subarray(start, end)
-    if (typeof value?.event_id === 'string' && toEventId(body) === value.event_id) {
-      value.bodyBytes = body
-    }
-    at = end
-  }
+function findElement(bytes: Buffer, start: number): ElementPlace | null {
+  const head = readLength(bytes, start, headBytesKey)
+  const body = head === null ? null : readLength(bytes, head.end, bodyBytesKey)
+  if (head === null || body === null) return null
+  const bodyStart = body.end + 1 + head.length
+  const end = bodyStart + body.length + 1
+  return end < bytes.length ? { start, bodyStart, end } : null
 }
 
-function findFault(value: unknown): string | null {
-  if (isPlainEvent(value)) return null
+/** Reads a key and the whole number after it. */
+function readLength(bytes: Buffer, start: number, key: string) {
+  let at = start + key.length
+  if (bytes.toString('latin1', start, at) !== key) return null
+  let length = 0
+  const digits = at
+  for (; bytes[at]! >= 0x30 && bytes[at]! <= 0x39 && at < digits + 8; at++) {
+    length = length * 10 + bytes[at]! - 0x30
+  }
+  return at === digits ? null : { length, end: at }
+}
+
+/** Signals in which a number that a double cannot be sure to hold is the text that was sent. */
+function readExactly(body: Buffer): Signals {
+  const reviver = (_key: string, value: unknown, context?: { source: string }): unknown =>
+    typeof value === 'number' && !isPlainNumber(value) ? context?.source : value
+  return (JSON.parse(body.toString('utf8'), reviver) as { signals: Signals }).signals
+}
+
+/** @param bytes the element's body; null when it cannot be found */
+function findFault(value: unknown, bytes: Buffer | null): string | null {
+  const body = isObject(value) ? value.body : undefined
+  if (isObject(body)) settleOptionals(body)
+  const fault = isPlainEvent(value) ? null : describeFault(value, body)
+  if (fault !== null) return fault
+  if (bytes === null) return 'body_bytes'
+  return toEventId(bytes) === (value as EventHeader).event_id ? null : 'event_id'
+}
+
+function describeFault(value: unknown, bodyValue: unknown): string | null {
   const header = eventHeaderSchema.safeParse(value)
   if (!header.success) return `header: ${header.error.issues[0]?.path.join('.') ?? ''}`
-  const body = telemetrySchema.safeParse((value as { body?: unknown }).body)
+  const body = telemetrySchema.safeParse(bodyValue)
   if (!body.success) return `body: ${body.error.issues[0]?.path.join('.') ?? ''}`
-  if (body.data.tenant_id !== header.data.tenant_id) return 'body: tenant_id'
-  return null
+  return body.data.tenant_id === header.data.tenant_id ? null : 'body: tenant_id'
 }
 
 /** A hint that a delivery is due: only a hint, the Postgres row is the truth. */

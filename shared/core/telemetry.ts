@@ -19,8 +19,8 @@ import type { ProblemDetail } from './problem.ts'
 import { checkKnownSignals } from './signals.ts'
 import {
   controlCharacters,
-  findMore,
   type Findings,
+  findMore,
   isForbiddenKey,
   isObject,
   isPlainlyValid,
@@ -54,10 +54,7 @@ const metaSchema = z.string().max(metaCharactersMax)
 // The catalog checks what is inside; a record schema would copy every key of every event.
 const categorySchema = z.custom<CategorySignals>(isObject, 'must be an object')
 
-/**
- * The submission of the public interface, after `settleOptionals`; unknown extra fields are accepted
- * and kept.
- */
+/** The submission of the public interface, settled; unknown extra fields are accepted and kept. */
 export const telemetrySchema = z.looseObject({
   tenant_id: z.string().regex(tenantIdPattern),
   device_id: idSchema,
@@ -201,9 +198,16 @@ export function settleOptionals(value: Record<string, unknown>): void {
     if (value[name] === null || value[name] === '') value[name] = undefined
   }
   const { scorer } = value
-  if (isObject(scorer) && Math.abs(Number(scorer.rasp_score)) === Number.POSITIVE_INFINITY) {
-    scorer.rasp_score = Math.sign(Number(scorer.rasp_score)) * Number.MAX_VALUE
-  }
+  if (!isObject(scorer) || typeof scorer.rasp_score !== 'number') return
+  const most = Number.MAX_VALUE
+  scorer.rasp_score = Math.min(Math.max(scorer.rasp_score, -most), most)
+}
+
+/** @param text the stored body of an accepted event */
+export function readStoredTelemetry(text: string): Telemetry {
+  const body = JSON.parse(text) as Record<string, unknown>
+  settleOptionals(body)
+  return body as Telemetry
 }
 
 function describeJsonFault(body: Buffer): string {

@@ -13,7 +13,7 @@ import {
 } from '#shared/core/limits.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Reason } from '#shared/core/scoring.ts'
-import type { Telemetry } from '#shared/core/telemetry.ts'
+import { readStoredTelemetry } from '#shared/core/telemetry.ts'
 import {
   type ActivityKey,
   askBounded,
@@ -192,7 +192,7 @@ async function readEvents(
   const events: AcceptedEvent[] = []
   for (const row of await result.json<EventRow>()) {
     const [tenantId, eventId, score, action, reasons, version, policyHash, epoch, text] = row
-    const body = JSON.parse(text) as Telemetry
+    const body = readStoredTelemetry(text)
     const key = keyOf({ tenantId, sessionId: body.session_id })
     const first = firsts.events.get(`${key} ${toHash(eventId)}`)
     if (first === undefined) continue

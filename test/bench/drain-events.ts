@@ -71,15 +71,18 @@ function createEvents({ events, alerting, startedAtMs }: DrainEvents): (n: numbe
       sessionId: `session-${device}-${session}`,
     }
     const body = toBody({ ...ids, userId: `user-${device}`, platform, n }, signals)
-    const head = encodeEventHead({
-      event_id: toEventId(body),
-      tenant_id: tenantId,
-      received_at: receivedAtMs,
-      rasp_score: scored.score,
-      rasp_action: scored.action,
-      reasons: scored.reasons,
-      ...common,
-    })
+    const head = encodeEventHead(
+      {
+        event_id: toEventId(body),
+        tenant_id: tenantId,
+        received_at: receivedAtMs,
+        rasp_score: scored.score,
+        rasp_action: scored.action,
+        reasons: scored.reasons,
+        ...common,
+      },
+      body.length,
+    )
     return { head, body, bytes: Buffer.byteLength(head) + body.length + 2, takenMs: 0 }
   }
 }

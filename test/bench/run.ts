@@ -7,6 +7,7 @@ type Benchmark = { run: (args: string[]) => void | Promise<void> }
 
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
   scoring: () => import('./scoring.ts'),
+  unverified: () => import('./unverified.ts'),
   edge: () => import('./edge.ts'),
   drain: () => import('./drain.ts'),
   inserts: () => import('./inserts.ts'),

@@ -103,5 +103,5 @@ export function makeEvents(events: readonly EventFacts[], sequence = 1): Accepte
 
 /** One element of a batch message, as the edge's group commit writes it. */
 export function encodeEvent(header: EventHeader, bodyText: string): string {
-  return `${encodeEventHead(header)}${bodyText}}`
+  return `${encodeEventHead(header, Buffer.byteLength(bodyText))}${bodyText}}`
 }

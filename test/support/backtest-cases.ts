@@ -2,10 +2,12 @@
  * Random policies and events for holding the two compilers of scoring equal: whatever a policy may
  * say and whatever ingest accepts, the odd ones often.
  */
+
 import fc from 'fast-check'
+import { findTenant } from '#shared/core/find-tenant.ts'
 import type { Policy, SignalWeight, Suppression } from '#shared/core/policy.ts'
 import { policySchema } from '#shared/core/policy.ts'
-import { type Category, categories, parseTelemetry, scanTelemetry } from '#shared/core/telemetry.ts'
+import { type Category, categories, parseTelemetry } from '#shared/core/telemetry.ts'
 import { type EventFacts, makeBody } from './accepted-events.ts'
 import { allSignals, anyPolicy, anyValue } from './any-policy.ts'
 
@@ -124,7 +126,7 @@ export const anyEvent: fc.Arbitrary<EventFacts> = fc
   }))
   .filter((facts) => {
     const body = Buffer.from(makeBody(facts))
-    return parseTelemetry(body, scanTelemetry(body)).ok
+    return parseTelemetry(body, findTenant(body) ?? '').ok
   })
 
 const points = fc.integer({ min: 0, max: 100 })

@@ -69,17 +69,20 @@ async function insertSeeds(clickhouse: Clickhouse): Promise<Omit<FilledHistory, 
   const seeds = Array.from(plan.sessionOf, (_, index) => {
     const { body, scored } = prepareEvent(options, index, index)
     bytes += body.length
-    const head = encodeEventHead({
-      event_id: toEventId(body),
-      tenant_id: historyTenant,
-      received_at: historyStartMs + index,
-      rasp_score: scored.score,
-      rasp_action: scored.action,
-      reasons: scored.reasons,
-      policy_version: 1,
-      policy_hash: toPolicyHash(defaultPolicy),
-      epoch: 1,
-    })
+    const head = encodeEventHead(
+      {
+        event_id: toEventId(body),
+        tenant_id: historyTenant,
+        received_at: historyStartMs + index,
+        rasp_score: scored.score,
+        rasp_action: scored.action,
+        reasons: scored.reasons,
+        policy_version: 1,
+        policy_hash: toPolicyHash(defaultPolicy),
+        epoch: 1,
+      },
+      body.length,
+    )
     const message = Buffer.concat([Buffer.from(`[${head}`), body, Buffer.from('}]')])
     return decodeBatch(message, toPosition(0, index + 1)).events[0]!
   })

@@ -61,17 +61,20 @@ function makeEvents({ seed, visits }: HistoryModel): HistoryEvent[] {
   const policyHash = toPolicyHash(defaultPolicy)
   return planned.map(({ phone, atMs }, index) => {
     const { body, scored } = prepareEvent(options, index, atMs - historyStartMs)
-    const head = encodeEventHead({
-      event_id: toEventId(body),
-      tenant_id: fleetTenant,
-      received_at: atMs,
-      rasp_score: scored.score,
-      rasp_action: scored.action,
-      reasons: scored.reasons,
-      policy_version: 1,
-      policy_hash: policyHash,
-      epoch: 1,
-    })
+    const head = encodeEventHead(
+      {
+        event_id: toEventId(body),
+        tenant_id: fleetTenant,
+        received_at: atMs,
+        rasp_score: scored.score,
+        rasp_action: scored.action,
+        reasons: scored.reasons,
+        policy_version: 1,
+        policy_hash: policyHash,
+        epoch: 1,
+      },
+      body.length,
+    )
     const message = Buffer.concat([Buffer.from(`[${head}`), body, Buffer.from('}]')])
     const event = decodeBatch(message, toPosition(0, index + 1)).events[0]!
     return { event, phone, detected: findDetected(event.body.signals as Signals) }

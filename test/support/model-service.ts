@@ -3,15 +3,17 @@
  * indistinguishable from. It can be given a bug, so that tests can see whether whoever checks a
  * service would notice.
  */
+
 import { type Alert, decideAlert, toAlert } from '../../shared/core/alert-rules.ts'
 import { correlate, countKey, findVelocity } from '../../shared/core/correlation.ts'
+import { findTenant } from '../../shared/core/find-tenant.ts'
 import { toEventId } from '../../shared/core/ids.ts'
 import type { AcceptedEvent } from '../../shared/core/messages.ts'
 import { defaultPolicy, type VelocityMetric } from '../../shared/core/policy.ts'
 import { findScoreMismatch } from '../../shared/core/score-mismatch.ts'
 import { type Action, compilePolicy, toAction } from '../../shared/core/scoring.ts'
 import { countSignalFlips, toSignalBits } from '../../shared/core/signal-flips.ts'
-import { parseTelemetry, scanTelemetry, type Telemetry } from '../../shared/core/telemetry.ts'
+import { parseTelemetry, type Telemetry } from '../../shared/core/telemetry.ts'
 
 export const bugs = [
   'loses_a_session',
@@ -155,7 +157,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
   }
 
   const accept: ModelService['accept'] = (body, atMs) => {
-    const parsed = parseTelemetry(body, scanTelemetry(body))
+    const parsed = parseTelemetry(body, findTenant(body) ?? '')
     if (!parsed.ok) return { status: 400, json: parsed.errors }
     const { telemetry } = parsed
     const { score, action, reasons } = scorer(telemetry.signals, {

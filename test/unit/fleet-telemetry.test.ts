@@ -1,19 +1,16 @@
 /**
  * What the fleet sends: reproducible to the byte, valid, and mixed as real fleets are.
  */
+
 import { describe, expect, it } from 'vitest'
 import { kinds } from '../../services/console/cli/fleet/kinds.ts'
 import { makePlan, type PlanOptions } from '../../services/console/cli/fleet/plan.ts'
 import { makePopulation } from '../../services/console/cli/fleet/population.ts'
 import { prepareEvent } from '../../services/console/cli/fleet/telemetry-bodies.ts'
+import { findTenant } from '../../shared/core/find-tenant.ts'
 import { defaultPolicy } from '../../shared/core/policy.ts'
 import { compilePolicy } from '../../shared/core/scoring.ts'
-import {
-  categories,
-  parseTelemetry,
-  scanTelemetry,
-  type Telemetry,
-} from '../../shared/core/telemetry.ts'
+import { categories, parseTelemetry, type Telemetry } from '../../shared/core/telemetry.ts'
 import { findUnknownSignals } from '../../shared/core/unknown-signals.ts'
 
 const startedAtMs = Date.UTC(2026, 0, 15, 12)
@@ -37,7 +34,7 @@ function bodiesOf(plan: Plan): Buffer[] {
 
 const plan = planOf(7, 500)
 const bodies = bodiesOf(plan)
-const parsed = bodies.map((body) => parseTelemetry(body, scanTelemetry(body)))
+const parsed = bodies.map((body) => parseTelemetry(body, findTenant(body) ?? ''))
 
 describe('reproducibility', () => {
   it('makes the same bytes and the same schedule of the same seed', () => {
@@ -245,7 +242,9 @@ describe('the plan', () => {
   ])('holds for %i devices at %d/s for %d s', (devices, ratePerSecond, seconds) => {
     const other = planOf(11, devices, { ratePerSecond, durationMs: seconds * 1000 })
     expect(other.eventOf.length).toBe(Math.max(1, Math.round(ratePerSecond * seconds)))
-    const invalid = bodiesOf(other).filter((body) => !parseTelemetry(body, scanTelemetry(body)).ok)
+    const invalid = bodiesOf(other).filter(
+      (body) => !parseTelemetry(body, findTenant(body) ?? '').ok,
+    )
     expect(invalid).toEqual([])
     expect(new Set(other.sessions.map((one) => one.sessionId)).size).toBe(other.sessions.length)
   })

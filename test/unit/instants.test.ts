@@ -1,7 +1,7 @@
 // Instants as clients write them, and spans of time taken apart into days, hours and rests.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { dayMs, hourMs, isTime, parseInstant, splitSpan } from '#shared/core/instants.ts'
+import { dayMs, hourMs, parseInstant, readOccurredAt, splitSpan } from '#shared/core/instants.ts'
 
 describe('an instant', () => {
   const nine = Date.UTC(2026, 2, 1, 9, 30)
@@ -53,13 +53,39 @@ describe('an instant', () => {
     expect(parseInstant(text)).toBeNull()
   })
 
-  test('is a time, and so is one without an offset, which names none', () => {
-    for (const text of ['2026-03-01T09:30:00+01:00', '2026-03-01', '2026-03-01T09:30:00.5']) {
-      expect(isTime(text), text).toBe(true)
-    }
-    for (const text of ['', 'Z', '2026-03-01T', '2026-03-01T09:30:00ZZ', '2026-02-30T09:30']) {
-      expect(isTime(text), text).toBe(false)
-    }
+  test.each([
+    ['2026-03-01T10:30:00+01:00', nine],
+    ['2026-03-01T10:30:00+01', nine],
+    ['20260301T093000Z', nine],
+    ['20260301T103000+0100', nine],
+    ['2026-03-01 09:30:00Z', nine],
+    ['2026-03-01T10:30:00+01:00[Europe/Paris]', nine],
+    ['2026-03-01T10:30:00+01:00[Europe/Paris][u-ca=iso8601]', nine],
+    ['2026-03-01T09:30:00.0000000001Z', nine],
+    ['2026-02-28T24:00:00Z', Date.UTC(2026, 2, 1)],
+    ['2026-06-30T23:59:60Z', Date.UTC(2026, 6, 1)],
+    ['2026-03-01', Date.UTC(2026, 2, 1)],
+    [nine, nine],
+    [nine + 0.4, nine],
+  ])('of a client is read in every form that names it: %s', (value, ms) => {
+    expect(readOccurredAt(value)).toBe(ms)
+  })
+
+  test.each([
+    ...['', 'Z', 'yesterday', '2026-03-01T', '2026-03-01T09:30:00', '2026-02-30T09:30Z'],
+    ...['2026-03-01T24:00:01Z', '2026-03-01T09:60Z', '2026-03-01T09:30:61Z', '2026-13-01'],
+    ...[
+      1_790_000_000,
+      -1,
+      Number.POSITIVE_INFINITY,
+      null,
+      true,
+      [],
+      {},
+      `2026-03-01T09:30:00Z${'[a]'.repeat(99)}`,
+    ],
+  ])('is not made up for a client: %s', (value) => {
+    expect(readOccurredAt(value)).toBeNull()
   })
 
   test('as toISOString writes it is always read back', () => {

@@ -39,30 +39,73 @@ describe('a batch message', () => {
     expect(bodiesOf(message)).toEqual(bodies)
   })
 
-  it('is not fooled by a body that contains the next one’s head', () => {
+  it('gives back bodies that contain the text of their own envelope or of the next one', () => {
     const second = makeBody({ nonce: 'second' })
-    const head = encodeEvent(toHeader(second), second).slice(1, 60)
-    const first = makeBody({
-      signals: { root: { list: [{}, { event_id: toHeader(second).event_id, x: head }, {}] } },
-    })
-    const message = toMessage(...[first, second].map((body) => encodeEvent(toHeader(body), body)))
-    const { events, invalid } = decodeBatch(message, 7)
-    expect(invalid).toEqual([])
-    // Where a body cannot be told apart it is left to its meaning; it is never another's bytes.
-    for (const event of events) {
-      if (event.bodyBytes !== undefined) {
-        expect(toEventId(event.bodyBytes)).toBe(event.event_id)
-      }
+    const element = encodeEvent(toHeader(second), second)
+    const heads = [
+      `${element},${element}`,
+      element.slice(0, -1),
+      `},${element.slice(0, 60)}`,
+      '{"head_bytes":1,"body_bytes":1,"event_id":"evt_x","body":{}}',
+      ',"body":',
+    ]
+    for (const text of heads) {
+      // As a text, and where it is JSON as objects, with spaces that a new serialisation would lose.
+      const first = makeBody({
+        more: { text, list: [{}, { event_id: toHeader(second).event_id }] },
+      })
+      const nested = first.replace(/}$/, ` , "more" : [ {} ,${element},${element}, 1.50 ] }`)
+      const bodies = [first, nested, second, nested, first]
+      const message = toMessage(...bodies.map((body) => encodeEvent(toHeader(body), body)))
+      expect(decodeBatch(message, 7).invalid).toEqual([])
+      expect(bodiesOf(message)).toEqual(bodies)
     }
-    expect(events.map((event) => event.body)).toEqual([JSON.parse(first), JSON.parse(second)])
   })
 
   it('keeps an element that is no event apart from its neighbours', () => {
     const good = makeElement({})
-    const foreign = makeElement({}).replace('"tenant_id":"acme","device', '"tenant_id":"b","device')
-    const { events, invalid } = decodeBatch(toMessage('1', good, '{}', 'null', foreign, '[]'), 7)
-    expect(events).toHaveLength(1)
-    expect(invalid.map((one) => one.index)).toEqual([0, 2, 3, 4, 5])
+    const body = makeBody({})
+    const foreign = encodeEvent({ ...toHeader(body), tenant_id: 'b' }, body)
+    const otherBytes = encodeEvent({ ...toHeader(body), event_id: 'evt_other' }, body)
+    const noBody = encodeEvent(toHeader(body), '7')
+    const { events, invalid } = decodeBatch(toMessage(foreign, good, otherBytes, noBody, good), 7)
+    expect(events).toHaveLength(2)
+    expect(invalid.map(({ index, detail }) => [index, detail])).toEqual([
+      [0, 'body: tenant_id'],
+      [2, 'event_id'],
+      [3, 'body: '],
+    ])
+  })
+
+  it('believes no bytes behind an element whose lengths are not those of its head and body', () => {
+    const good = makeElement({})
+    const body = makeBody({})
+    for (const wrong of [
+      '1',
+      '{}',
+      'null',
+      encodeEvent(toHeader(body), body).replace(/"body_bytes":\d+/, '"body_bytes":99999999'),
+      encodeEvent(toHeader(body), body).replace(/"body_bytes":\d+/, '"body_bytes":5'),
+      ` ${encodeEvent(toHeader(body), body)}`,
+    ]) {
+      const { events, invalid } = decodeBatch(toMessage(good, wrong, good), 7)
+      expect(events).toHaveLength(1)
+      expect(invalid.map((one) => one.index)).toEqual([1, 2])
+    }
+  })
+
+  it('has numbers that a double cannot hold as the text that was sent', () => {
+    const body = makeBody({ signals: { root: { ns: 1, list: [2, 3], su_binary: true } } })
+      .replace('"ns":1', '"ns":1764086400123456789')
+      .replace('[2,3]', '[3.4028235E39,0.5]')
+    const header = { ...toHeader(body), inexact_numbers: true as const }
+    const [event] = decodeBatch(toMessage(encodeEvent(header, body)), 7).events
+    expect(event?.body.signals.root).toEqual({
+      ns: '1764086400123456789',
+      list: ['3.4028235E39', 0.5],
+      su_binary: true,
+    })
+    expect(Buffer.from(event!.bodyBytes!).toString()).toBe(body)
   })
 
   it('is poison as a whole only when it cannot be read at all', () => {

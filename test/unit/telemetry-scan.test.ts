@@ -3,11 +3,13 @@
  * harmless for any other.
  */
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { findTenant } from '../../shared/core/find-tenant.ts'
 import { tenantIdPattern } from '../../shared/core/ids.ts'
 import { scanTelemetry } from '../../shared/core/telemetry.ts'
+import { escapeAll, hostileBodies } from '../support/hostile-bodies.ts'
 
-const scan = (text: string) => scanTelemetry(Buffer.from(text))
+const tenantOf = (text: string) => findTenant(Buffer.from(text))
 
 /** How deep a parsed value is, and how many object members it has. */
 function measure(value: unknown): { depth: number; members: number } {
@@ -122,8 +124,8 @@ describe('for legal JSON', () => {
         const parsed = JSON.parse(text) as { tenant_id: unknown }
         const { tenant_id: tenantId } = parsed
         const isSlug = typeof tenantId === 'string' && tenantIdPattern.test(tenantId)
-        const found = scan(text)
-        expect(found.tenantId).toBe(isSlug ? tenantId : null)
+        expect(tenantOf(text)).toBe(isSlug ? tenantId : null)
+        const found = scanTelemetry(Buffer.from(text))
         expect({ depth: found.depth, members: found.members }).toEqual(measure(parsed))
         expect(found.unicodeEscape).toBe(/(?<!\\)(\\\\)*\\u/.test(text))
       }),
@@ -137,7 +139,7 @@ describe('for legal JSON', () => {
         value.filter((value) => typeof value !== 'object' || Array.isArray(value)),
         fc.integer(),
         (value, seed) => {
-          expect(scan(spell(value, toRandom(seed))).tenantId).toBeNull()
+          expect(tenantOf(spell(value, toRandom(seed)))).toBeNull()
         },
       ),
     )
@@ -155,13 +157,19 @@ describe('for legal JSON', () => {
     ['with space everywhere', ' \n{ "tenant_id"\t:\r\n "acme" } '],
   ])('finds it: %s', (_name, text) => {
     expect(JSON.parse(text).tenant_id).toBe('acme')
-    expect(scan(text).tenantId).toBe('acme')
+    expect(tenantOf(text)).toBe('acme')
   })
 
   it('takes the first of two, which the parse then has to agree with', () => {
-    expect(scan('{"tenant_id":"a","tenant_id":"b"}').tenantId).toBe('a')
-    expect(scan('{"tenant_id":"a","tenant\\u005fid":"b"}').tenantId).toBe('a')
-    expect(scan('{"tenant_id":null,"tenant_id":"b"}').tenantId).toBe('b')
+    expect(tenantOf('{"tenant_id":"a","tenant_id":"b"}')).toBe('a')
+    expect(tenantOf('{"tenant_id":"a","tenant\\u005fid":"b"}')).toBe('a')
+    expect(tenantOf('{"tenant_id":null,"tenant_id":"b"}')).toBeNull()
+  })
+
+  it('finds it behind a byte order mark, and before what is not JSON', () => {
+    expect(tenantOf('\ufeff{"tenant_id":"acme"}')).toBe('acme')
+    expect(tenantOf('{"a":NaN,"tenant_id":"acme",}')).toBe('acme')
+    expect(tenantOf('{"tenant_id":"acme","a":')).toBe('acme')
   })
 })
 
@@ -171,7 +179,9 @@ describe('for anything else', () => {
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         const alone = Buffer.from(Buffer.from(bytes))
         const before = Buffer.concat([alone, Buffer.from('"tenant_id":"evil"}{[:"\\')])
-        expect(scanTelemetry(before.subarray(0, bytes.length))).toEqual(scanTelemetry(alone))
+        const part = before.subarray(0, bytes.length)
+        expect(scanTelemetry(part)).toEqual(scanTelemetry(alone))
+        expect(findTenant(part)).toEqual(findTenant(alone))
       }),
       { numRuns: 2_000 },
     )
@@ -183,20 +193,53 @@ describe('for anything else', () => {
     )
     for (let end = 0; end <= whole.length; end++) {
       expect(() => scanTelemetry(whole.subarray(0, end))).not.toThrow()
-    }
-  })
-
-  it('takes time in proportion to the size, whatever the bytes', () => {
-    const worst = ['{', '[', '"', '\\', ':', '"tenant_id":', '{"tenant_id":', '\\u005f']
-    for (const piece of worst) {
-      const body = Buffer.from(piece.repeat(64 * 1024).slice(0, 64 * 1024))
-      const startMs = performance.now()
-      scanTelemetry(body)
-      expect(performance.now() - startMs).toBeLessThan(200)
+      expect(() => findTenant(whole.subarray(0, end))).not.toThrow()
     }
   })
 })
 
-function escapeAll(text: string): string {
-  return [...text].map((one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
+/** Times that each byte may be looked at before a signature is verified. */
+const looksMax = 3
+
+/** Looks at bytes and JSON parses that finding the tenant takes. */
+function countWork(body: Buffer) {
+  let looks = 0
+  const watched = new Proxy(body, {
+    get: (target, name) => {
+      if (name !== 'length') looks++
+      return Reflect.get(target, name) as unknown
+    },
+  })
+  const parse = vi.spyOn(JSON, 'parse')
+  try {
+    findTenant(watched)
+    return { looks, parses: parse.mock.calls.length }
+  } finally {
+    parse.mockRestore()
+  }
 }
+
+describe('before a signature is verified', () => {
+  it.each(hostileBodies)('looks at each byte a few times and parses nothing: %s', (_name, body) => {
+    const { looks, parses } = countWork(body)
+    expect(looks).toBeLessThanOrEqual(looksMax * body.length + 64)
+    expect(parses).toBe(0)
+  })
+
+  it('does so whatever the bytes are', () => {
+    const piece = fc.oneof(
+      fc.constantFrom('"', '\\', '{', '}', '[', ']', ':', ',', ' ', 'a', '0', '\\u', '\\u005f'),
+      fc.constantFrom('"tenant_id"', '"tenant_i', '"tenant\\u005fid"', ':"acme"', 'tenant_id'),
+      fc.string({ unit: 'binary', maxLength: 8 }),
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), fc.nat(40), (pieces, times) => {
+        const body = Buffer.from(`{${pieces.join('').repeat(times + 1)}`)
+        const { looks, parses } = countWork(body)
+        expect(looks).toBeLessThanOrEqual(looksMax * body.length + 64)
+        expect(parses).toBe(0)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
