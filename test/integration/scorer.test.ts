@@ -8,7 +8,7 @@ import {
   scorerConsumer,
   telemetryStream,
 } from '#shared/core/messages.ts'
-import { type EventFacts, makeElement, signalsOf } from '../support/accepted-events.ts'
+import { type EventFacts, encodeEvent, makeElement, signalsOf } from '../support/accepted-events.ts'
 import { createScorerRig, type ScorerProcess, type ScorerRig } from '../support/scorer-rig.ts'
 import { until } from '../support/until.ts'
 
@@ -225,11 +225,12 @@ describe('velocity', () => {
 
   it('leaves a test device of a sandbox with the action that it rehearses', async () => {
     const forced = sessions(25).map((facts) => {
-      const element = JSON.parse(makeElement({ ...facts, deviceId: 'test-allow' }))
+      const { body, ...header } = JSON.parse(makeElement({ ...facts, deviceId: 'test-allow' }))
       const reasons = [{ code: 'SANDBOX_FORCED', weight: 0, evidence: {} }]
-      return { ...element, rasp_score: 0, rasp_action: 'ALLOW', reasons }
+      const allowed = { ...header, rasp_score: 0, rasp_action: 'ALLOW', reasons }
+      return encodeEvent(allowed, JSON.stringify(body))
     })
-    await rig.publishRaw(Buffer.from(JSON.stringify(forced)))
+    await rig.publishRaw(Buffer.from(`[${forced.join()}]`))
     await rig.drained()
     expect((await find('test-allow'))?.sessionsTotal).toBe(25)
     expect(await readAlerts()).toEqual([])
@@ -278,13 +279,13 @@ describe('repetition', () => {
 describe('poison', () => {
   it('is put aside and counted while its neighbours live', async () => {
     const good = makeElement({ tenantId, signals: signalsOf.BLOCK })
-    const foreign = JSON.parse(makeElement({ tenantId, sessionId: 'foreign' }))
-    foreign.body.tenant_id = 'somebody-else'
+    const { body, ...header } = JSON.parse(makeElement({ tenantId, sessionId: 'foreign' }))
+    const foreign = encodeEvent(header, JSON.stringify({ ...body, tenant_id: 'somebody-else' }))
     const info = await rig.nats.manager.streams.info(deadLetterStream)
     const dropped = (reason: string) =>
       scorer.readMetric('di_events_dropped_total', `reason="${reason}"`)
     expect(await dropped('invalid_event')).toBe(0)
-    await rig.publishRaw(Buffer.from(`[{"no":"event"},${good},${JSON.stringify(foreign)},null]`))
+    await rig.publishRaw(Buffer.from(`[${foreign},${good},{"no":"event"},null]`))
     await rig.publishRaw(Buffer.from('not json'))
     await rig.publishRaw(Buffer.from('{"not":"an array"}'))
     await rig.publish([{ tenantId, sessionId: 'after' }])
@@ -299,7 +300,7 @@ describe('poison', () => {
       seq: info.state.last_seq + 1,
     })
     expect(letter.header.get('Reason')).toBe('invalid_event')
-    expect(letter.string()).toBe('{"no":"event"}')
+    expect(letter.string()).toBe(foreign)
   })
 })
 
