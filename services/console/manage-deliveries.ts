@@ -74,13 +74,12 @@ async function replayOne(
 ): Promise<Replayed> {
   const { tenantId, actor } = wanted
   const { alertId } = wanted.what
-  const nowMs = deps.wallMs()
   return await deps.postgres.transaction(async (tx) => {
     await requireWebhookOn(tx, tenantId)
-    const found = await replayAlert(tx, { tenantId, alertId, nowMs })
+    const found = await replayAlert(tx, { tenantId, alertId })
     if (found === null) throw new Problem('alert_not_found', `There is no alert ${alertId}.`)
     const replayed = found.replayed ? 1 : 0
-    await probeNow(tx, tenantId, nowMs)
+    await probeNow(tx, tenantId)
     const after = { alert_id: alertId, delivery_id: found.deliveryId, replayed }
     await insertAudit(tx, { actor, tenantId, action: 'deliveries.replayed', after })
     return { replayed, first: [found.deliveryId] }
@@ -102,13 +101,12 @@ async function replayAll(
   let replayed = 0
   let progress = await beginReplay(deps.postgres)
   for (let part = 1; ; part++) {
-    const nowMs = deps.wallMs()
     const step = await deps.postgres.transaction(async (tx) => {
       await requireWebhookOn(tx, tenantId)
-      const next = await replayNext(tx, { tenantId, scope, progress, nowMs })
+      const next = await replayNext(tx, { tenantId, scope, progress })
       const { length } = next.deliveryIds
       if (length === 0 && part > 1) return next
-      await probeNow(tx, tenantId, nowMs)
+      await probeNow(tx, tenantId)
       const after = { ...about, replayed: length, part }
       await insertAudit(tx, { actor, tenantId, action: 'deliveries.replayed', after })
       return next
@@ -131,12 +129,11 @@ export async function sendTestEvent(
   wanted: { tenantId: string; actor: string },
 ): Promise<DeliveryView> {
   const { tenantId, actor } = wanted
-  const nowMs = deps.wallMs()
-  const { deliveryId, event } = toTestEvent(deps.randomBytes(16), nowMs)
+  const { deliveryId, event } = toTestEvent(deps.randomBytes(16), deps.wallMs())
   const delivery = await deps.postgres.transaction(async (tx) => {
     await requireWebhookOn(tx, tenantId)
-    await insertTestEvent(tx, { tenantId, deliveryId, body: JSON.stringify(event), nowMs })
-    await probeNow(tx, tenantId, nowMs)
+    await insertTestEvent(tx, { tenantId, deliveryId, body: JSON.stringify(event) })
+    await probeNow(tx, tenantId)
     const after = { delivery_id: deliveryId }
     await insertAudit(tx, { actor, tenantId, action: 'webhook.tested', after })
     const [inserted] = await findDeliveries(tx, tenantId, [deliveryId])

@@ -5,7 +5,6 @@
  * before the new secret is on is undone (the old one works again), by itself, by the next call or
  * by the sweep.
  */
-import { webhookSecretAgeMaxMs } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'
 import { createCredentialStore } from '#shared/io/credential-store.ts'
@@ -15,6 +14,7 @@ import type { Postgres, Queryable, Session } from '#shared/io/postgres.ts'
 import type { EdgesWaited } from '#shared/io/tenant-directory.ts'
 import { tryTenantLock, withTenantLock } from '#shared/io/tenant-lock.ts'
 import { createTenantStore, type TenantView } from '#shared/io/tenant-store.ts'
+import { holdSecretLease } from '#shared/io/webhook-secret-lease.ts'
 import {
   type Made,
   type Maker,
@@ -135,8 +135,8 @@ async function replace(
   made: NewCredentials,
 ): Promise<EdgesWaited> {
   if (made.hmac !== undefined) return replaceHmac(deps, session, request, made)
-  await session.transaction((tx) => switchOthers(tx, request, made, {}))
-  const outlasted = outlastSends(made)
+  const leaseMs = await session.transaction((tx) => switchOthers(tx, request, made, {}))
+  const outlasted = outlastSends(leaseMs)
   await deps.checkpoint?.('on')
   await outlasted
   await deps.checkpoint?.('on_everywhere')
@@ -151,15 +151,14 @@ async function replaceHmac(
 ): Promise<EdgesWaited> {
   const { tenantId, actor } = request
   const epoch = await turnOff(deps, session, request, made)
-  let switched = false
+  let leaseMs: number | null | undefined
   try {
-    await switchOn(session, request, made, epoch)
-    switched = true
+    leaseMs = await switchOn(session, request, made, epoch)
   } finally {
-    if (!switched) await undoQuietly(deps, session, tenantId, actor)
+    if (leaseMs === undefined) await undoQuietly(deps, session, tenantId, actor)
   }
   // From the commit on: telling the edges takes its time as well.
-  const outlasted = outlastSends(made)
+  const outlasted = outlastSends(leaseMs)
   await deps.checkpoint?.('on')
   const revision = await projectPersistently(deps, session, tenantId)
   await deps.checkpoint?.('on_projected')
@@ -204,24 +203,28 @@ async function switchOn(
   request: RotationRequest,
   made: NewCredentials,
   begunEpoch: number,
-): Promise<void> {
-  await session.transaction(async (tx) => {
+): Promise<number | null> {
+  return await session.transaction(async (tx) => {
     const step = await createCredentialStore(tx).finishHmacRotation(request.tenantId, begunEpoch)
     if (step === null) {
       throw new Problem('conflict', 'The tenant was changed by somebody else. Rotate again.')
     }
-    await switchOthers(tx, request, made, { hmac: step.oldLast4 })
+    return await switchOthers(tx, request, made, { hmac: step.oldLast4 })
   })
 }
 
-/** Webhook secret and API key, and the one audit row of the whole rotation. */
+/**
+ * Webhook secret and API key, and the one audit row of the whole rotation.
+ * @returns how long the old webhook secret may still sign after the commit, in ms; null without one
+ */
 async function switchOthers(
   tx: Queryable,
   { tenantId, actor }: RotationRequest,
   made: NewCredentials,
   old: { hmac?: string | null },
-): Promise<void> {
+): Promise<number | null> {
   const store = createCredentialStore(tx)
+  const leaseMs = made.webhook === undefined ? null : await holdSecretLease(tx)
   const before: Record<string, unknown> = {}
   const after: Record<string, unknown> = {}
   const note = (name: string, oldLast4: string | null, last4: string) => {
@@ -238,6 +241,7 @@ async function switchOthers(
     note('public_api_key', await store.replaceApiKey(tenantId, stored), stored.last4)
   }
   await insertAudit(tx, { actor, tenantId, action: 'tenant.rotated', before, after })
+  return leaseMs
 }
 
 /** For timers that fire late, on either side. */
@@ -245,12 +249,12 @@ const sendMarginMs = 50
 
 /**
  * The API asks Postgres at every request, so an old key is dead with the commit. Delivery signs
- * with what it read a moment before: after that moment nothing signed with the old secret is sent
- * any more.
+ * with what it read a moment before: when that lease is over, nothing signed with the old secret is
+ * sent any more.
  */
-async function outlastSends(made: NewCredentials): Promise<void> {
-  if (made.webhook === undefined) return
-  await new Promise((resolve) => setTimeout(resolve, webhookSecretAgeMaxMs + sendMarginMs))
+async function outlastSends(leaseMs: number | null): Promise<void> {
+  if (leaseMs === null) return
+  await new Promise((resolve) => setTimeout(resolve, leaseMs + sendMarginMs))
 }
 
 const toShown = (last4: string | null) => (last4 === null ? null : { last4 })

@@ -16,7 +16,9 @@ export type Attempted = {
   retryAfter: string | undefined
 }
 
-export type NextDecision = Pick<DeliveryOutcome, 'next'> & {
+export type NextDecision = {
+  next: /** To be tried again after a wait. */
+  { state: 'pending'; delayMs: number } | Exclude<DeliveryOutcome['next'], { state: 'pending' }>
   /** The receiver said that it is gone for good. */
   gone: boolean
 }
@@ -26,7 +28,7 @@ const gone = 410
 const mayDelay = [429, 503]
 
 /**
- * @param nowMs when the attempt ended; waits count from here
+ * @param nowMs the wall clock: `Retry-After` may be a date
  * @param random a number in [0, 1) for the jitter
  */
 export function decideNext(attempted: Attempted, nowMs: number, random: number): NextDecision {
@@ -41,5 +43,5 @@ export function decideNext(attempted: Attempted, nowMs: number, random: number):
       : null
   const delayMs = attempted.once ? null : retryDelayMs(attempt, random, askedMs)
   if (delayMs === null) return { next: { state: 'failed', reason: 'exhausted' }, gone: false }
-  return { next: { state: 'pending', dueAtMs: nowMs + delayMs }, gone: false }
+  return { next: { state: 'pending', delayMs }, gone: false }
 }

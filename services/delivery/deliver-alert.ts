@@ -4,7 +4,6 @@
  * changed URL or a suspended tenant counts at once. The bytes and the delivery id are the same on
  * every attempt.
  */
-import { webhookSecretAgeMaxMs } from '#shared/core/limits.ts'
 import { webhookTestEvent } from '#shared/core/test-event.ts'
 import { signDelivery, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
@@ -18,13 +17,20 @@ import {
 } from '#shared/io/outbound-http.ts'
 import { PostgresUnavailableError } from '#shared/io/postgres.ts'
 import { UnsealError } from '#shared/io/sealed-secrets.ts'
-import { decideNext } from './decide-next.ts'
+import { decideNext, type NextDecision } from './decide-next.ts'
 import type { FreshWebhook, ReadWebhook } from './read-webhook.ts'
 import type { Stop } from './stop.ts'
 import type { FindTarget } from './webhook-targets.ts'
 
-/** A claimed delivery with its webhook as it was when the claim was made. */
-export type FreshClaim = Omit<ClaimedDelivery, 'webhook'> & { webhook: FreshWebhook }
+/**
+ * A claimed delivery with its webhook as it was when the claim was made. Moments are on the
+ * process's monotonic clock.
+ */
+export type FreshClaim = Omit<ClaimedDelivery, 'webhook' | 'ageMs' | 'secretLeaseMs'> & {
+  webhook: FreshWebhook
+  claimedUntilMs: number
+  createdAtMs: number
+}
 
 export type DeliverDeps = {
   connect: Outbound['connect']
@@ -32,6 +38,7 @@ export type DeliverDeps = {
   /** @throws UnsealError */
   openKeys: (sealed: string, tenantId: string) => WebhookKeys
   findTarget: FindTarget
+  /** The wall clock, for receivers: nothing of ours is compared with it. */
   nowMs: () => number
   monotonicMs: () => number
   random: () => number
@@ -41,7 +48,8 @@ export type DeliverDeps = {
   onSend: (claimed: FreshClaim) => void
   /** Nothing was sent and the claim is given back. */
   onRelease: (claimed: FreshClaim, why: ReleaseReason, error?: unknown) => void
-  /** Of an attempt, from its first step to its answer. */
+  /** Of an attempt: connecting, and from the request to its answer. Our own database's time is not
+   * the receiver's. */
   timeoutMs: number
 }
 
@@ -95,19 +103,18 @@ export async function deliverAlert(
   const url = webhook.state === 'on' ? webhook.url : null
   if (url === null) return { ...base, next: { state: 'skipped', reason: 'no_webhook' } }
   const attempt = claimed.attempts + 1
-  const atMs = deps.nowMs()
-  const begunMs = deps.monotonicMs()
-  const limit = limitTime(deps.timeoutMs, stop)
+  const atMs = deps.monotonicMs()
+  const limit = limitTime(deps, stop)
   let answer: OutboundAnswer | null = null
   let failure: OutboundError | null = null
   try {
-    answer = await send({ ...claimed, url }, deps, limit.signal)
+    answer = await send({ ...claimed, url }, deps, limit)
   } catch (error) {
     failure = error instanceof OutboundError && error.kind !== 'aborted' ? error : null
     if (failure === null) {
       const why = toReleaseReason(error)
       deps.onRelease(claimed, why, error)
-      return { ...base, next: { state: 'pending', dueAtMs: deps.nowMs() + releaseMs[why] } }
+      return { ...base, next: { state: 'pending', dueAtMs: deps.monotonicMs() + releaseMs[why] } }
     }
   } finally {
     limit.end()
@@ -120,11 +127,12 @@ export async function deliverAlert(
     status,
     retryAfter: answer?.retryAfter,
   }
-  const { next, gone } = decideNext(attempted, deps.nowMs(), deps.random())
+  const decided = decideNext(attempted, deps.nowMs(), deps.random())
+  const next = toNext(decided, deps.monotonicMs())
   const record: AttemptRecord = {
     attempt,
     atMs,
-    durationMs: deps.monotonicMs() - begunMs,
+    durationMs: limit.usedMs(),
     status,
     errorKind: failure?.kind ?? (next.state === 'delivered' ? null : 'status'),
     error: failure?.message ?? null,
@@ -138,7 +146,11 @@ export async function deliverAlert(
     next,
     ...(health === null ? {} : { health }),
   }
-  return gone ? { ...outcome, switchOff: { url, reason: 'gone' } } : outcome
+  return decided.gone ? { ...outcome, switchOff: { url, reason: 'gone' } } : outcome
+}
+
+function toNext({ next }: NextDecision, nowMs: number): DeliveryOutcome['next'] {
+  return next.state === 'pending' ? { state: 'pending', dueAtMs: nowMs + next.delayMs } : next
 }
 
 /** What an attempt says of its webhook. A test that fails says nothing: somebody is trying. */
@@ -161,39 +173,51 @@ function toReleaseReason(error: unknown): ReleaseReason {
   return error instanceof PostgresUnavailableError ? 'database' : 'error'
 }
 
-/** One signal for everything an attempt does: its time limit, and the process's end. */
-function limitTime(ms: number, stop: Stop): { signal: AbortSignal; end: () => void } {
+/** The limits of one attempt: the process's end, and the time that the receiver may take in all. */
+type Limit = {
+  signal: AbortSignal
+  /** The receiver's time runs during this step. */
+  during: <T>(step: () => Promise<T>) => Promise<T>
+  /** Time that the receiver has had, in ms. */
+  usedMs: () => number
+  end: () => void
+}
+
+function limitTime({ timeoutMs, monotonicMs }: DeliverDeps, stop: Stop): Limit {
   const controller = new AbortController()
   const onStop = () => controller.abort(new OutboundError('aborted', 'the process is stopping'))
-  const timer = setTimeout(
-    () => controller.abort(new OutboundError('timeout', `no answer within ${ms} ms`)),
-    ms,
-  )
+  const onTimeout = () =>
+    controller.abort(new OutboundError('timeout', `no answer within ${timeoutMs} ms`))
+  let usedMs = 0
   if (stop.stopped) onStop()
   else stop.add(onStop)
   return {
     signal: controller.signal,
-    end: () => {
-      clearTimeout(timer)
-      stop.remove(onStop)
+    during: async (step) => {
+      const begunMs = monotonicMs()
+      const timer = setTimeout(onTimeout, timeoutMs - usedMs)
+      try {
+        return await step()
+      } finally {
+        clearTimeout(timer)
+        usedMs += monotonicMs() - begunMs
+      }
     },
+    usedMs: () => usedMs,
+    end: () => stop.remove(onStop),
   }
 }
 
 type Sendable = FreshClaim & { url: string }
 
 /** @throws OutboundError for a failed attempt, Release for none */
-async function send(
-  claimed: Sendable,
-  deps: DeliverDeps,
-  signal: AbortSignal,
-): Promise<OutboundAnswer> {
-  const target = deps.findTarget(claimed.tenantId, claimed.url, claimed.webhook.environment)
+async function send(claimed: Sendable, deps: DeliverDeps, limit: Limit): Promise<OutboundAnswer> {
+  const { tenantId, url, webhook } = claimed
+  const target = deps.findTarget(tenantId, url, webhook.environment)
   for (;;) {
-    const connection = await deps.connect(target, signal)
+    const connection = await limit.during(() => deps.connect(target, limit.signal))
     try {
-      const answer = await signAndPost(claimed, connection, deps, signal)
-      if (answer !== null) return answer
+      return await signAndPost(claimed, connection, deps, limit)
     } catch (error) {
       if (!(error instanceof StaleConnectionError)) throw error
       // An idle connection had ended and nothing was sent: the next one may still stand.
@@ -201,57 +225,56 @@ async function send(
   }
 }
 
-/** @returns null when the secret had grown too old before it could be used */
+/**
+ * Signs with a secret that no rotation has ended, and posts. Nothing is awaited between the last
+ * look at its lease and the bytes on the socket.
+ */
 async function signAndPost(
   claimed: Sendable,
   connection: OutboundConnection,
   deps: DeliverDeps,
-  signal: AbortSignal,
-): Promise<OutboundAnswer | null> {
+  limit: Limit,
+): Promise<OutboundAnswer> {
   let posting = false
   try {
-    const webhook = isFresh(claimed.webhook, deps)
-      ? claimed.webhook
-      : await deps.readWebhook(claimed.tenantId)
-    const keys = openKeys(claimed, webhook, deps)
-    if (signal.aborted) throw toAbort(signal)
-    requireClaim(claimed, deps)
-    const nowMs = deps.nowMs()
-    const headers = signDelivery(
-      claimed.body,
-      keys,
-      {
-        deliveryId: claimed.deliveryId,
-        attempt: claimed.attempts + 1,
-        timestampSeconds: Math.floor(nowMs / 1_000),
-      },
-      claimed.event,
-    )
-    // After the signature, not before: a process that was stopped in between must not send it.
-    if (!isFresh(webhook!, deps)) return null
-    deps.onSend(claimed)
-    posting = true
-    return await connection.post(claimed.body, { ...headers, 'user-agent': userAgent }, signal)
+    for (let webhook: FreshWebhook | null = claimed.webhook; ; ) {
+      const maySign = () => webhook === null || deps.monotonicMs() < webhook.signUntilMs
+      if (!maySign()) webhook = await deps.readWebhook(claimed.tenantId)
+      const headers = sign(claimed, webhook, deps)
+      limit.signal.throwIfAborted()
+      requireClaim(claimed, deps)
+      // After the signature, not before: a process that was stopped in between must not send it.
+      if (!maySign()) continue
+      deps.onSend(claimed)
+      posting = true
+      return await limit.during(() => connection.post(claimed.body, headers, limit.signal))
+    }
   } finally {
     if (!posting) connection.release()
   }
 }
 
-const isFresh = (webhook: FreshWebhook, deps: DeliverDeps): boolean =>
-  deps.monotonicMs() - webhook.readAtMs <= webhookSecretAgeMaxMs
+/** @throws Release when the webhook is no longer what the delivery was claimed for */
+function sign(
+  claimed: Sendable,
+  webhook: FreshWebhook | null,
+  deps: DeliverDeps,
+): Record<string, string> {
+  const keys = openKeys(claimed, webhook, deps)
+  const stamp = {
+    deliveryId: claimed.deliveryId,
+    attempt: claimed.attempts + 1,
+    timestampSeconds: Math.floor(deps.nowMs() / 1_000),
+  }
+  const headers = signDelivery(claimed.body, keys, stamp, claimed.event)
+  return { ...headers, 'user-agent': userAgent }
+}
 
 const userAgent = 'device-intelligence-webhook/1'
 
-/** The time went by while we waited for our own database: that is not the receiver's failure. */
-function toAbort(signal: AbortSignal): Error {
-  const { reason } = signal
-  const timedOut = reason instanceof OutboundError && reason.kind === 'timeout'
-  return timedOut ? new Release('database', reason) : reason
-}
-
 /** A process that was held up for long may have lost its claim; then another one is sending. */
 function requireClaim(claimed: FreshClaim, deps: DeliverDeps): void {
-  const left = claimed.claimedUntilMs - deps.nowMs()
+  const left = claimed.claimedUntilMs - deps.monotonicMs()
   if (left < deps.timeoutMs) throw new Release('claim_too_old')
 }
 

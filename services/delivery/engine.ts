@@ -11,7 +11,7 @@ import {
   webhookTimeoutMs,
 } from '#shared/core/limits.ts'
 import { toWebhookKeys, type WebhookKeys } from '#shared/core/webhook-signing.ts'
-import type { Lane } from '#shared/io/delivery-claim-store.ts'
+import type { ClaimedDelivery, Lane } from '#shared/io/delivery-claim-store.ts'
 import { createDeliveryStore, type RecordedHealth } from '#shared/io/delivery-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
@@ -21,7 +21,12 @@ import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
 import type { Sealer } from '#shared/io/sealed-secrets.ts'
 import { createBreaker } from './breaker.ts'
 import { type Ask, createClaimLoop } from './claim-due.ts'
-import { type DeliverDeps, deliverAlert, type ReleaseReason } from './deliver-alert.ts'
+import {
+  type DeliverDeps,
+  deliverAlert,
+  type FreshClaim,
+  type ReleaseReason,
+} from './deliver-alert.ts'
 import { createDeliveryMetrics } from './metrics.ts'
 import { createReadWebhook } from './read-webhook.ts'
 import { createRecorder } from './record-outcomes.ts'
@@ -36,6 +41,7 @@ export type EngineDeps = {
   sealer: Sealer
   log: Log
   metrics: Metrics
+  /** The wall clock, for receivers; nothing of ours is compared with it. */
   nowMs: () => number
   monotonicMs: () => number
   random: () => number
@@ -79,7 +85,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   const store = createDeliveryStore(watched.postgres)
   const breaker = createBreaker()
   const recorder = createRecorder({
-    record: (outcomes) => store.recordOutcomes(outcomes, nowMs()),
+    record: (outcomes) => store.recordOutcomes(outcomes, monotonicMs()),
     onHealth: (health) => onHealth(health),
     monotonicMs,
     log,
@@ -87,7 +93,18 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   })
   const deliverDeps: DeliverDeps = {
     connect: deps.outbound.connect,
-    readWebhook: createReadWebhook(store.readWebhooks, monotonicMs),
+    readWebhook: createReadWebhook({
+      read: store.readWebhooks,
+      extendLease: async (leaseMs) => {
+        await store.extendSecretLease(leaseMs)
+        metrics.leaseExtensions.inc()
+        log.warn(
+          { lease_ms: leaseMs },
+          'Postgres is slow: rotations of webhook secrets wait longer',
+        )
+      },
+      monotonicMs,
+    }),
     openKeys: rememberKeys(deps.sealer),
     noteAttempt: (tenantId, url, ok) => breaker.note(tenantId, url, ok, monotonicMs()),
     findTarget: createFindTarget(settings.allowPrivate),
@@ -96,7 +113,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     random: deps.random,
     onSend: ({ attempts, createdAtMs }) => {
       if (attempts > 0) return
-      metrics.firstAttemptSeconds.observe(Math.max(0, nowMs() - createdAtMs) / 1_000)
+      metrics.firstAttemptSeconds.observe(Math.max(0, monotonicMs() - createdAtMs) / 1_000)
     },
     onRelease: (claimed, why, error) => {
       metrics.released.inc({ reason: why })
@@ -106,15 +123,15 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   }
   const loop = createClaimLoop({
     claim: async (asks: readonly Ask[]) => {
-      const readAtMs = monotonicMs()
+      const claimMs = settings.claimMs ?? deliveryClaimMs
+      const begunMs = monotonicMs()
       const claimed = await store.claimDeliveries({
         asks,
         claim: deps.newId(),
-        claimMs: settings.claimMs ?? deliveryClaimMs,
-        nowMs: nowMs(),
+        claimMs,
         takeOver: watched.quietForMs() > takeOverPauseMs,
       })
-      return claimed.map((one) => ({ ...one, webhook: { ...one.webhook, readAtMs } }))
+      return claimed.map((one) => toFreshClaim(one, { begunMs, claimMs }))
     },
     deliver: (claimed) => deliverAlert(claimed, deliverDeps, stopping),
     slots,
@@ -127,29 +144,28 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     findDueLanes: store.findDueLanes,
     countDue: store.countDue,
     wake: loop.wake,
-    nowMs,
     everyMs: settings.sweepMs ?? deliverySweepMs,
     log,
     metrics,
   })
   /** A webhook that failed or recovered: says so once, and does what follows at once. */
   const onHealth = async (health: RecordedHealth): Promise<void> => {
-    const { tenantId, failingSinceMs, failedAttempts, wasHeld, heldUntilMs } = health
+    const { tenantId, failingForMs, failedAttempts, wasHeld, isHeld } = health
     const about = { tenant_id: tenantId, failed_attempts: failedAttempts }
-    if (failingSinceMs === null) {
+    if (failingForMs === null) {
       if (!wasHeld) return
       metrics.holds.inc({ change: 'ended' })
       log.info(about, 'a webhook works again: its deliveries are no longer held')
       for (const retry of [false, true]) loop.wake({ tenantId, retry })
       return
     }
-    if (!wasHeld && heldUntilMs !== null) {
+    if (!wasHeld && isHeld) {
       metrics.holds.inc({ change: 'begun' })
       log.warn(about, 'a webhook fails: its deliveries are held and probed')
     }
-    const isLong = nowMs() - failingSinceMs >= webhookFailingMaxMs
+    const isLong = failingForMs >= webhookFailingMaxMs
     if (!isLong || failedAttempts < webhookFailedAttemptsMin) return
-    if (!(await store.switchFailingOff(health, nowMs()))) return
+    if (!(await store.switchFailingOff(health))) return
     metrics.switchedOff.inc({ reason: 'failing' })
     log.warn(about, 'a webhook has failed for five days: it is off')
   }
@@ -165,6 +181,19 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
       recorder.stop()
       await sweep.stop()
     },
+  }
+}
+
+/** A claim with its moments on the monotonic clock, counted from before it was asked for. */
+function toFreshClaim(
+  { ageMs, secretLeaseMs, webhook, ...claimed }: ClaimedDelivery,
+  { begunMs, claimMs }: { begunMs: number; claimMs: number },
+): FreshClaim {
+  return {
+    ...claimed,
+    claimedUntilMs: begunMs + claimMs,
+    createdAtMs: begunMs - ageMs,
+    webhook: { ...webhook, signUntilMs: begunMs + secretLeaseMs },
   }
 }
 

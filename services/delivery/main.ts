@@ -26,6 +26,9 @@ import { followHint } from './follow-hints.ts'
  */
 const stopGraceMs = 5_500
 
+/** A new connection takes Postgres four answers: with 2 s for each there are webhooks all the same. */
+const connectTimeoutMs = 10_000
+
 async function main(): Promise<void> {
   const config = readDeliveryConfig(process.env)
   const log = createLog('delivery', config.LOG_LEVEL)
@@ -37,6 +40,7 @@ async function main(): Promise<void> {
     log,
     metrics,
     settings: deliverySession,
+    connectTimeoutMs,
   })
   lifecycle.onStop('postgres', postgres.close)
   const sealer = createSealer(toMasterKeys(config))

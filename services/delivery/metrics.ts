@@ -81,6 +81,10 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
       'di_delivery_unrecorded_total',
       'Outcomes that Postgres refused to record',
     ),
+    leaseExtensions: metrics.counter(
+      'di_delivery_secret_lease_extensions_total',
+      'Times that secrets were allowed to sign longer because Postgres was slow',
+    ),
     claimFailures: metrics.counter('di_delivery_claim_failures_total', 'Claims that failed'),
     sweeps: metrics.counter('di_delivery_sweeps_total', 'Sweeps by result', ['result']),
     hints: metrics.counter('di_delivery_hints_total', 'Hints by result', ['result']),

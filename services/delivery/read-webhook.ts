@@ -2,12 +2,22 @@
  * The webhook of a tenant as it is now, for many senders at once: everybody who asks while a read
  * is under way shares the next one. An answer is therefore never older than its question.
  */
-import type { CurrentWebhook } from '#shared/io/delivery-store.ts'
+import type { CurrentWebhook, WebhooksRead } from '#shared/io/delivery-store.ts'
 
-/** A webhook with the moment, on the monotonic clock, after which it may have changed. */
-export type FreshWebhook = CurrentWebhook & { readAtMs: number }
+/** A webhook with the moment, on the monotonic clock, until which its secret may sign. */
+export type FreshWebhook = CurrentWebhook & { signUntilMs: number }
 
 export type ReadWebhook = (tenantId: string) => Promise<FreshWebhook | null>
+
+export type ReadWebhookDeps = {
+  /** One statement for many tenants. */
+  read: (tenantIds: readonly string[]) => Promise<WebhooksRead>
+  /** Lets what is read from now on sign for this long. */
+  extendLease: (leaseMs: number) => Promise<void>
+  monotonicMs: () => number
+  /** How many statements may be under way at once. */
+  readsMax?: number
+}
 
 type Waiting = {
   tenantId: string
@@ -15,28 +25,33 @@ type Waiting = {
   reject: (error: unknown) => void
 }
 
-/**
- * @param read one statement for many tenants
- * @param readsMax how many statements may be under way at once
- */
-export function createReadWebhook(
-  read: (tenantIds: readonly string[]) => Promise<Map<string, CurrentWebhook>>,
-  monotonicMs: () => number,
-  readsMax = 2,
-): ReadWebhook {
+/** Reads webhooks whose secrets may still sign when they arrive, however slow the database is. */
+export function createReadWebhook(deps: ReadWebhookDeps): ReadWebhook {
+  const { read, extendLease, monotonicMs, readsMax = 2 } = deps
   let waiting: Waiting[] = []
   let reads = 0
 
+  const readInTime = async (tenantIds: readonly string[]) => {
+    for (;;) {
+      const begunMs = monotonicMs()
+      const { webhooks, secretLeaseMs } = await read(tenantIds)
+      const tookMs = monotonicMs() - begunMs
+      // Half of it is left for signing, and for a read that takes somewhat longer.
+      if (tookMs > secretLeaseMs / 2) await extendLease(2 * tookMs)
+      const signUntilMs = begunMs + secretLeaseMs
+      if (monotonicMs() < signUntilMs) return { webhooks, signUntilMs }
+    }
+  }
   const readNext = async (): Promise<void> => {
     const batch = waiting
     waiting = []
     reads += 1
-    const readAtMs = monotonicMs()
     try {
-      const found = await read([...new Set(batch.map(({ tenantId }) => tenantId))])
+      const tenantIds = [...new Set(batch.map(({ tenantId }) => tenantId))]
+      const { webhooks, signUntilMs } = await readInTime(tenantIds)
       for (const { tenantId, resolve } of batch) {
-        const webhook = found.get(tenantId)
-        resolve(webhook === undefined ? null : { ...webhook, readAtMs })
+        const webhook = webhooks.get(tenantId)
+        resolve(webhook === undefined ? null : { ...webhook, signUntilMs })
       }
     } catch (error) {
       for (const { reject } of batch) reject(error)

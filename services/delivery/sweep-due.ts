@@ -2,15 +2,14 @@
  * Finds what no hint will tell of: retries that have become due, deliveries whose hint was lost or
  * whose process died, tenants that were resumed. The only thing that runs while nothing happens.
  */
-import type { Lane } from '#shared/io/delivery-claim-store.ts'
+import type { DueLane, Lane } from '#shared/io/delivery-claim-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 
 export type SweepDeps = {
-  findDueLanes: (nowMs: number) => Promise<(Lane & { oldestDueAtMs: number })[]>
-  countDue: (nowMs: number) => Promise<number>
+  findDueLanes: () => Promise<DueLane[]>
+  countDue: () => Promise<number>
   wake: (lane: Lane) => void
-  nowMs: () => number
   everyMs: number
   log: Log
   metrics: DeliveryMetrics
@@ -28,13 +27,12 @@ export function startSweep(deps: SweepDeps): { stop: () => Promise<void> } {
   let sweeps = 0
 
   const sweep = async (): Promise<void> => {
-    const nowMs = deps.nowMs()
     try {
-      const lanes = await deps.findDueLanes(nowMs)
+      const lanes = await deps.findDueLanes()
       for (const { tenantId, retry } of lanes) deps.wake({ tenantId, retry })
-      const oldestMs = Math.min(nowMs, ...lanes.map(({ oldestDueAtMs }) => oldestDueAtMs))
-      metrics.oldestDueSeconds.set((nowMs - oldestMs) / 1_000)
-      if (sweeps++ % sweepsPerCount === 0) metrics.due.set(await deps.countDue(nowMs))
+      const oldestMs = lanes.reduce((most, { overdueMs }) => Math.max(most, overdueMs), 0)
+      metrics.oldestDueSeconds.set(oldestMs / 1_000)
+      if (sweeps++ % sweepsPerCount === 0) metrics.due.set(await deps.countDue())
       metrics.sweeps.inc({ result: 'ok' })
       if (failing) log.info('the sweep for due deliveries works again')
       failing = false

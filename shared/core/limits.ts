@@ -198,12 +198,18 @@ export const webhookFailedAttemptsMin = 10
 export const deliverySweepMs = 1_000
 
 /**
- * How old a read of a webhook secret may be when it signs. A rotation of the secret waits this
- * long, and a margin of 50 ms, after the old one is gone: then nothing signed with it is sent any
- * more, and the rotation has a quarter of a second in all. A read for many senders takes a few
- * milliseconds and signing for all of them some twenty; whoever is later reads again.
+ * How old a reading of a webhook secret may be when it signs. A rotation of the secret waits this
+ * long, and a margin of 50 ms, after the old one is gone, so it has a quarter of a second in all. A
+ * reading for many senders takes a few milliseconds and signing for all of them some twenty.
  */
-export const webhookSecretAgeMaxMs = 100
+export const webhookSecretLeaseMs = 100
+/**
+ * Where Postgres is slow the lease is extended, at most to twice the 15 s after which a reading has
+ * failed: 3 s for a connection and 12 s for the answer.
+ */
+export const webhookSecretLeaseMaxMs = 30_000
+/** How long an extension lasts: rotations wait longer meanwhile. */
+export const webhookSecretLeaseExtendedMs = 5 * 60 * 1000
 
 /**
  * Deliveries that one statement of a replay makes due: with their index entries about 10 MB of log

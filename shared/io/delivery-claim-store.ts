@@ -6,43 +6,47 @@
  */
 import type { Environment } from '#shared/core/credentials.ts'
 import type { CurrentWebhook } from './delivery-store.ts'
-import { type Queryable, toTime } from './postgres.ts'
+import type { Queryable } from './postgres.ts'
+import { secretLeaseMs } from './webhook-secret-lease.ts'
 import type { WebhookState } from './webhook-store.ts'
 
 /** One queue of a tenant: its first attempts, or its retries. */
 export type Lane = { tenantId: string; retry: boolean }
+
+/** A lane with how long its oldest delivery has been due, in ms. */
+export type DueLane = Lane & { overdueMs: number }
 
 export type ClaimedDelivery = {
   tenantId: string
   deliveryId: string
   /** Proof of the claim, for `recordOutcomes`. */
   claim: string
-  claimedUntilMs: number
   event: string
   /** The bytes that every attempt sends. */
   body: Buffer
   /** Attempts recorded so far, and how many of them were made before its last replay. */
   attempts: number
   attemptsBefore: number
-  createdAtMs: number
+  /** How long ago it was created, in ms, by the database's clock. */
+  ageMs: number
   /** Whether it is the one delivery that shows how a held webhook is doing. */
   probe: boolean
   /** The webhook at the time of the claim. */
   webhook: CurrentWebhook
+  /** How old that reading may be, in ms, when its secret signs. */
+  secretLeaseMs: number
 }
-
-/**
- * A first attempt may be claimed this early: its due time was written by another machine's clock.
- */
-const clockSkewMs = 1_000
 
 /** A tenant that waits: suspended, or its webhook paused. Its deliveries are not even looked at. */
 const isServed = `t.status = 'active' and coalesce(w.state, 'off') <> 'paused'`
 
-/** Waiting, and not in the hands of a process whose claim still lasts. */
-const isFree = (alias: string, takeOver: string) =>
+/**
+ * Waiting, and not in the hands of a process whose claim still lasts. Every time here is compared
+ * with the database's clock: the clocks of the processes differ.
+ */
+const isFree = (alias: string) =>
   `${alias}.state in ('pending', 'sending') and (${alias}.claimed_by is null
-    or (${takeOver} and coalesce(${alias}.claimed_until, ${alias}.due_at) <= $4))`
+    or ($4 and coalesce(${alias}.claimed_until, ${alias}.due_at) <= now()))`
 
 const claimSql = `
 with asked as materialized (
@@ -53,7 +57,7 @@ with asked as materialized (
   where ${isServed}
 ), probed as materialized (
   select tenant_id from webhooks
-  where tenant_id in (select tenant_id from asked where held) and held_until <= $4
+  where tenant_id in (select tenant_id from asked where held) and held_until <= now()
   for update skip locked
 ), picked as (
   select d.delivery_id, false as probe
@@ -61,8 +65,7 @@ with asked as materialized (
   cross join lateral (
     select due.delivery_id from deliveries as due
     where due.tenant_id = asked.tenant_id and (due.attempts > 0) = asked.retry
-      and due.due_at <= case when asked.retry then $4::timestamptz else $5::timestamptz end
-      and ${isFree('due', '$6')}
+      and due.due_at <= now() and ${isFree('due')}
     order by due.due_at
     limit asked.room
     for update skip locked
@@ -73,21 +76,24 @@ with asked as materialized (
   from probed
   cross join lateral (
     select due.delivery_id from deliveries as due
-    where due.tenant_id = probed.tenant_id and due.due_at <= $4 and ${isFree('due', '$6')}
+    where due.tenant_id = probed.tenant_id and due.due_at <= now() and ${isFree('due')}
     order by (due.attempts > 0), due.due_at
     limit 1
     for update skip locked
   ) as d
 ), claimed as (
-  update deliveries as d set claimed_by = $7, claimed_until = $8
+  update deliveries as d set claimed_by = $5,
+    claimed_until = now() + $6 * interval '1 millisecond'
   from picked where d.delivery_id = picked.delivery_id
   returning d.tenant_id, d.delivery_id, d.event, d.body, d.attempts, d.attempts_before,
-    d.created_at, picked.probe
+    d.claimed_until, (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms,
+    picked.probe
 ), ticket as (
-  update webhooks as w set held_until = $8
+  update webhooks as w set held_until = claimed.claimed_until
   from claimed where claimed.probe and w.tenant_id = claimed.tenant_id
 )
-select c.*, t.environment, coalesce(w.state, 'off') as state, w.url, s.sealed
+select c.*, t.environment, coalesce(w.state, 'off') as state, w.url, s.sealed,
+  (select ${secretLeaseMs} from webhook_secret_lease) as secret_lease_ms
 from claimed as c
 join tenants t using (tenant_id)
 left join webhooks w using (tenant_id)
@@ -113,12 +119,13 @@ type ClaimedRow = {
   body: Buffer
   attempts: number
   attempts_before: number
-  created_at: Date
+  age_ms: number
   probe: boolean
   environment: Environment
   state: WebhookState
   url: string | null
   sealed: string | null
+  secret_lease_ms: number
 }
 
 export type ClaimRequest = {
@@ -127,7 +134,6 @@ export type ClaimRequest = {
   /** Unique to this request: it is what proves the claim. */
   claim: string
   claimMs: number
-  nowMs: number
   /** Also take deliveries whose claim ran out. */
   takeOver: boolean
 }
@@ -137,8 +143,7 @@ export async function claimDeliveries(
   db: Queryable,
   options: ClaimRequest,
 ): Promise<ClaimedDelivery[]> {
-  const { asks, claim, nowMs } = options
-  const claimedUntilMs = nowMs + options.claimMs
+  const { asks, claim, claimMs } = options
   const { rows } = await db.query<ClaimedRow>({
     name: 'claim-due',
     text: claimSql,
@@ -146,23 +151,20 @@ export async function claimDeliveries(
       asks.map((ask) => ask.tenantId),
       asks.map((ask) => ask.retry),
       asks.map((ask) => ask.room),
-      toTime(nowMs),
-      toTime(nowMs + clockSkewMs),
       options.takeOver,
       claim,
-      toTime(claimedUntilMs),
+      claimMs,
     ],
   })
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     deliveryId: row.delivery_id,
     claim,
-    claimedUntilMs,
     event: row.event,
     body: row.body,
     attempts: row.attempts,
     attemptsBefore: row.attempts_before,
-    createdAtMs: row.created_at.getTime(),
+    ageMs: row.age_ms,
     probe: row.probe,
     webhook: {
       environment: row.environment,
@@ -171,6 +173,7 @@ export async function claimDeliveries(
       url: row.url,
       sealedSecret: row.sealed,
     },
+    secretLeaseMs: row.secret_lease_ms,
   }))
 }
 
@@ -192,47 +195,44 @@ with recursive lanes as (
     order by tenant_id, (attempts > 0) limit 1
   ) as following
 )
-select lanes.tenant_id, lanes.retry, front.due_at
+select lanes.tenant_id, lanes.retry,
+  (extract(epoch from now() - front.due_at) * 1000)::float8 as overdue_ms
 from lanes
 cross join lateral (
   select due_at from deliveries
   where tenant_id = lanes.tenant_id and (attempts > 0) = lanes.retry
     and state in ('pending', 'sending')
-    and (claimed_by is null or coalesce(claimed_until, due_at) <= $1)
+    and (claimed_by is null or coalesce(claimed_until, due_at) <= now())
   order by due_at limit 1
 ) as front
 join tenants t using (tenant_id)
 left join webhooks w using (tenant_id)
-where front.due_at <= $1 and ${isServed} 
-  and not coalesce(w.state = 'on' and w.held_until > $1, false)`
+where front.due_at <= now() and ${isServed}
+  and not coalesce(w.state = 'on' and w.held_until > now(), false)`
 
 /** Lanes with something due; see `DeliveryStore`. */
-export async function findDueLanes(
-  db: Queryable,
-  nowMs: number,
-): Promise<(Lane & { oldestDueAtMs: number })[]> {
-  const { rows } = await db.query<{ tenant_id: string; retry: boolean; due_at: Date }>({
+export async function findDueLanes(db: Queryable): Promise<DueLane[]> {
+  const { rows } = await db.query<{ tenant_id: string; retry: boolean; overdue_ms: number }>({
     name: 'due-lanes',
     text: dueLanesSql,
-    values: [toTime(nowMs)],
   })
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     retry: row.retry,
-    oldestDueAtMs: row.due_at.getTime(),
+    overdueMs: row.overdue_ms,
   }))
 }
 
 /** How many deliveries are due; see `DeliveryStore`. */
-export async function countDue(db: Queryable, nowMs: number, upTo = 100_000): Promise<number> {
+export async function countDue(db: Queryable, upTo = 100_000): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from (
        select from deliveries
-       where state in ('pending', 'sending') and due_at <= $1
-         and (claimed_by is null or coalesce(claimed_until, due_at) <= $1)
-       limit $2
+       where state in ('pending', 'sending') and due_at <= now()
+         and (claimed_by is null or coalesce(claimed_until, due_at) <= now())
+       limit $1
      ) as due`,
-    [toTime(nowMs), upTo],
+    [upTo],
   )
   return rows[0]!.n
 }

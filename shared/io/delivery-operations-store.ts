@@ -8,7 +8,7 @@ import { toDeliveryId } from '#shared/core/ids.ts'
 import { replayedAtOnceMax } from '#shared/core/limits.ts'
 import { webhookTestEvent } from '#shared/core/test-event.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-listing-store.ts'
-import { type Queryable, toTime } from './postgres.ts'
+import type { Queryable } from './postgres.ts'
 
 /** As operators see them: `sending` is whatever a delivery process has claimed. */
 export const deliveryStates = ['pending', 'sending', 'delivered', 'failed', 'skipped'] as const
@@ -147,9 +147,9 @@ export async function findDeliveries(
  * What is sent again: what has ended is due now, with its schedule anew; what waits is due now.
  * Least of the two times: what is overdue keeps its place in the queue.
  */
-const replaySet = (now: string) => `
+const replaySet = `
   set attempts_before = case when d.ended_at is null then d.attempts_before else d.attempts end,
-    due_at = case when d.ended_at is null then least(d.due_at, ${now}) else ${now} end,
+    due_at = case when d.ended_at is null then least(d.due_at, now()) else now() end,
     state = 'pending', ended_at = null, reason = null`
 
 /** Which deliveries: those created since an instant, those that were not delivered, or both. */
@@ -172,9 +172,9 @@ export async function beginReplay(db: Queryable): Promise<ReplayProgress> {
  */
 export async function replayNext(
   db: Queryable,
-  options: { tenantId: string; scope: ReplayScope; progress: ReplayProgress; nowMs: number },
+  options: { tenantId: string; scope: ReplayScope; progress: ReplayProgress },
 ): Promise<{ deliveryIds: string[]; progress: ReplayProgress }> {
-  const { tenantId, scope, progress, nowMs } = options
+  const { tenantId, scope, progress } = options
   const after = progress.after ?? { createdAtUs: (scope.sinceMs ?? 0) * 1_000, deliveryId: '' }
   const { rows } = await db.query<{ delivery_id: string; created_at_us: number }>(
     `with picked as (
@@ -187,16 +187,13 @@ export async function replayNext(
        limit ${replayedAtOnceMax}
        for update
      ), replayed as (
-       update deliveries as d ${replaySet('$6::timestamptz')}
+       update deliveries as d ${replaySet}
        from picked where d.delivery_id = picked.delivery_id
        returning d.delivery_id, d.created_at
      )
      select d.delivery_id, ${createdAtUs} as created_at_us from replayed as d
      order by d.created_at, d.delivery_id`,
-    [
-      ...[tenantId, scope.onlyFailed, after.createdAtUs, after.deliveryId, progress.untilUs],
-      toTime(nowMs),
-    ],
+    [...[tenantId, scope.onlyFailed, after.createdAtUs, after.deliveryId, progress.untilUs]],
   )
   const last = rows.at(-1)
   const position =
@@ -214,22 +211,22 @@ export async function replayNext(
  */
 export async function replayAlert(
   tx: Queryable,
-  options: { tenantId: string; alertId: string; nowMs: number },
+  options: { tenantId: string; alertId: string },
 ): Promise<{ deliveryId: string; replayed: boolean } | null> {
-  const { tenantId, alertId, nowMs } = options
+  const { tenantId, alertId } = options
   const alert = await lockAlert(tx, tenantId, alertId)
   if (alert === null) return null
   const deliveryId = toDeliveryId(alertId)
   const made = await tx.query(
     `insert into deliveries (tenant_id, delivery_id, alert_id, body, due_at)
-     values ($1, $2, $3, convert_to($4, 'UTF8'), $5) on conflict (delivery_id) do nothing`,
-    [tenantId, deliveryId, alertId, JSON.stringify(alert), toTime(nowMs)],
+     values ($1, $2, $3, convert_to($4, 'UTF8'), now()) on conflict (delivery_id) do nothing`,
+    [tenantId, deliveryId, alertId, JSON.stringify(alert)],
   )
   if (made.rowCount === 1) return { deliveryId, replayed: true }
   const { rowCount } = await tx.query(
-    `update deliveries as d ${replaySet('$3::timestamptz')}
+    `update deliveries as d ${replaySet}
      where d.delivery_id = $2 and d.tenant_id = $1 and d.claimed_by is null`,
-    [tenantId, deliveryId, toTime(nowMs)],
+    [tenantId, deliveryId],
   )
   return { deliveryId, replayed: rowCount === 1 }
 }
@@ -250,15 +247,15 @@ async function lockAlert(tx: Queryable, tenantId: string, alertId: string): Prom
  */
 export async function insertTestEvent(
   tx: Queryable,
-  event: { tenantId: string; deliveryId: string; body: string; nowMs: number },
+  event: { tenantId: string; deliveryId: string; body: string },
 ): Promise<void> {
   await tx.query(
     // "is false", since that is how Postgres sees the index of the queues in it.
     `insert into deliveries (tenant_id, delivery_id, event, body, due_at)
-     values ($1, $2, '${webhookTestEvent}', convert_to($3, 'UTF8'), least($4::timestamptz, (
+     values ($1, $2, '${webhookTestEvent}', convert_to($3, 'UTF8'), least(now(), (
        select due_at - interval '1 millisecond' from deliveries
        where tenant_id = $1 and (attempts > 0) is false and state in ('pending', 'sending')
        order by due_at limit 1)))`,
-    [event.tenantId, event.deliveryId, event.body, toTime(event.nowMs)],
+    [event.tenantId, event.deliveryId, event.body],
   )
 }

@@ -12,15 +12,17 @@ import {
   type ClaimRequest,
   claimDeliveries,
   countDue,
+  type DueLane,
   findDueLanes,
-  type Lane,
 } from './delivery-claim-store.ts'
-import { type Postgres, type Queryable, toTime } from './postgres.ts'
+import type { Postgres, Queryable } from './postgres.ts'
+import { extendSecretLease, secretLeaseMs } from './webhook-secret-lease.ts'
 import type { WebhookState } from './webhook-store.ts'
 
 /** An attempt that was made, as it is kept. */
 export type AttemptRecord = {
   attempt: number
+  /** When it began, on the process's monotonic clock. */
   atMs: number
   durationMs: number
   /** Null when no answer came. */
@@ -38,7 +40,7 @@ export type DeliveryOutcome = {
   claim: string
   /** Null when nothing was sent: a release, or an end without an attempt. */
   attempt: AttemptRecord | null
-  next:
+  next: /** Due at a moment of the process's monotonic clock. */
     | { state: 'pending'; dueAtMs: number }
     | { state: 'delivered' }
     | { state: 'failed'; reason: 'exhausted' | 'gone' }
@@ -67,12 +69,12 @@ export type AttemptHealth = {
 export type RecordedHealth = {
   tenantId: string
   url: string
-  /** Null when its last attempt succeeded. */
-  failingSinceMs: number | null
+  /** How long its attempts have failed; null when the last one succeeded. */
+  failingForMs: number | null
   failedAttempts: number
-  /** Until when its deliveries are held, before and after. */
+  /** Whether its deliveries are held, before and after. */
   wasHeld: boolean
-  heldUntilMs: number | null
+  isHeld: boolean
 }
 
 export type Recorded = {
@@ -93,6 +95,12 @@ export type CurrentWebhook = {
   sealedSecret: string | null
 }
 
+export type WebhooksRead = {
+  webhooks: Map<string, CurrentWebhook>
+  /** How old this reading may be, in ms, when one of its secrets signs. */
+  secretLeaseMs: number
+}
+
 export type DeliveryStore = {
   /**
    * Claims due deliveries from the fronts of the lanes asked for. What another process holds is
@@ -102,42 +110,45 @@ export type DeliveryStore = {
   /**
    * The lanes that have a delivery due, each with when its oldest was; waiting tenants left out.
    */
-  findDueLanes: (nowMs: number) => Promise<(Lane & { oldestDueAtMs: number })[]>
+  findDueLanes: () => Promise<DueLane[]>
   /** How many deliveries are due and not yet taken, counted up to 100,000. */
-  countDue: (nowMs: number, upTo?: number) => Promise<number>
+  countDue: (upTo?: number) => Promise<number>
   /** The webhooks of some tenants, secrets sealed. A tenant that is gone is not in the map. */
-  readWebhooks: (tenantIds: readonly string[]) => Promise<Map<string, CurrentWebhook>>
+  readWebhooks: (tenantIds: readonly string[]) => Promise<WebhooksRead>
+  /** Lets secrets that are read from now on sign for `leaseMs`; rotations then wait as long. */
+  extendSecretLease: (leaseMs: number) => Promise<void>
   /**
    * Records what became of claimed deliveries, many in one statement, with what that says of their
    * webhooks. An outcome whose claim another process has taken over in the meantime changes
    * nothing.
+   * @param nowMs the process's monotonic clock: only the distances of the outcomes' moments from it
+   *   reach the database, which counts them from its own clock
    */
   recordOutcomes: (outcomes: readonly DeliveryOutcome[], nowMs: number) => Promise<Recorded>
   /**
    * Switches a webhook off that has been failing for long, if it still has this URL and no attempt
    * has succeeded since. @returns whether it did
    */
-  switchFailingOff: (failing: RecordedHealth, nowMs: number) => Promise<boolean>
+  switchFailingOff: (failing: RecordedHealth) => Promise<boolean>
 }
 
 /** Deliveries of one Postgres. */
 export function createDeliveryStore(postgres: Postgres): DeliveryStore {
   return {
     claimDeliveries: (request) => claimDeliveries(postgres, request),
-    findDueLanes: (nowMs) => findDueLanes(postgres, nowMs),
-    countDue: (nowMs, upTo) => countDue(postgres, nowMs, upTo),
+    findDueLanes: () => findDueLanes(postgres),
+    countDue: (upTo) => countDue(postgres, upTo),
     readWebhooks: (tenantIds) => readWebhooks(postgres, tenantIds),
+    extendSecretLease: (leaseMs) => extendSecretLease(postgres, leaseMs),
     recordOutcomes: (outcomes, nowMs) => recordOutcomes(postgres, outcomes, nowMs),
-    switchFailingOff: (failing, nowMs) => switchFailingOff(postgres, failing, nowMs),
+    switchFailingOff: (failing) => switchFailingOff(postgres, failing),
   }
 }
 
-async function readWebhooks(
-  db: Queryable,
-  tenantIds: readonly string[],
-): Promise<Map<string, CurrentWebhook>> {
+async function readWebhooks(db: Queryable, tenantIds: readonly string[]): Promise<WebhooksRead> {
   const { rows } = await db.query<{
-    tenant_id: string
+    tenant_id: string | null
+    secret_lease_ms: number
     environment: Environment
     suspended: boolean
     state: WebhookState
@@ -145,19 +156,24 @@ async function readWebhooks(
     sealed: string | null
   }>({
     name: 'read-webhooks',
-    text: `select t.tenant_id, t.environment, t.status = 'suspended' as suspended,
-             coalesce(w.state, 'off') as state, w.url, s.sealed
-           from tenants t
+    text: `select ${secretLeaseMs} as secret_lease_ms, t.tenant_id, t.environment,
+             t.status = 'suspended' as suspended, coalesce(w.state, 'off') as state, w.url, s.sealed
+           from webhook_secret_lease
+           left join tenants t on t.tenant_id = any($1)
            left join webhooks w using (tenant_id)
            left join tenant_secrets s
-             on s.tenant_id = t.tenant_id and s.kind = 'webhook' and s.state = 'active'
-           where t.tenant_id = any($1)`,
+             on s.tenant_id = t.tenant_id and s.kind = 'webhook' and s.state = 'active'`,
     values: [tenantIds],
   })
-  return new Map(
-    rows.map(({ tenant_id, sealed, ...row }) => [tenant_id, { ...row, sealedSecret: sealed }]),
-  )
+  const webhooks = new Map<string, CurrentWebhook>()
+  for (const { tenant_id, sealed, secret_lease_ms: _, ...row } of rows) {
+    if (tenant_id !== null) webhooks.set(tenant_id, { ...row, sealedSecret: sealed })
+  }
+  return { webhooks, secretLeaseMs: rows[0]!.secret_lease_ms }
 }
+
+/** A parameter of ms from now as an instant of the database's clock. */
+const fromNow = (parameter: string) => `now() + ${parameter} * interval '1 millisecond'`
 
 const toHoldMs = probeDelaysMs.map((ms) => `interval '${ms} milliseconds'`).join(', ')
 
@@ -167,18 +183,19 @@ const toHoldMs = probeDelaysMs.map((ms) => `interval '${ms} milliseconds'`).join
  */
 const recordSql = `
 with outcomes as (
-  select * from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[],
-    $6::integer[], $7::timestamptz[], $8::integer[], $9::integer[], $10::text[], $11::text[],
-    $12::text[], $13::text[], $15::text[], $16::boolean[], $17::text[], $18::boolean[],
-    $19::boolean[])
-  as o (delivery_id, claim, state, due_at, reason,
-    attempt, at, duration_ms, status, error_kind, error, address, answer,
+  select *, ${fromNow('due_in_ms')} as due_at, ${fromNow('at_in_ms')} as at
+  from unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[],
+    $6::integer[], $7::float8[], $8::integer[], $9::integer[], $10::text[], $11::text[],
+    $12::text[], $13::text[], $14::text[], $15::boolean[], $16::text[], $17::boolean[],
+    $18::boolean[])
+  as o (delivery_id, claim, state, due_in_ms, reason,
+    attempt, at_in_ms, duration_ms, status, error_kind, error, address, answer,
     url, ok, failure, probe, hold)
 ), recorded as (
   update deliveries as d
   set state = o.state, claimed_by = null, claimed_until = null, reason = o.reason,
     due_at = coalesce(o.due_at, d.due_at), attempts = coalesce(o.attempt, d.attempts),
-    ended_at = case when o.state <> 'pending' then $14::timestamptz end
+    ended_at = case when o.state <> 'pending' then now() end
   from outcomes as o
   where d.delivery_id = o.delivery_id and d.claimed_by = o.claim
   returning d.delivery_id, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status, o.error_kind,
@@ -205,16 +222,18 @@ with outcomes as (
     failed_probes = case when t.ok then 0 else w.failed_probes + t.probe_failed::integer end,
     held_until = case
       when t.ok then null
-      when t.probe_failed or (t.hold and w.held_until is null) then $14::timestamptz +
-        (array[${toHoldMs}])[least(w.failed_probes + t.probe_failed::integer, $20::integer) + 1]
+      when t.probe_failed or (t.hold and w.held_until is null) then now() +
+        (array[${toHoldMs}])[least(w.failed_probes + t.probe_failed::integer, $19::integer) + 1]
       else w.held_until end
   from tried as t join known using (tenant_id)
   where w.tenant_id = t.tenant_id
-  returning w.tenant_id, w.url, w.failing_since, w.failed_attempts, w.held_until,
-    known.held_until as was_held_until
+  returning w.tenant_id, w.url,
+    (extract(epoch from now() - w.failing_since) * 1000)::float8 as failing_for_ms,
+    w.failed_attempts, w.held_until is not null as is_held,
+    known.held_until is not null as was_held
 )
-select delivery_id, null as tenant_id, null as url, null as failing_since,
-  null as failed_attempts, null as held_until, null as was_held_until from recorded
+select delivery_id, null as tenant_id, null as url, null as failing_for_ms,
+  null as failed_attempts, null as is_held, null as was_held from recorded
 union all select null, * from health`
 
 async function recordOutcomes(
@@ -232,7 +251,7 @@ async function recordOutcomes(
       if (switchOff === undefined || !recorded.recorded.has(deliveryId)) continue
       const after = { delivery_id: deliveryId }
       const wanted = { tenantId, ...switchOff, after }
-      if (await switchWebhookOff(tx, wanted, nowMs)) switchedOff.push(tenantId)
+      if (await switchWebhookOff(tx, wanted)) switchedOff.push(tenantId)
     }
     return { ...recorded, switchedOff }
   })
@@ -242,10 +261,10 @@ type RecordedRow = {
   delivery_id: string | null
   tenant_id: string
   url: string
-  failing_since: Date | null
+  failing_for_ms: number | null
   failed_attempts: number
-  held_until: Date | null
-  was_held_until: Date | null
+  is_held: boolean
+  was_held: boolean
 }
 
 async function record(
@@ -265,17 +284,16 @@ async function record(
       column(({ deliveryId }) => deliveryId),
       column(({ claim }) => claim),
       column(({ next }) => next.state),
-      column(({ next }) => (next.state === 'pending' ? toTime(next.dueAtMs) : null)),
+      column(({ next }) => (next.state === 'pending' ? next.dueAtMs - nowMs : null)),
       column(({ next }) => ('reason' in next ? next.reason : null)),
       tried(({ attempt }) => attempt),
-      tried(({ atMs }) => toTime(atMs)),
+      tried(({ atMs }) => atMs - nowMs),
       tried(({ durationMs }) => Math.round(durationMs)),
       tried(({ status }) => status),
       tried(({ errorKind }) => errorKind),
       tried(({ error }) => error),
       tried(({ address }) => address),
       tried(({ answer }) => answer),
-      toTime(nowMs),
       felt(({ url }) => url),
       felt(({ ok }) => ok),
       felt(({ failure }) => failure),
@@ -296,31 +314,29 @@ async function record(
 const toHealth = (row: RecordedRow): RecordedHealth => ({
   tenantId: row.tenant_id,
   url: row.url,
-  failingSinceMs: row.failing_since?.getTime() ?? null,
+  failingForMs: row.failing_for_ms,
   failedAttempts: row.failed_attempts,
-  wasHeld: row.was_held_until !== null,
-  heldUntilMs: row.held_until?.getTime() ?? null,
+  wasHeld: row.was_held,
+  isHeld: row.is_held,
 })
 
 async function switchFailingOff(
   postgres: Postgres,
-  { tenantId, url, failingSinceMs, failedAttempts }: RecordedHealth,
-  nowMs: number,
+  { tenantId, url, failedAttempts }: RecordedHealth,
 ): Promise<boolean> {
-  const after = {
-    failing_since: failingSinceMs === null ? null : toTime(failingSinceMs),
-    failed_attempts: failedAttempts,
-  }
   return await postgres.transaction(async (tx) => {
-    const { rows } = await tx.query<{ last_failure: string | null }>(
-      `select last_failure from webhooks
+    const { rows } = await tx.query<{ failing_since: Date; last_failure: string | null }>(
+      `select failing_since, last_failure from webhooks
        where tenant_id = $1 and failing_since is not null for update`,
       [tenantId],
     )
     if (rows.length === 0) return false
-    const wanted = { tenantId, url, reason: 'failing' as const }
-    const last = { last_failure: rows[0]!.last_failure }
-    return await switchWebhookOff(tx, { ...wanted, after: { ...after, ...last } }, nowMs)
+    const after = {
+      failing_since: rows[0]!.failing_since.toISOString(),
+      failed_attempts: failedAttempts,
+      last_failure: rows[0]!.last_failure,
+    }
+    return await switchWebhookOff(tx, { tenantId, url, reason: 'failing', after })
   })
 }
 
@@ -331,13 +347,12 @@ async function switchFailingOff(
 async function switchWebhookOff(
   tx: Queryable,
   wanted: { tenantId: string; url: string; reason: OffReason; after: object },
-  nowMs: number,
 ): Promise<boolean> {
   const { tenantId, url, reason } = wanted
   const { rowCount } = await tx.query(
-    `update webhooks set state = 'off', off_reason = $3, changed_at = $4
+    `update webhooks set state = 'off', off_reason = $3, changed_at = now()
      where tenant_id = $1 and url = $2 and state <> 'off'`,
-    [tenantId, url, reason, toTime(nowMs)],
+    [tenantId, url, reason],
   )
   if (rowCount === 0) return false
   await insertAudit(tx, {

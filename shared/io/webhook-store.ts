@@ -3,7 +3,7 @@
  * What its health columns say is about the webhook as it was set: whoever sets it, resumes it or
  * switches it off begins that anew, in the same statement.
  */
-import { type Queryable, toTime } from './postgres.ts'
+import type { Queryable } from './postgres.ts'
 
 export type WebhookState = 'on' | 'off' | 'paused'
 
@@ -50,9 +50,9 @@ export async function resumeWebhook(tx: Queryable, tenantId: string): Promise<bo
 }
 
 /** Brings the next probe of a webhook whose deliveries are held forward to now. */
-export async function probeNow(tx: Queryable, tenantId: string, nowMs: number): Promise<void> {
-  await tx.query('update webhooks set held_until = $2 where tenant_id = $1 and held_until > $2', [
-    tenantId,
-    toTime(nowMs),
-  ])
+export async function probeNow(tx: Queryable, tenantId: string): Promise<void> {
+  await tx.query(
+    'update webhooks set held_until = now() where tenant_id = $1 and held_until > now()',
+    [tenantId],
+  )
 }

@@ -55,7 +55,7 @@ const monotonicMs = () => performance.now()
 function toDeps(outbound: Outbound, webhook: FreshWebhook): DeliverDeps {
   return {
     connect: outbound.connect,
-    readWebhook: async () => ({ ...webhook, readAtMs: monotonicMs() }),
+    readWebhook: async () => webhook,
     openKeys: toWebhookKeys,
     findTarget: createFindTarget(true),
     nowMs: Date.now,
@@ -75,13 +75,14 @@ async function attempt(
   url: string,
   n: number,
 ): Promise<SenderReport['attempts'][number]> {
+  const begunMs = monotonicMs()
   const webhook: FreshWebhook = {
     environment: 'sandbox',
     suspended: false,
     state: 'on',
     url,
     sealedSecret: secret,
-    readAtMs: monotonicMs(),
+    signUntilMs: Number.POSITIVE_INFINITY,
   }
   const claimed: FreshClaim = {
     tenantId: `tenant-${n}`,
@@ -93,14 +94,14 @@ async function attempt(
     attemptsBefore: 0,
     probe: false,
     webhook,
-    claimedUntilMs: Date.now() + 60_000,
-    createdAtMs: Date.now(),
+    claimedUntilMs: begunMs + 60_000,
+    createdAtMs: begunMs,
   }
   const deps = toDeps(outbound, webhook)
   const outcome = await deliverAlert(claimed, deps, createStop())
   const made = outcome.attempt
   const ended = String(made?.status ?? made?.errorKind ?? 'released')
-  return { url, ended, durationMs: monotonicMs() - webhook.readAtMs }
+  return { url, ended, durationMs: monotonicMs() - begunMs }
 }
 
 /** Whatever a socket reads is counted, whether anybody gets to see it or not. */

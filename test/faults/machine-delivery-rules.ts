@@ -79,9 +79,9 @@ function createHistory(note: Note) {
       if (outcome.state === 'skipped') throw new Error('an attempt is never a skip')
       next.state = outcome.state
       if (outcome.state === 'pending') {
-        next.dueMs = outcome.dueAtMs
+        next.dueMs = nowMs + outcome.delayMs
         demand(next.attempts <= waitsS.length, 'it is tried a twelfth time')
-        const waitMs = outcome.dueAtMs - nowMs
+        const waitMs = outcome.delayMs
         const baseMs = waitsS[next.attempts - 1]! * 1_000
         demand(waitMs >= baseMs, `attempt ${next.attempts + 1} is early: after ${waitMs} ms`)
         const asked = status === 429 || status === 503 ? (retryAfterS ?? 0) * 1_000 : 0

@@ -13,6 +13,7 @@ import {
 } from '#shared/io/delivery-store.ts'
 import type { Postgres } from '#shared/io/postgres.ts'
 import { decideNext } from '../../services/delivery/decide-next.ts'
+import { atTime } from '../support/database-clock.ts'
 import { createDeliveryFixtures } from '../support/delivery-fixtures.ts'
 import {
   anyCommands,
@@ -37,33 +38,33 @@ type Held = { deliveryId: string; claim: string; attempts: number; before: numbe
 type Process = { held: Held[] }
 
 const claimMs = 30_000
-const clockSkewMs = 1_000
 const startMs = Date.parse('2031-01-01T00:00:00Z')
 let claims = 0
 
 async function createHistory(postgres: Postgres, note: Note) {
-  const store = createDeliveryStore(postgres)
+  let nowMs = startMs
+  const clock = { nowMs: () => nowMs }
+  const db = atTime(postgres, clock)
+  const store = createDeliveryStore(db)
   const fixtures = createDeliveryFixtures(postgres)
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/a' })
   const processes: [Process, Process] = [{ held: [] }, { held: [] }]
   const rows = new Map<string, Row>()
   const untilMs = new Map<string, number>()
   const bodies = new Map<string, string>()
-  let nowMs = startMs
   let paused = false
 
   const isFree = ({ claim }: Row, takeOver: boolean) =>
     claim === null || (takeOver && untilMs.get(claim)! <= nowMs)
   const listClaimable = (takeOver: boolean) =>
     [...rows].flatMap(([id, row]) => {
-      const latestMs = row.attempts > 0 ? nowMs : nowMs + clockSkewMs
-      const due = row.state === 'pending' && row.dueMs <= latestMs
+      const due = row.state === 'pending' && row.dueMs <= nowMs
       return due && !paused && isFree(row, takeOver) ? [id] : []
     })
   const claimOnce = async (process: Process, takeOver: boolean) => {
     const claim = `claim-${++claims}`
     const asks = [false, true].map((retry) => ({ tenantId, retry, room: 100 }))
-    const got = await store.claimDeliveries({ asks, claim, claimMs, nowMs, takeOver })
+    const got = await store.claimDeliveries({ asks, claim, claimMs, takeOver })
     untilMs.set(claim, nowMs + claimMs)
     for (const { deliveryId, attempts, attemptsBefore: before, body } of got) {
       const text = body.toString()
@@ -92,8 +93,12 @@ async function createHistory(postgres: Postgres, note: Note) {
       answer: null,
     }
     const tried = { attempt: held.attempts - held.before + 1, once: false, status }
-    const { next } = decideNext({ ...tried, retryAfter: undefined }, nowMs, 0)
+    const { next: decided } = decideNext({ ...tried, retryAfter: undefined }, nowMs, 0)
     const { deliveryId, claim } = held
+    const next =
+      decided.state === 'pending'
+        ? { state: decided.state, dueAtMs: nowMs + decided.delayMs }
+        : decided
     return { tenantId, deliveryId, claim, attempt, next }
   }
   const apply = (outcome: DeliveryOutcome): boolean => {
@@ -198,7 +203,7 @@ async function createHistory(postgres: Postgres, note: Note) {
       })
       const scope = { sinceMs: null, onlyFailed }
       const progress = await beginReplay(postgres)
-      const { deliveryIds } = await replayNext(postgres, { tenantId, scope, progress, nowMs })
+      const { deliveryIds } = await replayNext(db, { tenantId, scope, progress })
       demandEqual([...deliveryIds].sort(), wanted.map(([id]) => id).sort(), 'what is replayed')
       for (const [, row] of wanted) {
         note('replayed')

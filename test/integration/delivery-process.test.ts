@@ -54,9 +54,15 @@ afterEach(async () => {
 
 type Running = { child: ChildProcess; url: string; output: () => string; ended: Promise<unknown[]> }
 
-/** Starts the process on any free port and waits until it listens. */
-async function startProcess(env: Record<string, string> = {}): Promise<Running> {
-  const child = spawn(process.execPath, ['services/delivery/main.ts'], {
+/**
+ * Starts the process on any free port and waits until it listens.
+ * @param nodeOptions for Node itself
+ */
+async function startProcess(
+  env: Record<string, string> = {},
+  nodeOptions: string[] = [],
+): Promise<Running> {
+  const child = spawn(process.execPath, [...nodeOptions, 'services/delivery/main.ts'], {
     cwd: projectDir,
     env: {
       PATH: process.env.PATH,
@@ -174,6 +180,37 @@ test('without NATS it is ready and delivers; without Postgres it says so, and re
   await waitForState(later!, 'delivered')
   expect(there.requests).toHaveLength(2)
 })
+
+test.each([40_000, -40_000])(
+  'a process whose clock is %d ms ahead steals no claim and repeats nothing early',
+  async (shiftMs) => {
+    const hanging = await receiver(() => undefined)
+    const busy = await receiver((response) =>
+      response.writeHead(503, { 'retry-after': '30' }).end(),
+    )
+    const held = await fixtures.addTenant({ url: hanging.url })
+    const failing = await fixtures.addTenant({ url: busy.url })
+    await startProcess()
+    await fixtures.addDeliveries(held.tenantId, 1)
+    const [retried] = await fixtures.addDeliveries(failing.tenantId, 1)
+    await waitFor(async () => {
+      expect(hanging.requests).toHaveLength(1)
+      expect((await fixtures.read(retried!)).attempts).toBe(1)
+    })
+    const clock = fileURLToPath(new URL('../faults/shifted-clock.ts', import.meta.url))
+    const env = { SHIFTED_CLOCK_MS: String(shiftMs) }
+    const { url } = await startProcess(env, ['--import', clock])
+    await waitFor(async () => {
+      expect(await readMetric(url, 'di_delivery_sweeps_total')).toBeGreaterThanOrEqual(3)
+    })
+    expect([hanging.requests.length, busy.requests.length]).toEqual([1, 1])
+    // What is due is due at any clock.
+    const prompt = await receiver()
+    const { tenantId } = await fixtures.addTenant({ url: prompt.url })
+    const [id] = await fixtures.addDeliveries(tenantId, 1)
+    await waitForState(id!, 'delivered')
+  },
+)
 
 test('SIGTERM ends it in order: a request in flight is answered and recorded first', async () => {
   const there = await receiver((response) => setTimeout(() => response.end('ok'), 700))

@@ -1,5 +1,6 @@
 // Claims, outcomes and listings of deliveries against a real PostgreSQL, with the clock handed in.
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { webhookSecretLeaseMs } from '#shared/core/limits.ts'
 import type { Lane } from '#shared/io/delivery-claim-store.ts'
 import { type DeliveryQuery, listDeliveries } from '#shared/io/delivery-operations-store.ts'
 import {
@@ -10,6 +11,7 @@ import {
 } from '#shared/io/delivery-store.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { atTime } from '../support/database-clock.ts'
 import { migratePostgres } from '../support/databases.ts'
 import { createDeliveryFixtures, type DeliveryFixtures } from '../support/delivery-fixtures.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
@@ -25,7 +27,7 @@ beforeAll(async () => {
   await migratePostgres(url)
   const log = createLog('test', 'silent')
   postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
-  store = createDeliveryStore(postgres)
+  store = createDeliveryStore(atTime(postgres, { nowMs: () => nowMs }))
   fixtures = createDeliveryFixtures(postgres)
 })
 
@@ -38,10 +40,20 @@ const start = Date.parse('2027-01-01T00:00:00Z')
 const claimMs = 30_000
 let claims = 0
 
-function claim(nowMs: number, lanes: (Lane & { room?: number })[], takeOver = true) {
-  const asks = lanes.map(({ room = 100, ...lane }) => ({ ...lane, room }))
-  return store.claimDeliveries({ asks, claim: `c${++claims}`, claimMs, nowMs, takeOver })
+/** The database's clock: each call sets it. */
+let nowMs = start
+const at = (ms: number): DeliveryStore => {
+  nowMs = ms
+  return store
 }
+
+function claim(ms: number, lanes: (Lane & { room?: number })[], takeOver = true) {
+  const asks = lanes.map(({ room = 100, ...lane }) => ({ ...lane, room }))
+  return at(ms).claimDeliveries({ asks, claim: `c${++claims}`, claimMs, takeOver })
+}
+/** What is recorded at a moment, with the outcomes' moments beside it. */
+const record = (outcomes: readonly DeliveryOutcome[], ms: number) =>
+  at(ms).recordOutcomes(outcomes, ms)
 const list = async (query: DeliveryQuery) => (await listDeliveries(postgres, query)).deliveries
 const first = (tenantId: string): Lane => ({ tenantId, retry: false })
 const retry = (tenantId: string): Lane => ({ tenantId, retry: true })
@@ -79,7 +91,7 @@ test('a claim hands out what is due, with its exact bytes, and holds it', async 
     attemptsBefore: 0,
     probe: false,
     webhook: { environment: 'sandbox', state: 'on', url: 'https://example.com/hook' },
-    claimedUntilMs: start + claimMs,
+    secretLeaseMs: webhookSecretLeaseMs,
   })
   expect(claimed!.body.toString()).toMatch(
     /^\{"alert_id": "alr_.*",\n "created_at":"x", {2}"n": \d+\.0\}$/,
@@ -88,14 +100,14 @@ test('a claim hands out what is due, with its exact bytes, and holds it', async 
   expect(await fixtures.read(id!)).toMatchObject({ state: 'pending', claimed_by: claimed!.claim })
 })
 
-test('nothing is handed out early, but for the clock difference of a first attempt', async () => {
+test('nothing is handed out early', async () => {
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
-  expect(await claim(start - 1_001, [first(tenantId)])).toEqual([])
-  const [claimed] = await claim(start - 1_000, [first(tenantId)])
+  expect(await claim(start - 1, [first(tenantId)])).toEqual([])
+  const [claimed] = await claim(start, [first(tenantId)])
   expect(claimed!.deliveryId).toBe(id)
   const dueAtMs = start + 5_000
-  await store.recordOutcomes([outcome(claimed!, { state: 'pending', dueAtMs })], start)
+  await record([outcome(claimed!, { state: 'pending', dueAtMs })], start)
   expect(await claim(dueAtMs - 1, [first(tenantId), retry(tenantId)])).toEqual([])
   expect(ids(await claim(dueAtMs, [first(tenantId), retry(tenantId)]))).toEqual([id])
 })
@@ -104,17 +116,17 @@ test('a claim that ran out is taken over with the same bytes, but only where tha
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
   await fixtures.addDeliveries(tenantId, 1, { atMs: start })
   const [lost] = await claim(start, [first(tenantId)])
-  expect(await claim(start + claimMs - 1_001, [first(tenantId)])).toEqual([])
+  expect(await claim(start + claimMs - 1, [first(tenantId)])).toEqual([])
   expect(await claim(start + claimMs, [first(tenantId)], false)).toEqual([])
   const [taken] = await claim(start + claimMs, [first(tenantId)])
   expect(taken).toMatchObject({ deliveryId: lost!.deliveryId, attempts: 0 })
   expect(taken!.body.equals(lost!.body)).toBe(true)
   // The first holder comes back late: its outcome must not touch what another one is doing.
-  const late = await store.recordOutcomes([outcome(lost!, { state: 'delivered' })], start)
+  const late = await record([outcome(lost!, { state: 'delivered' })], start)
   expect(late.recorded.size).toBe(0)
   const held = await fixtures.read(lost!.deliveryId)
   expect(held).toMatchObject({ claimed_by: taken!.claim, attempts: 0 })
-  const done = await store.recordOutcomes([outcome(taken!, { state: 'delivered' })], start)
+  const done = await record([outcome(taken!, { state: 'delivered' })], start)
   expect([...done.recorded]).toEqual([taken!.deliveryId])
 })
 
@@ -164,7 +176,7 @@ test('a suspended tenant and a paused webhook wait; without a webhook there is n
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
   const dueNow = async () =>
-    (await store.findDueLanes(start)).filter((lane) => lane.tenantId === tenantId)
+    (await at(start).findDueLanes()).filter((lane) => lane.tenantId === tenantId)
   const setStatus = (status: string) =>
     postgres.query('update tenants set status = $2 where tenant_id = $1', [tenantId, status])
   await setStatus('suspended')
@@ -176,10 +188,7 @@ test('a suspended tenant and a paused webhook wait; without a webhook there is n
   expect(await dueNow()).toHaveLength(1)
   const [claimed] = await claim(start, [first(tenantId)])
   expect(claimed).toMatchObject({ deliveryId: id, webhook: { state: 'off' } })
-  await store.recordOutcomes(
-    [outcome(claimed!, { state: 'skipped', reason: 'no_webhook' }, null)],
-    start,
-  )
+  await record([outcome(claimed!, { state: 'skipped', reason: 'no_webhook' }, null)], start)
   // A webhook that is set later changes nothing for what was skipped.
   await fixtures.setWebhook(tenantId, 'https://example.com/')
   expect(await claim(start + 1_000_000, [first(tenantId), retry(tenantId)])).toEqual([])
@@ -196,13 +205,13 @@ test('the sweep finds each lane that has something due, with its oldest', async 
   const [again] = await fixtures.addDeliveries(c.tenantId, 2, { atMs: start - 9_000 })
   const got = await claim(start, [{ ...first(c.tenantId), room: 2 }])
   const held = got.find((one) => one.deliveryId === again)!
-  await store.recordOutcomes([outcome(held, { state: 'pending', dueAtMs: start - 1 })], start)
+  await record([outcome(held, { state: 'pending', dueAtMs: start - 1 })], start)
   const mine = [a, b, c].map(({ tenantId }) => tenantId)
-  const due = async (nowMs: number) =>
-    (await store.findDueLanes(nowMs)).filter((lane) => mine.includes(lane.tenantId))
+  const due = async (ms: number) =>
+    (await at(ms).findDueLanes()).filter((lane) => mine.includes(lane.tenantId))
   expect(await due(start)).toEqual([
-    { ...first(a.tenantId), oldestDueAtMs: start - 2_000 },
-    { ...retry(c.tenantId), oldestDueAtMs: start - 1 },
+    { ...first(a.tenantId), overdueMs: 2_000 },
+    { ...retry(c.tenantId), overdueMs: 1 },
   ])
   // The other delivery of c is being sent: it is due again when its claim has run out.
   const later = await due(start + claimMs)
@@ -212,8 +221,8 @@ test('the sweep finds each lane that has something due, with its oldest', async 
     [c.tenantId, false],
     [c.tenantId, true],
   ])
-  expect(await store.countDue(start)).toBeGreaterThanOrEqual(7)
-  expect(await store.countDue(start, 2)).toBe(2)
+  expect(await at(start).countDue()).toBeGreaterThanOrEqual(7)
+  expect(await store.countDue(2)).toBe(2)
 })
 
 test('an attempt is recorded with what becomes of its delivery, many at once', async () => {
@@ -221,7 +230,7 @@ test('an attempt is recorded with what becomes of its delivery, many at once', a
   await fixtures.addDeliveries(tenantId, 4, { atMs: start })
   const [a, b, c, d] = await claim(start, [first(tenantId)])
   const answer = `käse ${'x'.repeat(4_000)} '";\\`
-  const recorded = await store.recordOutcomes(
+  const recorded = await record(
     [
       outcome(a!, { state: 'delivered' }, attempt({ status: 204, errorKind: null, answer: '' })),
       outcome(b!, { state: 'pending', dueAtMs: start + 5_123 }, attempt({ answer })),
@@ -281,7 +290,7 @@ test('a list is the tenant’s own, newest first, by state and bounded', async (
   const older = await fixtures.addDeliveries(mine.tenantId, 2, { atMs: start })
   const [newer] = await fixtures.addDeliveries(mine.tenantId, 1, { atMs: start + 1 })
   const got = await claim(start, [{ ...first(mine.tenantId), room: 2 }])
-  await store.recordOutcomes(
+  await record(
     got.map((one) => outcome(one, { state: 'delivered' })),
     start,
   )
@@ -305,12 +314,12 @@ test('a receiver that is gone switches its webhook off, once, with an audit entr
     ...outcome(one, { state: 'failed', reason: 'gone' }, attempt({ status: 410 })),
     switchOff: { url: goneUrl, reason: 'gone' },
   })
-  const webhook = async () => (await store.readWebhooks([tenantId])).get(tenantId)!
+  const webhook = async () => (await store.readWebhooks([tenantId])).webhooks.get(tenantId)!
   // The URL was changed while the old receiver answered: the new one is not gone.
-  const other = await store.recordOutcomes([gone(a!, 'https://example.com/old')], start)
+  const other = await record([gone(a!, 'https://example.com/old')], start)
   expect(other).toMatchObject({ switchedOff: [] })
   expect(await webhook()).toMatchObject({ state: 'on', url })
-  const both = await store.recordOutcomes([gone(b!), gone(c!)], start)
+  const both = await record([gone(b!), gone(c!)], start)
   expect(both.switchedOff).toEqual([tenantId])
   expect(await webhook()).toMatchObject({ state: 'off', url })
   const { rows } = await postgres.query(
@@ -326,13 +335,13 @@ test('a receiver that is gone switches its webhook off, once, with an audit entr
     },
   ])
   // Without the claim there is no effect at all.
-  const again = await store.recordOutcomes([gone(b!)], start)
+  const again = await record([gone(b!)], start)
   expect(again).toEqual({ recorded: new Set(), switchedOff: [], health: [] })
 })
 
 test('a webhook is read as it is now: secret, state, status; a rotation shows no secret', async () => {
   const { tenantId, secret } = await fixtures.addTenant({ url: 'https://example.com/' })
-  const read = async () => (await store.readWebhooks([tenantId, 'nobody'])).get(tenantId)!
+  const read = async () => (await store.readWebhooks([tenantId, 'nobody'])).webhooks.get(tenantId)!
   const unsealed = async () =>
     fixtures.sealer.unseal((await read()).sealedSecret!, { tenantId, kind: 'webhook' })
   expect(await unsealed()).toBe(secret)
@@ -351,7 +360,7 @@ test('a webhook is read as it is now: secret, state, status; a rotation shows no
     url: 'https://example.com/',
     sealedSecret: null,
   })
-  expect((await store.readWebhooks(['nobody'])).size).toBe(0)
+  expect((await store.readWebhooks(['nobody'])).webhooks.size).toBe(0)
 })
 
 test('attempts go with their delivery, and with its tenant, and no other’s do', async () => {
@@ -361,7 +370,7 @@ test('attempts go with their delivery, and with its tenant, and no other’s do'
   for (const { tenantId } of tenants) {
     await fixtures.addDeliveries(tenantId, 2, { atMs: start })
     const claimed = await claim(start, [first(tenantId)])
-    await store.recordOutcomes(
+    await record(
       claimed.map((one) => outcome(one, { state: 'delivered' })),
       start,
     )

@@ -8,6 +8,7 @@ import { type DeliveryView, findDeliveries } from '#shared/io/delivery-operation
 import { createDeliveryStore } from '#shared/io/delivery-store.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { atTime } from '../support/database-clock.ts'
 import { migratePostgres } from '../support/databases.ts'
 import {
   createClock,
@@ -381,11 +382,10 @@ test('what a dead process held is sent again after its claim, with the same id a
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   const clock = createClock(Date.now())
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: clock.nowMs() })
-  const [dead] = await createDeliveryStore(postgres).claimDeliveries({
+  const [dead] = await createDeliveryStore(atTime(postgres, clock)).claimDeliveries({
     asks: [{ tenantId, retry: false, room: 1 }],
     claim: 'a process that died',
     claimMs: 30_000,
-    nowMs: clock.nowMs(),
     takeOver: true,
   })
   const one = engine({ clock })

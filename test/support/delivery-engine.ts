@@ -7,11 +7,12 @@ import { createOutbound, type OutboundOptions } from '#shared/io/outbound-http.t
 import type { Postgres } from '#shared/io/postgres.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
 import { type Engine, type EngineSettings, startEngine } from '../../services/delivery/engine.ts'
+import { atTime } from './database-clock.ts'
 import { testMasterKey } from './delivery-fixtures.ts'
 
 export type Clock = { nowMs: () => number; set: (ms: number) => void }
 
-/** A wall clock that stands still until it is set. */
+/** A clock that stands still until it is set: the wall's, the process's and the database's. */
 export function createClock(startMs: number): Clock {
   let now = startMs
   return {
@@ -41,13 +42,13 @@ export function startTestEngine(postgres: Postgres, options: TestEngineOptions =
   const outboundSide = createOutbound(outbound)
   const engine = startEngine(
     {
-      postgres,
+      postgres: clock === undefined ? postgres : atTime(postgres, clock),
       outbound: outboundSide,
       sealer: createSealer([testMasterKey]),
       log: createLog('test', 'silent'),
       metrics,
       nowMs: clock?.nowMs ?? Date.now,
-      monotonicMs: () => performance.now(),
+      monotonicMs: clock?.nowMs ?? (() => performance.now()),
       random: random ?? Math.random,
       newId: randomUUID,
     },
