@@ -4,6 +4,7 @@
  */
 import type { Alert, Disposition } from '#shared/core/alert-rules.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-listing-store.ts'
+import { lockSequences } from './alert-lock.ts'
 import { insertAudit } from './audit-store.ts'
 import type { Postgres, Queryable } from './postgres.ts'
 
@@ -36,7 +37,7 @@ export function setDisposition(
 
 type LockedRow = AlertRow & { tenant_id: string }
 
-/** Locks tenant, then alert: the deletion of a tenant comes from the same side. */
+/** Takes the lock of the tenant's alerts, then that of the alert. */
 async function lockAlert(
   tx: Queryable,
   { alertId, tenantId }: DispositionChange,
@@ -47,10 +48,11 @@ async function lockAlert(
      where tenant_id = (
        select tenant_id from alerts
        where alert_id = $1 and tenant_id = coalesce($2, tenant_id) limit 1
-     ) for key share`,
+     )`,
     [alertId, tenantId ?? null],
   )
   if (owner.rows[0] === undefined) return null
+  await lockSequences(tx, [owner.rows[0].tenant_id])
   const found = await tx.query<LockedRow>(
     `select tenant_id, ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2 for update`,
     [owner.rows[0].tenant_id, alertId],
@@ -58,7 +60,6 @@ async function lockAlert(
   return found.rows[0] ?? null
 }
 
-/** The counters are taken in the order in which raising alerts takes them: by day, then by hour. */
 const moveSql = `
 with moved as (
   update alerts set disposition = $3 where tenant_id = $1 and alert_id = $2
@@ -67,12 +68,12 @@ with moved as (
 ), counted as (
   insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
   select $1, ($6::timestamptz at time zone 'UTC')::date, disposition, $5, change
-  from changes order by disposition
+  from changes
   on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
 ), counted_by_hour as (
   insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
   select $1, date_bin('1 hour', $6::timestamptz, 'epoch'), disposition, $5, change
-  from changes order by disposition
+  from changes
   on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n
 )
 insert into alert_dispositions (tenant_id, alert_id, from_disposition, to_disposition, actor, note)

@@ -1,8 +1,7 @@
 /**
  * Raising alerts: once, whoever raises them and how often, numbered without a gap, each with its
  * delivery and its counters in the same transaction, so that a crash leaves all of it or nothing.
- * Locks are always taken in one order (tenants, sequences, counters by day, counters by hour, each
- * ascending), so writers can wait for one another but never in a circle.
+ * All of it happens under the locks of the tenants' sequences (alert-lock.ts).
  */
 import {
   type Alert,
@@ -11,6 +10,7 @@ import {
   toAlert,
 } from '#shared/core/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/ids.ts'
+import { lockSequences, type Sequences } from './alert-lock.ts'
 import type { Postgres, Queryable } from './postgres.ts'
 
 export type RaisedAlert = { tenantId: string; alertId: string; deliveryId: string }
@@ -73,30 +73,6 @@ function dedupe(drafts: readonly AlertDraft[]): AlertDraft[] {
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
-
-type Sequences = Map<string, number>
-
-/**
- * Takes the locks that make `seq` gap-free, in the order of the tenants.
- * @returns the last `seq` of every tenant that exists, or null when one has no sequence row yet
- */
-async function lockSequences(tx: Queryable, tenantIds: string[]): Promise<Sequences | null> {
-  // The tenant first: its deletion takes the same two locks in the same order.
-  const tenants = await tx.query({
-    name: 'raise-lock-tenants',
-    text: `select tenant_id from tenants where tenant_id = any($1)
-           order by tenant_id for key share`,
-    values: [tenantIds],
-  })
-  const sequences = await tx.query<{ tenant_id: string; last_seq: number }>({
-    name: 'raise-lock-sequences',
-    text: `select tenant_id, last_seq from alert_sequences where tenant_id = any($1)
-           order by tenant_id for update`,
-    values: [tenantIds],
-  })
-  if (sequences.rows.length < tenants.rows.length) return null
-  return new Map(sequences.rows.map((row) => [row.tenant_id, row.last_seq]))
-}
 
 /**
  * Gives tenants their sequence row, once in their life. In a transaction of its own, since a new
@@ -201,7 +177,7 @@ function toRows(
 }
 
 /**
- * All four writes in one statement and one round trip. Counters are grouped and taken in order.
+ * All writes in one statement and one round trip: the lock of the sequence keeps others away.
  * What is JSON lies in one value of bytes, each alert's reasons and then its body: as items of an
  * array both ends would go through it letter by letter, for its quotes.
  */
@@ -231,12 +207,12 @@ with raised as (
 ), counted as (
   insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
   select tenant_id, (created_at at time zone 'UTC')::date as day, $18, action, count(*)
-  from raised group by 1, 2, 4 order by 1, 2, 4
+  from raised group by 1, 2, 4
   on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
 ), counted_by_hour as (
   insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
   select tenant_id, date_bin('1 hour', created_at, 'epoch'), $18, action, count(*)
-  from raised group by 1, 2, 4 order by 1, 2, 4
+  from raised group by 1, 2, 4
   on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n
 )
 update alert_sequences as sequences set last_seq = newest.seq

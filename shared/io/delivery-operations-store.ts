@@ -185,10 +185,13 @@ export async function replayNext(
          and d.created_at <= ${instantOf('$5')}
        order by d.created_at, d.delivery_id
        limit ${replayedAtOnceMax}
-       for update
+     ), locked as materialized (
+       select d.delivery_id from deliveries as d join picked using (delivery_id)
+       where d.claimed_by is null
+       order by d.delivery_id for update of d
      ), replayed as (
        update deliveries as d ${replaySet}
-       from picked where d.delivery_id = picked.delivery_id
+       from locked where d.delivery_id = locked.delivery_id
        returning d.delivery_id, d.created_at
      )
      select d.delivery_id, ${createdAtUs} as created_at_us from replayed as d

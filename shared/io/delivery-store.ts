@@ -178,8 +178,8 @@ const fromNow = (parameter: string) => `now() + ${parameter} * interval '1 milli
 const toHoldMs = probeDelaysMs.map((ms) => `interval '${ms} milliseconds'`).join(', ')
 
 /**
- * Deliveries, attempts and health in one statement. Webhooks are locked in the order of their
- * tenants, and only those that are failing or begin to: a healthy one costs a look.
+ * Deliveries, attempts and health in one statement. Deliveries are locked in the order of their
+ * ids, as everywhere, then webhooks in the order of their tenants, and only those that are failing or begin to: a healthy one costs a look.
  */
 const recordSql = `
 with outcomes as (
@@ -191,13 +191,17 @@ with outcomes as (
   as o (delivery_id, claim, state, due_in_ms, reason,
     attempt, at_in_ms, duration_ms, status, error_kind, error, address, answer,
     url, ok, failure, probe, hold)
+), locked as materialized (
+  select d.delivery_id from deliveries as d join outcomes as o using (delivery_id)
+  where d.claimed_by = o.claim
+  order by d.delivery_id for update of d
 ), recorded as (
   update deliveries as d
   set state = o.state, claimed_by = null, claimed_until = null, reason = o.reason,
     due_at = coalesce(o.due_at, d.due_at), attempts = coalesce(o.attempt, d.attempts),
     ended_at = case when o.state <> 'pending' then now() end
-  from outcomes as o
-  where d.delivery_id = o.delivery_id and d.claimed_by = o.claim
+  from outcomes as o join locked using (delivery_id)
+  where d.delivery_id = o.delivery_id
   returning d.delivery_id, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status, o.error_kind,
     o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold
 ), attempted as (
@@ -247,7 +251,9 @@ async function recordOutcomes(
   return await postgres.transaction(async (tx) => {
     const recorded = await record(tx, outcomes, nowMs)
     const switchedOff: string[] = []
-    for (const { tenantId, deliveryId, switchOff } of outcomes) {
+    // Webhooks in the order of their tenants, as the statement before locks them.
+    const ordered = outcomes.toSorted((a, b) => (a.tenantId < b.tenantId ? -1 : 1))
+    for (const { tenantId, deliveryId, switchOff } of ordered) {
       if (switchOff === undefined || !recorded.recorded.has(deliveryId)) continue
       const after = { delivery_id: deliveryId }
       const wanted = { tenantId, ...switchOff, after }

@@ -3,6 +3,7 @@
  * bodies name it too. The counters move in the same transaction, so a total stays exact; `seq` of
  * the other alerts stays what it is, so an erasure leaves gaps in it.
  */
+import { lockSequences } from './alert-lock.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
 import type { Postgres, Queryable } from './postgres.ts'
 
@@ -80,18 +81,23 @@ export async function eraseAlerts(
   }
 }
 
-/** Locks in the order in which raising alerts takes them: tenant, sequence, counters. */
+/** Takes the lock of the tenant's alerts first, and its deliveries in the order of their ids. */
 async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<number> {
   const { tenantId } = erasable.subject
-  await tx.query('select 1 from tenants where tenant_id = $1 for key share', [tenantId])
-  await tx.query('select 1 from alert_sequences where tenant_id = $1 for update', [tenantId])
+  await lockSequences(tx, [tenantId])
   const { text, values } = toCondition(erasable)
   const { rows } = await tx.query<{ alert_id: string }>(
     `select alert_id from alerts where ${text} order by alert_id limit ${batchMax} for update`,
     values,
   )
   if (rows.length > 0) {
-    await tx.query(eraseSql, [tenantId, rows.map((row) => row.alert_id)])
+    const erased = [tenantId, rows.map((row) => row.alert_id)]
+    await tx.query(
+      `select 1 from deliveries where tenant_id = $1 and alert_id = any($2)
+       order by delivery_id for update`,
+      erased,
+    )
+    await tx.query(eraseSql, erased)
   }
   return rows.length
 }
@@ -108,12 +114,12 @@ with erased as (
 ), counted as (
   insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
   select $1, (created_at at time zone 'UTC')::date, disposition, action, -count(*)
-  from erased group by 2, 3, 4 order by 2, 3, 4
+  from erased group by 2, 3, 4
   on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
 )
 insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
 select $1, date_bin('1 hour', created_at, 'epoch'), disposition, action, -count(*)
-from erased group by 2, 3, 4 order by 2, 3, 4
+from erased group by 2, 3, 4
 on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n`
 
 /**

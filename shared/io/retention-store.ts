@@ -11,6 +11,7 @@ import {
   toRetentionView,
   toStoredDays,
 } from '#shared/core/retention.ts'
+import { lockSequences } from './alert-lock.ts'
 import { type Postgres, type Queryable, toTime } from './postgres.ts'
 
 /** A tenant's limits, its own or the defaults. */
@@ -149,7 +150,6 @@ export async function removeDeliveries(
   return { alerts: 0, ...rows[0]! }
 }
 
-/** Counters are taken in the order in which raising alerts takes them: by day, then by hour. */
 const removeAlertsSql = `
 with expired as (
   select alert_id, created_at, disposition, action from alerts as a
@@ -162,7 +162,7 @@ with expired as (
 ), ended as (
   select d.delivery_id from deliveries as d join expired using (alert_id)
   where d.tenant_id = $1 and d.ended_at is not null
-  for update of d
+  order by d.delivery_id for update of d
 ), gone_deliveries as (
   delete from deliveries as d using ended where d.delivery_id = ended.delivery_id
   returning 1
@@ -176,12 +176,12 @@ with expired as (
 ), counted as (
   insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
   select $1, (created_at at time zone 'UTC')::date as day, disposition, action, -count(*)
-  from gone group by 2, 3, 4 order by 2, 3, 4
+  from gone group by 2, 3, 4
   on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
 ), counted_by_hour as (
   insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
   select $1, date_bin('1 hour', created_at, 'epoch') as hour, disposition, action, -count(*)
-  from gone group by 2, 3, 4 order by 2, 3, 4
+  from gone group by 2, 3, 4
   on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n
 )
 select (select count(*) from gone) as alerts,
@@ -200,8 +200,7 @@ export async function removeAlerts(
   most: number,
 ): Promise<Removed> {
   return postgres.transaction(async (tx) => {
-    // Locks in the order of raising and of dispositions: the tenant, the alerts, the counters.
-    await tx.query('select 1 from tenants where tenant_id = $1 for key share', [tenantId])
+    await lockSequences(tx, [tenantId])
     const cutoff = toTime(cutoffMs)
     const { rows } = await tx.query<Removed>(removeAlertsSql, [tenantId, cutoff, most])
     const removed = rows[0]!
@@ -213,17 +212,13 @@ export async function removeAlerts(
 /** Counters of days and hours that are gone for good. */
 async function removeEmptyCounters(tx: Queryable, tenantId: string, cutoff: string) {
   await tx.query(
-    `delete from alert_counts where (tenant_id, day, disposition, decision) in (
-       select tenant_id, day, disposition, decision from alert_counts
-       where tenant_id = $1 and day < ($2::timestamptz at time zone 'UTC')::date and n = 0
-       order by day, disposition, decision for update)`,
+    `delete from alert_counts
+     where tenant_id = $1 and day < ($2::timestamptz at time zone 'UTC')::date and n = 0`,
     [tenantId, cutoff],
   )
   await tx.query(
-    `delete from alert_counts_by_hour where (tenant_id, hour, disposition, decision) in (
-       select tenant_id, hour, disposition, decision from alert_counts_by_hour
-       where tenant_id = $1 and hour < date_bin('1 hour', $2::timestamptz, 'epoch') and n = 0
-       order by hour, disposition, decision for update)`,
+    `delete from alert_counts_by_hour
+     where tenant_id = $1 and hour < date_bin('1 hour', $2::timestamptz, 'epoch') and n = 0`,
     [tenantId, cutoff],
   )
 }
