@@ -179,7 +179,8 @@ const toHoldMs = probeDelaysMs.map((ms) => `interval '${ms} milliseconds'`).join
 
 /**
  * Deliveries, attempts and health in one statement. Deliveries are locked in the order of their
- * ids, as everywhere, then webhooks in the order of their tenants, and only those that are failing or begin to: a healthy one costs a look.
+ * ids, as everywhere, then webhooks in the order of their tenants, and only those that are failing
+ * or begin to: a healthy one costs a look.
  */
 const recordSql = `
 with outcomes as (
