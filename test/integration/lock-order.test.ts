@@ -162,7 +162,6 @@ describe('deliveries', () => {
             tenantId,
             scope: { sinceMs: null, onlyFailed: false },
             progress: await beginReplay(tx),
-            nowMs: Date.now(),
           }),
         ),
     },
