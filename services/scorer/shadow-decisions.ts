@@ -4,6 +4,7 @@
  * here is counted, logged once and skipped; it never throws, and it holds a batch up for a bounded
  * time, two seconds unless configured, after which it rests for ten.
  */
+import { LRUCache } from 'lru-cache'
 import type { Risk } from '#shared/core/correlation.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import type { Policy } from '#shared/core/policy.ts'
@@ -59,7 +60,7 @@ type Run = {
 
 type State = ShadowDeps & {
   /** By content address; null for one that cannot be used. */
-  compiled: Map<string, CompiledShadow | null>
+  compiled: LRUCache<string, { shadow: CompiledShadow | null }>
   /** What was logged and has not worked since. */
   said: Set<string>
   shared: WeakMap<Policy, WeakMap<Policy, boolean>>
@@ -72,7 +73,7 @@ export function createShadowDecisions(deps: ShadowDeps): ShadowDecisions {
   const { versions, observe, nowMs, holdMaxMs } = deps
   const state: State = {
     ...deps,
-    compiled: new Map(),
+    compiled: new LRUCache({ max: compiledMax }),
     said: new Set(),
     shared: new WeakMap(),
   }
@@ -166,7 +167,7 @@ async function findAsked(state: State, decided: readonly Decided[], run: Run): P
     const version = findShadowVersion(state.versions.of(tenantId), receivedAtMs)
     if (version === null) continue
     const { policyHash } = version
-    const shadow = state.compiled.get(policyHash) ?? (await compile(state, policyHash))
+    const shadow = await compile(state, policyHash)
     if (shadow !== null) asked.push({ ...one, version: version.version, policyHash, shadow })
     else if (!run.gaveUp) state.observe.skipped('policy', 1)
   }
@@ -176,7 +177,8 @@ async function findAsked(state: State, decided: readonly Decided[], run: Run): P
 /** @throws when the document cannot be asked for; one that is of no use is null */
 async function compile(state: State, policyHash: string): Promise<CompiledShadow | null> {
   const { compiled } = state
-  if (compiled.has(policyHash)) return compiled.get(policyHash)!
+  const known = compiled.get(policyHash)
+  if (known !== undefined) return known.shadow
   const policy = await state.findPolicy(policyHash)
   let shadow: CompiledShadow | null = null
   try {
@@ -187,8 +189,7 @@ async function compile(state: State, policyHash: string): Promise<CompiledShadow
   if (policy === null) {
     warnOnce(state, policyHash, `shadow policy ${policyHash} is missing or unreadable`)
   }
-  if (compiled.size >= compiledMax) compiled.clear()
-  compiled.set(policyHash, shadow)
+  compiled.set(policyHash, { shadow })
   return shadow
 }
 

@@ -262,7 +262,13 @@ export const activityReadMin = 1_000_000
 export const activityReadPerKey = 50_000
 export const activityReadMax = 200_000_000
 
-/** Keys and devices with very many rows that are remembered as such, and for how long. */
+/** Tenants that a cache keeps entries of: past ten thousand, the ones used least recently go. */
+export const cachedTenantsMax = 10_000
+
+/** Devices of one tenant with very many rows that are remembered as such: 300 bytes each. */
+export const heavyDevicesMax = 1_000
+
+/** The same of keys of `activity`, whatever their tenant, and how long either is remembered. */
 export const heavyKeysMax = 10_000
 export const heavyKeyMs = 3_600_000
 
@@ -278,8 +284,11 @@ export const policyBytesMax = 256 * 1024
  */
 export const sdkNormQueryMax = 200
 
-/** Norms kept in memory, at up to 1 KB each: 10,000 tenants on one version, for an hour. */
-export const sdkNormsCachedMax = 10_000
+/** Norms of one tenant kept in memory, at up to 1 KB each: 32 versions in use, for two hours. */
+export const sdkNormsCachedMax = 64
+
+/** Bytes of policy documents kept in memory, as JSON: a thousand of the default's size. */
+export const policyCopiesBytesMax = 8 * 1024 * 1024
 
 /**
  * Room of the telemetry stream where nothing else is set: 11 million events of 1.5 KB. A server

@@ -8,7 +8,9 @@
  * What a batch costs is bounded whatever its events are about: a heavy key, one that more events
  * share than are looked at, is not screened but asked for its latest rows alone.
  */
+
 import type { ClickHouseSettings } from '@clickhouse/client'
+import { LRUCache } from 'lru-cache'
 import { type Screen, toScreen } from '#shared/core/activity.ts'
 import {
   type ActivityCount,
@@ -25,7 +27,6 @@ import {
   heavyKeysMax,
 } from '#shared/core/limits.ts'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policy.ts'
-import { createRememberedKeys } from '#shared/core/remembered-keys.ts'
 import {
   type ActivityBounds,
   type ActivityKey,
@@ -93,13 +94,11 @@ type Store = { clickhouse: Clickhouse; bounds: ActivityBounds; heavy: HeavyKeys 
 type HeavyKeys = { add: (key: ActivityKey) => void; has: (key: ActivityKey) => boolean }
 
 function createHeavyKeys(): HeavyKeys {
-  const keys = createRememberedKeys({ max: heavyKeysMax, forMs: heavyKeyMs }, () =>
-    performance.now(),
-  )
+  const keys = new LRUCache<string, true>({ max: heavyKeysMax, ttl: heavyKeyMs })
   const hashOf = (key: ActivityKey) => key.slice(key.indexOf(' ') + 1)
   return {
-    add: (key) => keys.add(hashOf(key)),
-    has: (key) => !keys.isEmpty() && keys.has(hashOf(key)),
+    add: (key) => keys.set(hashOf(key), true),
+    has: (key) => keys.size > 0 && keys.has(hashOf(key)),
   }
 }
 

@@ -15,9 +15,9 @@ import {
   type SessionRow,
   toRecentPage,
 } from '#shared/core/device-history.ts'
-import { heavyKeyMs, heavyKeysMax } from '#shared/core/limits.ts'
-import { createRememberedKeys, type RememberedKeys } from '#shared/core/remembered-keys.ts'
+import { cachedTenantsMax, heavyDevicesMax, heavyKeyMs } from '#shared/core/limits.ts'
 import { type Clickhouse, smallQuery, uncompiled } from './clickhouse.ts'
+import { createTenantCache, type TenantCache } from './tenant-cache.ts'
 
 export type DeviceHistory = {
   deviceId: string
@@ -48,14 +48,16 @@ export type HistoryStore = {
 }
 
 export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
-  const heavy = createRememberedKeys({ max: heavyKeysMax, forMs: heavyKeyMs }, () =>
-    performance.now(),
-  )
+  const heavy = createTenantCache<true>({
+    tenantsMax: cachedTenantsMax,
+    entriesMax: heavyDevicesMax,
+    ttlMs: heavyKeyMs,
+  })
   return { findDevice: (question) => findDevice({ clickhouse, heavy }, question) }
 }
 
 /** Devices that had many rows are remembered: for those the first question is in vain. */
-type Store = { clickhouse: Clickhouse; heavy: RememberedKeys }
+type Store = { clickhouse: Clickhouse; heavy: TenantCache<true> }
 
 /** Devices with this many rows or more are counted by the engine: 1,000 rows are about 150 KB. */
 const rowsAtOnce = 1_000
@@ -103,8 +105,8 @@ async function findDevice(
   { clickhouse, heavy }: Store,
   question: DeviceQuestion,
 ): Promise<DeviceHistory | null> {
-  const key = JSON.stringify([question.tenantId, question.deviceId])
-  if (heavy.has(key)) return await findManySessions(clickhouse, question)
+  const { tenantId, deviceId } = question
+  if (heavy.get(tenantId, deviceId)) return await findManySessions(clickhouse, question)
   const rows = await readRows<SessionRow>(
     clickhouse,
     firstRowsSql,
@@ -113,7 +115,7 @@ async function findDevice(
   )
   if (rows.length === 0) return null
   if (rows.length >= rowsAtOnce) {
-    heavy.add(key)
+    heavy.set(tenantId, deviceId, true)
     return await findManySessions(clickhouse, question)
   }
   const sessions = joinSessions(rows)

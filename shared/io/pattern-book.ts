@@ -3,6 +3,7 @@
  * telemetry remembers between inserts. All of it is bounded, because clients choose signals; an
  * event beyond the bounds has no pattern, which makes a backtest of it slower and nothing else.
  */
+import { LRUCache } from 'lru-cache'
 import {
   type SignalPattern,
   toPatternId,
@@ -23,65 +24,60 @@ export type PatternBook = {
 
 /** Patterns of one tenant; the simulated fleet has a few thousand. */
 const perTenantMax = 5_000
-/** Of all tenants, some 100 bytes each. Beyond it all are stored anew, which changes nothing. */
+/** Of all tenants, some 100 bytes each. A tenant that is forgotten has its patterns stored anew. */
 const patternsMax = 200_000
-/** Keys whose pattern is remembered, twice: 200 bytes each. */
-const keysMax = 8_000
+/** Keys whose pattern is remembered: 200 bytes each. */
+const keysMax = 16_000
+
+/** What is known of one tenant's patterns; its size in the cache is the number of ids. */
+type Own = { stored: Set<string>; fresh: Map<string, NewPattern> }
 
 export function createPatternBook(): PatternBook {
-  const stored = new Map<string, Set<string>>()
-  let fresh = new Map<string, NewPattern>()
-  let size = 0
+  // A tenant whose new patterns are being stored must not be forgotten meanwhile.
+  let withNew = new Map<string, Own>()
+  const tenants = new LRUCache<string, Own>({ maxSize: patternsMax })
   const recall = createRecall()
+  const findOwn = (tenantId: string): Own => {
+    const known = withNew.get(tenantId) ?? tenants.get(tenantId)
+    if (known !== undefined) return known
+    const own: Own = { stored: new Set(), fresh: new Map() }
+    tenants.set(tenantId, own, { size: 1 })
+    return own
+  }
   return {
     find: (tenantId, signals) => {
       const { id, pattern } = recall(signals)
-      let own = stored.get(tenantId)
-      if (own === undefined) {
-        own = new Set()
-        stored.set(tenantId, own)
-      }
-      if (own.has(id)) return id
-      const key = `${tenantId} ${id}`
-      if (fresh.has(key)) return id
-      if (own.size + fresh.size >= perTenantMax) return ''
-      fresh.set(key, { tenantId, id, pattern: pattern ?? toSignalPattern(signals) })
+      const own = findOwn(tenantId)
+      if (own.stored.has(id) || own.fresh.has(id)) return id
+      if (own.stored.size + own.fresh.size >= perTenantMax) return ''
+      own.fresh.set(id, { tenantId, id, pattern: pattern ?? toSignalPattern(signals) })
+      withNew.set(tenantId, own)
       return id
     },
-    listNew: () => [...fresh.values()],
+    listNew: () => [...withNew.values()].flatMap(({ fresh }) => [...fresh.values()]),
     markStored: (patterns) => {
-      if (size > patternsMax) {
-        stored.clear()
-        size = 0
+      for (const { tenantId, id } of patterns) withNew.get(tenantId)?.stored.add(id)
+      for (const [tenantId, own] of withNew) {
+        own.fresh.clear()
+        // The cache measures an entry anew only when its value is another one.
+        tenants.delete(tenantId)
+        tenants.set(tenantId, own, { size: 1 + own.stored.size })
       }
-      for (const { tenantId, id } of patterns) {
-        const own = stored.get(tenantId) ?? new Set()
-        stored.set(tenantId, own.add(id))
-        size++
-      }
-      fresh = new Map()
+      withNew = new Map()
     },
   }
 }
 
-/** Most events have a pattern that one before them had: two generations of those by their keys. */
+/** Most events have a pattern that one before them had: it is found by its key. */
 function createRecall() {
-  let recent = new Map<string, string>()
-  let older = new Map<string, string>()
+  const recent = new LRUCache<string, string>({ max: keysMax })
   return (signals: Signals): { id: string; pattern?: SignalPattern } => {
     const key = toPatternKey(signals)
-    const present = key === null ? undefined : recent.get(key)
-    if (present !== undefined) return { id: present }
-    const old = key === null ? undefined : older.get(key)
-    const pattern = old === undefined ? toSignalPattern(signals) : undefined
-    const id = old ?? toPatternId(pattern!)
-    if (key !== null) {
-      if (recent.size >= keysMax) {
-        older = recent
-        recent = new Map()
-      }
-      recent.set(key, id)
-    }
-    return pattern === undefined ? { id } : { id, pattern }
+    const known = key === null ? undefined : recent.get(key)
+    if (known !== undefined) return { id: known }
+    const pattern = toSignalPattern(signals)
+    const id = toPatternId(pattern)
+    if (key !== null) recent.set(key, id)
+    return { id, pattern }
   }
 }

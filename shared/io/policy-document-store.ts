@@ -3,6 +3,8 @@
  * from memory, else from the KV bucket where there is a connection to it, else from Postgres, where
  * every version stays for good.
  */
+import { LRUCache } from 'lru-cache'
+import { policyCopiesBytesMax } from '#shared/core/limits.ts'
 import { policyKey } from '#shared/core/messages.ts'
 import { defaultPolicy, type Policy, policySchema, toPolicyHash } from '#shared/core/policy.ts'
 import type { Nats } from './nats.ts'
@@ -18,24 +20,20 @@ export type PolicyDocuments = {
   findPolicy: (policyHash: string) => Promise<Policy | null>
 }
 
-/** Documents are immutable, so a copy is good for ever; a thousand are a few megabytes. */
-const copiesMax = 1_000
-
 /** @param nats null where only Postgres is to be asked */
 export function createPolicyDocuments(nats: Nats | null, postgres: Queryable): PolicyDocuments {
   const { findDocument } = createPolicyStore(postgres)
-  const copies = new Map<string, Policy>([[toPolicyHash(defaultPolicy), defaultPolicy]])
+  // Documents are immutable, so a copy is good for ever.
+  const copies = new LRUCache<string, Policy>({ maxSize: policyCopiesBytesMax })
+  const defaultHash = toPolicyHash(defaultPolicy)
   return {
     findPolicy: async (policyHash) => {
-      const copy = copies.get(policyHash)
+      const copy = policyHash === defaultHash ? defaultPolicy : copies.get(policyHash)
       if (copy !== undefined) return copy
       const projected = nats === null ? null : await findProjected(nats, policyHash)
       const text = projected ?? (await findDocument(policyHash))
       const policy = text === null ? null : parse(text)
-      if (policy !== null) {
-        if (copies.size >= copiesMax) copies.clear()
-        copies.set(policyHash, policy)
-      }
+      if (policy !== null) copies.set(policyHash, policy, { size: text!.length })
       return policy
     },
   }

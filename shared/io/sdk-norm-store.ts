@@ -3,7 +3,7 @@
  * are over when it is asked for and never change again, so an answer is kept in memory for good,
  * and every scorer has the same one.
  */
-import { sdkNormQueryMax, sdkNormsCachedMax } from '#shared/core/limits.ts'
+import { cachedTenantsMax, sdkNormQueryMax, sdkNormsCachedMax } from '#shared/core/limits.ts'
 import {
   estimateDevices,
   noNorm,
@@ -12,6 +12,7 @@ import {
 } from '#shared/core/signals-missing.ts'
 import { categories } from '#shared/core/telemetry.ts'
 import type { Clickhouse } from './clickhouse.ts'
+import { createTenantCache } from './tenant-cache.ts'
 
 /** An event whose norm is asked for: everything before it in the stream must be stored. */
 export type SdkNormQuestion = {
@@ -28,14 +29,17 @@ export type SdkNormStore = {
 }
 
 export function createSdkNormStore(clickhouse: Clickhouse): SdkNormStore {
-  const cached = new Map<string, SdkNorm>()
+  const cached = createTenantCache<SdkNorm>({
+    tenantsMax: cachedTenantsMax,
+    entriesMax: sdkNormsCachedMax,
+  })
   return {
     findNorms: async (questions) => {
       const answers = new Map<string, SdkNorm>()
       const open = new Map<string, Asked>()
       const asked = questions.map(toAsked)
       for (const one of asked) {
-        const known = cached.get(one.key)
+        const known = cached.get(one.tenantId, one.key)
         if (known === undefined) open.set(one.key, one)
         else answers.set(one.key, known)
       }
@@ -43,16 +47,11 @@ export function createSdkNormStore(clickhouse: Clickhouse): SdkNormStore {
       for (let at = 0; at < rest.length; at += sdkNormQueryMax) {
         const some = rest.slice(at, at + sdkNormQueryMax)
         const found = await readNorms(clickhouse, some)
-        for (const { key } of some) {
+        for (const { tenantId, key } of some) {
           const norm = found.get(key) ?? noNorm
           answers.set(key, norm)
-          cached.set(key, norm)
+          cached.set(tenantId, key, norm)
         }
-      }
-      // The oldest go first: hours pass, and a norm of yesterday is hardly asked for again.
-      for (const key of cached.keys()) {
-        if (cached.size <= sdkNormsCachedMax) break
-        cached.delete(key)
       }
       return asked.map(({ key }) => answers.get(key)!)
     },
