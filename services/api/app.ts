@@ -13,6 +13,7 @@ import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
 import type { TenantStore } from '#shared/io/tenant-store.ts'
 import { createTurns, type TurnLimits } from '#shared/io/turns.ts'
 import { createGuard } from './authenticate.ts'
+import { createFindKeyHolder } from './find-key-holder.ts'
 import { createRateLimits } from './rate-limits.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
@@ -51,7 +52,11 @@ export async function createApiApp(
     reply.header('cache-control', 'no-store')
   })
   const guard = createGuard({
-    findTenantByApiKey: timed('api_key', deps.tenants.findTenantByApiKey),
+    findTenantByApiKey: createFindKeyHolder(
+      timed('api_key', deps.tenants.findTenantByApiKey),
+      metrics,
+      deps.monotonicMs,
+    ),
     recordApiKeyUse: deps.tenants.recordApiKeyUse,
     rateLimits: createRateLimits(deps.monotonicMs, metrics),
     nowMs: deps.nowMs,

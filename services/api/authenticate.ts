@@ -4,7 +4,9 @@
  * All refusals look alike: no caller learns whether a key or a tenant exists.
  */
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import { parseApiKey } from '#shared/core/credentials.ts'
+import { foundKeysMax } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
@@ -65,7 +67,7 @@ const useRecordedEveryMs = 60_000
 
 /** Notes in passing that a key is in use; nobody waits for it, and nothing fails when it does. */
 function createUseRecorder({ recordApiKeyUse, nowMs, log }: GuardDeps) {
-  const triedAtMs = new Map<string, number>()
+  const triedAtMs = new LRUCache<string, number>({ max: foundKeysMax })
   return (keyHash: Buffer, lastUsedMs: number | null): void => {
     const now = nowMs()
     const isFresh = (atMs: number | null | undefined) =>

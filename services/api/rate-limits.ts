@@ -3,7 +3,8 @@
  * as the IETF's draft on rate limit header fields has it; a refusal says when to come back.
  */
 import type { FastifyReply } from 'fastify'
-import { restBurst, restRatePerSecond } from '#shared/core/limits.ts'
+import { LRUCache } from 'lru-cache'
+import { cachedTenantsMax, restBurst, restRatePerSecond } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
 import {
   type Bucket,
@@ -32,8 +33,7 @@ export function createRateLimits(monotonicMs: () => number, metrics: Metrics): R
     'Calls refused because their tenant was over its rate',
     ['tenant'],
   )
-  // As many entries as there are tenants that ever called: a hundred bytes each.
-  const buckets = new Map<string, Bucket>()
+  const buckets = new LRUCache<string, Bucket>({ max: cachedTenantsMax })
   return {
     take: (tenantId, own, reply) => {
       const rate = own ?? defaultRate

@@ -148,6 +148,26 @@ export const sessionsPageMax = 10_000
  */
 export const cursorCharactersMax = 2_048
 
+/**
+ * API keys that were found within the last ten minutes, 200 bytes each: those of ten thousand
+ * tenants. Any other key may be a guess.
+ */
+export const foundKeysMax = 10_000
+export const foundKeyMs = 600_000
+
+/**
+ * A key that was not found is not looked up again for a second, which is also how long a key may
+ * stay unknown that is created just after it was tried. 200 bytes each.
+ */
+export const unknownKeysMax = 10_000
+export const unknownKeyMs = 1_000
+
+/**
+ * Look-ups of keys that may be guesses: 4 of the api's 20 connections to Postgres. At a millisecond
+ * each they answer 4,000 guesses a second; of the others a hundred wait, and the rest get a 503.
+ */
+export const strangerLookups = { ofTenant: 4, inAll: 4, waiting: 100, waitMs: 1_000 } as const
+
 /** REST rate per tenant: requests per second and burst. Ingest is unlimited unless set. */
 export const restRatePerSecond = 1_000
 export const restBurst = 2_000

@@ -26,6 +26,7 @@ type Waiting = { tenantId: string; begin: () => void }
 export function createTurns(limits: TurnLimits): Turns {
   const running = new Map<string, number>()
   const queue: Waiting[] = []
+  const waiting = new Map<string, number>()
   let inAll = 0
 
   const hasPlace = (tenantId: string) =>
@@ -46,6 +47,12 @@ export function createTurns(limits: TurnLimits): Turns {
     }
   }
 
+  const countWaiting = (tenantId: string, change: 1 | -1): void => {
+    const count = (waiting.get(tenantId) ?? 0) + change
+    if (count === 0) waiting.delete(tenantId)
+    else waiting.set(tenantId, count)
+  }
+
   function beginNext(): void {
     const index = queue.findIndex(({ tenantId }) => hasPlace(tenantId))
     if (index >= 0) queue.splice(index, 1)[0]!.begin()
@@ -54,19 +61,22 @@ export function createTurns(limits: TurnLimits): Turns {
   return {
     take: async (tenantId) => {
       if (hasPlace(tenantId)) return begin(tenantId)
-      if (queue.filter((one) => one.tenantId === tenantId).length >= limits.waiting) return null
+      if ((waiting.get(tenantId) ?? 0) >= limits.waiting) return null
       return new Promise((resolve) => {
         const timer = setTimeout(() => {
           queue.splice(queue.indexOf(mine), 1)
+          countWaiting(tenantId, -1)
           resolve(null)
         }, limits.waitMs)
         const mine: Waiting = {
           tenantId,
           begin: () => {
             clearTimeout(timer)
+            countWaiting(tenantId, -1)
             resolve(begin(tenantId))
           },
         }
+        countWaiting(tenantId, 1)
         queue.push(mine)
       })
     },
