@@ -13,7 +13,9 @@ import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
 import type { TenantStore } from '#shared/io/tenant-store.ts'
 import { createTurns, type TurnLimits } from '#shared/io/turns.ts'
 import { createGuard } from './authenticate.ts'
+import { addCompression } from './compress-answers.ts'
 import { createFindKeyHolder } from './find-key-holder.ts'
+import { createLargeAnswers } from './large-answers.ts'
 import { createRateLimits } from './rate-limits.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
@@ -24,7 +26,7 @@ import { addSignalRoutes } from './routes/signals.ts'
 export type ApiDeps = {
   tenants: Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'>
   alerts: Pick<AlertStore, 'listAlerts'>
-  history: Pick<HistoryStore, 'findDevice'>
+  history: Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'>
   policies: CurrentPolicyStore
   ledger: Pick<LedgerStore, 'readLedger'>
   /** The wall clock, and one that never goes back. */
@@ -33,8 +35,9 @@ export type ApiDeps = {
 }
 
 /**
- * What is asked of ClickHouse at once, over sixteen connections: one tenant never has them all, and
+ * What is asked of ClickHouse at once, over 24 connections: one tenant never has them all, and
  * whether ClickHouse is there can be told at any time. A ledger is a question over everything.
+ * Large answers have four connections more, one each.
  */
 const deviceTurns: TurnLimits = { ofTenant: 8, inAll: 11, waiting: 2_000, waitMs: 1_000 }
 const ledgerTurns: TurnLimits = { ofTenant: 2, inAll: 4, waiting: 100, waitMs: 5_000 }
@@ -51,6 +54,7 @@ export async function createApiApp(
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
   })
+  await addCompression(app)
   const guard = createGuard({
     findTenantByApiKey: createFindKeyHolder(
       timed('api_key', deps.tenants.findTenantByApiKey),
@@ -65,7 +69,9 @@ export async function createApiApp(
   })
   addAlertRoutes(app, guard, { listAlerts: timed('alerts', deps.alerts.listAlerts) })
   addDeviceRoutes(app, guard, {
-    findDevice: inTurn('device', deviceTurns, timed('device', deps.history.findDevice)),
+    findSmallDevice: inTurn('device', deviceTurns, timed('device', deps.history.findSmallDevice)),
+    findLargeDevice: timed('large_device', deps.history.findLargeDevice),
+    beginLargeAnswer: createLargeAnswers(metrics),
   })
   addSignalRoutes(app, guard, {
     findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),

@@ -14,7 +14,13 @@ import type { KeyHolder, TenantStore } from '#shared/io/tenant-store.ts'
 import type { RateLimits } from './rate-limits.ts'
 
 /** An authenticated call. Whose data it may see is `tenantId`, and nothing else says so. */
-export type Call = { tenantId: string; request: FastifyRequest; reply: FastifyReply }
+export type Call = {
+  tenantId: string
+  request: FastifyRequest
+  reply: FastifyReply
+  /** Takes from the tenant's rate what an answer with so many rows costs. */
+  chargeRows: (rows: number) => void
+}
 
 /**
  * Lets a handler see only calls of known tenants within their rate. It returns the answer's body.
@@ -58,7 +64,8 @@ export function createGuard(deps: GuardDeps): Guard {
   return (handler) => async (request, reply) => {
     const { tenantId, restRate } = await authenticate(request.headers.authorization)
     deps.rateLimits.take(tenantId, restRate, reply)
-    return handler({ tenantId, request, reply })
+    const chargeRows = (rows: number) => deps.rateLimits.chargeRows(tenantId, restRate, rows, reply)
+    return handler({ tenantId, request, reply, chargeRows })
   }
 }
 

@@ -23,6 +23,7 @@ import { readApiConfig } from './config.ts'
 /** A caller waits this long at most for a database that does not answer, then gets a 503. */
 const postgresLimits = { connectTimeoutMs: 1_000, statementTimeoutMs: 2_000, connectionsMax: 20 }
 const clickhouseTimeoutMs = 5_000
+const clickhouseConnectionsMax = 24
 /** How long a stop waits for requests: an answer takes no longer than a database may. */
 const unfinishedMs = 6_500
 
@@ -43,6 +44,7 @@ async function main(): Promise<void> {
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, {
     name: 'api',
     requestTimeoutMs: clickhouseTimeoutMs,
+    connectionsMax: clickhouseConnectionsMax,
   })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
   const internalUrl = await serveInternally({

@@ -112,7 +112,7 @@ function listAlerts(): Json {
     tags: ['Alerts'],
     summary: 'List and filter alerts',
     description:
-      'Newest first. `total` is exact, and of the same instant as the page. An unknown parameter, a repeated one or a bad value is a 400 that names it.',
+      'Newest first. `total` is exact, and of the same instant as the page. Every 50 alerts of a page count as one call of the tenant’s rate. An unknown parameter, a repeated one or a bad value is a 400 that names it.',
     security: [{ publicApiKey: [] }],
     parameters: [
       parameter(
@@ -166,7 +166,8 @@ function findDevice(): Json {
     operationId: 'findDevice',
     tags: ['Devices'],
     summary: 'The full history of one device',
-    description: 'An accepted event is visible here within a second.',
+    description:
+      'An accepted event is visible here within a second. Up to 10,000 sessions and users are in one answer. Every 50 of them count as one call of the tenant’s rate.',
     security: [{ publicApiKey: [] }],
     parameters: [
       parameter(
@@ -181,6 +182,7 @@ function findDevice(): Json {
         `Sessions in the answer, at most ${sessionsPageMax}.`,
       ),
       parameter('sessions_cursor', cursorText, '`sessions_cursor` of the answer before.'),
+      parameter('users_cursor', cursorText, '`users_cursor` of the answer before.'),
     ],
     responses: {
       200: answer('The device.', 'Device', deviceExample, rateLimit),

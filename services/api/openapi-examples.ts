@@ -78,6 +78,7 @@ export const deviceExample = {
   last_seen_at: startedAt,
   peak_rasp_score: scored.score,
   users_seen_on: ['customer-1029'],
+  users_cursor: null,
   sessions: [
     {
       session_id: submissionExample.session_id,

@@ -132,6 +132,9 @@ export const deviceSchema = z
     users_seen_on: z.array(z.string()).meta({
       description: 'Every user or account the device has been associated with, sorted.',
     }),
+    users_cursor: z.string().nullable().meta({
+      description: 'Pass it as `users_cursor` for further users; null when there are none.',
+    }),
     sessions: z.array(sessionSchema).meta({ description: 'Most recent first.' }),
     sessions_total: z.int().min(0).meta({ description: 'How many sessions there are in all.' }),
     sessions_cursor: z.string().nullable().meta({
@@ -202,6 +205,7 @@ export const devicePathSchema = z.object({ device_id: idSchema })
 export const deviceQuerySchema = z.strictObject({
   sessions_limit: pageSize(sessionsPageMax).default(sessionsPageMax),
   sessions_cursor: cursorParameter.optional(),
+  users_cursor: cursorParameter.optional(),
 })
 
 // The ingest call is served by another process, which reads bodies with its own schema by hand;

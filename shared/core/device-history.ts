@@ -48,11 +48,26 @@ export function joinSessions(rows: readonly SessionRow[]): SessionHistory[] {
   return [...sessions.values()].sort(compareRecent)
 }
 
-/** Every user of the rows once, sorted. */
+/** Every user of the rows once, by their bytes: the order in which users are shown and paged. */
 export function joinUsers(rows: readonly SessionRow[]): string[] {
   const users = new Set<string>()
   for (const row of rows) for (const user of row[6]) users.add(user)
-  return [...users].sort()
+  return [...users].sort(compareBytes)
+}
+
+export type UsersPage = {
+  users: string[]
+  /** The user after which the next page continues, or null when this is the last. */
+  next: string | null
+}
+
+/**
+ * A page of users.
+ * @param sorted all users after the page before, or the first of them, at least one beyond the page
+ */
+export function toUsersPage(sorted: readonly string[], limit: number): UsersPage {
+  const users = sorted.slice(0, limit)
+  return { users, next: sorted.length > limit ? users.at(-1)! : null }
 }
 
 /** Below 0 when the first is the more recent; the order in which sessions are shown. */

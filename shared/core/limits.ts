@@ -142,6 +142,26 @@ export const alertsPageMax = 500
 /** Sessions in one answer of the device history; older ones follow by `sessions_cursor`. */
 export const sessionsPageMax = 10_000
 
+/** Users in one answer of the device history; the next ones follow by `users_cursor`. */
+export const usersPageMax = 10_000
+
+/**
+ * Answers with many rows at once, from the first query to the last byte sent: at most 15 MB each,
+ * 60 MB in all. A tenant has half of them, the others wait. A client that reads slowly is cut off
+ * after half a minute, which is 500 KB a second.
+ */
+export const largeAnswers = { ofTenant: 2, inAll: 4, waiting: 100, waitMs: 5_000 } as const
+export const largeAnswerMs = 30_000
+
+/**
+ * What an answer costs a tenant's rate: one call, and one more for each 50 rows beyond the first
+ * 50. At the default rate that is 5 histories of 10,000 sessions a second.
+ */
+export const rowsPerCall = 50
+
+/** Answers of this many bytes are compressed where the client takes that. */
+export const compressedBytesMin = 32 * 1024
+
 /**
  * Longest cursor. The longest holds a session id of 256 characters of three bytes each, an instant
  * and a digest: 0.8 KB, 1.1 KB in base64.

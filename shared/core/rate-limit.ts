@@ -46,6 +46,14 @@ export function takeToken(bucket: Bucket, rate: Rate, nowMs: number): RateDecisi
 }
 
 /**
+ * Takes tokens for what a call turned out to cost. The bucket may owe as much as it holds when it
+ * is full: the calls that follow wait until the debt is paid.
+ */
+export function chargeTokens(bucket: Bucket, rate: Rate, tokens: number): void {
+  bucket.tokens = Math.max(bucket.tokens - tokens, -sizeOf(rate))
+}
+
+/**
  * Where a bucket stands, as the IETF's draft on RateLimit header fields has it (structured fields,
  * draft-ietf-httpapi-ratelimit-headers-10).
  * @param bucket as `takeToken` has just left it
@@ -56,6 +64,6 @@ export function toRateLimitFields(bucket: Bucket, rate: Rate): RateLimitFields {
   const fullSeconds = Math.ceil((size - bucket.tokens) / rate.perSecond)
   return {
     policy: `"tenant";q=${Math.floor(size)};w=${window}`,
-    limit: `"tenant";r=${Math.floor(bucket.tokens)};t=${fullSeconds}`,
+    limit: `"tenant";r=${Math.max(0, Math.floor(bucket.tokens))};t=${fullSeconds}`,
   }
 }

@@ -36,7 +36,7 @@ async function start(postgresUrl: string): Promise<string> {
           return { alerts: rows.map(toAlertOfRow), total: rows.length, next: null }
         },
       },
-      history: { findDevice: unused },
+      history: { findSmallDevice: unused, findLargeDevice: unused },
       policies: { findCurrentPolicy: unused },
       ledger: { readLedger: unused },
       nowMs: Date.now,

@@ -20,6 +20,7 @@ const nothingKnown = {
   lastSeenAtMs: 0,
   peakRaspScore: 0,
   users: [],
+  nextUser: null,
   sessions: [],
   sessionsTotal: 0,
   next: null,
@@ -34,7 +35,8 @@ async function start(urls: FloorUrls): Promise<string> {
       tenants: createTenantStore(postgres),
       alerts: createAlertStore(postgres),
       history: {
-        findDevice: async ({ deviceId }) => {
+        findLargeDevice: () => Promise.reject(new Error('no device is large here')),
+        findSmallDevice: async ({ deviceId }) => {
           const result = await clickhouse.query({ query: 'SELECT 1', format: 'JSONCompactEachRow' })
           await result.json<[number]>()
           return { deviceId, ...nothingKnown }

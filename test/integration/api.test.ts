@@ -349,6 +349,7 @@ describe('a device', () => {
       last_seen_at: '2026-06-01T00:01:00.000Z',
       peak_rasp_score: 80,
       users_seen_on: ['u1', 'u2', 'u3'],
+      users_cursor: null,
       sessions: [
         {
           session_id: 's2',

@@ -163,6 +163,7 @@ function modelDevice(deviceId: string, events: readonly AcceptedEvent[]): Device
     ),
     sessionsTotal: sessions.length,
     next: null,
+    nextUser: null,
   }
 }
 

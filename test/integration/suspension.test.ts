@@ -36,7 +36,7 @@ beforeAll(async () => {
     {
       tenants: createTenantStore(rig.postgres),
       alerts: { listAlerts: async () => ({ alerts: [], total: 0, next: null }) },
-      history: { findDevice: async () => null },
+      history: { findSmallDevice: async () => null, findLargeDevice: async () => null },
       policies: { findCurrentPolicy: async () => null },
       ledger: { readLedger: () => Promise.reject(new Error('not asked for here')) },
       nowMs: Date.now,

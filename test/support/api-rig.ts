@@ -8,7 +8,7 @@ import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { type Action, toAction } from '#shared/core/scoring.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alert-store.ts'
-import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { type Clickhouse, checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
 import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
@@ -25,12 +25,15 @@ export type Answer = {
   status: number
   headers: IncomingHttpHeaders
   text: string
+  /** The body as it was sent. */
+  body: Buffer
   /** The body as JSON. */
   json: <T = Record<string, unknown>>() => T
 }
 
 export type ApiRig = {
   postgres: Postgres
+  clickhouse: Clickhouse
   alerts: AlertStore
   telemetry: TelemetryStore
   metrics: Metrics
@@ -85,6 +88,7 @@ export async function createApiRig(urls: {
   const agent = new Agent({ keepAlive: true })
   return {
     postgres,
+    clickhouse,
     alerts,
     telemetry: createTelemetryStore(clickhouse),
     metrics,
@@ -151,11 +155,13 @@ function call(
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', reject)
       response.on('end', () => {
-        const text = Buffer.concat(chunks).toString('utf8')
+        const body = Buffer.concat(chunks)
+        const text = body.toString('utf8')
         resolve({
           status: response.statusCode ?? 0,
           headers: response.headers,
           text,
+          body,
           json: <T>() => JSON.parse(text) as T,
         })
       })

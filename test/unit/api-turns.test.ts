@@ -37,7 +37,7 @@ beforeEach(async () => {
       },
       recordApiKeyUse: async () => undefined,
     },
-    history: { findDevice },
+    history: { findSmallDevice: findDevice },
     alerts: {},
     policies: {},
     ledger: {},

@@ -13,6 +13,7 @@ import {
 import { readQuery } from '#shared/core/query-string.ts'
 import type { AlertStore } from '#shared/io/alert-store.ts'
 import type { Guard } from '../authenticate.ts'
+import { compressed } from '../compress-answers.ts'
 
 const positionSchema = z.tuple([instantMsSchema, z.string().regex(/^alr_[A-Za-z0-9_-]{1,60}$/)])
 
@@ -23,7 +24,8 @@ export function addAlertRoutes(
 ): void {
   app.get(
     '/v1/di/alerts',
-    guard(async ({ tenantId, request }) => {
+    compressed,
+    guard(async ({ tenantId, request, chargeRows }) => {
       const query = readQuery(request.url, alertsQuerySchema)
       const scope = toScope(tenantId, query)
       const { alerts, total, next } = await listAlerts({
@@ -36,6 +38,7 @@ export function addAlertRoutes(
         limit: query.limit,
         after: query.cursor === undefined ? null : toPosition(scope, query.cursor),
       })
+      chargeRows(alerts.length)
       return {
         data: alerts,
         total,

@@ -1,10 +1,13 @@
 /**
- * `GET /v1/di/devices/{device_id}`: everything that is known of a device. Its sessions come up to
- * 10,000 at a time; older ones follow by cursor.
+ * `GET /v1/di/devices/{device_id}`: everything that is known of a device. Its sessions and its
+ * users come up to 10,000 at a time; the next ones follow by cursor. A device with many is read and
+ * sent in pieces, a few such answers at a time.
  */
-import type { FastifyInstance } from 'fastify'
+import type { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { devicePathSchema, deviceQuerySchema } from '#shared/core/api-schemas.ts'
+import type { SessionHistory, SessionPosition } from '#shared/core/device-history.ts'
 import {
   type CursorScope,
   decodeCursor,
@@ -18,36 +21,53 @@ import { toLoggable } from '#shared/io/clickhouse.ts'
 import type { DeviceHistory, HistoryStore } from '#shared/io/history-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Guard } from '../authenticate.ts'
+import { compressed } from '../compress-answers.ts'
+import { streamJson } from '../stream-json.ts'
 
-const positionSchema = z.tuple([instantMsSchema, idSchema])
+const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
+const userPositionSchema = z.tuple([idSchema])
 
-export function addDeviceRoutes(
-  app: FastifyInstance,
-  guard: Guard,
-  { findDevice }: Pick<HistoryStore, 'findDevice'>,
-): void {
+export type DeviceRouteDeps = Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'> & {
+  /** Waits for a place among the large answers; it is free again when the answer has been sent. */
+  beginLargeAnswer: (tenantId: string, reply: FastifyReply) => Promise<void>
+}
+
+export function addDeviceRoutes(app: FastifyInstance, guard: Guard, deps: DeviceRouteDeps): void {
   app.get(
     '/v1/di/devices/:device_id',
-    guard(async ({ tenantId, request }) => {
+    compressed,
+    guard(async (call) => {
+      const { tenantId, request, reply } = call
       const deviceId = readDeviceId(request.params)
       const query = readQuery(request.url, deviceQuerySchema)
-      const scope: CursorScope = { list: 'sessions', tenantId, filters: [deviceId] }
-      const cursor = query.sessions_cursor
-      const device = await findDevice({
-        tenantId,
-        deviceId,
-        sessionsLimit: query.sessions_limit,
-        before: cursor === undefined ? null : toPosition(scope, cursor),
-      }).catch((error: unknown) => {
-        if (error instanceof Problem) throw error
-        throw unavailable('The device history cannot be read at the moment.', toLoggable(error))
-      })
-      if (device === null) {
-        throw new Problem('device_not_found', 'There is no telemetry of this device.')
+      const scopes: Scopes = {
+        sessions: { list: 'sessions', tenantId, filters: [deviceId] },
+        users: { list: 'users', tenantId, filters: [deviceId] },
       }
-      return toDevice(device, scope)
+      const question = { tenantId, deviceId, ...toPositions(query, scopes) }
+      const small = await deps.findSmallDevice(question).catch(toUnavailable)
+      if (small === 'large') {
+        await deps.beginLargeAnswer(tenantId, reply)
+        const large = requireFound(await deps.findLargeDevice(question).catch(toUnavailable))
+        call.chargeRows(large.sessions.length + large.users.length)
+        reply.type('application/json; charset=utf-8')
+        return writeDevice(large, scopes)
+      }
+      const device = requireFound(small)
+      call.chargeRows(device.sessions.length + device.users.length)
+      return toDevice(device, scopes)
     }),
   )
+}
+
+const toUnavailable = (error: unknown): never => {
+  if (error instanceof Problem) throw error
+  throw unavailable('The device history cannot be read at the moment.', toLoggable(error))
+}
+
+function requireFound(device: DeviceHistory | null): DeviceHistory {
+  if (device !== null) return device
+  throw new Problem('device_not_found', 'There is no telemetry of this device.')
 }
 
 /** @param params the path's parameters, decoded */
@@ -59,30 +79,67 @@ function readDeviceId(params: unknown): string {
   })
 }
 
-function toPosition(scope: CursorScope, cursor: string) {
-  const [startedAtMs, sessionId] = decodeCursor(scope, cursor, positionSchema, 'sessions_cursor')
+type Scopes = Record<'sessions' | 'users', CursorScope>
+
+function toPositions(query: z.infer<typeof deviceQuerySchema>, scopes: Scopes) {
+  const { sessions_limit: sessionsLimit, sessions_cursor: older, users_cursor: further } = query
+  return {
+    sessionsLimit,
+    before: older === undefined ? null : toSessionPosition(scopes.sessions, older),
+    usersAfter:
+      further === undefined
+        ? null
+        : decodeCursor(scopes.users, further, userPositionSchema, 'users_cursor')[0],
+  }
+}
+
+function toSessionPosition(scope: CursorScope, cursor: string): SessionPosition {
+  const [startedAtMs, sessionId] = decodeCursor(
+    scope,
+    cursor,
+    sessionPositionSchema,
+    'sessions_cursor',
+  )
   return { startedAtMs, sessionId }
 }
 
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
-function toDevice(device: DeviceHistory, scope: CursorScope): object {
-  const { next } = device
+const toSession = (session: SessionHistory) => ({
+  session_id: session.sessionId,
+  rasp_action: session.raspAction,
+  started_at: toIso(session.startedAtMs),
+  last_seen_at: toIso(session.lastSeenAtMs),
+  rasp_score: session.raspScore,
+  flags: session.flags,
+})
+
+/** Everything but the two lists. */
+function toDeviceFacts(device: DeviceHistory, { sessions, users }: Scopes): object {
+  const { next, nextUser } = device
   return {
     device_id: device.deviceId,
     first_seen_at: toIso(device.firstSeenAtMs),
     last_seen_at: toIso(device.lastSeenAtMs),
     peak_rasp_score: device.peakRaspScore,
-    users_seen_on: device.users,
-    sessions: device.sessions.map((session) => ({
-      session_id: session.sessionId,
-      rasp_action: session.raspAction,
-      started_at: toIso(session.startedAtMs),
-      last_seen_at: toIso(session.lastSeenAtMs),
-      rasp_score: session.raspScore,
-      flags: session.flags,
-    })),
+    users_cursor: nextUser === null ? null : encodeCursor(users, [nextUser]),
     sessions_total: device.sessionsTotal,
-    sessions_cursor: next && encodeCursor(scope, [next.startedAtMs, next.sessionId]),
+    sessions_cursor: next && encodeCursor(sessions, [next.startedAtMs, next.sessionId]),
   }
+}
+
+function toDevice(device: DeviceHistory, scopes: Scopes): object {
+  return {
+    ...toDeviceFacts(device, scopes),
+    users_seen_on: device.users,
+    sessions: device.sessions.map(toSession),
+  }
+}
+
+/** The same as text, made while it is sent. */
+function writeDevice(device: DeviceHistory, scopes: Scopes): Readable {
+  return streamJson(toDeviceFacts(device, scopes), {
+    users_seen_on: { items: device.users, toItem: (user) => user },
+    sessions: { items: device.sessions, toItem: toSession },
+  })
 }
