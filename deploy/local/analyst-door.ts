@@ -5,8 +5,6 @@
 
 import { hash } from 'node:crypto'
 import {
-  Agent,
-  request as ask,
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
@@ -14,11 +12,21 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { availableParallelism } from 'node:os'
-import { analystSettings, parseAnalystUser, toTurnLimits } from '#shared/core/analyst-access.ts'
-import { createTurns, type TurnLimits } from '#shared/io/turns.ts'
-import { type AskedQuery, type Refusal, readAskedQuery } from './analyst-request.ts'
-import { judgeRendering, toRenderingStatement } from './analyst-statement.ts'
-import { tenantHeader, toAnalystPassword } from './clickhouse-http/server-config.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  analystAnswerBytesMax,
+  analystQueryMaxMs,
+  parseAnalystUser,
+  toTurnLimits,
+} from '#shared/core/analyst-access.ts'
+import { createTurns, type Turn, type TurnLimits } from '#shared/io/turns.ts'
+import {
+  type AnalystQuery,
+  type Answer,
+  AnswerTooLarge,
+  openAnalystEngine,
+} from './analyst-engine.ts'
+import { type Refusal, readAskedQuery } from './analyst-request.ts'
 
 export type AnalystDoorOptions = {
   /** 0 takes a free port of 127.0.0.1. */
@@ -29,31 +37,24 @@ export type AnalystDoorOptions = {
   isAnalyst: (analyst: { tenantId: string; name: string; passwordHash: Buffer }) => Promise<boolean>
   /** By the machine's cores when left out. */
   limits?: TurnLimits
-  /** An answer is cut off beyond this: the engine's own limit does not count every column. */
   answerBytesMax?: number
+  queryMaxMs?: number
 }
 
 export type AnalystDoor = { url: string; close: () => Promise<void> }
 
-type Query = {
-  tenantId: string
-  asked: AskedQuery
-  headers: IncomingHttpHeaders
-  to: ServerResponse
-}
-
 const bodyBytesMax = 1024 * 1024
-/** Longer than any query may take: the engine's own limit ends it first. */
-const answerMaxMs = 60_000
+/** A client that takes none of its answer for so long is cut off. */
+const silentMs = 30_000
+/** How long a query that was told to end keeps its place from other tenants. */
+const endingMs = 2_000
 const passedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-database']
-const returnedHeaders = /^(content-type|content-encoding|x-clickhouse-[a-z-]+)$/
 
 /** Opens the address; it answers as long as it is not closed, whether the engine runs or not. */
 export async function openAnalystDoor(options: AnalystDoorOptions): Promise<AnalystDoor> {
   const turns = createTurns(options.limits ?? toTurnLimits(availableParallelism()))
-  const answerBytesMax = options.answerBytesMax ?? Number(analystSettings.max_result_bytes)
-  const engine = new URL(options.clickhouseUrl)
-  const agent = new Agent({ keepAlive: true, timeout: answerMaxMs })
+  const { answerBytesMax = analystAnswerBytesMax, queryMaxMs = analystQueryMaxMs } = options
+  const engine = openAnalystEngine({ clickhouseUrl: options.clickhouseUrl, answerBytesMax })
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (from, to) => {
     answer(from, to).catch((error: unknown) => {
       if (to.headersSent) to.destroy()
@@ -75,13 +76,47 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
     if (typeof body !== 'string') return refuse(to, body)
     const reading = readAskedQuery(url, body)
     if (!reading.ok) return refuse(to, reading.refusal)
-    const end = await turns.take(tenantId)
-    if (end === null) return refuse(to, tooMany)
-    to.once('close', end)
-    // Whoever left while waiting must not keep the turn.
-    if (to.destroyed) return end()
-    const query = { tenantId, asked: reading.asked, headers: from.headers, to }
-    if (await isHarmless(query)) await pass(query)
+    const turn = await turns.take(tenantId)
+    if (turn === null) return refuse(to, tooMany)
+    await answerInTurn(
+      { tenantId, asked: reading.asked, headers: toPassed(from.headers) },
+      to,
+      turn,
+    )
+  }
+
+  /** The turn ends when the answer is sent and the engine no longer works on the query. */
+  async function answerInTurn(query: AnalystQuery, to: ServerResponse, turn: Turn): Promise<void> {
+    const left = new Promise<void>((resolve) => to.once('close', resolve))
+    try {
+      // Who left while waiting needs no answer.
+      if (to.destroyed) return
+      const refusal = await engine.judge(query)
+      if (refusal !== null) return refuse(to, refusal)
+      if (!to.destroyed) await run(query, to, turn)
+      await left
+    } finally {
+      turn.end()
+    }
+  }
+
+  async function run(query: AnalystQuery, to: ServerResponse, turn: Turn): Promise<void> {
+    const stopping = new AbortController()
+    const timer = setTimeout(() => stopping.abort(), queryMaxMs)
+    to.once('close', () => stopping.abort())
+    const { answer, ended } = engine.run(query, stopping.signal)
+    try {
+      send(to, await answer)
+    } catch (error) {
+      if (error instanceof AnswerTooLarge) refuse(to, tooLarge(answerBytesMax))
+      else if (stopping.signal.aborted) refuse(to, tooSlow(queryMaxMs))
+      else refuse(to, unreachable(error))
+    } finally {
+      clearTimeout(timer)
+    }
+    await Promise.race([ended, sleep(endingMs)])
+    turn.yieldPlace()
+    await ended
   }
 
   async function findTenant(headers: IncomingHttpHeaders, url: URL): Promise<string | null> {
@@ -90,91 +125,6 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
     if (analyst === null) return null
     const passwordHash = hash('sha256', password, 'buffer')
     return (await options.isAnalyst({ ...analyst, passwordHash })) ? analyst.tenantId : null
-  }
-
-  /** Answers what the engine cannot read, or what no grant covers; true when nothing was said. */
-  async function isHarmless(query: Query): Promise<boolean> {
-    const { asked, tenantId, to } = query
-    const { status, text } = await render(asked.query, toHeaders(tenantId))
-    if (status !== 200) {
-      to.writeHead(status, plainText).end(text)
-      return false
-    }
-    const refusal = judgeRendering(text, asked.parameters)
-    if (refusal !== null) refuse(to, refusal)
-    return refusal === null
-  }
-
-  function render(
-    query: string,
-    headers: Record<string, string>,
-  ): Promise<{ status: number; text: string }> {
-    return new Promise((resolve, reject) => {
-      const asking = askEngine('/', headers, (given) => {
-        const chunks: Buffer[] = []
-        given.on('data', (chunk: Buffer) => chunks.push(chunk))
-        given.once('error', reject)
-        given.once('end', () => {
-          const text = Buffer.concat(chunks).toString('utf8')
-          resolve({ status: given.statusCode ?? 502, text })
-        })
-      })
-      asking.once('error', reject)
-      asking.end(toRenderingStatement(query))
-    })
-  }
-
-  function askEngine(
-    path: string,
-    headers: Record<string, string>,
-    onAnswer: (given: IncomingMessage) => void,
-  ) {
-    const { hostname, port } = engine
-    const asking = ask({ agent, hostname, port, path, method: 'POST', headers }, onAnswer)
-    asking.setTimeout(answerMaxMs, () => asking.destroy(new Error('no answer in time')))
-    return asking
-  }
-
-  function toHeaders(tenantId: string): Record<string, string> {
-    return {
-      'content-type': 'text/plain; charset=utf-8',
-      'x-clickhouse-user': 'analyst',
-      'x-clickhouse-key': toAnalystPassword(decodeURIComponent(engine.password)),
-      [tenantHeader.toLowerCase()]: tenantId,
-    }
-  }
-
-  function pass({ tenantId, asked, headers: sent, to }: Query): Promise<void> {
-    const parameters = new URLSearchParams({ database: 'analytics' })
-    for (const [name, value] of asked.parameters) parameters.set(name, value)
-    const headers = toHeaders(tenantId)
-    for (const name of passedHeaders) {
-      const value = sent[name]
-      if (typeof value === 'string') headers[name] = value
-    }
-    return new Promise((resolve, reject) => {
-      let answered = false
-      const asking = askEngine(`/?${parameters}`, headers, (given) => {
-        to.writeHead(given.statusCode ?? 502, toReturned(given.headers))
-        let bytes = 0
-        given.on('data', (chunk: Buffer) => {
-          bytes += chunk.length
-          if (bytes > answerBytesMax) to.destroy()
-        })
-        given.pipe(to)
-        given.once('error', reject)
-        given.once('end', () => {
-          answered = true
-          resolve()
-        })
-      })
-      asking.once('error', reject)
-      // The engine ends a query whose reader has gone; a socket that is done serves the next.
-      to.once('close', () => {
-        if (!answered) asking.destroy()
-      })
-      asking.end(asked.query)
-    })
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -187,10 +137,25 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
-      agent.destroy()
+      engine.close()
       await closed
     },
   }
+}
+
+function send(to: ServerResponse, { status, headers, body }: Answer): void {
+  to.setTimeout(silentMs, () => to.destroy())
+  to.writeHead(status, { ...headers, 'content-length': body.length })
+  to.end(body)
+}
+
+function toPassed(headers: IncomingHttpHeaders): Record<string, string> {
+  const passed: Record<string, string> = {}
+  for (const name of passedHeaders) {
+    const value = headers[name]
+    if (typeof value === 'string') passed[name] = value
+  }
+  return passed
 }
 
 /** The three ways of ClickHouse's clients: headers of its own, Basic, parameters. */
@@ -228,14 +193,6 @@ async function readBody(from: IncomingMessage): Promise<string | Refusal> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-function toReturned(headers: IncomingHttpHeaders): Record<string, string> {
-  const returned: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (returnedHeaders.test(name) && typeof value === 'string') returned[name] = value
-  }
-  return returned
-}
-
 const plainText = { 'content-type': 'text/plain; charset=UTF-8' }
 const wrongRequest = { status: 400, code: 36, name: 'BAD_ARGUMENTS' } as const
 const notSignedIn: Refusal = {
@@ -251,6 +208,20 @@ const tooMany: Refusal = {
   text: 'Too many simultaneous queries of this tenant; try again',
 }
 
+const tooLarge = (bytes: number): Refusal => ({
+  status: 500,
+  code: 396,
+  name: 'TOO_MANY_ROWS_OR_BYTES',
+  text: `Limit for result exceeded, max bytes: ${bytes}; ask for less, or for a part at a time`,
+})
+
+const tooSlow = (ms: number): Refusal => ({
+  status: 408,
+  code: 159,
+  name: 'TIMEOUT_EXCEEDED',
+  text: `Timeout exceeded: maximum: ${ms} ms`,
+})
+
 function unreachable(error: unknown): Refusal {
   const why = (error as NodeJS.ErrnoException).code ?? 'no answer'
   return {
@@ -262,6 +233,7 @@ function unreachable(error: unknown): Refusal {
 }
 
 function refuse(to: ServerResponse, { status, code, name, text }: Refusal): void {
+  if (to.destroyed) return
   to.writeHead(status, {
     ...plainText,
     'x-clickhouse-exception-code': String(code),

@@ -14,39 +14,34 @@ export type Reading = { ok: true; asked: AskedQuery } | { ok: false; refusal: Re
 
 /** Part of the protocol and harmless. */
 const protocolParameters = new Set([
-  'buffer_size',
   'client_protocol_version',
   'compress',
   'database',
   'default_format',
-  'wait_end_of_query',
 ])
 
 /**
  * Ours to say or nobody's: drivers send these of their own accord, so they are left out silently.
- * There are no sessions here; each query stands alone.
+ * There are no sessions here; each query stands alone, and its answer is sent once it is whole.
  */
 const droppedParameters = new Set([
+  'buffer_size',
   'close_session',
+  'http_headers_progress_interval_ms',
   'password',
   'query_id',
   'quota_key',
+  'send_progress_in_http_headers',
   'session_check',
   'session_id',
   'session_timeout',
   'user',
+  'wait_end_of_query',
 ])
 
 const parameterPattern = /^param_\w{1,64}$/
 // Twice this, escaped, is still within the engine's own limit.
 const queryCharactersMax = 100 * 1024
-
-// A SETTINGS clause in a subquery escapes the limits of the user who writes it. The word cannot be
-// spelled in any other way, so a text without it has no such clause; a string or a name that holds
-// it is refused along with it, and can be sent as a parameter instead. The one exception has no
-// room for a comment or the end of a string within it.
-const settingsWord = /\bsettings\b/i
-const settingsTable = /\bsystem\.settings\b/gi
 
 /**
  * Judges a request.
@@ -68,10 +63,6 @@ export function readAskedQuery(url: URL, body: string): Reading {
   if (text.trim() === '') return refuse(62, 'SYNTAX_ERROR', 'Empty query')
   if (text.length > queryCharactersMax) {
     return refuse(62, 'SYNTAX_ERROR', `Max query size exceeded: ${queryCharactersMax}`)
-  }
-  if (settingsWord.test(text.replace(settingsTable, ' '))) {
-    const instead = 'Settings go in the address; a string with this word can be a parameter'
-    return refuse(164, 'READONLY', `SETTINGS has no place in an analyst's query. ${instead}`)
   }
   return { ok: true, asked: { query: text, parameters } }
 }

@@ -120,15 +120,15 @@ function createInTurn(metrics: Metrics) {
   ) => {
     const turns = createTurns(limits)
     return async (ask: Ask): Promise<Answer> => {
-      const end = await turns.take(ask.tenantId ?? '')
-      if (end === null) {
+      const turn = await turns.take(ask.tenantId ?? '')
+      if (turn === null) {
         refused.inc({ query })
         throw unavailable('The tenant asks more at once than can be answered.')
       }
       try {
         return await run(ask)
       } finally {
-        end()
+        turn.end()
       }
     }
   }

@@ -52,15 +52,15 @@ export function createFindKeyHolder(
     return holder
   }
   const askInTurn = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
-    const end = await strangers.take('')
-    if (end === null) {
+    const turn = await strangers.take('')
+    if (turn === null) {
       lookups.inc({ outcome: 'refused' })
       throw unavailable('Too many unknown API keys are being looked up.')
     }
     try {
       return await ask(keyHash, id)
     } finally {
-      end()
+      turn.end()
     }
   }
   return async (keyHash) => {

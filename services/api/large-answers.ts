@@ -24,12 +24,12 @@ export function createLargeAnswers(metrics: Metrics, longestMs = largeAnswerMs):
     ['outcome'],
   )
   return async (tenantId, { raw }) => {
-    const end = await turns.take(tenantId)
-    if (end === null) {
+    const turn = await turns.take(tenantId)
+    if (turn === null) {
       answers.inc({ outcome: 'refused' })
       throw unavailable('The tenant asks for more large answers at once than can be made.')
     }
-    if (raw.destroyed) return end()
+    if (raw.destroyed) return turn.end()
     answers.inc({ outcome: 'begun' })
     const timer = setTimeout(() => {
       answers.inc({ outcome: 'cut_off' })
@@ -37,7 +37,7 @@ export function createLargeAnswers(metrics: Metrics, longestMs = largeAnswerMs):
     }, longestMs)
     raw.once('close', () => {
       clearTimeout(timer)
-      end()
+      turn.end()
     })
   }
 }

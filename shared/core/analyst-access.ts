@@ -61,6 +61,13 @@ export const analystSettings: Record<string, number | string> = {
   max_result_rows: 1_000_000,
   max_result_bytes: 256 * mebibyte,
   result_overflow_mode: 'throw',
+  // An error that comes late is then an error with its status, not the end of half an answer.
+  http_wait_end_of_query: 1,
+  // Time and a kill are looked at between blocks: small ones end soon. Above what arrays of events hold.
+  max_block_size: 8_192,
+  function_range_max_elements_in_block: 10_000_000,
+  // The scorer's queries come first, where the process may say so.
+  os_threads_nice_value_query: 15,
   max_concurrent_queries_for_user: 4,
   // A cache that is shared by tenants is one that can tell one of them about another.
   use_query_cache: 0,
@@ -113,13 +120,22 @@ export const readerSettings: Record<string, number> = {
 
 /**
  * How many queries of analysts an embedded engine runs at once, each in one thread, on a machine
- * with so many cores: one of them is always the service's own. With four at once on two cores the
- * scorer's inserts took eight times as long as alone.
+ * with so many cores. One tenant never has all places, so two at least. A query takes at most
+ * `analystQueryMaxMs`, so a tenant that comes while two others have the places waits as long at most.
  */
 export function toTurnLimits(cores: number) {
-  const inAll = Math.min(4, Math.max(1, cores - 1))
-  return { ofTenant: Math.min(2, inAll), inAll, waiting: 16, waitMs: 45_000 }
+  const inAll = Math.min(4, Math.max(2, cores - 1))
+  return { ofTenant: Math.min(2, inAll - 1), inAll, waiting: 16, waitMs: 2 * analystQueryMaxMs }
 }
+
+/** The engine's own limit of 30 s and a moment in which it ends the query by itself. */
+export const analystQueryMaxMs = 32_000
+
+/**
+ * Bytes of an answer of the local stack, which holds each until it is whole: with four at once
+ * 256 MiB here and as much in the engine.
+ */
+export const analystAnswerBytesMax = 64 * mebibyte
 
 /** An analyst's name within the tenant. */
 export const analystNamePattern = /^[a-z0-9][a-z0-9-]{0,31}$/

@@ -1,11 +1,11 @@
 /**
- * Who may ask a database now: a few questions of each tenant and a few in all; the others wait for
- * their turn in the order in which they came, and not without end. So whatever one tenant asks, the
- * others find a place.
+ * Who may ask a database now: a few queries of each tenant and a few in all; the others wait, each
+ * tenant's in the order in which they came, and not without end. Free places go round among the
+ * tenants that wait, so a long queue of one delays no other.
  */
 
 export type TurnLimits = {
-  /** Questions of one tenant at once. */
+  /** Queries of one tenant at once. */
   ofTenant: number
   inAll: number
   /** How many of one tenant may wait. */
@@ -13,71 +13,90 @@ export type TurnLimits = {
   waitMs: number
 }
 
-/** Ends the turn; calling it again does nothing. */
-export type EndTurn = () => void
-
-export type Turns = {
-  /** Resolves with the turn's end, or with null when there is none to be had in time. */
-  take: (tenantId: string) => Promise<EndTurn | null>
+export type Turn = {
+  /** Ends the turn; calling it again does nothing. */
+  end: () => void
+  /**
+   * Gives the place to other tenants although the query goes on: it still counts among its own
+   * tenant's. Calling it again does nothing.
+   */
+  yieldPlace: () => void
 }
 
-type Waiting = { tenantId: string; begin: () => void }
+export type Turns = {
+  /** Resolves with a turn, or with null when there is none to be had in time. */
+  take: (tenantId: string) => Promise<Turn | null>
+}
+
+type Waiting = { begin: () => void }
 
 export function createTurns(limits: TurnLimits): Turns {
   const running = new Map<string, number>()
-  const queue: Waiting[] = []
-  const waiting = new Map<string, number>()
+  /** The tenants that wait, in the order in which they get the next places. */
+  const queues = new Map<string, Set<Waiting>>()
   let inAll = 0
 
   const hasPlace = (tenantId: string) =>
     inAll < limits.inAll && (running.get(tenantId) ?? 0) < limits.ofTenant
 
-  function begin(tenantId: string): EndTurn {
+  function begin(tenantId: string): Turn {
     inAll++
     running.set(tenantId, (running.get(tenantId) ?? 0) + 1)
+    let hasItsPlace = true
     let ended = false
-    return () => {
+    const yieldPlace = () => {
+      if (!hasItsPlace) return
+      hasItsPlace = false
+      inAll--
+      beginNext()
+    }
+    const end = () => {
       if (ended) return
       ended = true
-      inAll--
       const left = running.get(tenantId)! - 1
       if (left === 0) running.delete(tenantId)
       else running.set(tenantId, left)
-      beginNext()
+      if (hasItsPlace) yieldPlace()
+      else beginNext()
     }
-  }
-
-  const countWaiting = (tenantId: string, change: 1 | -1): void => {
-    const count = (waiting.get(tenantId) ?? 0) + change
-    if (count === 0) waiting.delete(tenantId)
-    else waiting.set(tenantId, count)
+    return { end, yieldPlace }
   }
 
   function beginNext(): void {
-    const index = queue.findIndex(({ tenantId }) => hasPlace(tenantId))
-    if (index >= 0) queue.splice(index, 1)[0]!.begin()
+    for (const [tenantId, queue] of queues) {
+      if (!hasPlace(tenantId)) continue
+      const [next] = queue
+      leave(tenantId, next!)
+      // To the end of the line, with those that still wait.
+      if (queues.delete(tenantId)) queues.set(tenantId, queue)
+      return next!.begin()
+    }
+  }
+
+  function leave(tenantId: string, waiting: Waiting): void {
+    const queue = queues.get(tenantId)!
+    queue.delete(waiting)
+    if (queue.size === 0) queues.delete(tenantId)
   }
 
   return {
     take: async (tenantId) => {
       if (hasPlace(tenantId)) return begin(tenantId)
-      if ((waiting.get(tenantId) ?? 0) >= limits.waiting) return null
+      const queue = queues.get(tenantId) ?? new Set()
+      if (queue.size >= limits.waiting) return null
+      queues.set(tenantId, queue)
       return new Promise((resolve) => {
         const timer = setTimeout(() => {
-          queue.splice(queue.indexOf(mine), 1)
-          countWaiting(tenantId, -1)
+          leave(tenantId, mine)
           resolve(null)
         }, limits.waitMs)
         const mine: Waiting = {
-          tenantId,
           begin: () => {
             clearTimeout(timer)
-            countWaiting(tenantId, -1)
             resolve(begin(tenantId))
           },
         }
-        countWaiting(tenantId, 1)
-        queue.push(mine)
+        queue.add(mine)
       })
     },
   }

@@ -27,11 +27,13 @@ afterAll(() => rig?.close())
 
 describe('an analyst', () => {
   it.each(Object.entries(attempts))('gets nothing by going for %s', async (_, list) => {
+    const wrong = []
     for (const one of list) {
       const { got, text } = await rig.attempt(one)
-      expect([one.what, got]).toEqual([one.what, one.gets])
+      if (got !== one.gets) wrong.push([one.what, got, one.gets])
       expect(/globex-|alr_globex|of globex|root:x:/.test(text)).toBe(false)
     }
+    expect(wrong).toEqual([])
   })
 
   it('tries at least 60 ways', () => {

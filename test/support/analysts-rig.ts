@@ -122,10 +122,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     acme,
     globex,
     attempt: async (attempt) => {
-      // Errors that come after the first rows would cut the answer off.
-      const params = { wait_end_of_query: '1', ...attempt.params }
-      const asked = ask(attempt.path ? attempt : { ...attempt, params })
-      const { text } = await asked.catch(() => ({ text: 'Code: 0. (CUT_OFF)' }))
+      const { text } = await ask(attempt).catch(() => ({ text: 'Code: 0. (CUT_OFF)' }))
       const error = /^Code: \d+\. [\s\S]*?\(([A-Z_0-9]+)\)(?: \(version [^)]*\))?\s*$/.exec(text)
       return { text, got: (error?.[1] ?? text.trim()).slice(0, 1_000) }
     },
