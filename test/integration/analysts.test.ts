@@ -223,13 +223,13 @@ describe('whatever analysts ask', () => {
 
   it('two queries of a tenant and four in all run at once, and others are not lost', async () => {
     const limits = { ofTenant: 2, inAll: 4, waiting: 16, waitMs: 60_000 }
-    const door = await rig.openDoor(limits)
+    const door = await rig.openDoor({ limits })
     const running: number[] = []
     let stopped = false
     const watch = async () => {
       while (!stopped) {
         const count = await rig.asService(
-          "select count() from system.processes where user = 'analyst' and query not like '%formatQuery%'",
+          "select count() from system.processes where user = 'analyst' and query not like '%tokenizeQuery%'",
         )
         running.push(Number(count))
       }

@@ -1,3 +1,5 @@
+import { filePlaces, fileSpellings, filesInStrings } from './analyst-file-attempts.ts'
+
 /**
  * What an analyst of tenant acme tries in order to get out: what it wants, how, and what it must
  * get instead: an error's name, or an answer with nothing of anybody else in it.
@@ -204,7 +206,6 @@ const outside: Attempt[] = [
   ['file()', "select * from file('/etc/passwd', 'LineAsString')", denied],
   ['the function file', "select file('/etc/passwd')", denied],
   ['file, quoted with an escape', "select `f\\x69le`('/etc/passwd')", denied],
-  ['file, behind a quote in a name', "select 1 as `'`, file('/etc/passwd') as `x'`", denied],
   ['file, quoted otherwise', 'select "fil\\x65"(\'/etc/passwd\')', denied],
   ['file, behind a comment', "select file/**/('/etc/passwd')", denied],
   ['file, by its name alone', "select arrayMap(file, ['/etc/passwd'])", denied],
@@ -409,6 +410,18 @@ const limits: Attempt[] = [
   ],
   ['a string of gigabytes', "select length(repeat('x', 5000000000))", 'TOO_LARGE_STRING_SIZE'],
   ['an array of gigabytes', 'select length(range(5000000000))', 'ARGUMENT_OUT_OF_BOUND'],
+  ['an edit distance', "select editDistance(repeat('a', 60000), repeat('b', 60000))", denied],
+  [
+    'an edit distance by its other name',
+    "select levenshteinDistance(repeat('a', 60000), repeat('b', 60000))",
+    denied,
+  ],
+  [
+    'an edit distance of arrays',
+    'select arrayLevenshteinDistance(range(60000), range(60000))',
+    denied,
+  ],
+  ['a similarity', "select jaroWinklerSimilarity(repeat('a', 60000), repeat('b', 60000))", denied],
   ['too many rows', 'select number from numbers(1000001)', 'TOO_MANY_ROWS_OR_BYTES'],
   ['too many bytes', "select repeat('x', 1000) from numbers(20000)", 'TOO_MANY_ROWS_OR_BYTES'],
   ['too many rows read', 'select sum(number) from numbers(10000000000)', 'TOO_MANY_ROWS'],
@@ -506,6 +519,8 @@ export const attempts: Record<string, Attempt[]> = {
   'rows of other tenants': [...foreignRows, ...elsewhere],
   'internal tables': internalTables,
   'the machine and the network': outside,
+  'a file by another spelling': fileSpellings,
+  'a file from another place': [...filePlaces, ...filesInStrings],
   'what the server knows': systemTables,
   changes,
   'limits and settings': limits,

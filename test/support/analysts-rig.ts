@@ -27,12 +27,12 @@ export type AnalystsRig = {
   asService: (statement: string) => Promise<string>
   /** One query at the analysts' address, as an analyst of acme unless told otherwise. */
   ask: (
-    attempt: Omit<Attempt, 'what' | 'gets'>,
+    attempt: Omit<Attempt, 'what' | 'gets'> & { signal?: AbortSignal },
     as?: CreatedAnalyst,
     at?: AnalystDoor,
   ) => Promise<ClickhouseReply>
   /** Another address to the same engine. */
-  openDoor: (limits: TurnLimits) => Promise<AnalystDoor>
+  openDoor: (options: { limits: TurnLimits; queryMaxMs?: number }) => Promise<AnalystDoor>
   /** What somebody got: an error's name, or what was answered. */
   attempt: (attempt: Attempt) => Promise<{ got: string; text: string }>
   acme: CreatedAnalyst
@@ -82,13 +82,13 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     ])
     for (const statement of rowsOf(tenant)) await asService(statement)
   }
-  const openDoor = (limits?: TurnLimits) =>
+  const openDoor = (own: { limits?: TurnLimits; queryMaxMs?: number } = {}) =>
     openAnalystDoor({
       port: 0,
       clickhouseUrl,
       answerBytesMax: 8 * 1024 * 1024,
       isAnalyst: (analyst) => isAnalyst(postgres, analyst),
-      ...(limits === undefined ? {} : { limits }),
+      ...own,
     })
   const door = await openDoor()
   const deps: AnalystDeps = {
@@ -107,6 +107,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
       method: attempt.method ?? 'POST',
       path: attempt.path ?? '/',
       body: query,
+      ...(attempt.signal === undefined ? {} : { signal: attempt.signal }),
       ...(params === undefined ? {} : { params }),
       headers: { authorization: `Basic ${basic}`, ...headers },
     })
