@@ -35,7 +35,7 @@ describe('turns', () => {
       await settled()
       held.get(begun.at(-1)!)!.end()
     }
-    expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
   })
 
   it('leave their place to others while a query ends, but not to their own tenant', async () => {
