@@ -99,8 +99,8 @@ const allowedFunctions = new Set([
 ])
 
 /**
- * Their work grows with the product of their arguments' lengths, and the engine does not look at the
- * clock while it does it: two strings of 60,000 characters take seconds, in every row.
+ * Their work grows with the product of their arguments' lengths, and the engine does not look at
+ * the clock meanwhile: two strings of 60,000 characters take seconds, in every row.
  */
 const costlyFunctions = new Set([
   'arrayLevenshteinDistance',
