@@ -49,7 +49,7 @@ export function createOpenapiDocument(): Json {
         'Signed RASP telemetry in; authoritative scores, device history, alerts and verified webhooks out.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '/', description: 'The host that serves this document.' }],
+    servers: [{ url: '.', description: 'The host and folder that serve this document.' }],
     tags: [
       { name: 'Ingest', description: 'Telemetry of devices and sessions.' },
       { name: 'Alerts', description: 'What somebody should look at.' },
@@ -173,7 +173,7 @@ function findDevice(): Json {
       parameter(
         'device_id',
         idText,
-        'From any telemetry or alert, percent-encoded (a slash as `%2F`).',
+        'From any telemetry or alert, percent-encoded once. A slash is found as `%2F` and as it is, since proxies may decode it.',
         'path',
       ),
       parameter(

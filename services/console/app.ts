@@ -100,7 +100,7 @@ export async function createConsoleApp(
         version: '1.0.0',
         description: 'What operators do: tenants, credentials, webhooks, policies, dispositions.',
       },
-      servers: [{ url: '/' }],
+      servers: [{ url: '../..' }],
       components: { securitySchemes: { admin: { type: 'http', scheme: 'bearer' } } },
       security: [{ admin: [] }],
     },

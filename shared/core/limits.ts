@@ -37,6 +37,9 @@ export const membersMax = 4_096
 /** Longest device, session, user and account id, in characters. */
 export const idCharactersMax = 256
 
+/** Longest part of a path that stands for an id, decoded; beyond it a request is a 414. */
+export const pathPartCharactersMax = 2_048
+
 /** Longest of the free strings we keep (SDK version, platform, batch type, client action). */
 export const metaCharactersMax = 128
 

@@ -13,7 +13,7 @@ import fastify, {
   type FastifyReply,
   LogController,
 } from 'fastify'
-import { bodyBytesMax, retryAfterSeconds } from '#shared/core/limits.ts'
+import { bodyBytesMax, pathPartCharactersMax, retryAfterSeconds } from '#shared/core/limits.ts'
 import {
   Problem,
   type ProblemCode,
@@ -155,7 +155,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       }).on('checkExpectation', refuseExpectation),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    routerOptions: { maxParamLength: 2_048 },
+    routerOptions: { maxParamLength: pathPartCharactersMax },
     clientErrorHandler: createClientErrorHandler(options.metrics),
     frameworkErrors: (error, request, reply) => {
       const problem = toProblem(error, log)

@@ -570,7 +570,7 @@ describe('over HTTP', () => {
       '/v1',
       '/v1/di/devices',
       '/v1/di/alerts/',
-      '/v1/di/devices/a/b',
+      '/v1/di/alerts/a/b',
       '//',
     ]) {
       expectProblem(await rig.call(path, { key }), 'not_found')

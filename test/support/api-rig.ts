@@ -32,6 +32,7 @@ export type Answer = {
 }
 
 export type ApiRig = {
+  url: string
   postgres: Postgres
   clickhouse: Clickhouse
   alerts: AlertStore
@@ -87,6 +88,7 @@ export async function createApiRig(urls: {
   const internalUrl = new URL(await listen(internal, { host: '127.0.0.1', port: 0 }))
   const agent = new Agent({ keepAlive: true })
   return {
+    url: url.href,
     postgres,
     clickhouse,
     alerts,

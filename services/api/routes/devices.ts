@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { devicePathSchema, deviceQuerySchema } from '#shared/core/api-schemas.ts'
 import type { SessionHistory, SessionPosition } from '#shared/core/device-history.ts'
+import { pathPartCharactersMax } from '#shared/core/limits.ts'
 import {
   type CursorScope,
   decodeCursor,
@@ -33,31 +34,30 @@ export type DeviceRouteDeps = Pick<HistoryStore, 'findSmallDevice' | 'findLargeD
 }
 
 export function addDeviceRoutes(app: FastifyInstance, guard: Guard, deps: DeviceRouteDeps): void {
-  app.get(
-    '/v1/di/devices/:device_id',
-    compressed,
-    guard(async (call) => {
-      const { tenantId, request, reply } = call
-      const deviceId = readDeviceId(request.params)
-      const query = readQuery(request.url, deviceQuerySchema)
-      const scopes: Scopes = {
-        sessions: { list: 'sessions', tenantId, filters: [deviceId] },
-        users: { list: 'users', tenantId, filters: [deviceId] },
-      }
-      const question = { tenantId, deviceId, ...toPositions(query, scopes) }
-      const small = await deps.findSmallDevice(question).catch(toUnavailable)
-      if (small === 'large') {
-        await deps.beginLargeAnswer(tenantId, reply)
-        const large = requireFound(await deps.findLargeDevice(question).catch(toUnavailable))
-        call.chargeRows(large.sessions.length + large.users.length)
-        reply.type('application/json; charset=utf-8')
-        return writeDevice(large, scopes)
-      }
-      const device = requireFound(small)
-      call.chargeRows(device.sessions.length + device.users.length)
-      return toDevice(device, scopes)
-    }),
-  )
+  const handler = guard(async (call) => {
+    const { tenantId, request, reply } = call
+    const deviceId = readDeviceId(request.params)
+    const query = readQuery(request.url, deviceQuerySchema)
+    const scopes: Scopes = {
+      sessions: { list: 'sessions', tenantId, filters: [deviceId] },
+      users: { list: 'users', tenantId, filters: [deviceId] },
+    }
+    const question = { tenantId, deviceId, ...toPositions(query, scopes) }
+    const small = await deps.findSmallDevice(question).catch(toUnavailable)
+    if (small === 'large') {
+      await deps.beginLargeAnswer(tenantId, reply)
+      const large = requireFound(await deps.findLargeDevice(question).catch(toUnavailable))
+      call.chargeRows(large.sessions.length + large.users.length)
+      reply.type('application/json; charset=utf-8')
+      return writeDevice(large, scopes)
+    }
+    const device = requireFound(small)
+    call.chargeRows(device.sessions.length + device.users.length)
+    return toDevice(device, scopes)
+  })
+  app.get('/v1/di/devices/:device_id', compressed, handler)
+  // An id with slashes that a proxy has decoded on the way.
+  app.get('/v1/di/devices/*', compressed, handler)
 }
 
 const toUnavailable = (error: unknown): never => {
@@ -70,9 +70,13 @@ function requireFound(device: DeviceHistory | null): DeviceHistory {
   throw new Problem('device_not_found', 'There is no telemetry of this device.')
 }
 
-/** @param params the path's parameters, decoded */
+/** @param params the path's parameters, decoded: the id is a segment, or all that follows */
 function readDeviceId(params: unknown): string {
-  const parsed = devicePathSchema.safeParse(params)
+  const { '*': rest } = params as { '*'?: string }
+  if (rest !== undefined && rest.length > pathPartCharactersMax) {
+    throw new Problem('uri_too_long', 'A part of the address is too long.')
+  }
+  const parsed = devicePathSchema.safeParse(rest === undefined ? params : { device_id: rest })
   if (parsed.success) return parsed.data.device_id
   throw new Problem('invalid_path', 'This cannot be the id of a device.', {
     errors: [{ path: 'device_id', message: parsed.error.issues[0]?.message ?? 'is not valid' }],

@@ -89,7 +89,7 @@ async function openGiven(
   if (webhookSecret === null) {
     throw new CliError(`--tenant ${tenantId} with --receive needs --webhook-secret-file`)
   }
-  const shown = (await context.adminFetch('GET', `/tenants/${tenantId}`)) as {
+  const shown = (await context.adminFetch('GET', `/tenants/${encodeURIComponent(tenantId)}`)) as {
     webhook_url?: string | null
   }
   await setWebhook(context, tenantId, options.webhookUrl)
@@ -97,7 +97,7 @@ async function openGiven(
 }
 
 async function setWebhook(context: CliContext, tenantId: string, url: string | null) {
-  const path = `/tenants/${tenantId}/webhook`
+  const path = `/tenants/${encodeURIComponent(tenantId)}/webhook`
   if (url === null) await context.adminFetch('DELETE', path)
   else await context.adminFetch('PUT', path, { url })
 }

@@ -257,7 +257,7 @@ async function listDeliveries(
   tenantId: string,
   state: string,
 ): Promise<unknown[]> {
-  const path = `/tenants/${tenantId}/deliveries?state=${state}&limit=500`
+  const path = `/tenants/${encodeURIComponent(tenantId)}/deliveries?state=${state}&limit=500`
   const answer = (await context.adminFetch('GET', path)) as { data: unknown[] }
   return answer.data
 }
