@@ -6,7 +6,11 @@
 import type { KeyObject } from 'node:crypto'
 import { findTenant } from '#shared/core/find-tenant.ts'
 import { toEventId } from '#shared/core/ids.ts'
-import { retryAfterSeconds } from '#shared/core/limits.ts'
+import {
+  ingestBytesMin,
+  retryAfterSeconds,
+  undecidedRetryAfterSeconds,
+} from '#shared/core/limits.ts'
 import { type EventHeader, encodeEventHead } from '#shared/core/messages.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/rate-limit.ts'
@@ -24,6 +28,8 @@ export type RefusalReason =
   | 'signature_missing'
   | 'signature_invalid'
   | 'rate'
+  | 'byte_rate'
+  | 'undecided'
   | 'body'
   | 'lease'
   | 'not_whole'
@@ -38,6 +44,8 @@ export type Refusal = {
   problem: Problem
   /** Where an authenticated tenant with a rate stands. */
   rateLimit?: RateLimitFields
+  /** The tenant that is over a limit of its own. */
+  limitedTenantId?: string
   /**
    * Set when the signature was that of the secret which the tenant's last rotation replaced. The
    * answer says nothing of it, in its bytes or in its time.
@@ -70,6 +78,8 @@ export type EdgeDeps = {
   leaseValid: () => boolean
   /** Whether every tenant that there is can be found. */
   whole: () => boolean
+  /** Whether more of a tenant may wait undecided. */
+  mayWait: (tenantId: string, share: number) => boolean
   /** One HMAC over the body, whatever the header is. */
   verify: typeof verifySignature
   /** Stands in for the secret of tenants that cannot be verified, so that they cost the same. */
@@ -130,13 +140,27 @@ export function decideTelemetry(
   const unverified = verifyTenant(body, signature, tenant, edge)
   if (tenant === undefined || unverified !== null) return unverified ?? refusals.signatureInvalid
   const { limiter } = tenant
-  if (limiter === null) return decideVerified(body, { tenant, edge, rateLimit: null })
-  const token = takeToken(limiter.bucket, limiter.rate, edge.nowMs())
-  const rateLimit = toRateLimitFields(limiter.bucket, limiter.rate)
-  const decision = token.allowed
-    ? decideVerified(body, { tenant, edge, rateLimit })
-    : refuseRate(token.retryAfterSeconds)
-  return decision.kind === 'accepted' ? decision : { ...decision, rateLimit }
+  const nowMs = edge.nowMs()
+  const token = limiter === null ? null : takeToken(limiter.bucket, limiter.rate, nowMs)
+  const rateLimit = limiter === null ? null : toRateLimitFields(limiter.bucket, limiter.rate)
+  const decision =
+    token?.allowed === false
+      ? refuseLimited(tenant, 'rate', token.retryAfterSeconds)
+      : (findBytesOverLimit(body, tenant, edge) ??
+        decideVerified(body, { tenant, edge, rateLimit }))
+  if (decision.kind === 'accepted') return decision
+  return rateLimit === null ? decision : { ...decision, rateLimit }
+}
+
+/** @returns a refusal when the tenant is over its rate in bytes, or has too many waiting */
+function findBytesOverLimit(body: Buffer, tenant: Tenant, edge: EdgeDeps): Refusal | null {
+  const { tenantId, byteLimiter, undecidedShare } = tenant
+  if (!edge.mayWait(tenantId, undecidedShare)) {
+    return refuseLimited(tenant, 'undecided', undecidedRetryAfterSeconds)
+  }
+  const cost = Math.max(ingestBytesMin, body.length)
+  const token = takeToken(byteLimiter.bucket, byteLimiter.rate, edge.nowMs(), cost)
+  return token.allowed ? null : refuseLimited(tenant, 'byte_rate', token.retryAfterSeconds)
 }
 
 /** What is left to check and to do once the tenant is known and within its rate. */
@@ -189,9 +213,30 @@ function verifyTenant(
   return { kind, reason, problem, retired: { tenantId: tenant.tenantId, last4: retired.last4 } }
 }
 
-function refuseRate(seconds: number): Refusal {
-  const detail = 'The tenant sends more than its rate.'
-  return refuse('rate', new Problem('rate_limited', detail, { retryAfterSeconds: seconds }))
+const limitDetails = {
+  rate: 'The tenant sends more than its rate.',
+  byte_rate: 'The tenant sends more bytes than its rate.',
+  undecided: 'Too much of what the tenant has sent waits to be processed.',
+} as const
+
+/** Problems of limits, made once each: a tenant over its limit is refused thousands of times. */
+const limitProblems = new Map<string, Problem>()
+/** Waits are told apart up to this many seconds, so that the map stays small. */
+const retryAfterSecondsMax = 3_600
+
+function refuseLimited(
+  { tenantId }: Tenant,
+  reason: keyof typeof limitDetails,
+  seconds: number,
+): Refusal {
+  const retryAfterSeconds = Math.min(seconds, retryAfterSecondsMax)
+  const key = `${reason} ${retryAfterSeconds}`
+  let problem = limitProblems.get(key)
+  if (problem === undefined) {
+    problem = new Problem('rate_limited', limitDetails[reason], { retryAfterSeconds })
+    limitProblems.set(key, problem)
+  }
+  return { kind: 'refused', reason, problem, limitedTenantId: tenantId }
 }
 
 function scoreTelemetry(

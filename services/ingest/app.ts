@@ -39,11 +39,13 @@ import {
 } from './intake.ts'
 import { createIngestObserver } from './observe.ts'
 import type { RetiredUse } from './retired-use.ts'
+import type { UndecidedRoom } from './undecided-room.ts'
 
 /** What the intake works with once NATS is there. */
 export type Edge = {
   directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'whole' | 'fault'>
   publish: PublishBatch
+  room: Pick<UndecidedRoom, 'stored' | 'mayWait' | 'warning'>
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   close: () => Promise<void>
@@ -74,6 +76,8 @@ export type Ingest = {
   app: FastifyInstance
   /** What the edge needs to do its job, for `/readyz`. */
   readyChecks: Record<string, ReadyCheck>
+  /** What an operator is to know meanwhile. */
+  warnings: Record<string, ReadyCheck>
   /** Resolves once everything taken is answered. */
   drained: () => Promise<void>
 }
@@ -122,7 +126,8 @@ export function createIngest(deps: IngestDeps): Ingest {
     },
     storage: intake.observe.findStorageFault,
   }
-  return { app, readyChecks, drained }
+  const warnings = { stream: () => edge()?.room.warning() ?? null }
+  return { app, readyChecks, warnings, drained }
 }
 
 function isIngest(url: string | undefined): boolean {
@@ -142,11 +147,13 @@ function createIntake(deps: IngestDeps): Intake {
     retiredUse: deps.retiredUse,
     tally: deps.tally,
     stopping: deps.stopping,
+    stored: (...event) => edge()?.room.stored(...event),
     connected: () => edge()?.connected() === true,
     edge: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
       whole: () => edge()?.directory.whole() === true,
+      mayWait: (tenantId, share) => edge()?.room.mayWait(tenantId, share) !== false,
       verify: verifySignature,
       decoyKey: deps.decoyKey,
       nowMs,
@@ -163,7 +170,7 @@ function createIntake(deps: IngestDeps): Intake {
     }),
     commit: createGroupCommit<Pending>({
       publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),
-      settle: (pending, fault) => answerPending(intake, pending, fault),
+      settle: (pending, settlement) => answerPending(intake, pending, settlement),
       onSettled: () => intake.admission.resume(),
       defer: setImmediate,
       later: setTimeout,

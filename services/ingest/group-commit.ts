@@ -19,7 +19,10 @@ export type Waiter = {
   takenMs: number
 }
 
-export type PublishOutcome = { duplicate: boolean }
+export type PublishOutcome = { duplicate: boolean; sequence: number }
+
+/** What became of an event: the sequence of the message that holds it, or why it has none. */
+export type Settlement = { fault: null; sequence: number } | { fault: PublishFault }
 
 export type GroupCommitOptions<W extends Waiter> = {
   /**
@@ -28,8 +31,8 @@ export type GroupCommitOptions<W extends Waiter> = {
    * id.
    */
   publish: (message: Uint8Array, batchId: string, timeoutMs: number) => Promise<PublishOutcome>
-  /** Told once of every event taken: null when it is stored. */
-  settle: (waiter: W, fault: PublishFault | null) => void
+  /** Called once per event taken. */
+  settle: (waiter: W, settlement: Settlement) => void
   /** Told after that: there is room for others. */
   onSettled: () => void
   /** Runs something at the end of this turn of the event loop. */
@@ -210,14 +213,14 @@ function takeBatch<W extends Waiter>(queue: W[], limits: CommitLimits): W[] {
 }
 
 async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<void> {
-  const fault = await publishBatch(state, batch)
+  const settlement = await publishBatch(state, batch)
   state.inFlight--
   // The next message leaves before these answers are written: they take longer.
   launch(state)
   for (const waiter of batch) {
     state.waitingEvents--
     state.waitingBytes -= waiter.bytes
-    state.settle(waiter, fault)
+    state.settle(waiter, settlement)
   }
   state.onSettled()
   if (state.waitingEvents > 0) return
@@ -226,11 +229,8 @@ async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<vo
   for (const resolve of drains) resolve()
 }
 
-/** @returns null once the batch is stored, else why it cannot be said to be */
-async function publishBatch<W extends Waiter>(
-  state: State<W>,
-  batch: W[],
-): Promise<PublishFault | null> {
+/** Resolves once the batch is stored, or cannot be said to be. */
+async function publishBatch<W extends Waiter>(state: State<W>, batch: W[]): Promise<Settlement> {
   const { nowMs, limits, observe } = state
   const deadlineMs = batch[0]!.takenMs + limits.publishTimeoutMs
   const message = encodeBatch(batch)
@@ -243,10 +243,10 @@ async function publishBatch<W extends Waiter>(
     if (attempt > 1) observe.retried(fault)
     try {
       const timeoutMs = Math.min(leftMs, limits.publishAttemptMs)
-      const { duplicate } = await state.publish(message, batchId, timeoutMs)
+      const { duplicate, sequence } = await state.publish(message, batchId, timeoutMs)
       const tookMs = nowMs() - startedMs
       observe.stored({ events: batch.length, bytes: message.length, tookMs, duplicate })
-      return null
+      return { fault: null, sequence }
     } catch (error) {
       const failure = error as { fault?: PublishFault; final?: boolean }
       fault = failure.fault ?? 'no_ack'
@@ -256,7 +256,7 @@ async function publishBatch<W extends Waiter>(
     }
   }
   observe.failed({ events: batch.length, fault })
-  return fault
+  return { fault }
 }
 
 const openBracket = 0x5b

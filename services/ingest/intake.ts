@@ -18,7 +18,7 @@ import {
 } from './accept-telemetry.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import type { Admission } from './admission.ts'
-import { type GroupCommit, toWaiterBytes, type Waiter } from './group-commit.ts'
+import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from './group-commit.ts'
 import type { IngestObserver } from './observe.ts'
 import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
 import { replyAccepted, replyProblem } from './reply.ts'
@@ -48,6 +48,8 @@ export type Intake = {
   retiredUse: RetiredUse
   /** What the ledger is told of. */
   tally: Pick<AcceptedTally, 'count'>
+  /** Counts what waits undecided. */
+  stored: (sequence: number, tenantId: string, bytes: number) => void
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   stopping: () => boolean
@@ -140,15 +142,16 @@ function offer(intake: Intake, submission: Submission, acceptance: Acceptance): 
 }
 
 /** The message of this submission is stored, or it cannot be said to be. */
-export function answerPending(intake: Intake, pending: Pending, fault: string | null): void {
+export function answerPending(intake: Intake, pending: Pending, settlement: Settlement): void {
   const { reply, requestId, acceptance } = pending
   const { rateLimit } = acceptance
   const meta = { requestId, rateLimit, close: intake.stopping() }
-  if (fault !== null) {
+  if (settlement.fault !== null) {
     intake.observe.refused(refusals.notStored)
     replyProblem(reply, refusals.notStored.problem, meta)
     return
   }
+  intake.stored(settlement.sequence, acceptance.tenantId, pending.bytes)
   intake.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
   intake.observe.accepted(acceptance, intake.edge.nowMs() - pending.takenMs)
   replyAccepted(reply, acceptance.answer, meta)

@@ -19,6 +19,7 @@ import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { type IngestConfig, readIngestConfig } from './config.ts'
 import { createRetiredUse, type RetiredUse } from './retired-use.ts'
+import { openUndecidedRoom } from './undecided-room.ts'
 
 const nowMs = () => performance.now()
 
@@ -48,9 +49,10 @@ async function main(): Promise<void> {
     nowMs,
     wallMs: Date.now,
   })
-  const { readyChecks } = ingest
+  const { readyChecks, warnings } = ingest
   const address = config.INGEST_INTERNAL_LISTEN
-  const internalUrl = await serveInternally({ lifecycle, log, metrics, readyChecks, address })
+  const internal = { lifecycle, log, metrics, readyChecks, warnings, address }
+  const internalUrl = await serveInternally(internal)
   lifecycle.onStop('drain', ingest.drained)
   lifecycle.onStop('http', () => closeHttp(ingest.app, unfinishedMs))
   const url = await listen(ingest.app, config.INGEST_LISTEN, config.REUSE_PORT)
@@ -84,11 +86,14 @@ function openEdge(options: {
         takeChanged,
         giveBack,
       })
+      const room = openUndecidedRoom({ nats, log, metrics, countEdges: directory.countEdges })
       edge = {
         directory,
+        room,
         connected: nats.connected,
         publish: createTelemetryPublisher(nats, log),
         close: async () => {
+          await room.close()
           await directory.close()
           await reporter.close()
           await claims.close()

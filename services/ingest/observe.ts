@@ -119,7 +119,13 @@ function createRefusedCounter(metrics: Metrics): (refusal: Refusal) => void {
     this.reset()
     for (const { status, reason, count } of counts.values()) this.inc({ status, reason }, count)
   })
-  return ({ reason, problem }) => {
+  const limited = metrics.counter(
+    'di_ingest_limited_total',
+    'Submissions refused because their tenant is over a limit of its own, by limit',
+    ['tenant', 'limit'],
+  )
+  return ({ reason, problem, limitedTenantId: tenant }) => {
+    if (tenant !== undefined) limited.inc({ tenant, limit: reason })
     const entry = counts.get(reason)
     if (entry !== undefined) entry.count++
     else counts.set(reason, { status: String(problemStatus(problem.code)), reason, count: 1 })

@@ -191,7 +191,39 @@ export const unknownKeyMs = 1_000
  */
 export const strangerLookups = { ofTenant: 4, inAll: 4, waiting: 100, waitMs: 1_000 } as const
 
-/** REST rate per tenant: requests per second and burst. Ingest is unlimited unless set. */
+/**
+ * Ingest rate per tenant and edge in bytes, and burst. 4 MiB/s are 2,800 events/s of 1.5 KB: less
+ * than half of what an edge takes on one core and what a scorer decides on two, so one tenant at
+ * full speed leaves others the larger half of both. A submission counts as `ingestBytesMin` at
+ * least, since its cost hardly depends on its size below that: 4,096 events/s at most.
+ */
+export const ingestBytesPerSecond = 4 * 1024 ** 2
+export const ingestBytesBurst = 8 * 1024 ** 2
+export const ingestBytesMin = 1024
+
+/**
+ * What a tenant may have waiting undecided in the telemetry stream: this share of the room while no
+ * other waits. It is bounded by the room that is left: with share s a tenant may hold s / (1 - s)
+ * of what is free, so one tenant comes to s of the room, and n tenants that all flood to
+ * n / (n + 3) with a quarter each: four leave three sevenths, sixteen leave a sixth. It never gets
+ * full of them, not even where a restarted edge counts from zero. 16 GiB are 4 GiB for one tenant:
+ * 95 minutes of 500 events/s of 1.5 KB while nothing is decided.
+ *
+ * Each edge counts what it has stored itself and grants its part: the bound divided by the number
+ * of live edges. `tenantUndecidedBytesMin`, or the 1,024th part of the stream, is granted always:
+ * some 200 events or a second of most tenants.
+ */
+export const undecidedShare = 0.25
+export const undecidedShareMax = 0.9
+export const tenantUndecidedBytesMin = 256 * 1024
+
+/** `Retry-After` of a 429 for what waits undecided, in seconds. */
+export const undecidedRetryAfterSeconds = 5
+
+/** How often an edge looks at the stream's fill and low watermark: at small streams more often. */
+export const roomLookMinMs = 100
+
+/** REST rate per tenant: requests per second and burst. */
 export const restRatePerSecond = 1_000
 export const restBurst = 2_000
 

@@ -232,6 +232,12 @@ export const tenantEntrySchema = z.object({
   ingest_rate: z
     .object({ perSecond: z.number().positive(), burst: z.number().positive() })
     .nullable(),
+  /** Ingest rate in bytes; null or missing, as from older consoles, is the product's default. */
+  ingest_bytes: z
+    .object({ perSecond: z.number().positive(), burst: z.number().positive() })
+    .nullish(),
+  /** Share of the stream that it may have waiting undecided; likewise. */
+  ingest_share: z.number().positive().lt(1).nullish(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

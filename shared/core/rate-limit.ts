@@ -10,7 +10,7 @@ export type Bucket = { tokens: number; atMs: number }
 
 export type RateDecision = {
   allowed: boolean
-  /** Seconds until one token is there again, at least 1 when refused. */
+  /** Seconds until enough tokens are there again, at least 1 when refused. */
   retryAfterSeconds: number
 }
 
@@ -31,17 +31,19 @@ export function fullBucket(rate: Rate, nowMs: number): Bucket {
 }
 
 /**
- * Takes one token if there is one. Changes the bucket in place, so the hot path allocates little.
+ * Takes tokens if there are as many. Changes the bucket in place, so the hot path allocates little.
+ * @param cost tokens; one that the bucket cannot hold takes all of a full one
  */
-export function takeToken(bucket: Bucket, rate: Rate, nowMs: number): RateDecision {
+export function takeToken(bucket: Bucket, rate: Rate, nowMs: number, cost = 1): RateDecision {
+  const needed = Math.min(cost, sizeOf(rate))
   const elapsedMs = Math.max(0, nowMs - bucket.atMs)
   bucket.tokens = Math.min(sizeOf(rate), bucket.tokens + (elapsedMs * rate.perSecond) / 1000)
   bucket.atMs = Math.max(bucket.atMs, nowMs)
-  if (bucket.tokens >= 1) {
-    bucket.tokens -= 1
+  if (bucket.tokens >= needed) {
+    bucket.tokens -= needed
     return { allowed: true, retryAfterSeconds: 0 }
   }
-  const waitSeconds = (1 - bucket.tokens) / rate.perSecond
+  const waitSeconds = (needed - bucket.tokens) / rate.perSecond
   return { allowed: false, retryAfterSeconds: Math.max(1, Math.ceil(waitSeconds)) }
 }
 

@@ -4,6 +4,7 @@
  */
 import {
   streamBytesPerSecondMax,
+  tenantUndecidedBytesMin,
   trimFromShare,
   trimLookMaxMs,
   trimLookMinMs,
@@ -66,4 +67,20 @@ export function toUndecidedWarning(undecidedBytes: number, bytesMax: number): st
   return share < undecidedWarnShare
     ? null
     : `is ${Math.min(100, Math.floor(100 * share))} % full of undecided events`
+}
+
+/**
+ * How much of a tenant may wait undecided at one edge.
+ * @param room the stream's bytes, and how many of them wait undecided, of all tenants
+ * @param share of the stream, between 0 and 1, that the tenant may take while no other waits
+ * @param edges live edges, this one included
+ */
+export function toUndecidedLimit(
+  room: { bytesMax: number; undecidedBytes: number },
+  share: number,
+  edges: number,
+): number {
+  const free = Math.max(0, room.bytesMax - room.undecidedBytes)
+  const granted = ((share / (1 - share)) * free) / Math.max(1, edges)
+  return Math.max(granted, room.bytesMax / 1_024, tenantUndecidedBytesMin)
 }

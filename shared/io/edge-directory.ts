@@ -48,6 +48,8 @@ export type TenantDirectory = {
   whole: () => boolean
   /** The newest revision of the bucket that the copy reflects. */
   revision: () => number
+  /** Edges that announce themselves, this one included. */
+  countEdges: () => number
   /** Why this edge cannot judge signatures, or null. */
   fault: () => string | null
   /** Gives the lease up, stops watching and takes this edge out of the register. */
@@ -88,6 +90,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
     leaseValid: state.lease.valid,
     whole: () => state.served.whole(),
     revision: state.lease.servedRevision,
+    countEdges: () => state.others.size + 1,
     fault: () => findFault(state),
     close: async () => {
       state.closed = true

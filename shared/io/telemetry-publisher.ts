@@ -35,14 +35,14 @@ export class PublishError extends Error {
 /**
  * @param batchId the same on every retry of the same bytes: JetStream stores them once
  * @param timeoutMs how long to wait for the acknowledgement
- * @returns whether JetStream had the batch already
+ * @returns whether JetStream had the batch already, and the sequence of its message
  * @throws PublishError
  */
 export type PublishBatch = (
   message: Uint8Array,
   batchId: string,
   timeoutMs: number,
-) => Promise<{ duplicate: boolean }>
+) => Promise<{ duplicate: boolean; sequence: number }>
 
 export function createTelemetryPublisher(nats: Nats, log: Log): PublishBatch {
   const restoreStreams = createRestorer(nats, log)
@@ -53,7 +53,10 @@ export function createTelemetryPublisher(nats: Nats, log: Log): PublishBatch {
     meta.set('Nats-Expected-Stream', telemetryStream)
     const answer = await request(message, meta, timeoutMs)
     const failure = toFailure(answer)
-    if (failure === null) return { duplicate: readAck(answer!).duplicate === true }
+    if (failure === null) {
+      const { duplicate = false, seq: sequence = 0 } = readAck(answer!)
+      return { duplicate, sequence }
+    }
     if (failure.fault === 'stream_missing') restoreStreams()
     throw failure
   }

@@ -5,6 +5,7 @@
  * served from what was there before.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
+import { ingestBytesBurst, ingestBytesPerSecond, undecidedShare } from '#shared/core/limits.ts'
 import { type TenantEntry, tenantEntrySchema, wholeEntrySchema } from '#shared/core/messages.ts'
 import { type Policy, policySchema } from '#shared/core/policy.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/rate-limit.ts'
@@ -35,9 +36,15 @@ export type Tenant = {
   /** Null while its document is missing. */
   policy: ServedPolicy | null
   /** Null is unlimited. The bucket outlives changes of the entry that keep the rate. */
-  limiter: { rate: Rate; bucket: Bucket } | null
+  limiter: Limiter | null
+  /** The rate in bytes, likewise. */
+  byteLimiter: Limiter
+  /** Share of the telemetry stream that it may have waiting undecided. */
+  undecidedShare: number
   fault: TenantFault | null
 }
+
+export type Limiter = { rate: Rate; bucket: Bucket }
 
 /** A secret that a rotation has replaced, with the four characters operators know it by. */
 export type RetiredSecret = { key: KeyObject; last4: string }
@@ -129,6 +136,8 @@ function toTenant(
   options: TenantCopyOptions,
 ): Tenant {
   const { key, sealedElsewhere } = unsealKey(entry, options.sealer)
+  const before = options.previous(entry.tenant_id)
+  const nowMs = options.nowMs()
   return {
     tenantId: entry.tenant_id,
     environment: entry.environment,
@@ -139,7 +148,10 @@ function toTenant(
     policyVersion: entry.policy_version,
     policyHash: entry.policy_hash,
     policy,
-    limiter: toLimiter(entry, options),
+    limiter:
+      entry.ingest_rate === null ? null : toLimiter(entry.ingest_rate, before?.limiter, nowMs),
+    byteLimiter: toLimiter(entry.ingest_bytes ?? defaultBytes, before?.byteLimiter, nowMs),
+    undecidedShare: entry.ingest_share ?? undecidedShare,
     fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
   }
 }
@@ -170,12 +182,12 @@ function unsealRetired(entry: TenantEntry, sealer: Sealer): RetiredSecret | null
   }
 }
 
-function toLimiter(entry: TenantEntry, options: TenantCopyOptions): Tenant['limiter'] {
-  const rate = entry.ingest_rate
-  if (rate === null) return null
-  const before = options.previous(entry.tenant_id)?.limiter
+const defaultBytes: Rate = { perSecond: ingestBytesPerSecond, burst: ingestBytesBurst }
+
+/** @param before whose bucket goes on where the rate is the same */
+function toLimiter(rate: Rate, before: Limiter | null | undefined, nowMs: number): Limiter {
   if (before?.rate.perSecond === rate.perSecond && before.rate.burst === rate.burst) return before
-  return { rate, bucket: fullBucket(rate, options.nowMs()) }
+  return { rate, bucket: fullBucket(rate, nowMs) }
 }
 
 function unreadable(tenantId: string): Tenant {
@@ -190,6 +202,8 @@ function unreadable(tenantId: string): Tenant {
     policyHash: '',
     policy: null,
     limiter: null,
+    byteLimiter: { rate: defaultBytes, bucket: fullBucket(defaultBytes, 0) },
+    undecidedShare,
     fault: 'unreadable_entry',
   }
 }

@@ -13,6 +13,7 @@ import { createTelemetryPublisher } from '#shared/io/telemetry-publisher.ts'
 import { createAcceptedTally } from '../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../services/ingest/app.ts'
 import { createRetiredUse } from '../../services/ingest/retired-use.ts'
+import { openUndecidedRoom } from '../../services/ingest/undecided-room.ts'
 
 process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKey: string }) => {
   const log = createLog('bench', 'silent')
@@ -22,8 +23,10 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
   const edgeId = randomBytes(9).toString('base64url')
   const sealer = createSealer([masterKey])
   const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
+  const { countEdges } = directory
   const edge: Edge = {
     directory,
+    room: openUndecidedRoom({ nats, log, metrics, countEdges }),
     connected: nats.connected,
     publish: createTelemetryPublisher(nats, log),
     close: directory.close,

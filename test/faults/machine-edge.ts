@@ -73,6 +73,8 @@ function tenantWith(secret: number | null): Tenant {
     epoch: 1,
     retired: null,
     limiter: null,
+    byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
+    undecidedShare: 0.25,
     policyVersion: 1,
     policyHash: 'p',
     policy,
@@ -204,6 +206,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
         findTenant: () => tenantWith(edge.served()),
         leaseValid: edge.lease.valid,
         whole: () => true,
+        mayWait: () => true,
         verify: (bytes, header, key) => {
           // A process may be paused anywhere, and the world goes on.
           const pausedMs = chance.pauseMs()

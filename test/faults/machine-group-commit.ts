@@ -52,7 +52,7 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
     const duplicate = broker.has(batchId)
     if (!duplicate) broker.set(batchId, bytes)
     else note('duplicate')
-    return { duplicate }
+    return { duplicate, sequence: broker.size }
   }
   const holdersOf = (name: string) =>
     [...broker.values()].filter((bytes) => bytes.includes(`"${name}"`)).length
@@ -74,7 +74,7 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
       nowMs += timeoutMs
       throw Object.assign(new Error(fate), { fault: 'no_ack' })
     },
-    settle: ({ name }, fault) => {
+    settle: ({ name }, { fault }) => {
       demand(taken.has(name) && !settled.has(name), `${name} was settled twice`)
       settled.set(name, fault)
       if (fault === null) demand(holdersOf(name) === 1, `${name} was called stored and is not`)

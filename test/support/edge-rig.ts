@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { createAcceptedTally } from '../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../services/ingest/app.ts'
 import { createRetiredUse } from '../../services/ingest/retired-use.ts'
+import { openUndecidedRoom } from '../../services/ingest/undecided-room.ts'
 import {
   type AcceptedEvent,
   decodeBatch,
@@ -164,6 +165,8 @@ async function project(
     policy_version: 1,
     policy_hash: toPolicyHash(policy),
     ingest_rate: null,
+    // What a tenant gets by default would end most tests under load.
+    ingest_bytes: { perSecond: 1e9, burst: 1e9 },
     ...more,
   }
   const bucket = await openTenantsBucket(nats)
@@ -211,8 +214,11 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     everyMs: 100,
   })
   let stopping = false
+  const { countEdges } = directory
+  const room = openUndecidedRoom({ nats, log: quietLog, metrics, countEdges })
   const edge: Edge = {
     directory,
+    room,
     connected: nats.connected,
     publish: options.wrapPublish?.(publish) ?? publish,
     close: directory.close,
@@ -237,6 +243,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     metrics,
     stopping: () => stopping,
     readyChecks: ingest.readyChecks,
+    warnings: ingest.warnings,
   })
   const url = await listen(ingest.app, { host: '127.0.0.1', port: 0 })
   const internalUrl = await listen(internal, { host: '127.0.0.1', port: 0 })
@@ -247,6 +254,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     ingest.app.server.closeAllConnections()
     await ingest.app.close()
     await internal.close()
+    await room.close()
     await directory.close()
     await reporter.close()
     await nats.close()

@@ -45,12 +45,12 @@ function createBench(options: {
   let ids = 0
   const bench: Bench = { nowMs: 0, settled, publishes, retried, failed, stored }
   const commit = createGroupCommit<Named>({
-    publish: (message, batchId, timeoutMs) => {
+    publish: async (message, batchId, timeoutMs) => {
       const publish = { message: Buffer.from(message).toString(), batchId, timeoutMs }
       publishes.push(publish)
-      return options.publish(publish, bench)
+      return { sequence: publishes.length, ...(await options.publish(publish, bench)) }
     },
-    settle: ({ name }, fault) => settled.push({ name, fault }),
+    settle: ({ name }, { fault }) => settled.push({ name, fault }),
     onSettled: () => roomAt.push(settled.length),
     defer: options.defer ?? queueMicrotask,
     later: (run, ms) => later.push({ run, ms }),

@@ -20,6 +20,8 @@ const acme: Tenant = {
   policyHash: 'a'.repeat(32),
   policy: { hash: '', thresholds: { review: 40, block: 75 }, score: () => noScore },
   limiter: null,
+  byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
+  undecidedShare: 0.25,
   fault: null,
 }
 const noScore = { score: 0, action: 'ALLOW' as const, reasons: [] }
@@ -30,6 +32,7 @@ function decide(tenant: Tenant | undefined, signature: string, body: string, who
     findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
     leaseValid: () => true,
     whole: () => whole,
+    mayWait: () => true,
     verify: (bytes, header, key) => {
       keys.push(key)
       expect(bytes).toHaveLength(body.length)

@@ -39,6 +39,8 @@ const tenant: Tenant = {
     score: compilePolicy(policy),
   },
   limiter: null,
+  byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
+  undecidedShare: 0.25,
   fault: null,
 }
 
@@ -59,6 +61,7 @@ function decide(event: { sdk_version: string; platform: string }, atMs: number) 
     findTenant: () => tenant,
     leaseValid: () => true,
     whole: () => true,
+    mayWait: () => true,
     verify: verifySignature,
     decoyKey: key,
     nowMs: () => 0,
