@@ -6,7 +6,6 @@
 import { type Environment, toApiKeyPrefix } from '#shared/core/credentials.ts'
 import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
 import { Problem } from '#shared/core/problem.ts'
-import type { Rate } from '#shared/core/rate-limit.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'
 import { createCredentialStore } from '#shared/io/credential-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
@@ -14,6 +13,7 @@ import type { Log } from '#shared/io/log.ts'
 import type { Postgres, Session } from '#shared/io/postgres.ts'
 import type { EdgesWaited } from '#shared/io/tenant-directory.ts'
 import { withTenantLock } from '#shared/io/tenant-lock.ts'
+import { setRates, type TenantRates } from '#shared/io/tenant-rate-store.ts'
 import { createTenantStore, type TenantStatus, type TenantView } from '#shared/io/tenant-store.ts'
 import { type Maker, makeApiKey, makeHmacSecret, makeWebhookSecret } from './credentials.ts'
 import {
@@ -149,17 +149,20 @@ export async function setTenantStatus(
  */
 export async function setTenantRates(
   deps: ManageDeps,
-  wanted: { tenantId: string; ingest?: Rate | null; rest?: Rate | null; actor: string },
+  wanted: TenantRates & { tenantId: string; actor: string },
 ): Promise<TenantView> {
-  const { tenantId, ingest, rest, actor } = wanted
+  const { tenantId, actor, ...rates } = wanted
   return withTenantLock(deps.locks, tenantId, async (session) => {
     const before = await requireTenant(session, tenantId)
     const after = await session.transaction(async (tx) => {
-      const store = createTenantStore(tx)
-      if (ingest !== undefined) await store.setRate(tenantId, 'ingest', ingest)
-      if (rest !== undefined) await store.setRate(tenantId, 'rest', rest)
+      await setRates(tx, tenantId, rates)
       const after = await requireTenant(tx, tenantId)
-      const pick = ({ ingest_rate, rest_rate }: TenantView) => ({ ingest_rate, rest_rate })
+      const pick = ({ ingest_rate, ingest_bytes, ingest_share, rest_rate }: TenantView) => ({
+        ingest_rate,
+        ingest_bytes,
+        ingest_share,
+        rest_rate,
+      })
       await insertAudit(tx, {
         actor,
         tenantId,

@@ -5,7 +5,13 @@
 import { z } from 'zod'
 import { dispositions } from '#shared/core/alert-rules.ts'
 import { tenantIdPattern } from '#shared/core/ids.ts'
-import { nameCharactersMax, noteCharactersMax, urlCharactersMax } from '#shared/core/limits.ts'
+import {
+  bodyBytesMax,
+  nameCharactersMax,
+  noteCharactersMax,
+  undecidedShareMax,
+  urlCharactersMax,
+} from '#shared/core/limits.ts'
 
 const environmentSchema = z.enum(['live', 'sandbox'])
 const statusSchema = z.enum(['active', 'suspended'])
@@ -84,6 +90,11 @@ export const tenantSchema = z.object({
   policy_version: z.number().int(),
   policy_hash: z.string(),
   ingest_rate: rateSchema,
+  ingest_bytes: rateSchema,
+  ingest_share: z
+    .number()
+    .nullable()
+    .describe("the share of the telemetry stream; null is the product's default"),
   rest_rate: rateSchema,
   retention: z
     .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })
@@ -102,15 +113,37 @@ export const tenantSchema = z.object({
   webhook_secret: z.object({ last4: z.string(), created_at: z.string() }).nullable(),
 })
 
+const asItIs = "null is the product's default, leaving it out leaves it as it is"
+
 const newRateSchema = z
   .strictObject({
     per_second: z.number().positive().max(1_000_000),
     burst: z.number().min(1).max(1_000_000),
   })
   .nullish()
-  .describe("null is the product's default, leaving it out leaves it as it is")
+  .describe(asItIs)
 
-export const ratesBody = z.strictObject({ ingest_rate: newRateSchema, rest_rate: newRateSchema })
+const newByteRateSchema = z
+  .strictObject({
+    per_second: z.number().positive().max(1e9),
+    burst: z.number().min(bodyBytesMax).max(1e9),
+  })
+  .nullish()
+  .describe(`bytes of submissions; ${asItIs}`)
+
+const newShareSchema = z
+  .number()
+  .positive()
+  .max(undecidedShareMax)
+  .nullish()
+  .describe(`share of the telemetry stream that may wait undecided; ${asItIs}`)
+
+export const ratesBody = z.strictObject({
+  ingest_rate: newRateSchema,
+  ingest_bytes: newByteRateSchema,
+  ingest_share: newShareSchema,
+  rest_rate: newRateSchema,
+})
 
 export const limitSchema = (most: number, usual: number) =>
   z.coerce.number().int().min(1).max(most).default(usual)

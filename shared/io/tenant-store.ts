@@ -62,6 +62,10 @@ export type TenantView = {
   policy_version: number
   policy_hash: string
   ingest_rate: { per_second: number; burst: number } | null
+  /** The rate in bytes. */
+  ingest_bytes: { per_second: number; burst: number } | null
+  /** Share of the telemetry stream that may wait undecided. */
+  ingest_share: number | null
   rest_rate: { per_second: number; burst: number } | null
   /** How long what is kept. */
   retention: Record<RetainedKind, RetentionView>
@@ -103,8 +107,6 @@ export type TenantStore = {
   findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
   /** Sets the status and raises the epoch; false when it was so already. */
   setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
-  /** Sets a rate; null is the product's default. Raises the epoch, since edges hold one of them. */
-  setRate: (tenantId: string, of: 'ingest' | 'rest', rate: Rate | null) => Promise<void>
   /** Removes a tenant with everything that hangs on it; its audit rows stay. */
   removeTenant: (tenantId: string) => Promise<void>
   /** Switches the webhook on with a URL, or off with null. */
@@ -155,13 +157,6 @@ export function createTenantStore(db: Queryable): TenantStore {
         [tenantId, status],
       )
       return rowCount === 1
-    },
-    setRate: async (tenantId, of, rate) => {
-      await db.query(
-        `update tenants set ${of}_rate_per_second = $2, ${of}_burst = $3, epoch = epoch + 1
-         where tenant_id = $1`,
-        [tenantId, rate?.perSecond ?? null, rate?.burst ?? null],
-      )
     },
     removeTenant: async (tenantId) => {
       await db.query('delete from tenants where tenant_id = $1', [tenantId])
@@ -278,12 +273,17 @@ type EntryRow = RateColumns & {
   retired_sealed: string | null
   policy_version: number
   policy_hash: string
+  bytes_per_second: number | null
+  bytes_burst: number | null
+  ingest_share: number | null
 }
 
 const entrySql = (more = '') => `
 select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy_hash, s.sealed,
   r.sealed as retired_sealed,
-  t.ingest_rate_per_second as per_second, t.ingest_burst as burst${more}
+  t.ingest_rate_per_second as per_second, t.ingest_burst as burst,
+  t.ingest_bytes_per_second as bytes_per_second, t.ingest_bytes_burst as bytes_burst,
+  t.ingest_share${more}
 from tenants t
 join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
 join policy_documents d using (policy_hash)
@@ -305,12 +305,14 @@ function toEntry(row: EntryRow): TenantEntry {
     policy_version: row.policy_version,
     policy_hash: row.policy_hash,
     ingest_rate: toRate(row),
+    ingest_bytes: toRate({ per_second: row.bytes_per_second, burst: row.bytes_burst }),
+    ingest_share: row.ingest_share,
   }
 }
 
 type ViewRow = Omit<
   TenantView,
-  'created_at' | 'ingest_rate' | 'rest_rate' | 'retention' | 'webhook_changed_at'
+  'created_at' | 'ingest_rate' | 'ingest_bytes' | 'rest_rate' | 'retention' | 'webhook_changed_at'
 > & {
   webhook_changed_at: Date | null
   events_days: number | null
@@ -319,6 +321,8 @@ type ViewRow = Omit<
   created_at: Date
   ingest_rate_per_second: number | null
   ingest_burst: number | null
+  ingest_bytes_per_second: number | null
+  ingest_bytes_burst: number | null
   rest_rate_per_second: number | null
   rest_burst: number | null
 }
@@ -331,6 +335,7 @@ const viewSql = `
 select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.policy_version,
   coalesce(p.policy_hash, '') as policy_hash,
   t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
+  t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share,
   t.events_days, t.alerts_days, t.deliveries_days,
   w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
   w.off_reason as webhook_off_reason, w.changed_at as webhook_changed_at,
@@ -370,6 +375,8 @@ function toView(row: ViewRow): TenantView {
     policy_version: row.policy_version,
     policy_hash: row.policy_hash,
     ingest_rate: toViewRate(row.ingest_rate_per_second, row.ingest_burst),
+    ingest_bytes: toViewRate(row.ingest_bytes_per_second, row.ingest_bytes_burst),
+    ingest_share: row.ingest_share,
     rest_rate: toViewRate(row.rest_rate_per_second, row.rest_burst),
     retention: toRetention(row),
     public_api_key: row.public_api_key,

@@ -75,18 +75,20 @@ export function addTenantRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
     '/tenants/:tenant_id/rates',
     {
       schema: {
-        summary: 'Set the rates of a tenant, in requests per second and burst',
+        summary: 'Set the rates of a tenant: requests and bytes per second, burst, and its share',
         params: tenantParams,
         body: ratesBody,
         response: { 200: tenantSchema, default: problemSchema },
       },
     },
-    async ({ params, body: { ingest_rate: ingest, rest_rate: rest } }) =>
+    async ({ params, body: { ingest_rate, ingest_bytes, ingest_share, rest_rate } }) =>
       setTenantRates(deps, {
         tenantId: params.tenant_id,
         actor: adminActor,
-        ...(ingest === undefined ? {} : { ingest: toRate(ingest) }),
-        ...(rest === undefined ? {} : { rest: toRate(rest) }),
+        ...(ingest_rate === undefined ? {} : { ingest: toRate(ingest_rate) }),
+        ...(ingest_bytes === undefined ? {} : { ingestBytes: toRate(ingest_bytes) }),
+        ...(ingest_share === undefined ? {} : { ingestShare: ingest_share }),
+        ...(rest_rate === undefined ? {} : { rest: toRate(rest_rate) }),
       }),
   )
   for (const [verb, status, summary] of [
