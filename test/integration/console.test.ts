@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { hashApiKey, parseApiKey } from '#shared/core/credentials.ts'
 import { toAlertId } from '#shared/core/ids.ts'
+import { ingestBytesPerSecond, undecidedShare } from '#shared/core/limits.ts'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { ConfigError } from '#shared/io/config.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
@@ -313,6 +314,31 @@ describe('the rates', () => {
     expect(edges[0]!.directory.find(tenant_id)!.limiter).toBeNull()
     for (const bad of [{ per_second: 0, burst: 1 }, { per_second: 1 }, 5]) {
       expect((await call('PUT', path, { rest_rate: bad })).status).toBe(400)
+    }
+  })
+
+  it('include bytes and the share of what waits undecided', async () => {
+    const { tenant_id } = await create()
+    const path = `/tenants/${tenant_id}/rates`
+    const ingest_bytes = { per_second: 5e6, burst: 9e6 }
+    const set = await call('PUT', path, { ingest_bytes, ingest_share: 0.5 })
+    expect(set.body).toMatchObject({ ingest_bytes, ingest_share: 0.5, ingest_rate: null })
+    for (const edge of edges) {
+      const { byteLimiter, undecidedShare: share } = edge.directory.find(tenant_id)!
+      expect([byteLimiter.rate, share]).toEqual([{ perSecond: 5e6, burst: 9e6 }, 0.5])
+    }
+    const unset = await call('PUT', path, { ingest_bytes: null, ingest_share: null })
+    expect(unset.body).toMatchObject({ ingest_bytes: null, ingest_share: null })
+    const tenant = edges[0]!.directory.find(tenant_id)!
+    expect(tenant.byteLimiter.rate.perSecond).toBe(ingestBytesPerSecond)
+    expect(tenant.undecidedShare).toBe(undecidedShare)
+    // A burst takes the largest body, and a share leaves room for others.
+    for (const bad of [
+      { ingest_bytes: { per_second: 1e6, burst: 65_535 } },
+      { ingest_share: 0 },
+      { ingest_share: 0.91 },
+    ]) {
+      expect((await call('PUT', path, bad)).status, JSON.stringify(bad)).toBe(400)
     }
   })
 })

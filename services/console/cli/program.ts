@@ -15,6 +15,7 @@ import { registerLearning } from './learning.ts'
 import { registerLedger } from './ledger.ts'
 import { registerOverview } from './overview.ts'
 import { registerPolicies } from './policies.ts'
+import { registerRates } from './rates.ts'
 import { registerRetention } from './retention.ts'
 import { registerSecrets } from './secrets.ts'
 import { registerSignals } from './signals.ts'
@@ -40,6 +41,7 @@ async function parse(env: CliEnv): Promise<void> {
     write: (text) => process.stdout.write(text),
   })
   registerTenants(program, context)
+  registerRates(program, context)
   registerRetention(program, context)
   registerSecrets(program, context)
   registerAlerts(program, context)

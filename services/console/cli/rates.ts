@@ -1,0 +1,94 @@
+/** `di tenants rates`: what a tenant may send and ask. */
+import { type Command, InvalidArgumentError } from 'commander'
+import {
+  ingestBytesBurst,
+  ingestBytesPerSecond,
+  restBurst,
+  restRatePerSecond,
+  undecidedShare,
+  undecidedShareMax,
+} from '#shared/core/limits.ts'
+import type { TenantView } from '#shared/io/tenant-store.ts'
+import type { CliContext } from './context.ts'
+import { toFields } from './tables.ts'
+
+type Rate = { per_second: number; burst: number }
+/** Null is the product's default. */
+type Options = {
+  ingest?: Rate | null
+  ingestBytes?: Rate | null
+  ingestShare?: number | null
+  rest?: Rate | null
+}
+type Rates = Pick<
+  TenantView,
+  'tenant_id' | 'ingest_rate' | 'ingest_bytes' | 'ingest_share' | 'rest_rate'
+>
+
+/** Adds `rates` to the group `tenants`, which must be there. */
+export function registerRates(program: Command, context: CliContext): void {
+  const tenants = program.commands.find((command) => command.name() === 'tenants')!
+  const rate = 'PER_SECOND, PER_SECOND/BURST or `default`'
+  const share = `up to ${undecidedShareMax}, or \`default\``
+  tenants
+    .command('rates <slug>')
+    .description('show, or set, what it may send and ask; beyond it its own requests get 429')
+    .option('--ingest <rate>', `submissions at each edge: ${rate}`, toRate)
+    .option('--ingest-bytes <rate>', `bytes of submissions at each edge: ${rate}`, toRate)
+    .option('--ingest-share <share>', `of the stream, for what waits undecided: ${share}`, toShare)
+    .option('--rest <rate>', `REST calls at each api process: ${rate}`, toRate)
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, { ingest, ingestBytes, ingestShare, rest }: Options) => {
+      const path = `/tenants/${encodeURIComponent(slug)}`
+      const rates = {
+        ingest_rate: ingest,
+        ingest_bytes: ingestBytes,
+        ingest_share: ingestShare,
+        rest_rate: rest,
+      }
+      const isRead = Object.values(rates).every((one) => one === undefined)
+      const tenant = (
+        isRead
+          ? await context.adminFetch('GET', path)
+          : await context.adminFetch('PUT', `${path}/rates`, rates)
+      ) as Rates
+      const { tenant_id, ingest_rate, ingest_bytes, ingest_share, rest_rate } = tenant
+      const shown: Rates = { tenant_id, ingest_rate, ingest_bytes, ingest_share, rest_rate }
+      context.out(shown, toText)
+    })
+}
+
+function toRate(text: string): Rate | null {
+  if (text === 'default') return null
+  const match = /^(\d+(?:\.\d+)?)(?:\/(\d+(?:\.\d+)?))?$/.exec(text)
+  if (match === null) {
+    throw new InvalidArgumentError('It must be PER_SECOND, PER_SECOND/BURST or default.')
+  }
+  const perSecond = Number(match[1])
+  // Without a burst: what flows in within two seconds, as by default.
+  return { per_second: perSecond, burst: match[2] === undefined ? 2 * perSecond : Number(match[2]) }
+}
+
+function toShare(text: string): number | null {
+  if (text === 'default') return null
+  const share = Number(text)
+  if (share > 0 && share <= undecidedShareMax) return share
+  throw new InvalidArgumentError(`It must be above 0 and up to ${undecidedShareMax}, or default.`)
+}
+
+function toText({ tenant_id, ingest_rate, ingest_bytes, ingest_share, rest_rate }: Rates): string {
+  const bytes = { per_second: ingestBytesPerSecond, burst: ingestBytesBurst }
+  const rest = { per_second: restRatePerSecond, burst: restBurst }
+  return toFields({
+    tenant_id,
+    ingest: ingest_rate === null ? 'without limit (the default)' : toRateText(ingest_rate, null),
+    ingest_bytes: toRateText(ingest_bytes, bytes),
+    ingest_share: ingest_share ?? `${undecidedShare} (the default)`,
+    rest: toRateText(rest_rate, rest),
+  })
+}
+
+function toRateText(rate: Rate | null, byDefault: Rate | null): string {
+  const { per_second, burst } = (rate ?? byDefault)!
+  return `${per_second}/s, bursts of ${burst}${rate === null ? ' (the default)' : ''}`
+}
