@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache'
 import { parseApiKey } from '#shared/core/credentials.ts'
 import { foundKeysMax } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
+import { proveConnection } from '#shared/io/connection-guard.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
 import type { KeyHolder, TenantStore } from '#shared/io/tenant-store.ts'
@@ -63,6 +64,7 @@ export function createGuard(deps: GuardDeps): Guard {
 
   return (handler) => async (request, reply) => {
     const { tenantId, restRate } = await authenticate(request.headers.authorization)
+    proveConnection(request.raw.socket)
     deps.rateLimits.take(tenantId, restRate, reply)
     const chargeRows = (rows: number) => deps.rateLimits.chargeRows(tenantId, restRate, rows, reply)
     return handler({ tenantId, request, reply, chargeRows })

@@ -9,6 +9,7 @@ export function readApiConfig(env: Env) {
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       API_LISTEN: variables.API_LISTEN,
       API_INTERNAL_LISTEN: variables.API_INTERNAL_LISTEN,
+      TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       REUSE_PORT: variables.REUSE_PORT,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,

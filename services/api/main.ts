@@ -67,7 +67,7 @@ async function main(): Promise<void> {
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },
-    { log, metrics },
+    { log, metrics, trustedProxies: config.TRUSTED_PROXIES },
   )
   lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
   const url = await listen(app, config.API_LISTEN, config.REUSE_PORT)

@@ -15,6 +15,7 @@ export function readConsoleConfig(env: Env) {
       ANALYSTS_URL: variables.ANALYSTS_URL,
       CONSOLE_LISTEN: variables.CONSOLE_LISTEN,
       CONSOLE_INTERNAL_LISTEN: variables.CONSOLE_INTERNAL_LISTEN,
+      TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,

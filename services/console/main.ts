@@ -190,7 +190,11 @@ async function main(): Promise<void> {
   })
   lifecycle.onStop('ledger', keeper.start().stop)
 
-  const app = await createConsoleApp(deps, { log, metrics })
+  const app = await createConsoleApp(deps, {
+    log,
+    metrics,
+    trustedProxies: config.TRUSTED_PROXIES,
+  })
   lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
   lifecycle.onStop('backtests', backtests.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)

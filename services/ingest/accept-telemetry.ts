@@ -25,6 +25,7 @@ import type { ServedPolicy, Tenant } from '#shared/io/tenant-copy.ts'
 export type RefusalReason =
   | 'content_type'
   | 'too_large'
+  | 'body_cut'
   | 'signature_missing'
   | 'signature_invalid'
   | 'rate'
@@ -105,6 +106,10 @@ export const refusals = {
     new Problem('unsupported_media_type', 'Send application/json without any content encoding.'),
   ),
   tooLarge: refuse('too_large', new Problem('body_too_large', 'The body is larger than 64 KiB.')),
+  bodyCut: refuse(
+    'body_cut',
+    new Problem('request_timeout', 'Too many bodies are incomplete, and this one is the oldest.'),
+  ),
   signatureMissing: refuse(
     'signature_missing',
     new Problem('signature_missing', 'The header X-Service-Signature is required.'),

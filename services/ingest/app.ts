@@ -8,9 +8,9 @@ import {
   batchBytesMax,
   batchEventsFew,
   batchEventsMax,
-  connectionsMax,
   decidingMs,
   gatherMs,
+  incompleteBodiesBytesMax,
   publishAttemptMs,
   publishesInFlightMax,
   publishTimeoutMs,
@@ -20,19 +20,23 @@ import {
   waitingEventsMax,
 } from '#shared/core/limits.ts'
 import { verifySignature } from '#shared/core/signature.ts'
+import { createClientAddresses } from '#shared/io/client-address.ts'
 import type { TenantDirectory } from '#shared/io/edge-directory.ts'
 import { createHttpServer } from '#shared/io/http-server.ts'
 import type { ReadyCheck } from '#shared/io/internal-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
+import { createRefusalLog } from '#shared/io/refusal-log.ts'
 import type { PublishBatch } from '#shared/io/telemetry-publisher.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import { createAdmission } from './admission.ts'
+import { createBodyBudget } from './body-budget.ts'
 import { type CommitLimits, createGroupCommit } from './group-commit.ts'
 import {
   answerPending,
   decideSubmission,
   type Intake,
+  ingestPath,
   type Pending,
   receiveTelemetry,
   type Submission,
@@ -68,6 +72,10 @@ export type IngestDeps = {
   nowMs: () => number
   /** The wall clock, in ms since 1970. */
   wallMs: () => number
+  /** Proxies in front, as in `TRUSTED_PROXIES`; none by default. */
+  trustedProxies?: readonly string[]
+  /** Other than the service's own bound, for tests. */
+  connectionsMax?: number
   /** Other bounds of group commit than the service's own. */
   commitLimits?: Partial<CommitLimits>
 }
@@ -81,8 +89,6 @@ export type Ingest = {
   /** Resolves once everything taken is answered. */
   drained: () => Promise<void>
 }
-
-export const ingestPath = '/v1/rasp/ingest'
 
 const commitLimits: CommitLimits = {
   batchEventsMax,
@@ -102,17 +108,19 @@ const commitLimits: CommitLimits = {
 export function createIngest(deps: IngestDeps): Ingest {
   const { edge, log, metrics } = deps
   const intake = createIntake(deps)
+  const { refusals } = intake
   const app = createHttpServer({
     log,
     metrics,
+    refusals,
+    trustedProxies: deps.trustedProxies ?? [],
+    ...(deps.connectionsMax === undefined ? {} : { connectionsMax: deps.connectionsMax }),
     direct: (request, response) => {
       if (request.method !== 'POST' || !isIngest(request.url)) return false
       receiveTelemetry(intake, request, response)
       return true
     },
   })
-  app.server.maxConnections = connectionsMax
-  app.server.on('drop', intake.observe.dropped)
   addRoute(app, intake)
   const drained = async () => {
     await intake.admission.drained()
@@ -140,9 +148,13 @@ function createIntake(deps: IngestDeps): Intake {
     nowMs,
     waiting: () => intake.commit.waiting(),
     queued: () => intake.admission.queued(),
+    incompleteBytes: () => intake.bodies.bytes(),
   })
   const intake: Intake = {
     log: deps.log,
+    addresses: createClientAddresses(deps.trustedProxies ?? []),
+    refusals: createRefusalLog(deps.log),
+    bodies: createBodyBudget(incompleteBodiesBytesMax),
     observe,
     retiredUse: deps.retiredUse,
     tally: deps.tally,

@@ -11,6 +11,7 @@ export function readIngestConfig(env: Env) {
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,
       INGEST_INTERNAL_LISTEN: variables.INGEST_INTERNAL_LISTEN,
+      TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       REUSE_PORT: variables.REUSE_PORT,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,

@@ -6,9 +6,12 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { queuedMsMax } from '#shared/core/limits.ts'
-import { Problem } from '#shared/core/problem.ts'
+import { Problem, problemStatus } from '#shared/core/problem.ts'
+import type { ClientAddresses } from '#shared/io/client-address.ts'
+import { proveConnection } from '#shared/io/connection-guard.ts'
 import { toRequestId } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
+import type { RefusalLog } from '#shared/io/refusal-log.ts'
 import {
   type Acceptance,
   decideTelemetry,
@@ -18,11 +21,14 @@ import {
 } from './accept-telemetry.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import type { Admission } from './admission.ts'
+import type { BodyBudget } from './body-budget.ts'
 import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from './group-commit.ts'
 import type { IngestObserver } from './observe.ts'
 import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
-import { replyAccepted, replyProblem } from './reply.ts'
+import { type ReplyMeta, replyAccepted, replyProblem } from './reply.ts'
 import type { RetiredUse } from './retired-use.ts'
+
+export const ingestPath = '/v1/rasp/ingest'
 
 /** A submission that waits for its message's acknowledgement. */
 export type Pending = Waiter & {
@@ -41,6 +47,10 @@ export type Submission = {
 
 export type Intake = {
   log: Log
+  addresses: ClientAddresses
+  refusals: RefusalLog
+  /** What is held of bodies that are not complete. */
+  bodies: BodyBudget
   edge: EdgeDeps
   admission: Admission<Submission>
   commit: GroupCommit<Pending>
@@ -82,9 +92,14 @@ export function receiveTelemetry(
     answerRefusal(intake, envelope, refusal)
     return
   }
-  receiveBody(request, (body) => {
-    if (body === null) answerRefusal(intake, envelope, refusals.tooLarge)
-    else admit(intake, envelope, body)
+  receiveBody(request, intake.bodies, (body) => {
+    if (body instanceof Uint8Array) {
+      admit(intake, envelope, body)
+      return
+    }
+    // Nothing more is read of it, so the connection cannot serve another request.
+    if (body === refusals.bodyCut) response.setHeader('connection', 'close')
+    answerRefusal(intake, envelope, body)
   })
 }
 
@@ -107,8 +122,8 @@ export function decideSubmission(intake: Intake, submission: Submission): void {
     intake.log.error({ err: error }, 'a submission could not be decided')
     const problem = new Problem('internal_error', 'The request could not be processed.')
     const requestId = toRequestId(envelope.givenId)
-    const close = intake.stopping()
-    replyProblem(envelope.reply, problem, { requestId, rateLimit: null, close })
+    const meta = { requestId, rateLimit: null, close: intake.stopping() }
+    refuse(intake, envelope.reply, { reason: 'defect', problem }, meta)
   }
 }
 
@@ -116,10 +131,16 @@ export function decideSubmission(intake: Intake, submission: Submission): void {
 function take(intake: Intake, submission: Submission): Refusal | null {
   const { envelope, body } = submission
   const decision = decideTelemetry(body, envelope.signature, intake.edge)
+  if (isVerified(decision)) proveConnection(envelope.reply.socket)
   if (decision.kind === 'refused') return decision
   const { rateLimit } = decision
   const fault = offer(intake, submission, decision)
   return fault === null || rateLimit === null ? fault : { ...fault, rateLimit }
+}
+
+/** Whether the signature was valid, whatever else there was. */
+function isVerified(decision: Acceptance | Refusal): boolean {
+  return decision.kind === 'accepted' || decision.reason === 'rate' || decision.reason === 'body'
 }
 
 /** @returns why it cannot be stored, or null when it is on its way */
@@ -148,7 +169,7 @@ export function answerPending(intake: Intake, pending: Pending, settlement: Sett
   const meta = { requestId, rateLimit, close: intake.stopping() }
   if (settlement.fault !== null) {
     intake.observe.refused(refusals.notStored)
-    replyProblem(reply, refusals.notStored.problem, meta)
+    refuse(intake, reply, refusals.notStored, meta)
     return
   }
   intake.stored(settlement.sequence, acceptance.tenantId, pending.bytes)
@@ -159,9 +180,30 @@ export function answerPending(intake: Intake, pending: Pending, settlement: Sett
 
 function answerRefusal(intake: Intake, envelope: Envelope, refusal: Refusal): void {
   intake.observe.refused(refusal)
-  replyProblem(envelope.reply, refusal.problem, {
+  refuse(intake, envelope.reply, refusal, {
     requestId: toRequestId(envelope.givenId),
     rateLimit: refusal.rateLimit ?? null,
     close: intake.stopping(),
+  })
+}
+
+/** Answers with a problem, and logs why. */
+function refuse(
+  intake: Intake,
+  reply: ServerResponse,
+  { reason, problem }: { reason: string; problem: Problem },
+  meta: ReplyMeta,
+): void {
+  // Before the answer: a connection that is gone has no address.
+  const source = intake.addresses.of(reply.req)
+  replyProblem(reply, problem, meta)
+  intake.refusals({
+    requestId: meta.requestId,
+    status: problemStatus(problem.code),
+    code: problem.code,
+    reason,
+    method: 'POST',
+    route: ingestPath,
+    source,
   })
 }

@@ -48,6 +48,7 @@ async function main(): Promise<void> {
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs: Date.now,
+    trustedProxies: config.TRUSTED_PROXIES,
   })
   const { readyChecks, warnings } = ingest
   const address = config.INGEST_INTERNAL_LISTEN

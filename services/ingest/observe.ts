@@ -11,8 +11,6 @@ import type { CommitObserver } from './group-commit.ts'
 export type IngestObserver = {
   accepted: (acceptance: Acceptance, tookMs: number) => void
   refused: (refusal: Refusal) => void
-  /** A connection was cut before its first byte: there are as many as the process takes. */
-  dropped: () => void
   commit: CommitObserver
   /** Why telemetry cannot be stored, as of the last seconds, or null. */
   findStorageFault: () => string | null
@@ -32,9 +30,10 @@ export function createIngestObserver(
     nowMs: () => number
     waiting: () => { events: number; bytes: number }
     queued: () => { requests: number; bytes: number }
+    incompleteBytes: () => number
   },
 ): IngestObserver {
-  const { nowMs, waiting, queued } = facts
+  const { nowMs, waiting, queued, incompleteBytes } = facts
   let failure: { fault: string; atMs: number } | null = null
   const seconds = metrics.histogram(
     'di_ingest_accept_seconds',
@@ -61,14 +60,15 @@ export function createIngestObserver(
       this.set(queued().bytes)
     },
   })
+  metrics.gauge('di_ingest_incomplete_bodies_bytes', 'Bytes of bodies that are not complete', {
+    collect() {
+      this.set(incompleteBytes())
+    },
+  })
   const unknown = metrics.counter(
     'di_ingest_unknown_signals_total',
     'Signals of accepted events that the catalog does not know',
     ['platform'],
-  )
-  const dropped = metrics.counter(
-    'di_ingest_connections_dropped_total',
-    'Connections cut at once because there were as many as one process takes',
   )
   const countAccepted = createAcceptedCounter(metrics)
   const countRefused = createRefusedCounter(metrics)
@@ -79,7 +79,6 @@ export function createIngestObserver(
       seconds.observe(tookMs / 1000)
     },
     refused: countRefused,
-    dropped: () => dropped.inc(),
     commit: createCommitObserver(metrics, (fault) => {
       failure = fault === null ? null : { fault, atMs: nowMs() }
     }),

@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import { bodyBytesMax, refusedBodyBytesMax } from '#shared/core/limits.ts'
 import { type Refusal, refusals } from './accept-telemetry.ts'
+import type { BodyBudget, IncompleteBody } from './body-budget.ts'
 
 const jsonType = /^application\/json[ \t]*(;|$)/i
 
@@ -28,32 +29,49 @@ export function checkHeaders(request: IncomingMessage): Refusal | null {
 
 /**
  * Reads a body of at most `bodyBytesMax` bytes. Calls back once: with the body when it is complete,
- * or with null as soon as it is too large, in which case the rest is discarded. A request that is
- * cut off before its end calls back never: there is nobody to answer.
+ * or, as soon as it is known, with the reason for which it is refused; the rest is discarded. A
+ * request that is cut off before its end calls back never: there is nobody to answer.
  */
-export function receiveBody(request: IncomingMessage, done: (body: Buffer | null) => void): void {
-  let first: Buffer | null = null
-  let more: Buffer[] | null = null
+export function receiveBody(
+  request: IncomingMessage,
+  budget: BodyBudget,
+  done: (body: Buffer | Refusal) => void,
+): void {
+  const declared = Number(request.headers['content-length'] ?? Number.NaN)
+  let chunks: Buffer[] = []
   let bytes = 0
-  const onData = (chunk: Buffer) => {
+  const stop = (): void => {
+    budget.release(incomplete)
+    request.removeListener('data', onData)
+    request.removeListener('end', onEnd)
+    request.removeListener('close', onClose)
+  }
+  const refuse = (refusal: Refusal): void => {
+    stop()
+    chunks = []
+    discardBody(request)
+    done(refusal)
+  }
+  const incomplete: IncompleteBody = { cut: () => refuse(refusals.bodyCut) }
+  const onData = (chunk: Buffer): void => {
     bytes += chunk.length
     if (bytes > bodyBytesMax) {
-      request.removeListener('data', onData)
-      request.removeListener('end', onEnd)
-      discardBody(request)
-      done(null)
-    } else if (first === null) first = chunk
-    else if (more === null) more = [first, chunk]
-    else more.push(chunk)
+      refuse(refusals.tooLarge)
+      return
+    }
+    chunks.push(chunk)
+    // Most bodies are complete with their first chunk.
+    if (bytes !== declared) budget.hold(incomplete, chunk.length)
   }
-  const onEnd = () => {
-    done(more !== null ? Buffer.concat(more, bytes) : (first ?? noBody))
+  const onEnd = (): void => {
+    stop()
+    done(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes))
   }
+  const onClose = (): void => budget.release(incomplete)
   request.on('data', onData)
   request.on('end', onEnd)
+  request.on('close', onClose)
 }
-
-const noBody = Buffer.alloc(0)
 
 /** Reads on so that the sender can finish and read the answer, but not without end. */
 export function discardBody(request: IncomingMessage): void {

@@ -24,6 +24,8 @@ export function replyAccepted(reply: ServerResponse, answer: string, meta: Reply
     String(answer.length),
     'x-request-id',
     meta.requestId,
+    'cache-control',
+    'no-store',
   ])
   reply.end(answer, 'latin1')
 }

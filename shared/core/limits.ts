@@ -17,6 +17,28 @@ export const refusedBodyBytesMax = 16 * 1024 * 1024
 export const connectionsMax = 8_192
 
 /**
+ * How long a connection may stay that has shown no valid signature, key or token, unless a request
+ * is under way on it: a request takes ten seconds at most, so it is gone within fifteen.
+ */
+export const strangerMs = 5_000
+
+/**
+ * Connections of one source address (an IPv4 address, 64 bits of IPv6) that have shown nothing
+ * valid: an eighth of all, so that eight addresses are needed to fill a process, and as many as a
+ * balancer opens at once that is not listed in `TRUSTED_PROXIES`.
+ */
+export const strangersPerSourceMax = 1_024
+
+/** Connections of one source address in all: half, so that no single client fills a process. */
+export const connectionsPerSourceMax = 4_096
+
+/**
+ * Bytes of bodies that are not complete, over all connections: 256 of the largest. At 2,000
+ * submissions/s of 2 KB that each take 100 ms to arrive it is 0.4 MB.
+ */
+export const incompleteBodiesBytesMax = 16 * 1024 * 1024
+
+/**
  * Connections of an internal listener. Health checks, readiness checks and scrapes of ten machines
  * need some 30.
  */

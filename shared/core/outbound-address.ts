@@ -164,7 +164,7 @@ function toRange(text: string): Range {
 }
 
 /** The bytes of an address, 4 or 16, or null. An address with a zone is none that we could dial. */
-function parseAddress(ip: string): number[] | null {
+export function parseAddress(ip: string): number[] | null {
   return ip.includes(':') ? parseV6(ip) : parseV4(ip)
 }
 

@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { telemetryStreamBytesMin } from '#shared/core/limits.ts'
+import { createClientAddresses } from './client-address.ts'
 
 export type Env = Record<string, string | undefined>
 
@@ -50,6 +51,15 @@ const masterKeySchema = z
     'must be 32 bytes in base64, as `openssl rand -base64 32` prints',
   )
 
+function areAddresses(proxies: readonly string[]): boolean {
+  try {
+    createClientAddresses(proxies)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Every variable of the service, as in the README; a process picks the ones it needs. */
 export const variables = {
   NATS_URL: z.string().min(1).default('nats://127.0.0.1:4222'),
@@ -89,6 +99,13 @@ export const variables = {
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),
+  /** Addresses and networks of proxies in front, separated by commas. */
+  TRUSTED_PROXIES: z
+    .string()
+    .default('')
+    .transform((text) => text.split(',').map((part) => part.trim()))
+    .transform((parts) => parts.filter((part) => part !== ''))
+    .refine(areAddresses, 'must be IP addresses or networks, separated by commas'),
   /** Several processes on one address of one machine: the kernel deals connections among them. */
   REUSE_PORT: z
     .enum(['0', '1'])

@@ -11,6 +11,7 @@ import fastify, {
   type FastifyError,
   type FastifyInstance,
   type FastifyReply,
+  type FastifyRequest,
   LogController,
 } from 'fastify'
 import { bodyBytesMax, pathPartCharactersMax, retryAfterSeconds } from '#shared/core/limits.ts'
@@ -21,10 +22,13 @@ import {
   problemStatus,
   toProblemBody,
 } from '#shared/core/problem.ts'
+import { type ClientAddresses, createClientAddresses } from './client-address.ts'
 import type { Listen } from './config.ts'
+import { guardConnections } from './connection-guard.ts'
 import { addUnroutedAnswers } from './http-methods.ts'
 import type { Log } from './log.ts'
 import { latencyBucketsSeconds, type Metrics } from './metrics.ts'
+import { createRefusalLog, type RefusalLog } from './refusal-log.ts'
 
 export type HttpServerOptions = {
   log: Log
@@ -35,6 +39,12 @@ export type HttpServerOptions = {
    * cost per request matters. It then owns the answer, the request id included.
    */
   direct?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** Proxies in front, as in `TRUSTED_PROXIES`; none by default. */
+  trustedProxies?: readonly string[]
+  /** Where `direct` logs what it refuses as well; one of its own by default. */
+  refusals?: RefusalLog
+  /** Other than the service's own bound, for tests. */
+  connectionsMax?: number
 }
 
 /** Longer than a load balancer keeps an idle connection, so that it is never we who cut it. */
@@ -51,7 +61,7 @@ const awaited = new WeakMap<Socket, ServerResponse[]>()
  * Whether a request may be served. What a client sends behind a request that ends its connection
  * can get no answer, so nothing may come of it; and a request is for one host.
  */
-function isNext(request: IncomingMessage, response: ServerResponse): boolean {
+function isNext(request: IncomingMessage, response: ServerResponse, shell: Shell): boolean {
   const { socket, headers, rawHeaders } = request
   if (ending.has(socket)) return false
   const before = awaited.get(socket)?.filter((answer) => !answer.writableFinished) ?? []
@@ -61,23 +71,57 @@ function isNext(request: IncomingMessage, response: ServerResponse): boolean {
   const asked = (headers.connection ?? '').toLowerCase()
   const keeps = request.httpVersion === '1.0' ? asked === 'keep-alive' : asked !== 'close'
   if (unclear || !keeps) ending.add(socket)
+  else if (shell.isOver(socket)) {
+    ending.add(socket)
+    response.setHeader('connection', 'close')
+  }
   if (!unclear) return true
   response.setHeader('connection', 'close')
   const problem = new Problem('malformed_request', 'The request needs one Host.', {
     errors: [{ path: 'host', message: 'must be sent once' }],
   })
-  writeProblem(response, problem, toRequestId(undefined))
+  refuseRaw(request, response, problem, shell)
   return false
 }
 
+/** What of a server answers a request before fastify sees it. */
+type Shell = {
+  /** Whether a connection is a stranger's whose time is over. */
+  isOver: (socket: Socket) => boolean
+  refusals: RefusalLog
+  addresses: ClientAddresses
+}
+
+function refuseRaw(
+  request: IncomingMessage,
+  response: ServerResponse,
+  problem: Problem,
+  { refusals, addresses }: Shell,
+): void {
+  const requestId = toRequestId(request.headers['x-request-id'])
+  const { code } = problem
+  const method = request.method ?? 'unknown'
+  const source = addresses.of(request)
+  const status = problemStatus(code)
+  refusals({ requestId, status, code, method, route: 'unknown', source })
+  writeProblem(response, problem, requestId)
+}
+
+/** What a connection does now, as far as whole heads say. */
+function stateOf(socket: Socket): 'idle' | 'receiving' | 'answering' {
+  const pending = awaited.get(socket)?.filter((answer) => !answer.writableFinished) ?? []
+  if (pending.length === 0) return 'idle'
+  return pending.some(({ req }) => req.complete) ? 'answering' : 'receiving'
+}
+
 /** Only `100-continue` may be expected, which Node itself answers. */
-function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
-  if (!isNext(request, response)) return
+function refuseExpectation(request: IncomingMessage, response: ServerResponse, shell: Shell): void {
+  if (!isNext(request, response, shell)) return
   // Whether its body follows is anybody's guess.
   ending.add(request.socket)
   response.setHeader('connection', 'close')
   const problem = new Problem('expectation_failed', 'Only 100-continue can be expected.')
-  writeProblem(response, problem, toRequestId(request.headers['x-request-id']))
+  refuseRaw(request, response, problem, shell)
 }
 
 /** Bounds on slow clients: a whole request in ten seconds, its headers in five. */
@@ -101,6 +145,9 @@ export function toRequestId(header: string | string[] | undefined): string {
   return `req_${randomUUID()}`
 }
 
+/** The codes of the problems that requests were answered with, for the log. */
+const refusedWith = new WeakMap<IncomingMessage, ProblemCode>()
+
 /** Sends a problem; the one way any error leaves a process. */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const status = problemStatus(problem.code)
@@ -108,6 +155,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     reply.header('retry-after', String(problem.retryAfterSeconds))
   }
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer')
+  refusedWith.set(reply.request.raw, problem.code)
   return (
     reply
       .code(status)
@@ -129,6 +177,8 @@ export function writeProblem(response: ServerResponse, problem: Problem, request
     String(Buffer.byteLength(body)),
     'x-request-id',
     requestId,
+    'cache-control',
+    'no-store',
   ]
   if (problem.retryAfterSeconds !== undefined) {
     headers.push('retry-after', String(problem.retryAfterSeconds))
@@ -139,8 +189,19 @@ export function writeProblem(response: ServerResponse, problem: Problem, request
 
 /** Makes a public server with the shared error handling; the caller adds its own routes. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { log, direct } = options
-  const observe = createObserver(options.metrics)
+  const { log, direct, metrics } = options
+  const observe = createObserver(metrics)
+  const refusals = options.refusals ?? createRefusalLog(log)
+  const addresses = createClientAddresses(options.trustedProxies ?? [])
+  const shell: Shell = { refusals, addresses, isOver: () => false }
+  const note = (request: FastifyRequest, status: number, seconds: number) => {
+    const { method, ip: source } = request
+    const route = request.routeOptions.url ?? 'unknown'
+    observe({ method, route, status }, seconds)
+    if (status < 400) return
+    const code = refusedWith.get(request.raw) ?? 'unknown'
+    refusals({ requestId: request.id, status, code, method, route, source })
+  }
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -150,23 +211,33 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     // A server of our own, because fastify turns Node's limits off.
     serverFactory: (handler) =>
       createServer(serverLimits, (request, response) => {
-        if (!isNext(request, response)) return
+        if (!isNext(request, response, shell)) return
         if (direct === undefined || !direct(request, response)) handler(request, response)
-      }).on('checkExpectation', refuseExpectation),
+      }).on('checkExpectation', (request, response) => refuseExpectation(request, response, shell)),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { maxParamLength: pathPartCharactersMax },
-    clientErrorHandler: createClientErrorHandler(options.metrics),
+    trustProxy: addresses.trusts,
+    clientErrorHandler: createClientErrorHandler(metrics, refusals),
     frameworkErrors: (error, request, reply) => {
       const problem = toProblem(error, log)
-      observe({ method: request.method, route: 'unknown', status: problemStatus(problem.code) }, 0)
       sendProblem(reply as FastifyReply, problem)
+      note(request, problemStatus(problem.code), 0)
     },
   })
+  const guard = guardConnections(app.server, {
+    trusts: addresses.trusts,
+    stateOf,
+    metrics,
+    ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
+  })
+  shell.isOver = guard.isOver
   // Nothing here takes text: it is refused as any other media type is, with a 415.
   app.removeContentTypeParser('text/plain')
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
+    // What is for everybody says so itself.
+    reply.header('cache-control', 'no-store')
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const problem = toProblem(error, request.log)
@@ -174,8 +245,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   })
   addUnroutedAnswers(app, sendProblem)
   app.addHook('onResponse', async (request, reply) => {
-    const route = request.routeOptions.url ?? 'unknown'
-    observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000)
+    note(request, reply.statusCode, reply.elapsedTime / 1000)
   })
   app.get('/healthz', { schema: { hide: true } as object }, async () => ({ status: 'ok' }))
   return app
@@ -250,6 +320,7 @@ const unreadableCodes: Record<string, ProblemCode> = {
  */
 function createClientErrorHandler(
   metrics: Metrics,
+  refusals: RefusalLog,
 ): (error: NodeJS.ErrnoException, socket: Socket) => void {
   const unreadable = metrics.counter(
     'di_http_unreadable_requests_total',
@@ -264,9 +335,12 @@ function createClientErrorHandler(
     const requestId = toRequestId(undefined)
     const problem = toUnreadable(code)
     const body = JSON.stringify(toProblemBody(problem, requestId))
+    const status = problemStatus(code)
+    const source = socket.remoteAddress ?? 'unknown'
+    refusals({ requestId, status, code, method: 'unknown', route: 'unknown', source })
     socket.write(
-      `HTTP/1.1 ${problemStatus(problem.code)} Error\r\ncontent-type: ${problemType}\r\n` +
-        `x-request-id: ${requestId}\r\nconnection: close\r\n` +
+      `HTTP/1.1 ${status} Error\r\ncontent-type: ${problemType}\r\n` +
+        `x-request-id: ${requestId}\r\ncache-control: no-store\r\nconnection: close\r\n` +
         `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     )
     socket.destroy()

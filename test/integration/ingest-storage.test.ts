@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { toEventId } from '../../shared/core/ids.ts'
@@ -286,22 +286,33 @@ describe('more than is decided on at once', () => {
 })
 
 describe('more connections than one process takes', () => {
-  it('are cut and counted, and those that are there are served', async () => {
+  it('displace those that showed nothing valid; those that did are kept and served', async () => {
     const edge = await startEdge({ connectionsMax: 2 })
-    const { port } = new URL(edge.url)
-    const first = connect(Number(port), '127.0.0.1')
-    await once(first, 'connect')
-    const second = connect(Number(port), '127.0.0.1')
-    await once(second, 'connect')
-    const third = connect(Number(port), '127.0.0.1')
-    third.on('error', () => undefined)
-    await once(third, 'close')
-    expect(await edge.count('di_ingest_connections_dropped_total')).toBe(1)
-    second.write(toRequest(bodyOf('acme')))
-    const [answer] = (await once(second, 'data')) as [Buffer]
-    expect(answer.toString()).toMatch(/^HTTP\/1.1 200/)
-    first.destroy()
-    second.destroy()
+    const dial = async () => {
+      const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
+      socket.on('error', () => undefined)
+      await once(socket, 'connect')
+      return socket
+    }
+    const expectServed = async (socket: Socket) => {
+      socket.write(toRequest(bodyOf('acme')))
+      const [answer] = (await once(socket, 'data')) as [Buffer]
+      expect(answer.toString()).toMatch(/^HTTP\/1.1 200/)
+    }
+    const cuts = (reason: string) => edge.count('di_http_connections_cut_total', { reason })
+    const stranger = await dial()
+    const second = await dial()
+    const third = await dial()
+    if (!stranger.closed) await once(stranger, 'close')
+    expect(await cuts('displaced')).toBe(1)
+    await expectServed(second)
+    await expectServed(third)
+    const fourth = await dial()
+    if (!fourth.closed) await once(fourth, 'close')
+    expect(await cuts('full')).toBe(1)
+    await expectServed(second)
+    await expectServed(third)
+    for (const socket of [second, third]) socket.destroy()
   })
 })
 

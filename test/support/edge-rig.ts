@@ -234,10 +234,8 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs: options.wallMs ?? Date.now,
+    ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
   })
-  if (options.connectionsMax !== undefined) {
-    ingest.app.server.maxConnections = options.connectionsMax
-  }
   const internal = createInternalServer({
     log: quietLog,
     metrics,
