@@ -17,6 +17,7 @@ import {
   decideTelemetry,
   type EdgeDeps,
   type Refusal,
+  type RefusalReason,
   refusals,
 } from './accept-telemetry.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
@@ -140,8 +141,16 @@ function take(intake: Intake, submission: Submission): Refusal | null {
 
 /** Whether the signature was valid, whatever else there was. */
 function isVerified(decision: Acceptance | Refusal): boolean {
-  return decision.kind === 'accepted' || decision.reason === 'rate' || decision.reason === 'body'
+  return decision.kind === 'accepted' || verifiedReasons.has(decision.reason)
 }
+
+/** What only a submission with a valid signature is refused for. */
+const verifiedReasons: ReadonlySet<RefusalReason> = new Set([
+  'rate',
+  'byte_rate',
+  'undecided',
+  'body',
+])
 
 /** @returns why it cannot be stored, or null when it is on its way */
 function offer(intake: Intake, submission: Submission, acceptance: Acceptance): Refusal | null {

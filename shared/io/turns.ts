@@ -69,7 +69,8 @@ export function createTurns(limits: TurnLimits): Turns {
       leave(tenantId, next!)
       // To the end of the line, with those that still wait.
       if (queues.delete(tenantId)) queues.set(tenantId, queue)
-      return next!.begin()
+      next!.begin()
+      return
     }
   }
 
