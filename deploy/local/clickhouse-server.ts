@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util'
 import { findBrokenPart } from './clickhouse-http/broken-parts.ts'
 import { drainQueries } from './clickhouse-http/drain.ts'
 import { type Engine, startEngine } from './clickhouse-http/engine.ts'
+import type { EngineUser } from './clickhouse-http/server-config.ts'
 import { spreadParts } from './clickhouse-http/spread-parts.ts'
 import { isAlive } from './launch.ts'
 
@@ -39,6 +40,7 @@ const engine = await startEngine({
   host: host.replace(/^\[|\]$/g, ''),
   port: Number(listen.groups.port),
   password,
+  users: readUsers(process.env.ENGINE_USERS),
   logLevel: toEngineLogLevel(process.env.LOG_LEVEL),
 }).catch((error: unknown) => fail(error instanceof Error ? error.message : String(error)))
 const url = `http://${host}:${engine.port}`
@@ -97,6 +99,11 @@ function watchParent(parentPid: number): void {
 // the client's to handle. From `debug` on the operator asked for it.
 function toEngineLogLevel(level: string | undefined): string {
   return level === 'debug' || level === 'trace' ? level : 'critical'
+}
+
+/** A JSON list of users beside `default`, which the stack makes for its processes. */
+function readUsers(text: string | undefined): EngineUser[] {
+  return text ? (JSON.parse(text) as EngineUser[]) : []
 }
 
 function fail(message: string): never {

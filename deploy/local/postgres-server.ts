@@ -8,13 +8,11 @@ import {
   chmodSync,
   chownSync,
   existsSync,
-  lchownSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -22,6 +20,7 @@ import { promisify } from 'node:util'
 
 import { Client } from 'pg'
 
+import { giveFolder } from './give-folder.ts'
 import { type Launcher, type LaunchSpec, type RunAs, startToken } from './launch.ts'
 import {
   findPostgresBinaries,
@@ -69,7 +68,8 @@ export async function preparePostgres(options: {
     mkdirSync(dir, { mode: 0o700 })
   }
   const runAs = postgresIdentity(launcher, { program: binaries.postgres, dataDir: dir })
-  giveTo(dir, runAs)
+  // PostgreSQL insists that its user owns the data folder, also when that user has changed.
+  if (runAs) giveFolder(dir, runAs)
   if (fresh) {
     await initialize({ launcher, env, dir, binaries, runAs, signal, ...pick(options) })
     renameSync(dir, options.dir)
@@ -135,16 +135,6 @@ function removeUnfinished(dir: string): void {
   if (existsSync(dir) && readdirSync(dir).length > 0) {
     throw new StartError(`${dir} is neither empty nor a PostgreSQL data folder`)
   }
-}
-
-/** PostgreSQL insists that its user owns the data folder, also when that user has changed. */
-function giveTo(dir: string, runAs: RunAs | undefined): void {
-  if (!runAs || statSync(dir).uid === runAs.uid) return
-  // Children first, so that an interrupted change of owner is taken up again next time.
-  for (const entry of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
-    lchownSync(join(dir, entry), runAs.uid, runAs.gid)
-  }
-  chownSync(dir, runAs.uid, runAs.gid)
 }
 
 /**

@@ -15,7 +15,7 @@ import {
   postgresUrl,
   preparePostgres,
 } from './postgres-server.ts'
-import type { LocalSettings, ServerName } from './settings.ts'
+import type { Env, LocalSettings, ServerName } from './settings.ts'
 import type { Secrets } from './state-files.ts'
 
 const DATABASE = 'device_intelligence'
@@ -130,7 +130,7 @@ export async function embeddedClickHouse(context: ServerContext): Promise<Embedd
         command: process.execPath,
         args,
         env: {
-          ...settings.env,
+          ...pickEngineEnv(settings.env),
           CLICKHOUSE_PASSWORD: secrets.clickhouse_password,
           UV_THREADPOOL_SIZE: CLICKHOUSE_IO_THREADS,
         },
@@ -142,6 +142,12 @@ export async function embeddedClickHouse(context: ServerContext): Promise<Embedd
     },
     afterReady: nothing,
   }
+}
+
+/** The engine's functions may read its environment: no secret of another process is in it. */
+function pickEngineEnv(env: Env): Env {
+  const names = ['PATH', 'HOME', 'TMPDIR', 'LOG_LEVEL', 'NODE_COMPILE_CACHE', 'NODE_OPTIONS']
+  return Object.fromEntries(names.map((name) => [name, env[name]]))
 }
 
 /** True when a GET answers 200 within two seconds. */

@@ -35,9 +35,16 @@ export const sharedTables = [
   'signal_jump_checks',
 ] as const
 
-/** `tenant_id` where a table's rows are confined: one expression for every table. */
-export function toRowFilter(serviceUser: string, tenantExpression: string): string {
-  return `currentUser() = '${serviceUser}' or tenant_id = ${tenantExpression}`
+/**
+ * The condition that a table's rows are confined by, the same for every table: the service's users
+ * see all rows.
+ * @param tenantExpression SQL of the tenant that everybody else is confined to
+ */
+export function toRowFilter(serviceUsers: readonly string[], tenantExpression: string): string {
+  const names = serviceUsers.map((name) => `'${name.replaceAll("'", "\\'")}'`)
+  const isService =
+    names.length === 1 ? `currentUser() = ${names[0]}` : `currentUser() in (${names.join(', ')})`
+  return `${isService} or tenant_id = ${tenantExpression}`
 }
 
 const mebibyte = 1024 * 1024

@@ -35,7 +35,7 @@ const tenantOfUser = "splitByChar('.', currentUser())[2]"
 export function toAccessStatements(names: { database: string; serviceUser: string }): string[] {
   const database = quoteName(names.database)
   const analytics = quoteName(toAnalyticsDatabase(names.database))
-  const filter = toRowFilter(names.serviceUser.replaceAll("'", "\\'"), tenantOfUser)
+  const filter = toRowFilter([names.serviceUser], tenantOfUser)
   return [
     `create settings profile if not exists ${readerUser}`,
     `alter settings profile ${readerUser} settings ${toList(

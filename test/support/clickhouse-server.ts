@@ -12,6 +12,8 @@ export type TestClickhouse = {
   /** Usable as CLICKHOUSE_URL: the password is in it, the database is left to its default. */
   url: string
   pid: number
+  /** The end of what it wrote to stderr. */
+  complaint(): string
   /** Its exit code once it has ended, null if killed. */
   ended: Promise<number | null>
   /** Ends the process by a signal; resolves to its exit code when it is gone, null if killed. */
@@ -49,7 +51,12 @@ export async function startClickhouse(
     server.kill(signal)
     return ended
   }
-  const address = new URL(await readListening(server))
+  let complaint = ''
+  server.stderr!.setEncoding('utf8')
+  server.stderr!.on('data', (chunk: string) => {
+    complaint = (complaint + chunk).slice(-10_000)
+  })
+  const address = new URL(await readListening(server, () => complaint))
   if (password !== '') {
     address.username = 'default'
     address.password = password
@@ -58,6 +65,7 @@ export async function startClickhouse(
     url: address.href.replace(/\/$/, ''),
     pid: server.pid!,
     ended,
+    complaint: () => complaint,
     kill,
     stop: async () => {
       await kill('SIGTERM')
@@ -66,20 +74,15 @@ export async function startClickhouse(
   }
 }
 
-async function readListening(server: ChildProcess): Promise<string> {
-  let complaint = ''
-  server.stderr!.setEncoding('utf8')
-  server.stderr!.on('data', (chunk: string) => {
-    complaint = (complaint + chunk).slice(-10_000)
-  })
+async function readListening(server: ChildProcess, complaint: () => string): Promise<string> {
   return await new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       server.kill('SIGKILL')
-      reject(new Error(`ClickHouse did not start in ${startMaxMs} ms: ${complaint}`))
+      reject(new Error(`ClickHouse did not start in ${startMaxMs} ms: ${complaint()}`))
     }, startMaxMs)
     server.once('close', (code, signal) => {
       clearTimeout(timer)
-      reject(new Error(`ClickHouse ended before it was ready (${code ?? signal}): ${complaint}`))
+      reject(new Error(`ClickHouse ended before it was ready (${code ?? signal}): ${complaint()}`))
     })
     createInterface({ input: server.stdout! }).once('line', (line) => {
       clearTimeout(timer)

@@ -11,12 +11,14 @@ const open = {
   passwordSha256Hex: null,
   bootDoorPort: null,
   analystPasswordSha256Hex,
+  users: [{ name: 'api', passwordSha256Hex: 'ef'.repeat(32), grants: ['GRANT SELECT ON a.`b<&`'] }],
 }
 const closed = {
   logLevel: 'debug',
   passwordSha256Hex: 'ab12',
   bootDoorPort: 4711,
   analystPasswordSha256Hex,
+  users: [],
 }
 
 describe('the configuration of the embedded ClickHouse', () => {
@@ -38,6 +40,13 @@ describe('the configuration of the embedded ClickHouse', () => {
   test('users come from this machine only', () => {
     const allowed = [...toUsersXml(closed).matchAll(/<ip>([^<]*)<\/ip>/g)].map((match) => match[1])
     expect(allowed).toEqual(['127.0.0.1', '::1', '127.0.0.1', '::1'])
+  })
+
+  test('a further user has its own grants, escaped, and sees all rows through the views', () => {
+    expect(toUsersXml(open)).toContain('<query>GRANT SELECT ON a.`b&lt;&amp;`</query>')
+    expect(toUsersXml(open)).toContain("currentUser() in ('default', 'api') or tenant_id")
+    const users = [{ name: 'a><b', passwordSha256Hex: 'ef'.repeat(32), grants: [] }]
+    expect(() => toUsersXml({ ...open, users })).toThrow('not a user')
   })
 
   test('a quote or backslash in the path of the port file stays inside its string', () => {

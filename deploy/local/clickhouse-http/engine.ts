@@ -8,12 +8,20 @@
 // until release() closes the pipe, and then shuts down in order.
 import { createHash } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { libchdbPath } from 'chdb/libchdb'
 import { DataType, load, open } from 'ffi-rs'
 import { openBootDoor } from './boot-door.ts'
-import { toAnalystPassword, toBootSql, toServerConfigXml, toUsersXml } from './server-config.ts'
+import { becomeEngineUser } from './engine-identity.ts'
+import {
+  type EngineUser,
+  toAnalystPassword,
+  toBootSql,
+  toServerConfigXml,
+  toUsersXml,
+} from './server-config.ts'
 
 export type EngineOptions = {
   /** Holds databases and everything else; created when missing. One engine at a time. */
@@ -23,6 +31,8 @@ export type EngineOptions = {
   port: number
   /** Password of user `default`; empty for none. */
   password: string
+  /** Further users: the embedded engine takes none later. */
+  users: readonly EngineUser[]
   /** ClickHouse's log level: `critical`, `debug`, `trace`, ... Lines go to stderr as JSON. */
   logLevel: string
 }
@@ -39,6 +49,7 @@ export type Engine = {
 }
 
 const library = 'chdb'
+const parentDeathSignal = 1
 const lockExclusiveNonBlocking = 2 | 4
 
 /**
@@ -50,6 +61,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   open({ library, path: libchdbPath() })
   const runDir = join(options.dataDir, 'run')
   mkdirSync(runDir, { recursive: true, mode: 0o700 })
+  const warning = becomeEngineUser(options.dataDir)
+  if (warning !== null) process.stderr.write(`clickhouse-server: warning: ${warning}\n`)
+  // The kernel forgets this signal, which setpriv asked for, when a process changes its user.
+  else
+    callInt('prctl', [DataType.I32, DataType.I32], [parentDeathSignal, constants.signals.SIGTERM])
   lockDirectory(options.dataDir)
 
   const bootDoorPort = options.password === '' ? null : await openBootDoor()
@@ -87,9 +103,9 @@ type RunFiles = { config: string; bootSql: string; pipe: string; port: string }
 
 function writeRunFiles(
   runDir: string,
-  facts: { password: string; logLevel: string; bootDoorPort: number | null },
+  facts: Pick<EngineOptions, 'password' | 'logLevel' | 'users'> & { bootDoorPort: number | null },
 ): RunFiles {
-  const { password, logLevel, bootDoorPort } = facts
+  const { password, logLevel, users, bootDoorPort } = facts
   const files: RunFiles = {
     config: join(runDir, 'config.xml'),
     bootSql: join(runDir, 'boot.sql'),
@@ -102,6 +118,7 @@ function writeRunFiles(
     passwordSha256Hex: password === '' ? null : toSha256Hex(password),
     analystPasswordSha256Hex: toSha256Hex(toAnalystPassword(password)),
     bootDoorPort,
+    users,
   }
   rmSync(files.port, { force: true })
   rmSync(files.pipe, { force: true })

@@ -13,7 +13,16 @@ import {
   toRowFilter,
 } from '#shared/core/analyst-access.ts'
 
-/** What the files depend on. Hashes and ports only: nothing here needs escaping. */
+/** A user that the engine knows from its start, with what it may do and nothing more. */
+export type EngineUser = {
+  /** Letters, digits and `_`. */
+  name: string
+  passwordSha256Hex: string
+  /** Statements without a grantee, such as `GRANT SELECT ON device_intelligence.sessions`. */
+  grants: readonly string[]
+}
+
+/** What the files depend on. */
 export type ServerConfigFacts = {
   /** ClickHouse's own name for how much it logs: `critical`, `debug`, `trace`. */
   logLevel: string
@@ -23,6 +32,8 @@ export type ServerConfigFacts = {
   analystPasswordSha256Hex: string
   /** Port on 127.0.0.1 of the boot door (see boot-door.ts); used only with a password. */
   bootDoorPort: number | null
+  /** The service's processes. They see the rows of every tenant, also through the views. */
+  users: readonly EngineUser[]
 }
 
 // Sized for a developer's machine that also runs everything else: half of the memory, and merges
@@ -76,7 +87,8 @@ const analyticsDatabase = 'analytics'
 
 /**
  * Renders `users.xml`, all from this machine alone: `default`, who may do everything; `analyst`,
- * who may read the views; and the reader that the views read as, who cannot sign in.
+ * who may read the views; the service's processes; and the reader that the views read as, who
+ * cannot sign in.
  */
 export function toUsersXml(facts: ServerConfigFacts): string {
   return `<clickhouse>
@@ -99,11 +111,29 @@ export function toUsersXml(facts: ServerConfigFacts): string {
       <profile>analyst</profile>
       <quota>default</quota>
       <grants><query>GRANT SELECT ON ${analyticsDatabase}.*</query></grants>
-    </analyst>${toReaderXml()}
+    </analyst>${facts.users.map(toUserXml).join('')}${toReaderXml(facts)}
   </users>
 </clickhouse>
 `
 }
+
+function toUserXml({ name, passwordSha256Hex, grants }: EngineUser): string {
+  if (!/^\w+$/.test(name) || !/^[\da-f]{64}$/.test(passwordSha256Hex)) {
+    throw new Error(`not a user of the engine: ${name}`)
+  }
+  return `
+    <${name}>
+      <password_sha256_hex>${passwordSha256Hex}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
+      <profile>default</profile>
+      <quota>default</quota>
+      <grants>
+        ${grants.map((grant) => `<query>${escapeXml(grant)}</query>`).join('\n        ')}
+      </grants>
+    </${name}>`
+}
+
+const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
 function toAnalystProfileXml(): string {
   const settings = Object.entries(analystSettings).map(
@@ -134,8 +164,9 @@ function toReaderProfileXml(): string {
 }
 
 // No password has this hash, and no address is among its networks.
-function toReaderXml(): string {
-  const filter = toRowFilter('default', tenantOfRequest)
+function toReaderXml({ users }: ServerConfigFacts): string {
+  const services = ['default', ...users.map(({ name }) => name)]
+  const filter = toRowFilter(services, tenantOfRequest)
   const tables = [...guardedTables, ...sharedTables].map(
     (table) => `<query>GRANT SELECT ON ${internalDatabase}.${table}</query>`,
   )
