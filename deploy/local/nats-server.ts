@@ -9,6 +9,13 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
 import { cacheFolder } from '#shared/io/cache-folder.ts'
+import {
+  type NatsUser,
+  natsUserNames,
+  OPERATOR,
+  passwordVariable,
+  renderNatsUsers,
+} from '../nats-users.ts'
 import { findProgram, type LaunchSpec } from './launch.ts'
 import { cachedNatsServer, fetchNatsServer } from './nats-fetch.ts'
 import { type NatsServerBinary, readNatsVersion, SYNC_ALWAYS_ORDER } from './nats-version.ts'
@@ -78,12 +85,10 @@ export type NatsSettings = {
   /** Holds the configuration and JetStream's files. */
   dir: string
   port: number
-  /**
-   * Left out, any process of this machine may connect, as with a nats-server that one starts by
-   * hand: NATS clients in several languages ignore credentials in a URL, and the address is
-   * loopback only.
-   */
-  account?: { user: string; password: string }
+  /** Of every user in `deploy/nats-users.ts`: letters and digits, a letter first. */
+  passwords: Readonly<Record<NatsUser, string>>
+  /** More lines of the configuration. */
+  more?: readonly string[]
 }
 
 /** The server's configuration file. Monitoring stays off: nothing listens but the client port. */
@@ -98,14 +103,9 @@ function natsConfig(settings: NatsSettings): string {
     `  max_file_store: ${MAX_FILE_STORE}`,
     ...(settings.binary.syncAlways ? ['  sync_interval: always'] : []),
     '}',
-    ...(settings.account === undefined
-      ? []
-      : [
-          'authorization {',
-          `  user: ${text(settings.account.user)}`,
-          `  password: ${text(settings.account.password)}`,
-          '}',
-        ]),
+    ...(settings.more ?? []),
+    ...natsUserNames.map((user) => `${passwordVariable(user)}: ${text(settings.passwords[user])}`),
+    renderNatsUsers(),
     '',
   ].join('\n')
 }
@@ -133,10 +133,12 @@ export function natsLaunchSpec(
   }
 }
 
-/** The URL a client needs, credentials included. */
-export function natsUrl({ port, account }: Pick<NatsSettings, 'port' | 'account'>): string {
-  const who = account === undefined ? '' : `${account.user}:${account.password}@`
-  return `nats://${who}127.0.0.1:${port}`
+/** The URL a user needs, credentials included. */
+export function natsUrl(
+  { port, passwords }: Pick<NatsSettings, 'port' | 'passwords'>,
+  user: NatsUser = OPERATOR,
+): string {
+  return `nats://${user}:${passwords[user]}@127.0.0.1:${port}`
 }
 
 /**

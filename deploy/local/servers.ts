@@ -1,9 +1,12 @@
 // The three servers of the local stack: those that run already are taken as they are, the others
 // are embedded. Each is described as a part: what to launch, and how to know that it is ready.
 
+import { hkdfSync } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+import type { ProcessName } from '#shared/core/process-rights.ts'
+import { type NatsUser, natsUserNames } from '../nats-users.ts'
 import type { Launcher } from './launch.ts'
 import { findNatsServer, natsGreets, natsLaunchSpec, natsUrl } from './nats-server.ts'
 import type { PartSpec } from './part.ts'
@@ -30,7 +33,10 @@ export const natsLostWhen = /critical write error/i
 const CLICKHOUSE_IO_THREADS = '16'
 
 export type EmbeddedServer = {
+  /** Of the operator, who may do everything. */
   url: string
+  /** Of a process that has a user of its own. */
+  urlOf?: (process: ProcessName) => string
   /** For people: program and version. */
   what: string
   part: PartSpec
@@ -47,10 +53,19 @@ export type ServerContext = {
   signal: AbortSignal
 }
 
+/** A password per user, made from the secret of this data folder: nothing more is to be kept. */
+function natsPasswords(secrets: Secrets): Record<NatsUser, string> {
+  const passwords = natsUserNames.map((user) => {
+    const bytes = hkdfSync('sha256', secrets.master_key, '', `local nats password ${user}`, 24)
+    return [user, `p${Buffer.from(bytes).toString('hex')}`]
+  })
+  return Object.fromEntries(passwords) as Record<NatsUser, string>
+}
+
 const nothing = async () => undefined
 
 export async function embeddedNats(context: ServerContext): Promise<EmbeddedServer> {
-  const { settings, ports, signal } = context
+  const { settings, secrets, ports, signal } = context
   const binary = await findNatsServer({
     env: settings.env,
     projectDir: settings.projectDir,
@@ -68,10 +83,12 @@ export async function embeddedNats(context: ServerContext): Promise<EmbeddedServ
     binary,
     dir: join(settings.dataDir, 'nats'),
     port: ports.nats,
+    passwords: natsPasswords(secrets),
   }
   const sync = binary.syncAlways ? 'synced before every ack' : 'NOT synced before acks'
   return {
     url: natsUrl(server),
+    urlOf: (process) => natsUrl(server, process),
     what: `nats-server ${binary.version}, JetStream ${sync}`,
     part: {
       name: 'nats',

@@ -3,6 +3,7 @@
 // the way up takes down what has been started, so a failed start leaves nothing running.
 
 import { join } from 'node:path'
+import { type ProcessName, processRights } from '#shared/core/process-rights.ts'
 import { isAnalyst } from '#shared/io/analyst-store.ts'
 import { compiledFolder } from '#shared/io/cache-folder.ts'
 import { createLog } from '#shared/io/log.ts'
@@ -87,6 +88,8 @@ type Crew = {
   parts: Map<PartName, Part>
   logs: PartLog[]
   urls: Record<PartName, string>
+  /** The address of a server with the user of one process, where each has its own. */
+  urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
   /** Where analysts ask the embedded ClickHouse; null beside somebody else's. */
   analysts: AnalystDoor | null
   /** From here on stack.json exists and follows every new process id. */
@@ -164,6 +167,7 @@ async function openCrew(options: {
       guard,
       launcher,
       urls,
+      urlOf: {},
       parts: new Map(),
       logs: [],
       analysts: null,
@@ -215,6 +219,7 @@ async function startServers(crew: Crew): Promise<Env> {
     const server: EmbeddedServer = await embed[name](context)
     signal.throwIfAborted()
     crew.urls[name] = server.url
+    if (server.urlOf !== undefined) crew.urlOf[name] = server.urlOf
     await addPart(crew, server.part, TO_SHOW[name]).start(signal)
     await server.afterReady()
     screen.step(name, server.what, since)
@@ -284,17 +289,35 @@ async function startServices(crew: Crew, env: Env): Promise<void> {
     return child
   }
   const log = addLog(crew, 'migrate', showJsonWarnings)
-  await runMigrations({ settings, env, launch, log, signal: crew.signal })
+  await runMigrations({
+    settings,
+    env: toProcessEnv(crew, env, 'migrate'),
+    launch,
+    log,
+    signal: crew.signal,
+  })
   screen.step('migrations', 'applied', since)
 
   const stopTogether = new AbortController()
   const signal = AbortSignal.any([crew.signal, stopTogether.signal])
   const starts = SERVICE_NAMES.map(async (name: ServiceName) => {
     const begun = performance.now()
-    await addPart(crew, servicePart(settings, name, env), showJsonWarnings).start(signal)
+    const part = servicePart(settings, name, toProcessEnv(crew, env, name))
+    await addPart(crew, part, showJsonWarnings).start(signal)
     screen.step(name, crew.urls[name], begun)
   })
   await allOrNone(starts, stopTogether)
+}
+
+/** The environment of one process: its own users of the servers, and no address it may not use. */
+function toProcessEnv(crew: Crew, env: Env, process: ProcessName): Env {
+  const own: Env = { ...env }
+  for (const name of SERVER_NAMES) {
+    const variable = `${name.toUpperCase()}_URL`
+    if (processRights[process][name] === null) delete own[variable]
+    else own[variable] = crew.urlOf[name]?.(process) ?? crew.urls[name]
+  }
+  return own
 }
 
 async function makeDemoTenant(crew: Crew, env: Env): Promise<DemoTenant | null> {

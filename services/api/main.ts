@@ -7,6 +7,7 @@ import { createAlertStore } from '#shared/io/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
 import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse.ts'
 import { closeHttp } from '#shared/io/close-http.ts'
+import { createFaultTeller } from '#shared/io/connect-faults.ts'
 import { createCurrentPolicyStore } from '#shared/io/current-policy-store.ts'
 import { createHistoryStore } from '#shared/io/history-store.ts'
 import { listen } from '#shared/io/http-server.ts'
@@ -47,6 +48,11 @@ async function main(): Promise<void> {
     connectionsMax: clickhouseConnectionsMax,
   })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
+  const teller = createFaultTeller('ClickHouse', log)
+  const checkEngine = () => checkClickhouse(clickhouse, teller)
+  // Why one fails is said at start, not only when somebody asks.
+  void postgres.checkReady()
+  void checkEngine()
   const internalUrl = await serveInternally({
     lifecycle,
     log,
@@ -54,7 +60,7 @@ async function main(): Promise<void> {
     address: config.API_INTERNAL_LISTEN,
     readyChecks: {
       postgres: postgres.checkReady,
-      clickhouse: () => checkClickhouse(clickhouse),
+      clickhouse: checkEngine,
     },
   })
   const app = await createApiApp(

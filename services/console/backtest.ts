@@ -249,7 +249,7 @@ async function findScorers(
   { postgres }: BacktestDeps,
   found: readonly { policyHash: string; events: number }[],
 ): Promise<Scorers> {
-  const { findPolicy } = createPolicyDocuments(null, postgres)
+  const { findPolicy } = createPolicyDocuments(postgres)
   const scorers: Scorers = { events: 0, scoredBy: [], known: [], notRecomputed: [] }
   for (const { policyHash, events } of found) {
     scorers.events += events

@@ -1,12 +1,11 @@
 /** What the console needs to be told. */
-import { type Env, readConfig, variables } from '#shared/io/config.ts'
+import { type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
 
 /** @throws ConfigError with every fault */
 export function readConsoleConfig(env: Env) {
   return readConfig(
     {
-      NATS_URL: variables.NATS_URL,
-      NATS_REPLICAS: variables.NATS_REPLICAS,
+      ...natsVariables,
       POSTGRES_URL: variables.POSTGRES_URL,
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       MASTER_KEY: variables.MASTER_KEY,

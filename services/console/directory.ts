@@ -4,10 +4,11 @@
  */
 import { leaseMarginMs, leaseMs } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
+import { openDirectory } from '#shared/io/directory-entries.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Nats } from '#shared/io/nats.ts'
 import type { Queryable } from '#shared/io/postgres.ts'
-import { openTenantsBucket } from '#shared/io/streams.ts'
+import type { Sealer } from '#shared/io/sealed-secrets.ts'
 import { awaitEdges, type EdgesWaited, projectTenant } from '#shared/io/tenant-directory.ts'
 import { createTenantStore, type Projection } from '#shared/io/tenant-store.ts'
 
@@ -22,10 +23,12 @@ export type DirectoryWriter = {
 
 /**
  * @param findNats the connection, or null while there has not been one yet
+ * @param sealer whose keys prove what is written
  * @param nowMs the monotonic clock
  */
 export function createDirectoryWriter(
   findNats: () => Nats | null,
+  sealer: Sealer,
   nowMs: () => number,
 ): DirectoryWriter {
   const requireNats = () => {
@@ -36,9 +39,16 @@ export function createDirectoryWriter(
   return {
     connected: () => findNats()?.connected() ?? false,
     project: async ({ entry, policy }) =>
-      projectTenant(await openTenantsBucket(requireNats()), entry, policy),
+      projectTenant(await openDirectory(requireNats(), sealer), entry, policy),
     awaitEdges: (revision) =>
-      awaitEdges({ nats: requireNats(), revision, nowMs, leaseMs, marginMs: leaseMarginMs }),
+      awaitEdges({
+        nats: requireNats(),
+        sealer,
+        revision,
+        nowMs,
+        leaseMs,
+        marginMs: leaseMarginMs,
+      }),
   }
 }
 

@@ -2,8 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
-import { createClickhouse, databaseOf } from '#shared/io/clickhouse.ts'
+import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse.ts'
 import { closeHttp } from '#shared/io/close-http.ts'
+import { toNatsSettings } from '#shared/io/config.ts'
+import { createFaultTeller } from '#shared/io/connect-faults.ts'
 import { publishTenantHint } from '#shared/io/delivery-hint-publisher.ts'
 import { listProjectedElsewhere } from '#shared/io/directory-scan.ts'
 import { createErasureStore } from '#shared/io/erasure-store.ts'
@@ -14,9 +16,9 @@ import { createKnownStore } from '#shared/io/known-store.ts'
 import { createLearningStore } from '#shared/io/learning-store.ts'
 import { createLedgerStore } from '#shared/io/ledger-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
-import { createLog, type Log } from '#shared/io/log.ts'
+import { createLog } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
-import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { openNats } from '#shared/io/nats.ts'
 import { checkWebhookTarget } from '#shared/io/outbound-http.ts'
 import { createPostgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
 import { listRetiredUse } from '#shared/io/retired-use.ts'
@@ -27,7 +29,7 @@ import { createTenantProjection } from '#shared/io/tenant-projection.ts'
 import { createUnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { createBacktests } from './backtest.ts'
-import { type ConsoleConfig, readConsoleConfig } from './config.ts'
+import { readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
 import { createErase } from './erase.ts'
 import { createLedgerKeeper } from './ledger.ts'
@@ -75,6 +77,8 @@ async function main(): Promise<void> {
   // Asked by operators only; the console does not wait for it.
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, { name: 'console' })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
+  // Why it fails is said at start, not only when the first operator asks.
+  void checkClickhouse(clickhouse, createFaultTeller('ClickHouse', log))
   const mutations = createClickhouse(config.CLICKHOUSE_URL, {
     name: 'console erasures',
     requestTimeoutMs: mutationMaxMs,
@@ -91,18 +95,18 @@ async function main(): Promise<void> {
     clickhouse,
     toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
   )
-  const findNats = connectInBackground(config, log, lifecycle.onStop)
+  // Reading and suspending go on without NATS, so the console does not wait for it.
+  const link = openNats(toNatsSettings(config), 'console', log)
+  lifecycle.onStop('nats', link.close)
+  const findNats = link.find
   const internalUrl = await serveInternally({
     lifecycle,
     log,
     metrics,
     address: config.CONSOLE_INTERNAL_LISTEN,
-    readyChecks: {
-      postgres: postgres.checkReady,
-      nats: () => (findNats()?.connected() ? null : 'is not connected'),
-    },
+    readyChecks: { postgres: postgres.checkReady, nats: link.fault },
   })
-  const projection = createTenantProjection({ findNats, postgres, log, metrics, nowMs })
+  const projection = createTenantProjection({ findNats, sealer, postgres, log, metrics, nowMs })
   const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
     'outcome',
   ])
@@ -124,13 +128,13 @@ async function main(): Promise<void> {
     randomBytes,
     projection,
     adminToken: config.ADMIN_TOKEN,
-    directory: createDirectoryWriter(findNats, nowMs),
+    directory: createDirectoryWriter(findNats, sealer, nowMs),
     onOutcome: (outcome) => outcomes.inc({ outcome }),
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
-    listProjectedElsewhere: async (keyId) => {
+    listProjectedElsewhere: async () => {
       const nats = findNats()
       if (nats === null) throw new Error('NATS is not connected')
-      return listProjectedElsewhere(nats, keyId)
+      return listProjectedElsewhere(nats, sealer)
     },
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, { environment, allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS }),
@@ -199,23 +203,6 @@ async function main(): Promise<void> {
   lifecycle.onStop('backtests', backtests.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)
   log.info({ url, internal_url: internalUrl }, 'listening')
-}
-
-/** Reading and suspending go on without NATS, so the console does not wait for it. */
-function connectInBackground(
-  config: ConsoleConfig,
-  log: Log,
-  onStop: (name: string, step: () => Promise<void> | void) => void,
-): () => Nats | null {
-  let nats: Nats | null = null
-  connectNats(config.NATS_URL, 'console', log, config.NATS_REPLICAS).then(
-    (connected) => {
-      nats = connected
-    },
-    (error: unknown) => log.fatal({ err: error }, 'NATS refuses the connection'),
-  )
-  onStop('nats', () => nats?.close())
-  return () => nats
 }
 
 run(main)

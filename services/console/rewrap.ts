@@ -22,8 +22,8 @@ export type RewrapDeps = {
   locks: Postgres
   sealer: Sealer
   directory: DirectoryWriter
-  /** Tenants whose entry at the edges is sealed under another key than this one. */
-  listProjectedElsewhere: (keyId: string) => Promise<string[]>
+  /** Tenants whose entry at the edges is sealed or proven under another key than the sealer's. */
+  listProjectedElsewhere: () => Promise<string[]>
   log: Log
   /** The monotonic clock. */
   nowMs: () => number
@@ -129,7 +129,7 @@ async function projectAgain(deps: RewrapDeps, session: Session, tenantId: string
 
 async function listLate(deps: RewrapDeps): Promise<string[]> {
   try {
-    return await deps.listProjectedElsewhere(deps.sealer.keyId)
+    return await deps.listProjectedElsewhere()
   } catch (error) {
     throw unavailable('The tenant directory cannot be read. What was done stays; ask again.', error)
   }

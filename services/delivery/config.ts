@@ -3,14 +3,12 @@
  */
 import { z } from 'zod'
 import { deliveriesInFlightMax, deliveriesInFlightPerTenantMax } from '#shared/core/limits.ts'
-import { ConfigError, type Env, readConfig, variables } from '#shared/io/config.ts'
+import { ConfigError, type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
 
 const count = z.coerce.number().int().min(1).max(10_000)
 
 const shape = {
-  NATS_URL: variables.NATS_URL,
-  NATS_REPLICAS: variables.NATS_REPLICAS,
-  TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
+  ...natsVariables,
   POSTGRES_URL: variables.POSTGRES_URL,
   MASTER_KEY: variables.MASTER_KEY,
   MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,

@@ -5,13 +5,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import { deliveryConsumer } from '#shared/core/messages.ts'
+import { toNatsSettings } from '#shared/io/config.ts'
 import { type ConsumeLimits, type Consumption, consume } from '#shared/io/consume.ts'
 import { deliverySession } from '#shared/io/delivery-claim-store.ts'
 import { serveInternally } from '#shared/io/internal-server.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
-import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { openNats } from '#shared/io/nats.ts'
 import { createOutbound } from '#shared/io/outbound-http.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
 import { createMasterKeyCheck } from '#shared/io/sealed-secret-store.ts'
@@ -111,16 +112,15 @@ function followInBackground(options: {
   close: () => Promise<void>
 } {
   const { config, engine, log, metrics } = options
-  let nats: Nats | null = null
+  const link = openNats(toNatsSettings(config), 'delivery', log)
   let consumption: Consumption | null = null
   metrics.gauge('di_delivery_hints_connected', 'Whether hints can arrive: NATS is connected', {
     collect() {
-      this.set(nats?.connected() ? 1 : 0)
+      this.set(link.find()?.connected() ? 1 : 0)
     },
   })
-  connectNats(config.NATS_URL, 'delivery', log, config.NATS_REPLICAS).then(
-    (connected) => {
-      nats = { ...connected, telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES }
+  link.opened.then(
+    (nats) => {
       consumption = consume({
         nats,
         durable: deliveryConsumer,
@@ -132,11 +132,11 @@ function followInBackground(options: {
         metrics,
       })
     },
-    (error: unknown) => log.error({ err: error }, 'NATS refuses the connection: no hints'),
+    () => undefined,
   )
   return {
     stop: async () => consumption?.stop(),
-    close: async () => nats?.close(),
+    close: link.close,
   }
 }
 

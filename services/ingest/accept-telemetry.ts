@@ -210,7 +210,7 @@ function verifyTenant(
   const late = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
   // Our own faults, which say nothing of the signature: its clients must not give up on a 401.
   if (!edge.whole()) return refusals.notWhole
-  if (active && (tenant.fault === 'unsealable_secret' || tenant.fault === 'unreadable_entry')) {
+  if (active && tenant.fault !== null && tenant.fault !== 'policy_missing') {
     return refusals.tenantUnusable
   }
   if (!late || tenant === undefined) return refusals.signatureInvalid

@@ -65,6 +65,8 @@ export type IngestDeps = {
   retiredUse: RetiredUse
   /** Counts what is answered with a 200, for the ledger. */
   tally: Pick<AcceptedTally, 'count'>
+  /** Why NATS does not answer, or null. */
+  natsFault: () => string | null
   /** A key that no tenant has, of the length that tenants' secrets have. */
   decoyKey: KeyObject
   newBatchId: () => string
@@ -127,7 +129,7 @@ export function createIngest(deps: IngestDeps): Ingest {
     await intake.commit.drained()
   }
   const readyChecks: Record<string, ReadyCheck> = {
-    nats: () => (edge()?.connected() ? null : 'is not connected'),
+    nats: deps.natsFault,
     directory: () => {
       const present = edge()
       return present === null ? 'is not loaded' : present.directory.fault()

@@ -1,12 +1,10 @@
 /** What the ingest process needs from its environment. */
-import { type Env, readConfig, variables } from '#shared/io/config.ts'
+import { type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
 
 export function readIngestConfig(env: Env) {
   return readConfig(
     {
-      NATS_URL: variables.NATS_URL,
-      NATS_REPLICAS: variables.NATS_REPLICAS,
-      TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
+      ...natsVariables,
       MASTER_KEY: variables.MASTER_KEY,
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,

@@ -5,13 +5,14 @@
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { startClaimReporter } from '#shared/io/accepted-claims.ts'
 import { closeHttp } from '#shared/io/close-http.ts'
+import { toNatsSettings } from '#shared/io/config.ts'
 import { openTenantDirectory } from '#shared/io/edge-directory.ts'
 import { listen } from '#shared/io/http-server.ts'
 import { serveInternally } from '#shared/io/internal-server.ts'
 import { createLifecycle, type Lifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
-import { connectNats } from '#shared/io/nats.ts'
+import { type NatsLink, openNats } from '#shared/io/nats.ts'
 import { startRetiredUseReporter } from '#shared/io/retired-use.ts'
 import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry-publisher.ts'
@@ -36,11 +37,14 @@ async function main(): Promise<void> {
 
   const retiredUse = createRetiredUse(metrics, nowMs)
   const tally = createAcceptedTally()
-  const edge = openEdge({ config, log, metrics, lifecycle, retiredUse, tally })
+  const link = openNats(toNatsSettings(config), 'ingest', log)
+  lifecycle.onStop('nats', link.close)
+  const edge = openEdge({ config, link, log, metrics, lifecycle, retiredUse, tally })
   const ingest = createIngest({
     log,
     metrics,
     edge,
+    natsFault: link.fault,
     stopping: lifecycle.stopping,
     retiredUse,
     tally,
@@ -60,21 +64,21 @@ async function main(): Promise<void> {
   log.info({ url, internal_url: internalUrl }, 'listening')
 }
 
-/** Connects in the background: without NATS the process lives, answers its health and refuses. */
+/** Waits for NATS in the background: without it the process lives, answers its health, refuses. */
 function openEdge(options: {
   config: IngestConfig
+  link: NatsLink
   log: Log
   metrics: Metrics
   lifecycle: Lifecycle
   retiredUse: RetiredUse
   tally: AcceptedTally
 }): () => Edge | null {
-  const { config, log, metrics, lifecycle, retiredUse, tally } = options
+  const { config, link, log, metrics, lifecycle, retiredUse, tally } = options
   let edge: Edge | null = null
   const sealer = createSealer(toMasterKeys(config))
-  connectNats(config.NATS_URL, 'ingest', log, config.NATS_REPLICAS).then(
-    (connected) => {
-      const nats = { ...connected, telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES }
+  link.opened.then(
+    (nats) => {
       const edgeId = randomBytes(9).toString('base64url')
       const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
       const reporter = startRetiredUseReporter({ nats, edgeId, log, metrics, ...retiredUse })
@@ -98,15 +102,11 @@ function openEdge(options: {
           await directory.close()
           await reporter.close()
           await claims.close()
-          await nats.close()
         },
       }
       if (lifecycle.stopping()) void edge.close()
     },
-    (error: unknown) => {
-      log.fatal({ err: error }, 'NATS refuses the connection')
-      lifecycle.stop('NATS refuses the connection')
-    },
+    () => undefined,
   )
   lifecycle.onStop('edge', () => edge?.close())
   return () => edge

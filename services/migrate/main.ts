@@ -2,11 +2,11 @@
  * The migration job: brings Postgres, ClickHouse and the JetStream streams to what this release
  * needs, then ends. Safe to run at every start and by several machines at once.
  */
-import { readConfig, variables } from '#shared/io/config.ts'
+import { natsVariables, readConfig, toNatsSettings, variables } from '#shared/io/config.ts'
 import { run } from '#shared/io/lifecycle.ts'
 import { createLog } from '#shared/io/log.ts'
 import { MigrationError, migrateClickhouse, migratePostgres } from '#shared/io/migrate.ts'
-import { connectNats } from '#shared/io/nats.ts'
+import { openNats } from '#shared/io/nats.ts'
 import { ensureStreamsOnceFormed } from '#shared/io/streams.ts'
 
 /** Servers that start beside us get this long to answer. */
@@ -15,9 +15,7 @@ const waitMaxMs = 60_000
 async function main(): Promise<void> {
   const config = readConfig(
     {
-      NATS_URL: variables.NATS_URL,
-      NATS_REPLICAS: variables.NATS_REPLICAS,
-      TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
+      ...natsVariables,
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       POSTGRES_URL: variables.POSTGRES_URL,
       LOG_LEVEL: variables.LOG_LEVEL,
@@ -31,15 +29,15 @@ async function main(): Promise<void> {
     log,
     signal,
   })
+  const link = openNats(toNatsSettings(config), 'migrate', log)
   const overdue = setTimeout(() => {
-    log.fatal('NATS does not answer')
+    log.fatal(`NATS ${link.fault()}`)
     process.exit(1)
   }, waitMaxMs)
-  const nats = await connectNats(config.NATS_URL, 'migrate', log, config.NATS_REPLICAS)
+  const nats = await link.opened
   clearTimeout(overdue)
-  const telemetryBytesMax = config.TELEMETRY_STREAM_MAX_BYTES
-  await ensureStreamsOnceFormed({ ...nats, telemetryBytesMax }, { log, limitMs: waitMaxMs })
-  await nats.close()
+  await ensureStreamsOnceFormed(nats, { log, limitMs: waitMaxMs })
+  await link.close()
   log.info({ postgres: postgres.length, clickhouse: clickhouse.length }, 'migrations are complete')
 }
 

@@ -1,11 +1,9 @@
 /** What the scorer is told by its environment. */
 import type { z } from 'zod'
-import { type Env, readConfig, variables } from '#shared/io/config.ts'
+import { type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
 
 const shape = {
-  NATS_URL: variables.NATS_URL,
-  NATS_REPLICAS: variables.NATS_REPLICAS,
-  TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
+  ...natsVariables,
   CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
   POSTGRES_URL: variables.POSTGRES_URL,
   SCORER_LISTEN: variables.SCORER_LISTEN,

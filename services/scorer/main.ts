@@ -9,6 +9,8 @@
 import { deciderConsumer, scorerConsumer } from '#shared/core/messages.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alert-raising-store.ts'
 import { type Clickhouse, checkClickhouse, createClickhouse } from '#shared/io/clickhouse.ts'
+import { toNatsSettings } from '#shared/io/config.ts'
+import { createFaultTeller } from '#shared/io/connect-faults.ts'
 import { type ConsumedMessage, consume } from '#shared/io/consume.ts'
 import { type DeadLetter, storeDeadLetters as storeLetters } from '#shared/io/dead-letters.ts'
 import { publishDeliveryHints } from '#shared/io/delivery-hint-publisher.ts'
@@ -18,7 +20,7 @@ import { createLedgerWriter } from '#shared/io/ledger-rows-store.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
-import { connectNats, type Nats } from '#shared/io/nats.ts'
+import { type Nats, openNats } from '#shared/io/nats.ts'
 import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { findEarlierEvents } from '#shared/io/session-events-store.ts'
@@ -73,9 +75,15 @@ async function main(): Promise<void> {
   lifecycle.onStop('postgres', postgres.close)
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, { name: 'scorer' })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
+  const teller = createFaultTeller('ClickHouse', log)
+  const checkEngine = () => checkClickhouse(clickhouse, teller)
+  // Why one fails is said at start, not only when somebody asks.
+  void postgres.checkReady()
+  void checkEngine()
 
-  let nats: Nats | null = null
-  let fault: () => string | null = () => 'is not connected'
+  const link = openNats(toNatsSettings(config), 'scorer', log)
+  lifecycle.onStop('nats', link.close)
+  let fault: () => string | null = () => null
   let streamWarning: ReadyCheck = () => null
   const url = await serveInternally({
     lifecycle,
@@ -83,20 +91,15 @@ async function main(): Promise<void> {
     metrics,
     address: config.SCORER_LISTEN,
     readyChecks: {
-      nats: () => (nats?.connected() ? fault() : 'is not connected'),
-      clickhouse: () => checkClickhouse(clickhouse),
+      nats: () => link.fault() ?? fault(),
+      clickhouse: checkEngine,
       postgres: postgres.checkReady,
     },
-    warnings: { stream: () => (nats?.connected() ? streamWarning() : null) },
+    warnings: { stream: () => (link.fault() === null ? streamWarning() : null) },
   })
   log.info({ url }, 'listening')
 
-  const connected: Nats = {
-    ...(await connectNats(config.NATS_URL, 'scorer', log, config.NATS_REPLICAS)),
-    telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES,
-  }
-  nats = connected
-  lifecycle.onStop('nats', connected.close)
+  const connected = await link.opened
   const observe = createScorerObserver(metrics, () => performance.now())
   const messages = createDecodedMessages(decodedBytesMax)
   const storeDeadLetters = (letters: readonly DeadLetter[]) =>
@@ -175,7 +178,7 @@ function createDecideDeps(
     shadow,
     ledger: createLedgerWriter(clickhouse),
     findKnown: createKnownStore(clickhouse).findKnown,
-    findPolicy: createPolicyDocuments(nats, postgres).findPolicy,
+    findPolicy: createPolicyDocuments(postgres).findPolicy,
     readDecidedFloor: () => readDecidedFloor(nats),
     findEarlierEvents: (question) => findEarlierEvents(clickhouse, question),
     findUnraised: (drafts) => findUnraised(postgres, drafts),
@@ -192,8 +195,7 @@ function createShadow(
   const nowMs = () => performance.now()
   return createShadowDecisions({
     versions: createShadowVersions(postgres, nowMs),
-    // The edges know nothing of shadows, so neither does their bucket.
-    findPolicy: createPolicyDocuments(null, postgres).findPolicy,
+    findPolicy: createPolicyDocuments(postgres).findPolicy,
     findKnown: createKnownStore(clickhouse).findKnown,
     insertDecisions: createShadowDecisionWriter(clickhouse).insertDecisions,
     observe: createShadowObserver(metrics, observe.timed),

@@ -278,3 +278,9 @@ export type AcceptedClaim = z.infer<typeof acceptedSchema>
 /** What an edge reports: the newest revision of the tenants bucket that it has applied. */
 export const edgeEntrySchema = z.object({ edge_id: z.string(), applied_revision: z.number().int() })
 export type EdgeEntry = z.infer<typeof edgeEntrySchema>
+/**
+ * The last entry under an edge's id: no lease is held under it and none ever will be. An edge that
+ * lives on announces itself under another id.
+ */
+export const edgeGoneSchema = z.object({ edge_id: z.string(), gone: z.literal(true) })
+export type EdgeGone = z.infer<typeof edgeGoneSchema>

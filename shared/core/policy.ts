@@ -228,7 +228,10 @@ export type Suppression = z.infer<typeof suppressionSchema>
 /** The policy of a tenant that never set one. */
 export const defaultPolicy: Policy = balancedPolicy
 
+/** 128 bits of SHA-256: no second document with the same address can be found. */
+export const policyHashCharacters = 32
+
 /** The content address of a policy document: 32 hex characters of SHA-256 over its JSON text. */
 export function toPolicyHash(policy: Policy): string {
-  return hash('sha256', JSON.stringify(policy), 'hex').slice(0, 32)
+  return hash('sha256', JSON.stringify(policy), 'hex').slice(0, policyHashCharacters)
 }

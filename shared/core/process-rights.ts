@@ -3,11 +3,10 @@
  * cluster configuration make users and grants. A process gets what it needs and nothing more; null
  * means that it does not connect at all. Pure data, no I/O.
  */
+import { type NatsRights, natsRights } from './nats-rights.ts'
+
 export const processNames = ['ingest', 'scorer', 'api', 'delivery', 'console', 'migrate'] as const
 export type ProcessName = (typeof processNames)[number]
-
-/** Subjects of NATS, with `*` and `>`. */
-export type NatsRights = { publish: readonly string[]; subscribe: readonly string[] }
 
 /** Privileges per table, such as `{ alerts: ['select', 'insert'] }`; `'owner'` may do everything. */
 export type PostgresRights = 'owner' | Readonly<Record<string, readonly string[]>>
@@ -22,10 +21,10 @@ export type ProcessRights = {
 }
 
 export const processRights: Readonly<Record<ProcessName, ProcessRights>> = {
-  ingest: { nats: { publish: [], subscribe: [] }, postgres: null, clickhouse: null },
-  scorer: { nats: { publish: [], subscribe: [] }, postgres: {}, clickhouse: {} },
+  ingest: { nats: natsRights.ingest, postgres: null, clickhouse: null },
+  scorer: { nats: natsRights.scorer, postgres: {}, clickhouse: {} },
   api: { nats: null, postgres: {}, clickhouse: {} },
-  delivery: { nats: { publish: [], subscribe: [] }, postgres: {}, clickhouse: null },
-  console: { nats: { publish: [], subscribe: [] }, postgres: {}, clickhouse: {} },
-  migrate: { nats: { publish: [], subscribe: [] }, postgres: 'owner', clickhouse: 'owner' },
+  delivery: { nats: natsRights.delivery, postgres: {}, clickhouse: null },
+  console: { nats: natsRights.console, postgres: {}, clickhouse: {} },
+  migrate: { nats: natsRights.migrate, postgres: 'owner', clickhouse: 'owner' },
 }

@@ -14,6 +14,7 @@ import {
   createClient,
 } from '@clickhouse/client'
 import type { Action } from '#shared/core/scoring.ts'
+import { describeConnectFault, type FaultTeller } from './connect-faults.ts'
 
 export type Clickhouse = ClickHouseClient
 
@@ -101,17 +102,24 @@ export const smallQuery = {
 
 const checkMaxMs = 1_000
 
-/** For `/readyz`: null when ClickHouse answers and the database is there, else what is missing. */
-export async function checkClickhouse(clickhouse: Clickhouse): Promise<string | null> {
+/**
+ * For `/readyz`: null when ClickHouse answers and the database is there, else what is missing.
+ * @param teller says in the log why it fails
+ */
+export async function checkClickhouse(
+  clickhouse: Clickhouse,
+  teller?: FaultTeller,
+): Promise<string | null> {
   try {
     // A query names the database, a ping does not.
     const question = { query: 'select 1', format: 'TabSeparated' } as const
     // Given up when nobody waits for it any more: it must not keep a connection from others.
     const abort_signal = AbortSignal.timeout(checkMaxMs)
     await (await clickhouse.query({ ...question, abort_signal })).text()
+    teller?.worked()
     return null
   } catch (error) {
-    return error instanceof ClickHouseError ? `answers ${error.type}` : 'cannot be reached'
+    return teller?.failed(error) ?? describeConnectFault(error)
   }
 }
 

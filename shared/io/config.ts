@@ -7,6 +7,8 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { telemetryStreamBytesMin } from '#shared/core/limits.ts'
 import { createClientAddresses } from './client-address.ts'
+import type { NatsSettings } from './nats.ts'
+import { findClickhouseUrlFault, findPostgresUrlFault, parseNatsUrl } from './server-addresses.ts'
 
 export type Env = Record<string, string | undefined>
 
@@ -32,17 +34,30 @@ const listenSchema = z
 
 export type Listen = z.output<typeof listenSchema>
 
-const url = (protocols: string[]) =>
-  z.string().refine(
-    (text) => {
-      try {
-        return protocols.includes(new URL(text).protocol)
-      } catch {
-        return false
-      }
-    },
-    `must be a URL with ${protocols.join(' or ')}`,
-  )
+/** @param findFault what is wrong with an address; null when nothing is */
+const address = (findFault: (text: string) => string | null) =>
+  z.string().superRefine((text, context) => {
+    const fault = findFault(text)
+    if (fault !== null) context.addIssue({ code: 'custom', message: fault })
+  })
+
+function findNatsUrlFault(text: string): string | null {
+  try {
+    parseNatsUrl(text)
+    return null
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+const readableFileSchema = z.string().refine((file) => {
+  try {
+    readFileSync(file)
+    return true
+  } catch {
+    return false
+  }
+}, 'names a file that cannot be read')
 
 const masterKeySchema = z
   .string('is required: 32 random bytes in base64')
@@ -62,7 +77,17 @@ function areAddresses(proxies: readonly string[]): boolean {
 
 /** Every variable of the service, as in the README; a process picks the ones it needs. */
 export const variables = {
-  NATS_URL: z.string().min(1).default('nats://127.0.0.1:4222'),
+  NATS_URL: address(findNatsUrlFault).default('nats://127.0.0.1:4222'),
+  /** TLS of the connection to NATS: the CA, and this process's certificate and its key, in PEM. */
+  NATS_CA_FILE: readableFileSchema.optional(),
+  NATS_CERT_FILE: readableFileSchema.optional(),
+  NATS_KEY_FILE: readableFileSchema.optional(),
+  /** How to sign in to NATS other than by the URL: a credentials file, or the seed of an NKEY. */
+  NATS_CREDS_FILE: readableFileSchema.optional(),
+  NATS_NKEY_SEED: z
+    .string()
+    .regex(/^SU[A-Z2-7]{56}$/, "must be the seed of a user's NKEY, SU...")
+    .optional(),
   /** How many nats-servers keep every stream; left out, what exists stays and new ones get one. */
   NATS_REPLICAS: z.coerce
     .number('must be 1, 3 or 5')
@@ -74,8 +99,10 @@ export const variables = {
     .int('must be a whole number of bytes')
     .min(telemetryStreamBytesMin, `must be ${telemetryStreamBytesMin} bytes at least`)
     .optional(),
-  CLICKHOUSE_URL: url(['http:', 'https:']).default('http://127.0.0.1:8123/device_intelligence'),
-  POSTGRES_URL: url(['postgres:', 'postgresql:']).default(
+  CLICKHOUSE_URL: address(findClickhouseUrlFault).default(
+    'http://127.0.0.1:8123/device_intelligence',
+  ),
+  POSTGRES_URL: address(findPostgresUrlFault).default(
     'postgres://postgres@127.0.0.1:5432/device_intelligence',
   ),
   MASTER_KEY: masterKeySchema,
@@ -119,8 +146,50 @@ export const variables = {
   PARENT_PID: z.coerce.number().int().positive().optional(),
 } as const
 
+/** What every process needs that connects to NATS. */
+export const natsVariables = {
+  NATS_URL: variables.NATS_URL,
+  NATS_REPLICAS: variables.NATS_REPLICAS,
+  TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
+  NATS_CA_FILE: variables.NATS_CA_FILE,
+  NATS_CERT_FILE: variables.NATS_CERT_FILE,
+  NATS_KEY_FILE: variables.NATS_KEY_FILE,
+  NATS_CREDS_FILE: variables.NATS_CREDS_FILE,
+  NATS_NKEY_SEED: variables.NATS_NKEY_SEED,
+} as const
+
+/**
+ * The settings of the connection to NATS.
+ * @throws ConfigError where they contradict one another
+ */
+export function toNatsSettings(config: z.output<z.ZodObject<typeof natsVariables>>): NatsSettings {
+  const faults: string[] = []
+  const has = (name: keyof typeof natsVariables) => config[name] !== undefined
+  if (has('NATS_CERT_FILE') !== has('NATS_KEY_FILE')) {
+    faults.push('NATS_CERT_FILE and NATS_KEY_FILE must be set together')
+  }
+  const ways = [
+    ...(parseNatsUrl(config.NATS_URL).user === '' ? [] : ['the credentials in NATS_URL']),
+    ...(has('NATS_CREDS_FILE') ? ['NATS_CREDS_FILE'] : []),
+    ...(has('NATS_NKEY_SEED') ? ['NATS_NKEY_SEED'] : []),
+  ]
+  if (ways.length > 1) faults.push(`only one way to sign in may be set, not ${ways.join(' and ')}`)
+  if (faults.length > 0) throw new ConfigError(faults)
+  return {
+    url: config.NATS_URL,
+    replicas: config.NATS_REPLICAS,
+    telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES,
+    caFile: config.NATS_CA_FILE,
+    certFile: config.NATS_CERT_FILE,
+    keyFile: config.NATS_KEY_FILE,
+    credsFile: config.NATS_CREDS_FILE,
+    nkeySeed: config.NATS_NKEY_SEED,
+  }
+}
+
 const secretVariables = new Set([
   'NATS_URL',
+  'NATS_NKEY_SEED',
   'CLICKHOUSE_URL',
   'POSTGRES_URL',
   'MASTER_KEY',

@@ -16,7 +16,7 @@ export type CurrentPolicyStore = {
 }
 
 export function createCurrentPolicyStore(db: Queryable): CurrentPolicyStore {
-  const { findPolicy } = createPolicyDocuments(null, db)
+  const { findPolicy } = createPolicyDocuments(db)
   return {
     findCurrentPolicy: async (tenantId) => {
       const { rows } = await db.query<{ version: number; policy_hash: string }>({

@@ -5,16 +5,24 @@
  * fresh load, never in an answer from an old copy. While the bucket is being filled again, the
  * tenants that are there are served and nobody is called unknown.
  */
-import { Events, type KV, type KvEntry, type QueuedIterator } from 'nats'
+import { Events, type KvEntry, type QueuedIterator } from 'nats'
 import { deadEdgeMs, leaseMs, leaseRenewMs, leaseStallMs } from '#shared/core/limits.ts'
 import {
   type EdgeEntry,
+  edgeGoneSchema,
   edgeKey,
   policyKey,
   tenantKey,
   tenantsBucket,
   wholeKey,
 } from '#shared/core/messages.ts'
+import {
+  type Directory,
+  putAnnouncement,
+  readAnnouncement,
+  readProven,
+  toDirectory,
+} from './directory-entries.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
 import { isJetstreamError, isUnheard, isWrongRevision, jetstreamCodes } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
@@ -23,7 +31,7 @@ import type { Nats } from './nats.ts'
 import type { Sealer } from './sealed-secrets.ts'
 import { openTenantsBucket } from './streams.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
-import { forgetEdge, readJson } from './tenant-directory.ts'
+import { forgetEdge, isPolicyDocument, markKey, readJson } from './tenant-directory.ts'
 
 export type TenantDirectoryOptions = {
   nats: Nats
@@ -60,13 +68,16 @@ type ReloadReason = 'ended' | 'stalled' | 'reconnected' | 'lost'
 
 type State = TenantDirectoryOptions & {
   lease: EdgeLease
-  bucket: KV | null
+  directory: Directory | null
   watch: QueuedIterator<KvEntry> | null
   /** What requests are judged by, and what the present watch fills: the same once it is current. */
   served: TenantCopy
   filling: TenantCopy
   loaded: boolean
   closed: boolean
+  /** What this edge announces itself as; another one once that is said to be gone. */
+  registeredAs: string
+  registrations: number
   /** The revision of this edge's own entry, 0 when there is none. */
   ownRevision: number
   /** When the watch last brought anything. */
@@ -97,9 +108,10 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
       clearInterval(timer)
       state.lease.drop()
       state.watch?.stop()
-      if (state.bucket !== null && state.nats.connected()) {
+      const { directory, registeredAs, ownRevision } = state
+      if (directory !== null && ownRevision > 0 && state.nats.connected()) {
         // An entry that stays only costs the next rotation a lease's wait.
-        await state.bucket.purge(edgeKey(state.edgeId)).catch(() => undefined)
+        await forgetEdge(directory, registeredAs, ownRevision)
       }
       await stopped
     },
@@ -131,12 +143,14 @@ function createState(options: TenantDirectoryOptions): State {
       onCurrent: () => serve(state),
       onAnnounced: (outcome) => announcements.inc({ outcome }),
     }),
-    bucket: null,
+    directory: null,
     watch: null,
     served: empty,
     filling: empty,
     loaded: false,
     closed: false,
+    registeredAs: options.edgeId,
+    registrations: 1,
     ownRevision: 0,
     heardMs: nowMs(),
     others: new Map(),
@@ -192,7 +206,11 @@ async function followOnce(state: State): Promise<void> {
     watch.stop()
     return
   }
-  state.bucket = bucket
+  // After the watch has begun: of a stream that was replaced in between, the watch ends.
+  const { streamInfo } = await bucket.status()
+  const opened = { nats, bucket, createdAt: String(streamInfo.created) }
+  const directory = toDirectory(opened, state.sealer)
+  state.directory = directory
   state.watch = watch
   state.filling = filling
   state.heardMs = nowMs()
@@ -202,61 +220,86 @@ async function followOnce(state: State): Promise<void> {
   for await (const entry of watch) {
     if (state.watch !== watch) break
     state.heardMs = nowMs()
-    const changed = applyEntry(state, entry)
+    applyEntry(state, directory, entry)
     lease.applied(entry.revision)
-    if (changed && state.served === filling) lease.announceChange()
+    if (entry.key === markKey && state.served === filling) lease.announceChange()
   }
 }
 
-/** @returns whether the entry is a change that somebody may be waiting to see applied */
-function applyEntry(state: State, entry: KvEntry): boolean {
-  const value = entry.operation === 'PUT' ? readJson(entry) : undefined
+function applyEntry(state: State, directory: Directory, entry: KvEntry): void {
   const { key } = entry
+  const { filling } = state
   if (key.startsWith(edgeKey(''))) {
-    noteEdge(state, key.slice(edgeKey('').length), entry)
-    return false
-  }
-  if (key.startsWith(tenantKey(''))) {
-    const present = entry.operation === 'PUT' ? (value ?? null) : undefined
-    state.filling.setTenant(key.slice(tenantKey('').length), present)
+    if (key !== markKey) noteEdge(state, directory, key.slice(edgeKey('').length), entry)
+  } else if (key.startsWith(tenantKey(''))) {
+    const tenantId = key.slice(tenantKey('').length)
+    const proven = readProven(directory, entry)
+    if (proven === null) filling.setUnproven(tenantId)
+    else filling.setTenant(tenantId, proven.value ?? undefined)
   } else if (key === wholeKey) {
-    state.filling.setWhole(value)
-    return false
+    const proven = readProven(directory, entry)
+    if (proven === null) state.onFault('unproven_entry', wholeKey)
+    filling.setWhole(proven?.value)
   } else if (key.startsWith(policyKey(''))) {
-    const present = entry.operation === 'PUT' ? (value ?? null) : undefined
-    state.filling.setPolicy(key.slice(policyKey('').length), present)
+    applyPolicy(state, key.slice(policyKey('').length), entry)
   }
-  return true
 }
 
-function noteEdge(state: State, edgeId: string, entry: KvEntry): void {
-  if (edgeId === state.edgeId) {
+/** What is not the document of its address changes nothing. */
+function applyPolicy({ filling, onFault }: State, policyHash: string, entry: KvEntry): void {
+  if (entry.operation !== 'PUT') filling.setPolicy(policyHash, undefined)
+  else if (isPolicyDocument(entry.string(), policyHash)) {
+    filling.setPolicy(policyHash, readJson(entry) ?? null)
+  } else onFault('unproven_policy', policyHash)
+}
+
+function noteEdge(state: State, directory: Directory, edgeId: string, entry: KvEntry): void {
+  const gone = isGone(directory, entry)
+  if (edgeId !== state.registeredAs) {
+    // What proves nothing is noted as well: it is taken out again once it is silent.
+    if (gone) state.others.delete(edgeId)
+    else state.others.set(edgeId, { revision: entry.revision, heardMs: state.nowMs() })
+  } else if (gone) {
+    if (entry.revision > state.ownRevision && !state.closed) leaveRegistration(state)
+  } else {
     // Also the way to learn of an announcement whose acknowledgement was lost.
     state.ownRevision = Math.max(state.ownRevision, entry.revision)
-  } else if (entry.operation === 'PUT') {
-    state.others.set(edgeId, { revision: entry.revision, heardMs: state.nowMs() })
-  } else {
-    state.others.delete(edgeId)
   }
+}
+
+const isGone = (directory: Directory, entry: KvEntry): boolean =>
+  edgeGoneSchema.safeParse(readAnnouncement(directory, entry)?.value).success
+
+/** It was taken for dead: nothing is announced as that edge again, and everything loaded afresh. */
+function leaveRegistration(state: State): void {
+  state.registrations++
+  state.registeredAs = `${state.edgeId}-${state.registrations}`
+  state.ownRevision = 0
+  state.log.warn('this edge is no longer registered: loading the tenant directory afresh')
+  reload(state, 'lost')
 }
 
 /** Stores this edge's entry over its last one: a bucket that was lost or restored cannot pass. */
 async function announce(state: State, appliedRevision: number): Promise<number> {
-  const { bucket, edgeId, closed } = state
-  if (bucket === null || closed) throw new Error('there is no bucket to announce to')
-  const entry: EdgeEntry = { edge_id: edgeId, applied_revision: appliedRevision }
-  const text = JSON.stringify(entry)
+  const { directory, closed, registeredAs } = state
+  if (directory === null || closed) throw new Error('there is no bucket to announce to')
+  const entry: EdgeEntry = { edge_id: registeredAs, applied_revision: appliedRevision }
   const put = async () => {
-    const previousSeq = state.ownRevision
-    const revision = await bucket.put(edgeKey(edgeId), text, { previousSeq })
+    const revision = await putAnnouncement(
+      directory,
+      edgeKey(registeredAs),
+      entry,
+      state.ownRevision,
+    )
+    if (state.registeredAs !== registeredAs) throw new Error('this edge was taken for dead')
     state.ownRevision = Math.max(state.ownRevision, revision)
     return revision
   }
   try {
     return await put()
   } catch (error) {
-    if (isWrongRevision(error)) {
-      if (await findOwnEntry(state, bucket)) return await put()
+    if (isWrongRevision(error) && state.registeredAs === registeredAs) {
+      if (await findOwnEntry(state, directory)) return await put()
     } else if (await isBucketGone(state, error)) {
       state.log.warn('the tenants bucket is gone: refusing until it is there again')
       reload(state, 'lost')
@@ -266,16 +309,17 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
 }
 
 /**
- * @returns whether the entry that stands in the way is this edge's own, of a lost acknowledgement
+ * @returns whether the entry that stands in the way may be replaced: it is this edge's own, of a
+ *   lost acknowledgement, or one that proves nothing
  */
-async function findOwnEntry(state: State, bucket: KV): Promise<boolean> {
-  const present = await bucket.get(edgeKey(state.edgeId))
-  const own = present?.operation === 'PUT' && present.revision >= state.ownRevision
-  state.ownRevision = present?.revision ?? 0
-  if (own) return true
+async function findOwnEntry(state: State, directory: Directory): Promise<boolean> {
+  const present = await directory.bucket.get(edgeKey(state.registeredAs))
+  if (present !== null && present.revision >= state.ownRevision && !isGone(directory, present)) {
+    state.ownRevision = present.revision
+    return true
+  }
   // Somebody took us for dead, or the bucket is not the one that we announced ourselves to.
-  state.log.warn('this edge is no longer registered: loading the tenant directory afresh')
-  reload(state, 'lost')
+  leaveRegistration(state)
   return false
 }
 
@@ -314,11 +358,11 @@ function tick(state: State): void {
   }
   const silentMs = nowMs() - state.heardMs
   if (lease.unprovenMs() > leaseStallMs && silentMs > leaseStallMs) reload(state, 'stalled')
-  if (valid && state.bucket !== null) {
+  if (valid && state.directory !== null) {
     for (const [edgeId, edge] of state.others) {
       if (nowMs() - edge.heardMs < deadEdgeMs) continue
       state.others.delete(edgeId)
-      void forgetEdge(state.bucket, edgeId, edge.revision)
+      void forgetEdge(state.directory, edgeId, edge.revision)
     }
   }
 }
@@ -326,13 +370,14 @@ function tick(state: State): void {
 function findFault(state: State): string | null {
   if (!state.loaded) return 'the tenant directory is not loaded'
   if (!state.lease.valid()) return 'the credential lease has run out'
-  if (!state.served.whole()) return 'the tenant directory is not complete'
-  let unsealable = 0
-  for (const tenant of state.served.tenants.values()) {
-    if (tenant.fault !== 'unsealable_secret') return null
-    unsealable++
+  const tenants = [...state.served.tenants.values()]
+  const foreign = tenants.filter(
+    ({ fault }) => fault === 'unsealable_secret' || fault === 'unproven_entry',
+  )
+  if (tenants.length > 0 && foreign.length === tenants.length) {
+    return 'no tenant entry is proven, or can be unsealed, with this MASTER_KEY'
   }
-  return unsealable === 0 ? null : 'no tenant secret can be unsealed with this MASTER_KEY'
+  return state.served.whole() ? null : 'the tenant directory is not complete'
 }
 
 function observeState(state: State): void {

@@ -1,16 +1,23 @@
 /**
- * The connection to NATS, and nothing else: credentials from the URL, endless reconnection, and a
- * flag that says whether the server answers right now. Everything that knows the `nats` package
- * stays in this folder.
+ * The connection to NATS, and nothing else: credentials and TLS from the settings, endless
+ * reconnection, a flag that says whether the server answers right now, and the reason where it does
+ * not. Everything that knows the `nats` package stays in this folder.
  */
+import { readFileSync } from 'node:fs'
 import {
+  type ConnectionOptions,
   connect,
+  createInbox,
+  credsAuthenticator,
   Events,
   type JetStreamClient,
   type JetStreamManager,
   type NatsConnection,
+  nkeyAuthenticator,
 } from 'nats'
+import { createFaultTeller, type FaultTeller } from './connect-faults.ts'
 import type { Log } from './log.ts'
+import { parseNatsUrl } from './server-addresses.ts'
 
 export type Nats = {
   connection: NatsConnection
@@ -20,6 +27,8 @@ export type Nats = {
   replicas: number | null
   /** `TELEMETRY_STREAM_MAX_BYTES`; undefined leaves the stream's room as it is. */
   telemetryBytesMax?: number | undefined
+  /** A new subject for answers, under the prefix that this process alone may read. */
+  newInbox: () => string
   /** Whether the connection is up at this moment, and the server answers over it. */
   connected: () => boolean
   /** Aborts as the connection breaks that is up now; aborted already while there is none. */
@@ -28,29 +37,104 @@ export type Nats = {
   close: () => Promise<void>
 }
 
+export type NatsSettings = {
+  /** As `parseNatsUrl` takes it. With `tls://`, or a CA or certificate, TLS is required. */
+  url: string
+  /** `NATS_REPLICAS` */
+  replicas?: number | undefined
+  /** `TELEMETRY_STREAM_MAX_BYTES` */
+  telemetryBytesMax?: number | undefined
+  /** Files in PEM, read again with every connection. */
+  caFile?: string | undefined
+  certFile?: string | undefined
+  keyFile?: string | undefined
+  /** A credentials file with a JWT and its seed. */
+  credsFile?: string | undefined
+  /** The seed of an NKEY, `SU...`. */
+  nkeySeed?: string | undefined
+}
+
+/** A connection that is being made, and made again, in the background. */
+export type NatsLink = {
+  /** The connection, or null while there has not been one yet. */
+  find: () => Nats | null
+  /** For `/readyz`: null while the server answers, else why not. */
+  fault: () => string | null
+  /** The first connection. */
+  opened: Promise<Nats>
+  close: () => Promise<void>
+}
+
+/**
+ * Begins to connect and never stops trying. Why it fails is said once at `warn`.
+ * @param name the process; it is shown in the server's connection list and names its inboxes
+ * @throws Error when the settings cannot be right
+ */
+export function openNats(settings: NatsSettings, name: string, log: Log): NatsLink {
+  const options = toOptions(settings, name)
+  const teller = createFaultTeller('NATS', log)
+  let nats: Nats | null = null
+  let closed = false
+  const isUp = () => closed || nats?.connected() === true
+  const stopTelling = tellFaults(options, teller, isUp)
+  const opened = connect(options).then(async (connection) => {
+    nats = await toNats(connection, settings, { name, log, teller })
+    if (closed) await nats.close()
+    return nats
+  })
+  opened.catch((error: unknown) => teller.failed(error))
+  return {
+    find: () => nats,
+    fault: () => {
+      if (nats?.connected()) return null
+      const reason = teller.fault()
+      return reason === null ? 'is not connected' : `is not connected: it ${reason}`
+    },
+    opened,
+    close: async () => {
+      closed = true
+      stopTelling()
+      await nats?.close()
+    },
+  }
+}
+
 /**
  * Connects, waiting for the server as long as it takes to appear.
- * @param url `nats://user:password@host:port`, several separated by commas: any of them will do,
- *   and the first one's credentials are for all
- * @param name shown in the server's connection list
- * @param replicas `NATS_REPLICAS`
+ * @param settings or the URL alone
+ * @param name as for `openNats`
+ * @param replicas `NATS_REPLICAS`, where only the URL is given
  */
 export async function connectNats(
-  url: string,
+  settings: string | NatsSettings,
   name: string,
   log: Log,
   replicas?: number,
 ): Promise<Nats> {
-  const servers = url
-    .split(',')
-    .map((text) => new URL(text.includes('://') ? text : `nats://${text}`))
-  const first = servers[0]
-  const user = decodeURIComponent(first?.username ?? '')
-  const pass = decodeURIComponent(first?.password ?? '')
-  const connection = await connect({
-    servers: servers.map((server) => server.host),
+  const link = openNats(
+    typeof settings === 'string' ? { url: settings, replicas } : settings,
     name,
-    ...(user === '' ? {} : pass === '' ? { token: user } : { user, pass }),
+    log,
+  )
+  const nats = await link.opened
+  return { ...nats, close: link.close }
+}
+
+function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
+  const { hosts, tls, user, password } = parseNatsUrl(settings.url)
+  const { caFile, certFile, keyFile } = settings
+  const files = {
+    ...(caFile === undefined ? {} : { caFile }),
+    ...(certFile === undefined ? {} : { certFile }),
+    ...(keyFile === undefined ? {} : { keyFile }),
+  }
+  return {
+    servers: hosts,
+    name,
+    inboxPrefix: toInboxPrefix(name),
+    ...toSignIn(settings, user, password),
+    // Without TLS the client then ends the connection before it says who it is.
+    ...(tls || Object.keys(files).length > 0 ? { tls: files } : {}),
     maxReconnectAttempts: -1,
     // Two refused sign-ins, however far apart, would end the connection for good.
     ignoreAuthErrorAbort: true,
@@ -62,22 +146,86 @@ export async function connectNats(
     // A dead peer without a FIN is noticed after two missed pings.
     pingInterval: 5_000,
     maxPingOut: 2,
-  })
+  }
+}
+
+/** Answers to one process are not for another: each has a prefix, and users read only their own. */
+export const toInboxPrefix = (name: string): string => `_INBOX.${name}`
+
+function toSignIn(
+  { credsFile, nkeySeed }: NatsSettings,
+  user: string,
+  pass: string,
+): ConnectionOptions {
+  if (credsFile !== undefined) {
+    return { authenticator: credsAuthenticator(() => readFileSync(credsFile)) }
+  }
+  if (nkeySeed !== undefined) {
+    return { authenticator: nkeyAuthenticator(new TextEncoder().encode(nkeySeed)) }
+  }
+  if (user === '') return {}
+  return pass === '' ? { token: user } : { user, pass }
+}
+
+/** How often it is asked why there is no connection, and for how long each time. */
+const faultEveryMs = 1_000
+const faultMaxMs = 3_000
+
+/** The client keeps to itself why it fails: one try of our own, beside its own, says it. */
+function tellFaults(
+  options: ConnectionOptions,
+  teller: FaultTeller,
+  isUp: () => boolean,
+): () => void {
+  let trying = false
+  const tell = async () => {
+    if (trying || isUp()) return
+    trying = true
+    const once = { reconnect: false, waitOnFirstConnect: false, timeout: faultMaxMs }
+    try {
+      const connection = await connect({ ...options, ...once })
+      await connection.close()
+    } catch (error) {
+      if (!isUp()) teller.failed(error)
+    }
+    trying = false
+  }
+  const first = setTimeout(tell, faultEveryMs / 4)
+  const timer = setInterval(tell, faultEveryMs)
+  first.unref()
+  timer.unref()
+  return () => {
+    clearTimeout(first)
+    clearInterval(timer)
+  }
+}
+
+async function toNats(
+  connection: NatsConnection,
+  { url, replicas, telemetryBytesMax }: NatsSettings,
+  { name, log, teller }: { name: string; log: Log; teller: FaultTeller },
+): Promise<Nats> {
+  teller.worked()
   let connected = true
   let breaking = new AbortController()
   void watchStatus(connection, log, (state) => {
     connected = state
-    if (connected) breaking = new AbortController()
-    else breaking.abort()
+    if (connected) {
+      breaking = new AbortController()
+      teller.worked()
+    } else breaking.abort()
   })
   const answers = watchAnswers(connection)
   const manager = await connection.jetstreamManager({ timeout: askMaxMs, checkAPI: false })
-  if (servers.length > 1) leaveCutOff(connection, manager, log)
+  if (url.includes(',')) leaveCutOff(connection, manager, log)
+  const inboxPrefix = toInboxPrefix(name)
   return {
     connection,
     jetstream: connection.jetstream({ timeout: 2_000 }),
     manager,
     replicas: replicas ?? null,
+    telemetryBytesMax,
+    newInbox: () => createInbox(inboxPrefix),
     connected: () => connected && answers() && !connection.isClosed(),
     broken: () => breaking.signal,
     close: async () => {

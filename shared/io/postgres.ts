@@ -7,6 +7,7 @@
 import pg from 'pg'
 import { retryAfterSeconds } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
+import { createFaultTeller, describeConnectFault } from './connect-faults.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -112,7 +113,7 @@ export function isOfValue(error: unknown): boolean {
 }
 
 /** Whole classes, then single states, that say "not now" rather than "not this". */
-const unavailableClasses = new Set(['08', '53', '58'])
+const unavailableClasses = new Set(['08', '28', '53', '58'])
 const unavailableStates = new Set(['57P01', '57P02', '57P03', '57P05', '57014', '25006', '25P03'])
 
 /** The server's own errors keep their SQLSTATE; whatever else a connection throws is an outage. */
@@ -152,10 +153,20 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
   if (options.metrics !== undefined) observePool(pool, options.metrics)
 
   let noRoomMs = Number.NEGATIVE_INFINITY
-  const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
-    const client = await pool.connect().catch((error: unknown) => {
+  const teller = createFaultTeller('Postgres', log)
+  const openClient = async (): Promise<pg.PoolClient> => {
+    try {
+      const client = await pool.connect()
+      teller.worked()
+      return client
+    } catch (error) {
+      // A pool whose connections are all in use says nothing about the server.
+      if (pool.totalCount < pool.options.max) teller.failed(error)
       throw toPostgresError(error)
-    })
+    }
+  }
+  const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
+    const client = await openClient()
     // Between two queries nobody else listens for a broken connection, and unheard it would end us.
     let broken: Error | undefined
     const onError = (error: Error) => {
@@ -194,8 +205,8 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
     checkReady: async () => {
       try {
         await withSession((session) => session.query('select 1'))
-      } catch {
-        return 'cannot be reached'
+      } catch (error) {
+        return describeConnectFault(error)
       }
       const full = performance.now() - noRoomMs < noRoomSpeaksMs
       return full ? 'has no room on its disk' : null

@@ -4,7 +4,7 @@
  * wakes both processes for every message, and holds each for as long as its batch has to wait.
  * The protocol is that of nats-server's ADR-13.
  */
-import { createInbox, type Msg, headers as newHeaders, type Subscription } from 'nats'
+import { type Msg, headers as newHeaders, type Subscription } from 'nats'
 import type { Nats } from './nats.ts'
 
 /** A message that was taken: it is this process's until it is acknowledged or given back. */
@@ -70,7 +70,7 @@ export function openPull(options: PullOptions): Pull {
   const { nats, stream, durable } = options
   const { connection } = nats
   const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`
-  const inbox = createInbox()
+  const inbox = nats.newInbox()
   const { promise: ended, resolve: resolveEnded } = Promise.withResolvers<Error | null>()
   let open: Open | null = null
   let asked = 0

@@ -4,6 +4,7 @@
  * the sealed text, so that two keys can be in use while one replaces the other.
  */
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
+import { createProver, deriveKey, type ProofPurpose, type Prover } from './proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 export type SecretOwner = { tenantId: string; kind: SecretKind }
@@ -15,6 +16,8 @@ export type Sealer = {
   unseal: (sealed: string, owner: SecretOwner) => string
   /** The id of the key that seals. */
   keyId: string
+  /** Makes and checks proofs of one purpose, under keys that are derived from the same ones. */
+  proverOf: (purpose: ProofPurpose) => Prover
 }
 
 /** A sealed secret that cannot be opened; says why without repeating any of it. */
@@ -62,6 +65,11 @@ export function createSealer(masterKeys: readonly [string, ...string[]]): Sealer
   const sealingKey = keys.get(keyId)!
   return {
     keyId,
+    proverOf: (purpose) => {
+      const [first, ...others] = masterKeys
+      const derive = (key: string) => deriveKey(key, purpose)
+      return createProver([derive(first), ...others.map(derive)])
+    },
     seal: (secret, owner) => {
       const nonce = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', sealingKey, nonce)

@@ -184,8 +184,28 @@ async function addStream(nats: Nats, config: Partial<StreamConfig>): Promise<voi
 }
 
 /**
- * The same for servers that have just been started: three of them need seconds to be a cluster, and
- * after a change a stream has no leader for a moment.
+ * Makes the stream of a durable consumer and the consumer where they are missing, as on a broker
+ * whose store was lost. What exists is left as it is: a process that takes messages may not change
+ * a stream. What a scorer writes to is made with it.
+ */
+export async function restoreConsumer(nats: Nats, durable: string): Promise<void> {
+  const { stream, config } = consumerConfigs[durable]!
+  await restoreStream(nats, stream)
+  if (stream === telemetryStream) await restoreStream(nats, deadLetterStream)
+  const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
+  if (present === null) await nats.manager.consumers.add(stream, config)
+}
+
+/** Makes a stream where it is missing. */
+export async function restoreStream(nats: Nats, stream: string): Promise<void> {
+  if ((await nats.manager.streams.info(stream).catch(nullIfMissing)) !== null) return
+  const configs = streamConfigs(nats.telemetryBytesMax ?? telemetryStreamBytes, nats.replicas ?? 1)
+  await addStream(nats, configs.find(({ name }) => name === stream)!)
+}
+
+/**
+ * `ensureStreams` for servers that have just been started: three of them need seconds to be a
+ * cluster, and after a change a stream has no leader for a moment.
  * @throws what `ensureStreams` does once `limitMs` have passed
  */
 export async function ensureStreamsOnceFormed(

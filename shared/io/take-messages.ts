@@ -7,7 +7,7 @@ import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
 import { pause } from './pause.ts'
 import { type Ask, openPull, type Pull, type TakenMessage } from './pull-messages.ts'
-import { ensureStreams } from './streams.ts'
+import { restoreConsumer } from './streams.ts'
 
 export type TakeOptions = {
   nats: Nats
@@ -145,9 +145,9 @@ async function unlessBroken<T>(answer: Promise<T>, broken: AbortSignal): Promise
   }
 }
 
-async function restore({ nats, log }: TakeOptions): Promise<void> {
+async function restore({ nats, durable, log }: TakeOptions): Promise<void> {
   try {
-    await ensureStreams(nats)
+    await restoreConsumer(nats, durable)
   } catch (error) {
     log.error({ err: error }, 'the stream or its consumer cannot be made')
   }

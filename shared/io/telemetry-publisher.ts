@@ -4,18 +4,12 @@
  * stored and trying again is of no use for now, or unknown, when the same bytes under the same id
  * may and should be tried again.
  */
-import { createInbox, Events, headers, type Msg, type MsgHdrs } from 'nats'
+import { Events, headers, type Msg, type MsgHdrs } from 'nats'
 import { telemetryStream, telemetrySubject } from '#shared/core/messages.ts'
-import {
-  isFinal,
-  isNotFound,
-  isStreamFull,
-  type JetstreamFailure,
-  jetstreamCodes,
-} from './jetstream-errors.ts'
+import { isFinal, isStreamFull, type JetstreamFailure, jetstreamCodes } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
-import { ensureStreams } from './streams.ts'
+import { restoreStream } from './streams.ts'
 
 /** Why a batch was not stored; a metric label. */
 export type PublishFault = 'stream_full' | 'stream_missing' | 'rejected' | 'no_ack'
@@ -45,7 +39,7 @@ export type PublishBatch = (
 ) => Promise<{ duplicate: boolean; sequence: number }>
 
 export function createTelemetryPublisher(nats: Nats, log: Log): PublishBatch {
-  const restoreStreams = createRestorer(nats, log)
+  const restore = createRestorer(nats, log)
   const request = createRequester(nats)
   return async (message, batchId, timeoutMs) => {
     const meta = headers()
@@ -57,7 +51,7 @@ export function createTelemetryPublisher(nats: Nats, log: Log): PublishBatch {
       const { duplicate = false, seq: sequence = 0 } = readAck(answer!)
       return { duplicate, sequence }
     }
-    if (failure.fault === 'stream_missing') restoreStreams()
+    if (failure.fault === 'stream_missing') restore()
     throw failure
   }
 }
@@ -80,7 +74,7 @@ function createRequester(
 ): (message: Uint8Array, meta: MsgHdrs, timeoutMs: number) => Promise<Msg | null> {
   const { connection } = nats
   const waiting = new Map<string, (answer: Msg | null) => void>()
-  const inbox = createInbox()
+  const inbox = nats.newInbox()
   let count = 0
   connection.subscribe(`${inbox}.*`, {
     callback: (error, answer) => {
@@ -114,30 +108,18 @@ function createRequester(
 }
 
 /**
- * Makes the streams when one is missing, as on a broker whose store was lost: one attempt at a
- * time.
+ * Makes the stream when it is missing, as on a broker whose store was lost: one attempt at a time.
  */
 function createRestorer(nats: Nats, log: Log): () => void {
   let restoring = false
   return () => {
     if (restoring) return
     restoring = true
-    makeMissing(nats, log)
-      .catch((error: unknown) => log.error({ err: error }, 'the streams cannot be made'))
+    restoreStream(nats, telemetryStream)
+      .catch((error: unknown) => log.error({ err: error }, 'the stream cannot be made'))
       .finally(() => {
         restoring = false
       })
-  }
-}
-
-/** Only what is known to be gone: a stream without a leader has settings that are not ours. */
-async function makeMissing(nats: Nats, log: Log): Promise<void> {
-  try {
-    await nats.manager.streams.info(telemetryStream)
-  } catch (error) {
-    if (!isNotFound(error)) throw error
-    log.warn('the telemetry stream is missing: making the streams')
-    await ensureStreams(nats)
   }
 }
 

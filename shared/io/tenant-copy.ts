@@ -20,7 +20,11 @@ export type ServedPolicy = {
 }
 
 /** Why a tenant cannot be served by this edge; a metric label. */
-export type TenantFault = 'unreadable_entry' | 'unsealable_secret' | 'policy_missing'
+export type TenantFault =
+  | 'unproven_entry'
+  | 'unreadable_entry'
+  | 'unsealable_secret'
+  | 'policy_missing'
 
 export type Tenant = {
   tenantId: string
@@ -57,6 +61,11 @@ export type TenantCopy = {
   setWhole: (entry: unknown) => void
   /** Takes a tenant's entry; undefined takes the tenant away. */
   setTenant: (tenantId: string, entry: unknown) => void
+  /**
+   * Refuses a tenant whose key holds what no console wrote there: what did may have been replaced
+   * before it came, so what was there earlier may be out of date.
+   */
+  setUnproven: (tenantId: string) => void
   /** Takes a policy document; undefined takes it away from tenants to come. */
   setPolicy: (hash: string, document: unknown) => void
 }
@@ -91,7 +100,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     const parsed = tenantEntrySchema.safeParse(value)
     if (!parsed.success || parsed.data.tenant_id !== tenantId) {
       options.onFault('unreadable_entry', tenantId)
-      tenants.set(tenantId, unreadable(tenantId))
+      tenants.set(tenantId, unusable(tenantId, 'unreadable_entry'))
       return
     }
     const entry = parsed.data
@@ -104,6 +113,11 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     }
     // A policy that is still to come is no fault yet; one that stays away shows in the gauge.
     if (tenant.fault === 'unsealable_secret') options.onFault(tenant.fault, tenantId)
+  }
+
+  const setUnproven = (tenantId: string) => {
+    options.onFault('unproven_entry', tenantId)
+    tenants.set(tenantId, unusable(tenantId, 'unproven_entry'))
   }
 
   const setPolicy = (hash: string, document: unknown) => {
@@ -127,7 +141,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     waiting.delete(hash)
   }
 
-  return { tenants, whole: () => tenants.size >= tenantsMin, setWhole, setTenant, setPolicy }
+  const whole = () => tenants.size >= tenantsMin
+  return { tenants, whole, setWhole, setTenant, setUnproven, setPolicy }
 }
 
 function toTenant(
@@ -190,7 +205,7 @@ function toLimiter(rate: Rate, before: Limiter | null | undefined, nowMs: number
   return { rate, bucket: fullBucket(rate, nowMs) }
 }
 
-function unreadable(tenantId: string): Tenant {
+function unusable(tenantId: string, fault: TenantFault): Tenant {
   return {
     tenantId,
     environment: 'live',
@@ -204,6 +219,6 @@ function unreadable(tenantId: string): Tenant {
     limiter: null,
     byteLimiter: { rate: defaultBytes, bucket: fullBucket(defaultBytes, 0) },
     undecidedShare,
-    fault: 'unreadable_entry',
+    fault,
   }
 }

@@ -5,9 +5,12 @@
  * edge-lease.ts), so one sequence orders changes and announcements, and no clock is ever compared
  * with another.
  */
-import { Empty, headers, type KV, type KvEntry } from 'nats'
+import { hash } from 'node:crypto'
+import { Empty, headers, type KvEntry } from 'nats'
 import {
+  type EdgeGone,
   edgeEntrySchema,
+  edgeGoneSchema,
   edgeKey,
   policyKey,
   type TenantEntry,
@@ -16,11 +19,20 @@ import {
   tenantsBucket,
   wholeKey,
 } from '#shared/core/messages.ts'
+import { policyHashCharacters } from '#shared/core/policy.ts'
+import {
+  type Directory,
+  openDirectory,
+  putAnnouncement,
+  putProven,
+  readAnnouncement,
+  readProven,
+} from './directory-entries.ts'
 import { isWrongRevision } from './jetstream-errors.ts'
 import { listKeys } from './kv-entries.ts'
 import type { Nats } from './nats.ts'
 import { within } from './pause.ts'
-import { openTenantsBucket } from './streams.ts'
+import type { Sealer } from './sealed-secrets.ts'
 
 /** The directory holds a newer epoch of this tenant: whoever writes the older one is late. */
 export class StaleEntryError extends Error {
@@ -39,38 +51,40 @@ export class StaleEntryError extends Error {
  * @throws StaleEntryError when a newer epoch is there already
  */
 export async function projectTenant(
-  bucket: KV,
+  directory: Directory,
   entry: TenantEntry,
   policy: { hash: string; text: string },
 ): Promise<number> {
+  const { bucket } = directory
   const present = await bucket.get(policyKey(policy.hash))
-  if (present === null || present.operation !== 'PUT') {
+  if (present?.operation !== 'PUT' || !isPolicyDocument(present.string(), policy.hash)) {
     await bucket.put(policyKey(policy.hash), policy.text)
   }
   const key = tenantKey(entry.tenant_id)
   for (;;) {
     const held = await bucket.get(key)
-    if (held !== null && held.operation === 'PUT') {
-      const parsed = tenantEntrySchema.safeParse(readJson(held))
-      if (parsed.success && parsed.data.epoch > entry.epoch) {
-        throw new StaleEntryError(entry, parsed.data.epoch)
-      }
+    const proven = held === null ? null : readProven(directory, held)
+    const parsed = tenantEntrySchema.safeParse(proven?.value)
+    if (parsed.success && parsed.data.epoch > entry.epoch) {
+      throw new StaleEntryError(entry, parsed.data.epoch)
     }
     try {
-      return await bucket.put(key, JSON.stringify(entry), { previousSeq: held?.revision ?? 0 })
+      return await putProven(directory, key, JSON.stringify(entry), held?.revision ?? 0)
     } catch (error) {
       if (!isWrongRevision(error)) throw error
     }
   }
 }
 
-/** Takes a tenant away from every edge: from then on it is unknown there. */
-export async function removeTenant(bucket: KV, tenantId: string): Promise<void> {
-  await bucket.delete(tenantKey(tenantId))
+/** A policy document proves itself: its address is its hash. */
+export function isPolicyDocument(text: string, policyHash: string): boolean {
+  return hash('sha256', text, 'hex').slice(0, policyHashCharacters) === policyHash
 }
 
 export type AwaitEdgesOptions = {
   nats: Nats
+  /** Its keys prove what edges announce. */
+  sealer: Sealer
   /** What `projectTenant` returned for the change that must be in force everywhere. */
   revision: number
   /** This process's monotonic clock. */
@@ -100,16 +114,15 @@ export type EdgesWaited = {
  * Never throws: an unreachable NATS only means waiting the whole time.
  */
 export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaited> {
-  const { nats, revision, nowMs, leaseMs, marginMs } = options
+  const { nats, sealer, revision, nowMs, leaseMs, marginMs } = options
   const startMs = nowMs()
   const edges = new Map<string, Announcement>()
-  const opened = openTenantsBucket(nats).catch(() => null)
-  const bucket = (await within(opened, leaseMs)) ? await opened : null
+  const opened = openDirectory(nats, sealer).catch(() => null)
+  const directory = (await within(opened, leaseMs)) ? await opened : null
   const complete =
-    bucket !== null &&
+    directory !== null &&
     (await watchAnnouncements({
-      nats,
-      bucket,
+      directory,
       edges,
       mark: putMark(nats),
       done: () => [...edges.values()].every((edge) => edge.applied >= revision),
@@ -127,11 +140,11 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
     if (edge.applied >= revision) confirmed.push(edgeId)
     else leaseExpired.push(edgeId)
   }
-  if (bucket !== null) {
+  if (directory !== null) {
     for (const edgeId of leaseExpired) {
       // Only a lease that was asked for before the change is known to be over.
       const { at } = edges.get(edgeId)!
-      if (at < revision) void forgetEdge(bucket, edgeId, at)
+      if (at < revision) void forgetEdge(directory, edgeId, at)
     }
   }
   return { confirmed, leaseExpired, waitedMs: nowMs() - startMs }
@@ -140,8 +153,8 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
 /** What an edge announced, and the revision at which its announcement stands. */
 type Announcement = { applied: number; at: number }
 
-/** No edge's id: a deletion of what never was says nothing to anybody else. */
-const markKey = edgeKey('=mark')
+/** No edge's id: a deletion of what never was. It asks every edge to announce what it has applied. */
+export const markKey = edgeKey('=mark')
 
 /** @returns the mark's revision, above every one that was stored before */
 async function putMark(nats: Nats): Promise<number> {
@@ -152,8 +165,7 @@ async function putMark(nats: Nats): Promise<number> {
 }
 
 type WatchOptions = {
-  nats: Nats
-  bucket: KV
+  directory: Directory
   /** Only a watch that has brought it is known to have brought what was there before it. */
   mark: Promise<number>
   edges: Map<string, Announcement>
@@ -166,7 +178,8 @@ type WatchOptions = {
  * @returns false when time ran out or the watch broke
  */
 async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
-  const { nats, bucket, edges, done, mark } = options
+  const { directory, edges, done, mark } = options
+  const { nats, bucket } = directory
   mark.catch(() => undefined)
   const seen = new Set<string>()
   /** Whose announcements there were once the mark had come. */
@@ -190,7 +203,8 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
         // What was replaced before the watch had sent it comes after the mark.
         const keys = await listKeys(nats, tenantsBucket, edgeKey('*'))
         // Asked after the list, so that what was lost before it shows.
-        if ((await bucket.get(wholeKey))?.operation === 'PUT') announced = keys
+        const whole = await bucket.get(wholeKey)
+        if (whole !== null && readProven(directory, whole) !== null) announced = keys
         settle()
       }
       const follow = async () => {
@@ -200,7 +214,7 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
         for await (const entry of watch) {
           seen.add(entry.key)
           if (entry.key === markKey) pass(entry.revision).catch(reject)
-          else applyAnnouncement(edges, entry)
+          else applyAnnouncement(directory, edges, entry)
           settle()
         }
         resolve(false)
@@ -216,16 +230,23 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
   }
 }
 
-function applyAnnouncement(edges: Map<string, Announcement>, entry: KvEntry): void {
+/** An announcement that proves nothing confirms nothing, and so does a deletion: it is waited for. */
+function applyAnnouncement(
+  directory: Directory,
+  edges: Map<string, Announcement>,
+  entry: KvEntry,
+): void {
   const edgeId = entry.key.slice(edgeKey('').length)
-  if (entry.operation !== 'PUT') {
+  const value = readAnnouncement(directory, entry)?.value
+  if (edgeGoneSchema.safeParse(value).success) {
     edges.delete(edgeId)
     return
   }
-  const parsed = edgeEntrySchema.safeParse(readJson(entry))
-  // An announcement that cannot be read confirms nothing: its edge is waited for.
-  const applied = parsed.success ? parsed.data.applied_revision : -1
-  edges.set(edgeId, { applied, at: entry.revision })
+  const parsed = edgeEntrySchema.safeParse(value)
+  edges.set(edgeId, {
+    applied: parsed.success ? parsed.data.applied_revision : -1,
+    at: entry.revision,
+  })
 }
 
 /** The value of an entry as JSON; undefined when it is none. */
@@ -238,13 +259,18 @@ export function readJson(entry: KvEntry): unknown {
 }
 
 /**
- * Removes the announcement of an edge that is gone, unless it has announced anything since. An edge
- * that is alive after all notices, loads everything afresh and announces itself again before it
- * takes another lease.
+ * Says that an edge is gone, unless it has announced anything since. Its lease must have run out:
+ * one that is alive after all notices, loads everything afresh and announces itself under another
+ * id before it takes another lease.
  */
-export async function forgetEdge(bucket: KV, edgeId: string, revision: number): Promise<void> {
+export async function forgetEdge(
+  directory: Directory,
+  edgeId: string,
+  revision: number,
+): Promise<void> {
+  const gone: EdgeGone = { edge_id: edgeId, gone: true }
   try {
-    await bucket.purge(edgeKey(edgeId), { previousSeq: revision })
+    await putAnnouncement(directory, edgeKey(edgeId), gone, revision)
   } catch {
     // It announced itself again, or NATS is away: both are fine, the entry only costs a wait.
   }

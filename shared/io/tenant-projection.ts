@@ -5,8 +5,7 @@
  * at before it asked Postgres. Once nothing is missing it says so in the bucket itself, which is
  * what lets edges call a tenant unknown and rotations trust the register of the edges.
  */
-import { hash } from 'node:crypto'
-import type { KV, KvEntry, QueuedIterator } from 'nats'
+import type { KvEntry, QueuedIterator } from 'nats'
 import { leaseMarginMs, leaseMs } from '#shared/core/limits.ts'
 import {
   edgeEntrySchema,
@@ -17,6 +16,14 @@ import {
   wholeEntrySchema,
   wholeKey,
 } from '#shared/core/messages.ts'
+import {
+  type Directory,
+  type ProvenEntry,
+  putProven,
+  readAnnouncement,
+  readProven,
+  toDirectory,
+} from './directory-entries.ts'
 import { isWrongRevision } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -24,8 +31,9 @@ import type { Nats } from './nats.ts'
 import { within } from './pause.ts'
 import { createPolicyStore } from './policy-store.ts'
 import type { Postgres } from './postgres.ts'
+import type { Sealer } from './sealed-secrets.ts'
 import { openTenantsBucket } from './streams.ts'
-import { readJson } from './tenant-directory.ts'
+import { isPolicyDocument } from './tenant-directory.ts'
 import { createTenantStore, type TenantStore } from './tenant-store.ts'
 
 /** What an edge last announced. */
@@ -46,6 +54,8 @@ export type TenantProjection = {
 export type TenantProjectionOptions = {
   /** The connection, or null while there has not been one yet. */
   findNats: () => Nats | null
+  /** Its keys prove what is written. */
+  sealer: Sealer
   postgres: Postgres
   log: Log
   metrics: Metrics
@@ -54,10 +64,7 @@ export type TenantProjectionOptions = {
 }
 
 /** The bucket as a watch has brought it. */
-type Copy = {
-  bucket: KV
-  /** The stream this is a copy of: another creation is another stream. */
-  createdAt: string
+type Copy = Directory & {
   watch: QueuedIterator<KvEntry>
   held: Map<string, KvEntry>
   /** Rises with every change of a tenant or policy. */
@@ -80,7 +87,7 @@ type State = TenantProjectionOptions & {
   repaired: (kind: RepairKind) => void
 }
 
-type RepairKind = 'missing' | 'differs' | 'left_over' | 'policy'
+type RepairKind = 'missing' | 'unproven' | 'differs' | 'left_over' | 'policy'
 
 /** Keys named in one line of the log. */
 const loggedKeysMax = 10
@@ -121,10 +128,14 @@ async function repair(state: State): Promise<number> {
     return 0
   }
   const { faults: found, tenants } = await findFaults(state, copy)
-  // A change is in Postgres a moment before it is here. What a fresh load misses is missing;
-  // anything else is at fault when the next look finds it unchanged.
+  // A change is in Postgres a moment before it is here. What a fresh load misses is missing, and
+  // what proves nothing was not written by us; anything else is at fault when the next look finds
+  // it unchanged.
   const faults = found.filter(
-    (fault) => copy !== before || state.suspects.get(fault.key) === toSeen(fault),
+    (fault) =>
+      copy !== before ||
+      fault.kind === 'unproven' ||
+      state.suspects.get(fault.key) === toSeen(fault),
   )
   state.suspects = new Map(found.map((fault) => [fault.key, toSeen(fault)]))
   if ((readWhole(copy)?.tenants ?? 0) > tenants) await putWhole(copy, { tenants })
@@ -156,9 +167,14 @@ async function repairAll(state: State, copy: Copy, faults: Fault[]): Promise<num
   return written
 }
 
-function readWhole({ held }: Copy): WholeEntry | null {
-  const entry = held.get(wholeKey)
-  const parsed = wholeEntrySchema.safeParse(entry?.operation === 'PUT' ? readJson(entry) : null)
+function findWhole(copy: Copy): ProvenEntry | null {
+  const entry = copy.held.get(wholeKey)
+  return entry === undefined ? null : readProven(copy, entry)
+}
+
+function readWhole(copy: Copy): WholeEntry | null {
+  const proven = findWhole(copy)
+  const parsed = wholeEntrySchema.safeParse(proven?.value)
   return parsed.success ? parsed.data : null
 }
 
@@ -169,7 +185,7 @@ function readWhole({ held }: Copy): WholeEntry | null {
  */
 async function declareWhole(state: State, copy: Copy, tenants: number): Promise<void> {
   const whole = readWhole(copy)
-  if (whole?.tenants === tenants) return
+  if (whole?.tenants === tenants && findWhole(copy)?.byPresentKey) return
   if (whole === null && tenants > 0) {
     if (state.nowMs() - copy.sinceMs <= leaseMs + leaseMarginMs) return
     // Once more, so that it is said of the very bucket that was compared.
@@ -178,10 +194,9 @@ async function declareWhole(state: State, copy: Copy, tenants: number): Promise<
   await putWhole(copy, { tenants })
 }
 
-async function putWhole({ bucket, held }: Copy, whole: WholeEntry): Promise<void> {
-  const previousSeq = held.get(wholeKey)?.revision ?? 0
+async function putWhole(copy: Copy, whole: WholeEntry): Promise<void> {
   try {
-    await bucket.put(wholeKey, JSON.stringify(whole), { previousSeq })
+    await putProven(copy, wholeKey, JSON.stringify(whole), copy.held.get(wholeKey)?.revision ?? 0)
   } catch (error) {
     // Another console was first; the next look sees what it wrote.
     if (!isWrongRevision(error)) throw error
@@ -195,6 +210,7 @@ async function openCopy(state: State): Promise<Copy> {
   const bucket = await openTenantsBucket(nats)
   const { streamInfo } = await bucket.status()
   const createdAt = String(streamInfo.created)
+  const directory = toDirectory({ nats, bucket, createdAt }, state.sealer)
   const subjects = streamInfo.state.num_subjects ?? 0
   const copy = state.copy
   if (copy !== null) {
@@ -202,7 +218,7 @@ async function openCopy(state: State): Promise<Copy> {
     if (current && (await hasReached(copy, streamInfo.state.last_seq, subjects))) return copy
     copy.watch.stop()
   }
-  state.copy = await loadCopy(bucket, createdAt, state.nowMs())
+  state.copy = await loadCopy(directory, state.nowMs())
   state.clean = null
   return state.copy
 }
@@ -221,15 +237,14 @@ async function hasReached(copy: Copy, revision: number, keys: number): Promise<b
 
 const loadMaxMs = 10_000
 
-async function loadCopy(bucket: KV, createdAt: string, sinceMs: number): Promise<Copy> {
+async function loadCopy(directory: Directory, sinceMs: number): Promise<Copy> {
   let initialized = () => undefined as unknown
   const loaded = new Promise((resolve) => {
     initialized = () => resolve(undefined)
   })
-  const watch = await bucket.watch({ initializedFn: () => initialized() })
+  const watch = await directory.bucket.watch({ initializedFn: () => initialized() })
   const copy: Copy = {
-    bucket,
-    createdAt,
+    ...directory,
     watch,
     held: new Map(),
     changes: 0,
@@ -262,8 +277,8 @@ type Fault = {
   key: string
   /** The revision at which it was seen, 0 when there was none. */
   revision: number
-  /** What belongs there; null when nothing does. */
-  wanted: string | null
+  /** What belongs there: JSON, `null` when nothing does. */
+  wanted: string
 }
 
 /**
@@ -274,17 +289,23 @@ async function findFaults(state: State, copy: Copy): Promise<{ faults: Fault[]; 
   const held = new Map(copy.held)
   const entries = await state.store.listEntries()
   const faults: Fault[] = []
-  const compare = (key: string, wanted: string | null, kind: RepairKind) => {
+  const compare = (key: string, wanted: string, kind: RepairKind) => {
     const present = held.get(key)
-    const text = present?.operation === 'PUT' ? present.string() : null
-    if (text === wanted) return
-    const found = kind === 'differs' && text === null ? 'missing' : kind
+    const proven = present === undefined ? null : readProven(copy, present)
+    // Tenants that exist are proven again as their secrets are sealed again.
+    const isCurrent = kind !== 'left_over' || proven?.byPresentKey === true
+    if (proven?.text === wanted && isCurrent) return
+    const unproven = present === undefined ? 'missing' : 'unproven'
+    const found = proven === null ? unproven : kind
     faults.push({ kind: found, key, revision: present?.revision ?? 0, wanted })
   }
   for (const policyHash of new Set(entries.map((entry) => entry.policy_hash))) {
     const key = policyKey(policyHash)
-    if (isPolicy(held.get(key), policyHash)) continue
-    compare(key, await createPolicyStore(state.postgres).findDocument(policyHash), 'policy')
+    const present = held.get(key)
+    if (isPolicy(present, policyHash)) continue
+    const wanted = await createPolicyStore(state.postgres).findDocument(policyHash)
+    const revision = present?.revision ?? 0
+    if (wanted !== null) faults.push({ kind: 'policy', key, revision, wanted })
   }
   const known = new Set<string>()
   for (const entry of entries) {
@@ -293,26 +314,25 @@ async function findFaults(state: State, copy: Copy): Promise<{ faults: Fault[]; 
     compare(key, JSON.stringify(entry), 'differs')
   }
   for (const key of held.keys()) {
-    if (key.startsWith(tenantKey('')) && !known.has(key)) compare(key, null, 'left_over')
+    if (key.startsWith(tenantKey('')) && !known.has(key)) compare(key, 'null', 'left_over')
   }
   return { faults, tenants: entries.length }
 }
 
-/** A policy document proves itself: its address is its hash. */
 function isPolicy(entry: KvEntry | undefined, policyHash: string): boolean {
-  if (entry === undefined || entry.operation !== 'PUT') return false
-  return hash('sha256', entry.string(), 'hex').startsWith(policyHash)
+  return entry?.operation === 'PUT' && isPolicyDocument(entry.string(), policyHash)
 }
 
 /** @returns false when somebody wrote the entry meanwhile, and so knew better */
 async function repairOne(
   state: State,
-  { bucket }: Copy,
+  copy: Copy,
   { kind, key, revision, wanted }: Fault,
 ): Promise<boolean> {
   try {
-    if (wanted === null) await bucket.delete(key, { previousSeq: revision })
-    else await bucket.put(key, wanted, { previousSeq: revision })
+    // A policy document is proven by its address.
+    if (kind === 'policy') await copy.bucket.put(key, wanted, { previousSeq: revision })
+    else await putProven(copy, key, wanted, revision)
   } catch (error) {
     if (!isWrongRevision(error)) throw error
     return false
@@ -330,7 +350,7 @@ function listEdges({ copy }: State): { revision: number; edges: EdgeView[] } {
       revision = Math.max(revision, entry.revision)
       continue
     }
-    const parsed = edgeEntrySchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
+    const parsed = edgeEntrySchema.safeParse(readAnnouncement(copy!, entry)?.value)
     if (parsed.success) edges.push({ ...parsed.data, announced_at: entry.created.toISOString() })
   }
   return { revision, edges: edges.sort((a, b) => (a.edge_id < b.edge_id ? -1 : 1)) }

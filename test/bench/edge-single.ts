@@ -32,6 +32,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     close: directory.close,
   }
   const { app } = createIngest({
+    natsFault: () => null,
     log,
     metrics,
     nowMs,

@@ -37,7 +37,14 @@ type Attempt = { secret: string; sentMs: number; endedMs: number; status: number
 /** Rotates as the console does: the old secret off everywhere, only then the new one on. */
 async function rotate(epoch: number): Promise<string> {
   const wait = async (revision: number) => {
-    await awaitEdges({ nats: rig.nats, revision, nowMs, leaseMs, marginMs: leaseMarginMs })
+    await awaitEdges({
+      nats: rig.nats,
+      sealer: rig.sealer,
+      revision,
+      nowMs,
+      leaseMs,
+      marginMs: leaseMarginMs,
+    })
   }
   const off = await rig.projectTenant('acme', { epoch, secret: null })
   await wait(off.revision)
@@ -76,6 +83,7 @@ describe('rotation', () => {
     const first = await rig.projectTenant('acme', { epoch: 2 })
     await awaitEdges({
       nats: rig.nats,
+      sealer: rig.sealer,
       revision: first.revision,
       nowMs,
       leaseMs,
@@ -156,6 +164,7 @@ describe('rotation', () => {
     const tenant = await rig.projectTenant('acme', { epoch: 1_000 })
     await awaitEdges({
       nats: rig.nats,
+      sealer: rig.sealer,
       revision: tenant.revision,
       nowMs,
       leaseMs,

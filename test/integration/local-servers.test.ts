@@ -34,6 +34,7 @@ import {
 } from '../../deploy/local/nats-server.ts'
 import { SYNC_ALWAYS_ORDER } from '../../deploy/local/nats-version.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
+import { type NatsUser, natsUserNames } from '../../deploy/nats-users.ts'
 import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
 import { until } from '../support/until.ts'
@@ -152,7 +153,11 @@ describe('the embedded nats-server', () => {
     const binary = await findNatsServer({ env: process.env, projectDir })
     const [port, monitorPort] = [await choosePort({}), await choosePort({})]
     const dir = join(workDir, 'varz')
-    const settings = { binary, dir, port, account: { user: 'di', password: 'secret' } }
+    const passwords = Object.fromEntries(natsUserNames.map((user) => [user, 'secret'])) as Record<
+      NatsUser,
+      string
+    >
+    const settings = { binary, dir, port, passwords }
     const spec = natsLaunchSpec(settings, { ...process.env, GOMAXPROCS: undefined })
     // The configuration itself turns monitoring off; the flags add it for this one question.
     const args = [...spec.args, '--http_port', `${monitorPort}`]

@@ -15,14 +15,17 @@ import {
   wholeKey,
 } from '../../shared/core/messages.ts'
 import { defaultPolicy, toPolicyHash } from '../../shared/core/policy.ts'
+import { openDirectory } from '../../shared/io/directory-entries.ts'
 import { createSealer } from '../../shared/io/sealed-secrets.ts'
 import { openTenantsBucket } from '../../shared/io/streams.ts'
-import { awaitEdges, removeTenant } from '../../shared/io/tenant-directory.ts'
+import { awaitEdges, forgetEdge } from '../../shared/io/tenant-directory.ts'
 import {
   bodyOf,
   type EdgeRig,
   nowMs,
+  putEntry,
   putWhole,
+  removeTenant,
   send,
   startEdgeRig,
   type TestEdge,
@@ -50,7 +53,7 @@ async function startEdge(options: Parameters<EdgeRig['startEdge']>[0] = {}): Pro
 }
 
 const waitFor = (revision: number, nats = rig.nats) =>
-  awaitEdges({ nats, revision, nowMs, leaseMs, marginMs: leaseMarginMs })
+  awaitEdges({ nats, sealer: rig.sealer, revision, nowMs, leaseMs, marginMs: leaseMarginMs })
 
 const statusOf = async (edge: TestEdge, tenant: { tenantId: string; secret: string }) =>
   (await send(edge, bodyOf(tenant.tenantId), { secret: tenant.secret })).status
@@ -111,7 +114,7 @@ describe('what is projected', () => {
     const resumed = await rig.projectTenant('fickle', { secret, epoch: 3 })
     await waitFor(resumed.revision)
     expect(await statusOf(edge, tenant)).toBe(200)
-    await removeTenant(await openTenantsBucket(rig.nats), 'fickle')
+    await removeTenant(rig, 'fickle')
     await until('the tenant is gone', () => edge.directory.find('fickle') === undefined)
     expect(await statusOf(edge, tenant)).toBe(401)
   })
@@ -176,9 +179,11 @@ describe('what cannot be used', () => {
       expect(await statusOf(edge, tenant), text).toBe(503)
     }
     const other = { ...tenant.entry, tenant_id: 'somebody-else' }
-    await waitFor(await bucket.put(tenantKey('garbled'), JSON.stringify(other)))
+    await waitFor(await putEntry(rig, tenantKey('garbled'), other))
     expect(await statusOf(edge, tenant)).toBe(503)
-    await waitFor(await bucket.put(tenantKey('garbled'), JSON.stringify(tenant.entry)))
+    await waitFor(await putEntry(rig, tenantKey('garbled'), {}))
+    expect(await statusOf(edge, tenant)).toBe(503)
+    await waitFor(await putEntry(rig, tenantKey('garbled'), tenant.entry))
     expect(await statusOf(edge, tenant)).toBe(200)
   })
 })
@@ -206,8 +211,8 @@ describe('waiting for edges', () => {
     expect(waited.waitedMs).toBeLessThan(leaseMs + leaseMarginMs + 3_000)
     for (const id of ['gone', 'odd']) {
       await until(
-        'what it announced is removed',
-        async () => (await bucket.get(edgeKey(id)))?.operation !== 'PUT',
+        'it is said to be gone',
+        async () => (await bucket.get(edgeKey(id)))?.string().includes('"gone":true') === true,
       )
     }
     const again = await rig.projectTenant('acme', { epoch: 101 })
@@ -248,7 +253,8 @@ describe('waiting for edges', () => {
     const waited = await waitFor(tenant.revision, { ...rig.nats, jetstream })
     expect(waited.leaseExpired).toEqual(['late'])
     expect(waited.waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
-    await bucket.purge(edgeKey('late'))
+    const directory = await openDirectory(rig.nats, rig.sealer)
+    await forgetEdge(directory, 'late', (await bucket.get(edgeKey('late')))!.revision)
   })
 
   it('an edge that is closed in order is waited for no longer', async () => {
@@ -296,7 +302,7 @@ describe('when the bucket or the watch is lost', () => {
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(503)
       expect(await one.count('di_ingest_refused_total', { reason: 'not_whole' })).toBeGreaterThan(0)
     }
-    await putWhole(rig.nats, 1)
+    await putWhole(rig, 1)
     for (const one of [edge, other]) {
       await until('the edge knows that it has everything', one.directory.whole)
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(401)
@@ -306,25 +312,25 @@ describe('when the bucket or the watch is lost', () => {
   })
 
   it('one entry that is lost is missed: no signature is called wrong until it is back', async () => {
-    const [edge, bucket] = [await startEdge(), await openTenantsBucket(rig.nats)]
+    const edge = await startEdge()
     const [one, two] = [await rig.projectTenant('one-lost'), await rig.projectTenant('two-kept')]
     await waitFor(two.revision)
-    await putWhole(rig.nats, edge.directory.find('acme') === undefined ? 2 : 3)
+    await putWhole(rig, edge.directory.find('acme') === undefined ? 2 : 3)
     const wrong = { tenantId: 'two-kept', secret: one.secret }
     expect([await statusOf(edge, one), await statusOf(edge, wrong)]).toEqual([200, 401])
-    await bucket.delete(tenantKey('one-lost'))
-    await until('the edge misses it', () => !edge.directory.whole())
-    const other = await startEdge()
-    for (const at of [edge, other]) {
-      expect([await statusOf(at, one), await statusOf(at, wrong)]).toEqual([503, 503])
-      expect(await statusOf(at, two)).toBe(200)
-    }
+    // A purge by subject leaves nothing behind, unlike a deletion.
+    await rig.nats.manager.streams.purge(stream, { filter: `$KV.tenants.${tenantKey('one-lost')}` })
+    const other = await startEdge({ ready: false })
+    await until('the edge holds a lease', other.directory.leaseValid)
+    expect(other.directory.whole()).toBe(false)
+    expect([await statusOf(other, one), await statusOf(other, wrong)]).toEqual([503, 503])
+    expect(await statusOf(other, two)).toBe(200)
     const back = await rig.projectTenant('one-lost', { ...one.entry })
     await waitFor(back.revision)
     for (const at of [edge, other]) {
       expect([await statusOf(at, one), await statusOf(at, wrong)]).toEqual([200, 401])
     }
-    await putWhole(rig.nats, 0)
+    await putWhole(rig, 0)
   })
 
   it('a change right after the loss waits out the leases that nobody registered', async () => {
@@ -336,7 +342,7 @@ describe('when the bucket or the watch is lost', () => {
     const { waitedMs } = await waitFor(off.revision)
     expect(waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
     expect(await statusOf(edge, old)).toBe(503)
-    await putWhole(rig.nats, 1)
+    await putWhole(rig, 1)
     const on = await rig.projectTenant('acme', { epoch: 452 })
     expect((await waitFor(on.revision)).waitedMs).toBeLessThan(1_500)
     expect(await statusOf(edge, on)).toBe(200)
@@ -363,15 +369,21 @@ describe('when the bucket or the watch is lost', () => {
   it('an edge whose entry was taken away registers again before it holds another lease', async () => {
     const edge = await startEdge()
     const bucket = await openTenantsBucket(rig.nats)
-    await bucket.purge(edgeKey(edge.edgeId))
-    await until(
-      'the edge is registered',
-      async () => (await bucket.get(edgeKey(edge.edgeId)))?.operation === 'PUT',
-    )
+    const present = await bucket.get(edgeKey(edge.edgeId))
+    const directory = await openDirectory(rig.nats, rig.sealer)
+    let held = present!.revision
+    await until('the edge is said to be gone', async () => {
+      await forgetEdge(directory, edge.edgeId, held)
+      const now = (await bucket.get(edgeKey(edge.edgeId)))!
+      held = now.revision
+      return now.string().includes('"gone":true')
+    })
+    const again = `${edge.edgeId}-2`
+    await until('the edge is registered', async () => (await bucket.get(edgeKey(again))) !== null)
     await until('the edge holds a lease', edge.directory.leaseValid)
     const tenant = await rig.projectTenant('acme', { epoch: 600 })
     const waited = await waitFor(tenant.revision)
-    expect(waited.confirmed).toEqual([edge.edgeId])
+    expect(waited.confirmed).toEqual([again])
   })
 
   it('a restart of the server costs no more than a moment', async () => {

@@ -265,7 +265,7 @@ describe('the connection', () => {
     })
     await expect(inside).rejects.toBeInstanceOf(PostgresUnavailableError)
     await expect(working.query('select 1')).rejects.toMatchObject({ code: 'unavailable' })
-    expect(await working.checkReady()).toBe('cannot be reached')
+    expect(await working.checkReady()).toBe('refuses the connection')
     const waiting = untilPostgresAnswers(() => working.query('select 1'), { log })
     await server.restart()
     expect((await waiting).rowCount).toBe(1)

@@ -1,7 +1,6 @@
 // A console's inside for tests: a migrated database, NATS with its bucket, edges that hold real
 // leases, and hands on every step of a rotation.
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
-import { wholeKey } from '#shared/core/messages.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { signBody, verifySignature } from '#shared/core/signature.ts'
 import { createClickhouse } from '#shared/io/clickhouse.ts'
@@ -14,7 +13,6 @@ import { connectNats, type Nats } from '#shared/io/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { listRetiredUse } from '#shared/io/retired-use.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
-import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantProjection, type TenantProjection } from '#shared/io/tenant-projection.ts'
 import { createDirectoryWriter } from '../../services/console/directory.ts'
 import type { ExplainDeps } from '../../services/console/explain-event.ts'
@@ -30,6 +28,7 @@ import type { LedgerRouteDeps } from '../../services/console/routes/ledger.ts'
 import type { RetiredUseDeps } from '../../services/console/routes/retired-use.ts'
 import type { ShadowRouteDeps } from '../../services/console/routes/shadow.ts'
 import { migratePostgres } from './databases.ts'
+import { putWhole } from './edge-rig.ts'
 import type { TestNats } from './nats-server.ts'
 import type { TestPostgres } from './postgres-server.ts'
 import { until } from './until.ts'
@@ -94,9 +93,15 @@ export async function createConsoleRig(
   })
   const findNats = () => nats
   // The database is as empty as the bucket; no upkeep says so here.
-  const bucket = await openTenantsBucket(nats)
-  await bucket.put(wholeKey, JSON.stringify({ tenants: 0 }))
-  const projection = createTenantProjection({ findNats, postgres, log: testLog, metrics, nowMs })
+  await putWhole({ nats, sealer }, 0)
+  const projection = createTenantProjection({
+    findNats,
+    sealer,
+    postgres,
+    log: testLog,
+    metrics,
+    nowMs,
+  })
   const outcomes: string[] = []
   const edges: TestEdge[] = []
   return {
@@ -113,10 +118,10 @@ export async function createConsoleRig(
       randomBytes,
       nowMs,
       log: testLog,
-      directory: createDirectoryWriter(findNats, nowMs),
+      directory: createDirectoryWriter(findNats, sealer, nowMs),
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
-      listProjectedElsewhere: (keyId) => listProjectedElsewhere(nats, keyId),
+      listProjectedElsewhere: () => listProjectedElsewhere(nats, sealer),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
       findKnown: async () => [],

@@ -17,10 +17,12 @@ import {
   decodeBatch,
   type TenantEntry,
   telemetryStream,
+  tenantKey,
   wholeKey,
 } from '../../shared/core/messages.ts'
 import { defaultPolicy, type Policy, toPolicyHash } from '../../shared/core/policy.ts'
 import { signBody } from '../../shared/core/signature.ts'
+import { openDirectory, putProven } from '../../shared/io/directory-entries.ts'
 import { openTenantDirectory, type TenantDirectory } from '../../shared/io/edge-directory.ts'
 import { listen } from '../../shared/io/http-server.ts'
 import { createInternalServer } from '../../shared/io/internal-server.ts'
@@ -29,7 +31,7 @@ import { createMetrics } from '../../shared/io/metrics.ts'
 import { connectNats, type Nats } from '../../shared/io/nats.ts'
 import { startRetiredUseReporter } from '../../shared/io/retired-use.ts'
 import { createSealer, type Sealer } from '../../shared/io/sealed-secrets.ts'
-import { ensureStreams, openTenantsBucket } from '../../shared/io/streams.ts'
+import { ensureStreams } from '../../shared/io/streams.ts'
 import { createTelemetryPublisher, type PublishBatch } from '../../shared/io/telemetry-publisher.ts'
 import { projectTenant } from '../../shared/io/tenant-directory.ts'
 import { startNats, type TestNats } from './nats-server.ts'
@@ -108,9 +110,9 @@ export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Prom
   const server = await startNats(options)
   const nats = await connectNats(server.url, 'test', quietLog)
   await ensureStreams(nats)
-  await putWhole(nats, 0)
   const masterKey = randomBytes(32).toString('base64')
   const sealer = createSealer([masterKey])
+  await putWhole({ nats, sealer }, 0)
   const closing: (() => Promise<void>)[] = []
   const rig: EdgeRig = {
     server,
@@ -144,9 +146,27 @@ export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Prom
 }
 
 /** Says, as a console does, that the bucket has every tenant, so many at least. */
-export async function putWhole(nats: Nats, tenants: number): Promise<void> {
-  const bucket = await openTenantsBucket(nats)
-  await bucket.put(wholeKey, JSON.stringify({ tenants }))
+export function putWhole(deps: { nats: Nats; sealer: Sealer }, tenants: number): Promise<number> {
+  return putEntry(deps, wholeKey, { tenants })
+}
+
+/** Takes a tenant away from every edge, as a console does. */
+export function removeTenant(
+  deps: { nats: Nats; sealer: Sealer },
+  tenantId: string,
+): Promise<number> {
+  return putEntry(deps, tenantKey(tenantId), null)
+}
+
+/** Writes an entry with its proof, whatever was there. */
+export async function putEntry(
+  { nats, sealer }: { nats: Nats; sealer: Sealer },
+  key: string,
+  value: unknown,
+): Promise<number> {
+  const directory = await openDirectory(nats, sealer)
+  const held = await directory.bucket.get(key)
+  return putProven(directory, key, JSON.stringify(value), held?.revision ?? 0)
 }
 
 async function project(
@@ -169,9 +189,8 @@ async function project(
     ingest_bytes: { perSecond: 1e9, burst: 1e9 },
     ...more,
   }
-  const bucket = await openTenantsBucket(nats)
   const document = { hash: entry.policy_hash, text: JSON.stringify(policy) }
-  const revision = await projectTenant(bucket, entry, document)
+  const revision = await projectTenant(await openDirectory(nats, sealer), entry, document)
   return { tenantId, secret: secret ?? '', entry, revision }
 }
 
@@ -224,6 +243,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     close: directory.close,
   }
   const ingest = createIngest({
+    natsFault: () => (nats.connected() ? null : 'is not connected'),
     log: quietLog,
     metrics,
     edge: () => edge,

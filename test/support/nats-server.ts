@@ -16,12 +16,15 @@ import {
   natsUrl,
 } from '../../deploy/local/nats-server.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
+import { type NatsUser, natsUserNames } from '../../deploy/nats-users.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 
 export type TestNats = {
-  /** With the user and password in it. */
+  /** Of the operator, who may do everything. */
   url: string
+  /** Of the user of one process. */
+  urlOf: (user: NatsUser) => string
   port: number
   dir: string
   version: string
@@ -37,17 +40,20 @@ export type TestNats = {
 
 /**
  * Starts a nats-server on a free port. `dir` keeps its files (a fresh folder when left out);
- * `syncAlways: false` leaves syncing to the server's own default, every two minutes.
+ * `more` are further lines of its configuration; `syncAlways: false` leaves syncing to the server's own default, every two minutes.
  */
 export async function startNats(
-  options: { dir?: string; port?: number; syncAlways?: boolean } = {},
+  options: { dir?: string; port?: number; syncAlways?: boolean; more?: string[] } = {},
 ): Promise<TestNats> {
   const env = process.env
   const found = await findNatsServer({ env, projectDir })
   const binary = { ...found, syncAlways: options.syncAlways ?? found.syncAlways }
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'di-nats-')))
   const port = options.port ?? (await choosePort({}))
-  const settings = { binary, dir, port, account: { user: 'di', password: 'nats-test-password' } }
+  const passwords = Object.fromEntries(
+    natsUserNames.map((user) => [user, 'nats-test-password']),
+  ) as Record<NatsUser, string>
+  const settings = { binary, dir, port, passwords, more: options.more ?? [] }
   const launcher = createLauncher({ pathVar: env.PATH })
   let child: ChildProcess = await start()
 
@@ -71,6 +77,7 @@ export async function startNats(
 
   return {
     url: natsUrl(settings),
+    urlOf: (user) => natsUrl(settings, user),
     port,
     dir,
     version: binary.version,

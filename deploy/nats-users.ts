@@ -1,0 +1,62 @@
+// The users of nats-server: one per process with the subjects of `processRights`, and `di`, the
+// operator's, with all of them. `deploy/nats-users.conf` is what this prints:
+//   node deploy/nats-users.ts > deploy/nats-users.conf
+
+import { type ProcessName, processNames, processRights } from '../shared/core/process-rights.ts'
+
+export const OPERATOR = 'di'
+export type NatsUser = ProcessName | typeof OPERATOR
+
+/** The processes that connect to NATS, and the operator. */
+export const natsUserNames: readonly NatsUser[] = [
+  OPERATOR,
+  ...processNames.filter((name) => processRights[name].nats !== null),
+]
+
+/** The name of the variable that holds a user's password in the server's configuration. */
+export const passwordVariable = (user: NatsUser): string => `password_of_${user}`
+
+/**
+ * The `authorization` block. Passwords are variables of the configuration, `password_of_...`, set
+ * before it.
+ */
+export function renderNatsUsers(): string {
+  const users = natsUserNames.flatMap((user) => {
+    const signIn = `user: ${user}, password: $${passwordVariable(user)}`
+    const rights = user === OPERATOR ? null : processRights[user].nats
+    if (rights === null) return [`    { ${signIn} }`]
+    return [
+      `    { ${signIn}, permissions: {`,
+      '      publish: {',
+      ...renderList('allow', rights.publish),
+      ...renderList('deny', rights.denyPublish ?? []),
+      '      }',
+      '      subscribe: {',
+      ...renderList('allow', rights.subscribe),
+      '      }',
+      '    } }',
+    ]
+  })
+  return [
+    '# What each process may do, made from shared/core/process-rights.ts by',
+    '#   node deploy/nats-users.ts > deploy/nats-users.conf',
+    '# The passwords are variables, set where this is included.',
+    'authorization {',
+    '  users: [',
+    ...users,
+    '  ]',
+    '}',
+    '',
+  ].join('\n')
+}
+
+function renderList(name: 'allow' | 'deny', subjects: readonly string[]): string[] {
+  if (subjects.length === 0) return []
+  return [
+    `        ${name}: [`,
+    ...[...new Set(subjects)].map((subject) => `          ${JSON.stringify(subject)}`),
+    '        ]',
+  ]
+}
+
+if (import.meta.main) process.stdout.write(renderNatsUsers())

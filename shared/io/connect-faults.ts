@@ -1,0 +1,119 @@
+/**
+ * Why a server cannot be reached, in words for `/readyz` and the log: the kind of failure, never a
+ * credential, an address or a text of the server.
+ */
+import { ClickHouseError } from '@clickhouse/client'
+import pg from 'pg'
+import type { Log } from './log.ts'
+
+/** By error code: those of Node, of OpenSSL, of the NATS client and SQLSTATEs. */
+const reasons: Record<string, string> = {
+  ECONNREFUSED: 'refuses the connection',
+  CONNECTION_REFUSED: 'refuses the connection',
+  ECONNRESET: 'breaks the connection off',
+  EPIPE: 'breaks the connection off',
+  ENOTFOUND: 'has an unknown host name',
+  EAI_AGAIN: 'has a host name that cannot be resolved now',
+  ETIMEDOUT: 'does not answer',
+  TIMEOUT: 'does not answer',
+  EHOSTUNREACH: 'cannot be reached by the network',
+  ENETUNREACH: 'cannot be reached by the network',
+  ENOENT: 'cannot be asked: a file of the TLS or credential settings is missing',
+  EACCES: 'cannot be asked: a file of the TLS or credential settings cannot be read',
+  // NATS
+  AUTHORIZATION_VIOLATION: 'refuses the credentials',
+  AUTHENTICATION_TIMEOUT: 'refuses the credentials: they did not come in time',
+  AUTHENTICATION_EXPIRED: 'refuses the credentials: they have expired',
+  BAD_CREDS: 'cannot be asked: the credentials file has no JWT and seed',
+  BAD_AUTHENTICATION: 'refuses the credentials',
+  SERVER_OPTION_NA: 'offers no TLS, which the settings ask for',
+  // PostgreSQL
+  '28P01': 'refuses the credentials',
+  '28000': 'refuses the credentials',
+  '3D000': 'does not have the database',
+  '42501': 'refuses this user',
+  '53300': 'has too many connections',
+  // Certificates
+  SELF_SIGNED_CERT_IN_CHAIN: 'has a certificate of an unknown CA',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'has a certificate of an unknown CA',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'has a certificate of an unknown CA',
+  UNABLE_TO_GET_ISSUER_CERT: 'has a certificate of an unknown CA',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'has a certificate of an unknown CA',
+  CERT_HAS_EXPIRED: 'has a certificate that has expired',
+  CERT_NOT_YET_VALID: 'has a certificate that is not valid yet',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
+}
+
+/** @returns the reason, such as `refuses the credentials`, as the end of a sentence */
+export function describeConnectFault(error: unknown): string {
+  for (const one of toChain(error)) {
+    const { code, message } = one as { code?: unknown; message?: unknown }
+    const known = typeof code === 'string' ? reasons[code] : undefined
+    if (known !== undefined) return known
+    if (one instanceof ClickHouseError) return describeClickhouse(one)
+    if (typeof code === 'string' && code.startsWith('ERR_SSL_')) return describeTls(code)
+    if (message === 'The server does not support SSL connections') {
+      return 'offers no TLS, which the settings ask for'
+    }
+    if (one instanceof pg.DatabaseError) return `answers ${one.code ?? 'with an error'}`
+  }
+  return 'cannot be reached'
+}
+
+/** The wrapped errors, the innermost first. */
+function toChain(error: unknown): unknown[] {
+  const chain: unknown[] = []
+  let one = error
+  while (one !== null && typeof one === 'object' && chain.length < 8) {
+    chain.unshift(one)
+    const { cause, chainedError, errors } = one as {
+      cause?: unknown
+      chainedError?: unknown
+      errors?: unknown[]
+    }
+    one = cause ?? chainedError ?? errors?.[0]
+  }
+  return chain
+}
+
+function describeClickhouse({ type }: ClickHouseError): string {
+  return type === 'AUTHENTICATION_FAILED' || type === 'REQUIRED_PASSWORD'
+    ? 'refuses the credentials'
+    : `answers ${type}`
+}
+
+function describeTls(code: string): string {
+  return code.includes('CERTIFICATE_REQUIRED') || code.includes('BAD_CERTIFICATE')
+    ? 'asks for a client certificate'
+    : 'cannot agree on TLS'
+}
+
+export type FaultTeller = {
+  /** Says at `warn` why it failed, unless that was the last thing said. @returns the reason */
+  failed: (error: unknown) => string
+  /** Says at `info` that it works again, after a failure. */
+  worked: () => void
+  /** The reason of the last failure; null once it works. */
+  fault: () => string | null
+}
+
+/**
+ * Says each reason once, however often a connection is tried.
+ * @param server its name in the log, such as `NATS`
+ */
+export function createFaultTeller(server: string, log: Log): FaultTeller {
+  let fault: string | null = null
+  return {
+    failed: (error) => {
+      const reason = describeConnectFault(error)
+      if (reason !== fault) log.warn({ server, reason }, `${server} ${reason}; trying again`)
+      fault = reason
+      return reason
+    },
+    worked: () => {
+      if (fault !== null) log.info({ server }, `${server} answers`)
+      fault = null
+    },
+    fault: () => fault,
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Proofs of origin: a MAC under a key that is derived from MASTER_KEY for one purpose. Who holds
+ * the key of a purpose can make and check its proofs and learns nothing of MASTER_KEY. The key's
+ * own short id stands in the proof, so that two keys can be in use while one replaces the other.
+ */
+import { createHmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto'
+
+/** What a key is for. Two purposes share nothing. */
+export type ProofPurpose = 'directory entry' | 'edge announcement' | 'telemetry batch'
+
+export type Prover = {
+  /**
+   * @param context what else the proof binds, such as a key and a revision
+   * @returns `p1.<key id>.<mac>`, base64url parts
+   */
+  prove: (context: readonly (string | number)[], data: Uint8Array | string) => string
+  /** Whether a proof was made for this context and data under a key we hold. */
+  isProven: (
+    proof: string,
+    context: readonly (string | number)[],
+    data: Uint8Array | string,
+  ) => boolean
+  /** The id of the key that proves. */
+  keyId: string
+}
+
+const keyBytes = 32
+
+/** The key of a purpose. @param masterKey 32 bytes in base64 @returns 32 bytes in base64 */
+export function deriveKey(masterKey: string, purpose: ProofPurpose): string {
+  const info = `device-intelligence ${purpose} v1`
+  const key = hkdfSync('sha256', Buffer.from(masterKey, 'base64'), '', info, keyBytes)
+  return Buffer.from(key).toString('base64')
+}
+
+/** @param keys of one purpose, 32 bytes each in base64; the first proves, all of them check */
+export function createProver(keys: readonly [string, ...string[]]): Prover {
+  const held = new Map(
+    keys.map((text) => {
+      const key = Buffer.from(text, 'base64')
+      return [toKeyId(key), key] as const
+    }),
+  )
+  const [[keyId, key]] = held as unknown as [[string, Buffer]]
+  return {
+    keyId,
+    prove: (context, data) => `p1.${keyId}.${mac(key, context, data).toString('base64url')}`,
+    isProven: (proof, context, data) => {
+      const [version, id = '', text = '', ...rest] = proof.split('.')
+      const known = held.get(id)
+      if (version !== 'p1' || known === undefined || rest.length > 0) return false
+      const given = Buffer.from(text, 'base64url')
+      const right = mac(known, context, data)
+      return given.length === right.length && timingSafeEqual(given, right)
+    },
+  }
+}
+
+/** JSON has no line break of its own, so context and data cannot be confused. */
+function mac(key: Buffer, context: readonly (string | number)[], data: Uint8Array | string) {
+  return createHmac('sha256', key)
+    .update(`${JSON.stringify(context)}\n`)
+    .update(data)
+    .digest()
+}
+
+function toKeyId(key: Buffer): string {
+  return hash('sha256', Buffer.concat([Buffer.from('proof-key-id:'), key]), 'base64url').slice(0, 8)
+}
+
+/** The id of the key that a proof names, or null when the text is none. */
+export function toProvingKeyId(proof: string): string | null {
+  const [version, id, text] = proof.split('.')
+  return version === 'p1' && id !== undefined && text !== undefined ? id : null
+}

@@ -1,0 +1,91 @@
+/**
+ * The addresses of NATS, Postgres and ClickHouse as the configuration gives them. What an address
+ * asks for and its client would ignore is refused, so that `tls` or `sslmode` never stands for
+ * nothing.
+ */
+
+/** The servers of a `NATS_URL` and how to sign in to them. */
+export type NatsAddress = {
+  /** `host:port`, or `host` for the default port. */
+  hosts: string[]
+  /** Whether a connection without TLS is refused, before any credentials are sent. */
+  tls: boolean
+  user: string
+  password: string
+}
+
+const natsSchemes: Record<string, { tls: boolean }> = {
+  'nats:': { tls: false },
+  'tls:': { tls: true },
+}
+
+/**
+ * Reads a `NATS_URL`: `nats://` or `tls://user:password@host:port`, several separated by commas.
+ * Later ones may leave out the scheme and the credentials, which are those of the first.
+ * @throws Error with what is wrong with it; never with a part of it
+ */
+export function parseNatsUrl(text: string): NatsAddress {
+  const parts = text.split(',').map((part) => part.trim())
+  const scheme = /^[a-z][a-z0-9+.-]*:(?=\/\/)/i.exec(parts[0] ?? '')?.[0].toLowerCase() ?? 'nats:'
+  const known = natsSchemes[scheme]
+  if (known === undefined) throw new Error('must be nats://host:port or tls://host:port')
+  const urls = parts.map((part) => {
+    const url = part.includes('://') ? part : `${scheme}//${part}`
+    if (!URL.canParse(url)) throw new Error('must be nats://host:port or tls://host:port')
+    return new URL(url)
+  })
+  const [first] = urls
+  for (const url of urls) {
+    if (url.protocol !== scheme) throw new Error('must have one scheme for all servers')
+    if (url.hostname === '') throw new Error('must name a host')
+    if (!['', '/'].includes(url.pathname) || url.search !== '' || url.hash !== '') {
+      throw new Error('must not have a path or parameters; TLS has settings of its own')
+    }
+    const own = url.username !== '' || url.password !== ''
+    if (own && (url.username !== first?.username || url.password !== first.password)) {
+      throw new Error('must have the same credentials for all servers')
+    }
+  }
+  return {
+    hosts: urls.map((url) => url.host),
+    tls: known.tls,
+    user: decodeURIComponent(first?.username ?? ''),
+    password: decodeURIComponent(first?.password ?? ''),
+  }
+}
+
+const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
+
+/** The parameters of a Postgres URL that the client obeys. */
+const postgresParameters = new Set([
+  ...['sslmode', 'sslcert', 'sslkey', 'sslrootcert', 'sslnegotiation', 'uselibpqcompat'],
+  ...['application_name', 'options', 'host', 'port', 'user', 'password', 'dbname', 'encoding'],
+  ...['connect_timeout', 'channel_binding', 'target_session_attrs'],
+])
+
+/**
+ * What is wrong with a `POSTGRES_URL`, or null. Every `sslmode` but `disable` and `no-verify` means
+ * TLS with a certificate that is verified.
+ */
+export function findPostgresUrlFault(text: string): string | null {
+  const url = parse(text, ['postgres:', 'postgresql:'])
+  if (url === null) return 'must be a URL with postgres: or postgresql:'
+  for (const name of url.searchParams.keys()) {
+    if (!postgresParameters.has(name)) return `has a parameter that means nothing: ${name}`
+  }
+  const mode = url.searchParams.get('sslmode')
+  if (mode === null || sslModes.includes(mode)) return null
+  return `must have an sslmode of ${sslModes.join(', ')}`
+}
+
+/** What is wrong with a `CLICKHOUSE_URL`, or null. */
+export function findClickhouseUrlFault(text: string): string | null {
+  const url = parse(text, ['http:', 'https:'])
+  if (url === null) return 'must be a URL with http: or https:'
+  return url.search === '' ? null : 'must not have parameters; https: is what asks for TLS'
+}
+
+function parse(text: string, protocols: string[]): URL | null {
+  const url = URL.canParse(text) ? new URL(text) : null
+  return url !== null && protocols.includes(url.protocol) ? url : null
+}
