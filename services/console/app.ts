@@ -3,7 +3,6 @@
  * document, and the health routes that every process has. Built from its dependencies, so tests can
  * run it on any databases.
  */
-import { hash, timingSafeEqual } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import type {
   FastifyBaseLogger,
@@ -18,10 +17,10 @@ import {
   type ZodTypeProvider,
 } from 'fastify-type-provider-zod'
 import type { Alert, Disposition } from '#shared/core/alert-rules.ts'
-import { Problem } from '#shared/core/problem.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http-server.ts'
 import type { TenantProjection } from '#shared/io/tenant-projection.ts'
 import type { UnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
+import { createTokenCheck, type TokenCheckDeps } from './check-token.ts'
 import type { ExplainDeps } from './explain-event.ts'
 import type { AnalystDeps } from './manage-analysts.ts'
 import type { DeliveryDeps } from './manage-deliveries.ts'
@@ -59,8 +58,8 @@ export type ConsoleDeps = ManageDeps &
   LearningDeps &
   BacktestRouteDeps &
   ShadowRouteDeps &
-  AnalystDeps & {
-    adminToken: string
+  AnalystDeps &
+  Omit<TokenCheckDeps, 'metrics'> & {
     projection: Pick<TenantProjection, 'listEdges'>
     setDisposition: (change: {
       alertId: string
@@ -92,6 +91,8 @@ export async function createConsoleApp(
   http: HttpServerOptions,
 ): Promise<FastifyInstance> {
   const app = createHttpServer({ ...http, bodyBytesMax: adminBodyBytesMax })
+  const token = createTokenCheck({ ...deps, metrics: http.metrics })
+  app.addHook('onClose', token.close)
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -116,7 +117,7 @@ export async function createConsoleApp(
       scope.setSerializerCompiler(serializerCompiler)
       // Inside its scope, because whoever has not shown the token learns nothing about the routes.
       await scope.register(async (admin) => {
-        admin.addHook('onRequest', createTokenCheck(deps.adminToken))
+        admin.addHook('onRequest', token.check)
         const routes = admin.withTypeProvider<ZodTypeProvider>() as ConsoleApp
         addTenantRoutes(routes, deps)
         addRetiredUseRoutes(routes, deps)
@@ -144,14 +145,4 @@ export async function createConsoleApp(
     { prefix: '/admin/v1' },
   )
   return app
-}
-
-/** Digests have one length, so the comparison takes the same time whatever was sent. */
-function createTokenCheck(token: string) {
-  const expected = hash('sha256', token, 'buffer')
-  return async (request: { headers: { authorization?: string | undefined } }) => {
-    const sent = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
-    if (timingSafeEqual(hash('sha256', sent, 'buffer'), expected)) return
-    throw new Problem('unauthorized', 'The admin API needs the admin token as a bearer token.')
-  }
 }

@@ -10,7 +10,7 @@ type Json = Record<string, unknown>
 
 /** Answers of every call, most of them made before a route sees it. */
 const everywhere: ProblemCode[] = [
-  ...(['malformed_request', 'unauthorized', 'request_timeout'] as const),
+  ...(['malformed_request', 'unauthorized', 'rate_limited', 'request_timeout'] as const),
   ...(['headers_too_large', 'internal_error', 'unavailable'] as const),
 ]
 
@@ -60,11 +60,13 @@ const header = (description: string, schema: Json, required = true): Json => ({
 })
 const text = { type: 'string' }
 const requestId = header('Names this request in our logs.', text)
+const retryAfter = {
+  'Retry-After': header('Seconds after which to try again.', { type: 'integer', minimum: 1 }),
+}
 const headersOf: Record<number, Json> = {
   401: { 'WWW-Authenticate': header('The scheme to authenticate with.', text) },
-  503: {
-    'Retry-After': header('Seconds after which to try again.', { type: 'integer', minimum: 1 }),
-  },
+  429: retryAfter,
+  503: retryAfter,
 }
 
 type Operation = {

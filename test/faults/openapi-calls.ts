@@ -278,7 +278,8 @@ function toAuth(
   if (kind !== 'bad_auth') return right
   const token = badTokens[pick % badTokens.length]!
   const [name] = Object.keys(right)
-  return { [name!]: Buffer.from(token).toString('latin1') }
+  const from = `10.${pick & 255}.${(pick >> 8) & 255}.${(pick >> 16) & 255}`
+  return { [name!]: Buffer.from(token).toString('latin1'), 'x-forwarded-for': from }
 }
 
 function toTarget(path: string, { path: values, query }: Draft): string {

@@ -8,7 +8,7 @@ import { toAlertId } from '#shared/core/ids.ts'
 import { ingestBytesPerSecond, undecidedShare } from '#shared/core/limits.ts'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { ConfigError } from '#shared/io/config.ts'
-import { createMetrics } from '#shared/io/metrics.ts'
+import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
 import { checkWebhookTarget } from '#shared/io/outbound-http.ts'
 import { createSealer } from '#shared/io/sealed-secrets.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
@@ -16,6 +16,7 @@ import { type ConsoleDeps, createConsoleApp } from '../../services/console/app.t
 import { requireMasterKey, startUpkeep } from '../../services/console/upkeep.ts'
 import type { TestEdge } from '../support/console-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../support/console-rig.ts'
+import { sumOf } from '../support/edge-rig.ts'
 import { startNats, type TestNats } from '../support/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
 import { until } from '../support/until.ts'
@@ -35,6 +36,7 @@ beforeAll(async () => {
   deps = {
     ...rig.deps,
     adminToken,
+    slowedMs: 10,
     projection: rig.projection,
     setDisposition: createAlertStore(rig.postgres).setDisposition,
     listUnknownSignals: async () => [],
@@ -113,6 +115,72 @@ describe('the token', () => {
         expect(answer.body.request_id).toBe(answer.headers['x-request-id'])
       }
     }
+  })
+})
+
+describe('guessing the token', () => {
+  const slowedMs = 300
+  let guarded: FastifyInstance
+  let metrics: Metrics
+
+  beforeAll(async () => {
+    metrics = createMetrics('console')
+    const of = { ...deps, slowedMs, auditEveryMs: 60_000 }
+    guarded = await createConsoleApp(of, { log: testLog, metrics })
+  })
+
+  const ask = async (token: string, remoteAddress: string) => {
+    const headers = { authorization: `Bearer ${token}` }
+    const startMs = performance.now()
+    const answer = await guarded.inject({ url: '/admin/v1/tenants', headers, remoteAddress })
+    return { status: answer.statusCode, answer, tookMs: performance.now() - startMs }
+  }
+  const countOf = async (status: number, answers: { status: number }[]) =>
+    answers.filter((one) => one.status === status).length
+
+  it('is slowed per address: few of 1,600 wrong tokens are looked at, most are 429', async () => {
+    const asked = Array.from({ length: 1_600 }, (_, n) => ask(`wrong-${n}`, '192.0.2.1'))
+    // Another address, and one that has shown the token before, are not held up meanwhile.
+    const others = await Promise.all([ask(adminToken, '192.0.2.2'), ask(adminToken, '192.0.2.3')])
+    for (const { status, tookMs } of others) {
+      expect(status).toBe(200)
+      expect(tookMs).toBeLessThan(2_000)
+    }
+    const answers = await Promise.all(asked)
+    expect(await countOf(401, answers)).toBe(14)
+    expect(await countOf(429, answers)).toBe(1_586)
+    const limited = answers.find(({ status }) => status === 429)!.answer
+    expect(limited.headers['retry-after']).toBe('1')
+    expect(limited.json()).toMatchObject({ code: 'rate_limited' })
+    const slow = answers.filter(({ status, tookMs }) => status === 401 && tookMs >= slowedMs - 20)
+    expect(slow.length).toBeGreaterThanOrEqual(4)
+    // Once they are answered, the right token of that address is served again.
+    expect((await ask(adminToken, '192.0.2.1')).status).toBe(200)
+  })
+
+  it('is slowed in all: from 2,000 addresses few are looked at, and who is known is served', async () => {
+    const asked = Array.from({ length: 2_000 }, (_, n) => ask('wrong', `10.1.${n >> 8}.${n & 255}`))
+    expect((await ask(adminToken, '192.0.2.2')).status).toBe(200)
+    const answers = await Promise.all(asked)
+    expect(await countOf(401, answers)).toBeLessThan(250)
+    expect(await countOf(429, answers)).toBeGreaterThan(1_700)
+  })
+
+  it('is counted, and in the audit log as one row', async () => {
+    const text = await metrics.registry.metrics()
+    expect(sumOf(text, 'di_console_wrong_tokens_total', { answer: 'slowed' })).toBeGreaterThan(4)
+    const read = () =>
+      rig.postgres.query<{ tenant_id: null; after: { attempts: number; addresses: number } }>(
+        `select tenant_id, after from audit where action = 'admin_token.refused' and actor = 'unknown'`,
+      )
+    const before = (await read()).rows.length
+    await guarded.close()
+    const { rows } = await read()
+    expect(rows).toHaveLength(before + 1)
+    const { after } = rows.at(-1)!
+    expect(after.attempts).toBe(3_600)
+    expect(after.addresses).toBe(2_001)
+    expect(JSON.stringify(after)).not.toContain('wrong')
   })
 })
 
