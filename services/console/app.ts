@@ -94,6 +94,8 @@ export async function createConsoleApp(
   const token = createTokenCheck({ ...deps, metrics: http.metrics })
   app.addHook('onClose', token.close)
   await app.register(swagger, {
+    // The server's address is relative, which it cannot strip.
+    stripBasePath: false,
     openapi: {
       openapi: '3.1.0',
       info: {

@@ -46,7 +46,7 @@ it('what the document does not allow is refused', () => {
 
 it('valid calls really succeed, over every kind of operation', () => {
   const untested = findings.operations.filter(({ succeeded }) => succeeded === 0)
-  expect(findings.operations.length).toBeGreaterThan(50)
+  expect(findings.operations.length).toBeGreaterThan(45)
   expect(untested.length, untested.map(({ name }) => name).join()).toBeLessThan(8)
   const valid = findings.operations.reduce((all, one) => all + one.valid, 0)
   const succeeded = findings.operations.reduce((all, one) => all + one.succeeded, 0)
