@@ -68,6 +68,7 @@ export type ConsoleDeps = ManageDeps &
       actor: string
     }) => Promise<Alert | null>
     listUnknownSignals: UnknownSignalStore['listUnknownSignals']
+    countLeftOut: UnknownSignalStore['countLeftOut']
     /** The wall clock; `nowMs` never goes back. */
     wallMs: () => number
   }

@@ -150,7 +150,7 @@ async function main(): Promise<void> {
     readLearning: createLearningStore(clickhouse).readLearning,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
     signalJumps: createSignalJumpStore(clickhouse),
-    listUnknownSignals: createUnknownSignalStore(clickhouse).listUnknownSignals,
+    ...createUnknownSignalStore(clickhouse),
     listRetiredUse: async (secret) => {
       const nats = findNats()
       if (nats?.connected() !== true) throw new Error('NATS is not connected')

@@ -243,6 +243,12 @@ export const listUnknownSignalsQuery = z.strictObject({
 
 export const unknownSignalsSchema = z.object({
   days: z.number().int(),
+  left_out: z
+    .object({ events: z.number().int(), values: z.number().int() })
+    .describe(
+      'values of signals that only the stored bodies have, because the tenant sends more unknown ' +
+        'names than get a place beside the catalog, and the events that they were in',
+    ),
   data: z.array(
     z.object({
       signal: z.string().describe('category.name'),

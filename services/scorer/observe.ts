@@ -4,6 +4,7 @@
 import type { AlertDraft } from '#shared/core/alert-rules.ts'
 import { createBoundedLabel } from '#shared/core/bounded-labels.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
+import { findPlaceholderIds } from '#shared/core/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alert-raising-store.ts'
 import type { DeadLetter } from '#shared/io/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
@@ -45,6 +46,8 @@ export type ScorerObserver = {
    * @param withoutSignals how many of the events have no parsed signals
    */
   inserted: (read: readonly InsertedMessage[], nowMs: number, withoutSignals: number) => void
+  /** @param values of signals that only the body has, by tenant */
+  leftOut: (values: ReadonlyMap<string, number>) => void
   dropped: (letters: readonly Pick<DeadLetter, 'reason'>[]) => void
   /** A letter for which the dead-letter stream had no room. */
   letterLost: () => void
@@ -116,6 +119,16 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
     'di_events_without_signals_total',
     'Events stored with their body but without parsed signals',
   )
+  const leftOut = metrics.counter(
+    'di_signal_values_left_out_total',
+    'Values of unknown signals that only the body has: the tenant sends more names than are stored',
+    ['tenant'],
+  )
+  const placeholders = metrics.counter(
+    'di_placeholder_ids_total',
+    'Ids of stored events that stand for none, by tenant and field, repeats included',
+    ['tenant', 'field'],
+  )
   const drops = metrics.counter('di_events_dropped_total', 'Poison put aside, by reason', [
     'reason',
   ])
@@ -156,6 +169,7 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
         const count = counts.get(`${tenant} ${action}`)
         if (count === undefined) counts.set(`${tenant} ${action}`, { tenant, action, events: 1 })
         else count.events++
+        for (const field of findPlaceholderIds(event.body)) placeholders.inc({ tenant, field })
         freshness.observe(Math.max(0, nowMs - event.received_at) / 1_000)
       }
       for (const { sdkVersion, count } of read.flatMap((message) => message.unknownSignals)) {
@@ -164,6 +178,9 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
       for (const { tenant, action, events } of counts.values()) {
         scored.inc({ tenant, action }, events)
       }
+    },
+    leftOut: (values) => {
+      for (const [tenant, count] of values) leftOut.inc({ tenant }, count)
     },
     dropped: (letters) => {
       for (const { reason } of letters) drops.inc({ reason })

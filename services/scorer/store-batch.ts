@@ -58,6 +58,7 @@ export async function storeBatch(
   // An entry replaces the one before.
   if (outcome.refused.length > 0) await note(new Set(outcome.refused.map(toKey)))
   observe.inserted(read, wallMs(), outcome.withoutSignals.length)
+  observe.leftOut(outcome.leftOut)
   const letters = read.flatMap((one) => one.letters)
   for (const event of outcome.refused) letters.push(toRefusedLetter(event))
   // Where somebody can look at it, before anything is acknowledged.

@@ -61,15 +61,19 @@ export function findVelocity(
   return findings
 }
 
+/** What of a policy bounds how far findings raise a score. */
+export type RiskLimits = Pick<Policy, 'thresholds' | 'correlationAloneMax'>
+
 /**
  * Raises an event's score by what is known beyond it. Of the findings with one flag only the
- * heaviest counts, of equals the first.
+ * heaviest counts, of equals the first. A weight that would raise the score too far is cut short,
+ * and its evidence says `capped`.
  * @returns the risk on the same 0..100 scale; its reasons add up to it, heaviest first
  */
 export function correlate(
   scored: Pick<Score, 'score' | 'reasons'>,
   findings: readonly Finding[],
-  thresholds: Policy['thresholds'],
+  limits: RiskLimits,
 ): Risk {
   const heaviest = new Map<Flag, Finding>()
   for (const finding of findings) {
@@ -79,9 +83,10 @@ export function correlate(
     }
   }
   const reasons = scored.reasons.map((reason) => ({ ...reason }))
+  const ceiling = findCeiling(scored.score, limits)
   let riskScore = scored.score
   for (const { code, weight: full, evidence } of [...heaviest.values()].sort(byWeight)) {
-    const weight = Math.min(full, 100 - riskScore)
+    const weight = Math.min(full, ceiling - riskScore)
     riskScore += weight
     reasons.push({
       code,
@@ -90,7 +95,14 @@ export function correlate(
     })
   }
   reasons.sort(byWeight)
-  return { riskScore, action: toAction(riskScore, thresholds), reasons }
+  return { riskScore, action: toAction(riskScore, limits.thresholds), reasons }
+}
+
+/** The highest score that findings may raise an event to. */
+function findCeiling(score: number, { thresholds, correlationAloneMax }: RiskLimits): number {
+  const alone = toAction(score, thresholds) === 'ALLOW'
+  if (!alone || correlationAloneMax === 'BLOCK') return 100
+  return Math.min(100, Math.max(score, thresholds.block - 1))
 }
 
 function byWeight(a: { code: string; weight: number }, b: { code: string; weight: number }) {

@@ -40,6 +40,7 @@ export const flags = {
   SIGNAL_FLAPPING: 'A signal goes back and forth between detected and clean.',
   SCORE_MISMATCH: 'The client’s own score is far from the one its signals give.',
   SIGNALS_MISSING: 'Categories are empty that this SDK version usually fills.',
+  PLACEHOLDER_ID: 'An id stands for none and is shared by many, so nothing is counted by it.',
   SANDBOX_FORCED: 'A sandbox test device forces this action.',
 } as const satisfies Record<string, string>
 

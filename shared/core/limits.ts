@@ -56,6 +56,15 @@ export const categoryKeysMax = 512
  */
 export const membersMax = 4_096
 
+/**
+ * Paths that the `signals` column has for a tenant's names beyond the catalog, and the longest, in
+ * bytes. The column holds 256 paths apart in a part, the catalog has 170; an SDK that is ahead of
+ * the catalog adds a few dozen. A name that was not sent for an hour makes room for another.
+ */
+export const signalPathsPerTenantMax = 64
+export const signalPathBytesMax = 128
+export const signalPathIdleMs = 60 * 60 * 1000
+
 /** Longest device, session, user and account id, in characters. */
 export const idCharactersMax = 256
 

@@ -214,6 +214,13 @@ export const policySchema = z
       .array(velocityRuleSchema)
       .max(32)
       .describe('Counts over time; each rule is a column of a query, hence the limit.'),
+    correlationAloneMax: z
+      .enum(['REVIEW', 'BLOCK'])
+      .default('REVIEW')
+      .describe(
+        'The highest action for an event whose own signals are below `thresholds.review`: how far ' +
+          'velocity, a score mismatch and missing signals alone may raise it.',
+      ),
     scoreMismatch: scoreMismatchSchema.nullable().default(null),
     signalsMissing: signalsMissingSchema.nullable().default(null),
   })

@@ -2,7 +2,9 @@
  * From an event, its policy and what is known beyond it to the risk that alerts are raised by.
  */
 import { type Counts, correlate, type Finding, findVelocity, type Risk } from './correlation.ts'
+import type { Flag } from './flags.ts'
 import type { AcceptedEvent } from './messages.ts'
+import { findPlaceholderIds } from './placeholder-ids.ts'
 import type { Policy } from './policy.ts'
 import { sandboxForced } from './sandbox.ts'
 import { findScoreMismatch } from './score-mismatch.ts'
@@ -19,6 +21,9 @@ export type Known = {
   retry: boolean
 }
 
+/** The flag of an event with an id that is none: nothing was counted by it. */
+const placeholderId: Flag = 'PLACEHOLDER_ID'
+
 export type RiskEvent = Pick<AcceptedEvent, 'rasp_score' | 'rasp_action' | 'reasons' | 'body'>
 
 /** What the edge decided, raised by what is known beyond the event; never lowered. */
@@ -32,7 +37,9 @@ export function decideRisk(event: RiskEvent, policy: Policy, known: Known): Risk
   const mismatch = findScoreMismatch(event.body.scorer, score, policy)
   if (mismatch !== null) findings.push(mismatch)
   if (known.missing !== null) findings.push(known.missing)
-  const risk = correlate({ score, reasons }, findings, policy.thresholds)
+  const risk = correlate({ score, reasons }, findings, policy)
+  const fields = findPlaceholderIds(event.body)
+  if (fields.length > 0) risk.reasons.push({ code: placeholderId, weight: 0, evidence: { fields } })
   // Only with a policy that is not the one it was scored by can the edge's action be the higher
   // one.
   return actions.indexOf(action) > actions.indexOf(risk.action) ? { ...risk, action } : risk

@@ -21,17 +21,20 @@ const known = categories.map((category) => ({
 
 /**
  * The unknown signals of an event as `category.name`, each once, sorted.
- * Those beyond the first 32 are left out; names of more than 64 characters become one
- * `category.(longer name)`.
+ * Those beyond the first 32 that the event names are left out; names of more than 64 characters
+ * become one `category.(longer name)`.
  */
 export function findUnknownSignals(signals: Signals): string[] {
-  let found: string[] = []
+  const found = new Set<string>()
   for (const { category, names } of known) {
     const own = signals[category]
-    for (const name in own) if (!names.has(name)) found.push(toPath(category, name))
+    for (const name in own) {
+      if (names.has(name)) continue
+      found.add(toPath(category, name))
+      if (found.size === unknownSignalsMax) return [...found].sort()
+    }
   }
-  if (found.length > 1) found = [...new Set(found)].sort()
-  return found.length > unknownSignalsMax ? found.slice(0, unknownSignalsMax) : found
+  return found.size > 1 ? [...found].sort() : [...found]
 }
 
 function toPath(category: string, name: string): string {

@@ -2,12 +2,14 @@
  * Reads what is known beyond a batch of events, as of each one's place in the stream. The events,
  * and all before them, must be stored; asked again within days, the answer is the same.
  */
+import { countedBy } from '#shared/core/activity-counting.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
-import type { Policy } from '#shared/core/policy.ts'
+import { findPlaceholderIds, type IdField } from '#shared/core/placeholder-ids.ts'
+import type { Policy, VelocityRule } from '#shared/core/policy.ts'
 import type { Known } from '#shared/core/risk.ts'
 import { findSignalsMissing, needsNorm, toFilledCategories } from '#shared/core/signals-missing.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
-import { createActivityStore } from './activity-store.ts'
+import { type ActivitySubject, createActivityStore } from './activity-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
 import { createSdkNormStore, type SdkNormStore } from './sdk-norm-store.ts'
 
@@ -29,22 +31,36 @@ export function createKnownStore(clickhouse: Clickhouse): KnownStore {
   const norms = createSdkNormStore(clickhouse)
   return {
     findKnown: async (events, policyOf) => {
-      const subjects = events.map((event) => ({
-        tenantId: event.tenant_id,
-        deviceId: event.body.device_id,
-        sessionId: event.body.session_id,
-        userIds: [event.body.user_id, event.body.account_id].filter((id) => id !== undefined),
-        eventId: event.event_id,
-        position: event.position,
-        receivedAtMs: event.received_at,
-        rules: policyOf(event).velocity,
-      }))
+      const subjects = events.map((event) => toSubject(event, policyOf(event).velocity))
       const [counted, missing] = await Promise.all([
         activity.countActivity(subjects),
         findMissing(norms, events, policyOf),
       ])
       return counted.map((one, index) => ({ ...one, missing: missing[index]! }))
     },
+  }
+}
+
+/** Nothing is counted by an id that is a placeholder. A retry is recognised all the same. */
+function toSubject(event: KnownEvent, velocity: readonly VelocityRule[]): ActivitySubject {
+  const { body } = event
+  const fields = findPlaceholderIds(body)
+  const isReal = (field: IdField) => !fields.includes(field)
+  const rules = velocity.filter(({ metric }) => {
+    const { kind } = countedBy[metric]
+    return kind === 'user' || isReal(`${kind}_id`)
+  })
+  return {
+    tenantId: event.tenant_id,
+    deviceId: body.device_id,
+    sessionId: body.session_id,
+    userIds: (['user_id', 'account_id'] as const).flatMap((field) =>
+      body[field] !== undefined && isReal(field) ? [body[field]] : [],
+    ),
+    eventId: event.event_id,
+    position: event.position,
+    receivedAtMs: event.received_at,
+    rules: fields.length === 0 ? velocity : rules,
   }
 }
 

@@ -39,9 +39,17 @@ function prepare(category: string, name: string): Prepared {
   }
 }
 
-/** Writes signals as a value of the column; an empty object when there are none. */
-export function writeSignals(writer: RowWriter, signals: Signals): void {
-  const state: State = { writer, count: 0, taken: null }
+/**
+ * Writes signals as a value of the column; an empty object when there are none.
+ * @param admit whether a path beyond the catalog may be stored
+ * @returns how many values were left out
+ */
+export function writeSignals(
+  writer: RowWriter,
+  signals: Signals,
+  admit: (path: string) => boolean,
+): number {
+  const state: State = { writer, admit, count: 0, leftOut: 0, taken: null }
   const setCount = writer.countLater()
   for (const category in signals) {
     const own: unknown = signals[category as keyof Signals]
@@ -51,11 +59,14 @@ export function writeSignals(writer: RowWriter, signals: Signals): void {
     } else writeCategory(state, category, own as Record<string, unknown>, prepared)
   }
   setCount(state.count)
+  return state.leftOut
 }
 
 type State = {
   writer: RowWriter
+  admit: (path: string) => boolean
   count: number
+  leftOut: number
   /** Paths so far, once a key was met that may make one twice. */
   taken: Set<string> | null
 }
@@ -78,7 +89,7 @@ function writeCategory(
       state.count++
       writer.fixed(known.path)
       writeScalar(writer, value)
-    } else writeValue(state, `${category}.${name}`, value)
+    } else if (value !== null) writePath(state, `${category}.${name}`, value)
   }
 }
 
@@ -86,7 +97,6 @@ function writeCategory(
 const escapeDots = (key: string): string => (key.includes('.') ? key.replaceAll('.', '%2E') : key)
 
 function writeValue(state: State, path: string, value: unknown): void {
-  const { writer } = state
   if (value === null || value === undefined) return
   if (typeof value === 'object' && !Array.isArray(value)) {
     const own = value as Record<string, unknown>
@@ -94,6 +104,12 @@ function writeValue(state: State, path: string, value: unknown): void {
     return
   }
   if (!isNew(state, path)) return
+  if (state.admit(path)) writePath(state, path, value)
+  else state.leftOut++
+}
+
+function writePath(state: State, path: string, value: unknown): void {
+  const { writer } = state
   state.count++
   writer.string(path)
   if (!Array.isArray(value)) writeScalar(writer, value as string | number | boolean)

@@ -4,6 +4,7 @@
  */
 import { readOccurredAt } from '#shared/core/instants.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
+import { findPlaceholderIds } from '#shared/core/placeholder-ids.ts'
 import { toSignalBits } from '#shared/core/signal-flips.ts'
 import { patternVersion } from '#shared/core/signal-patterns.ts'
 import { encodeSignals } from '#shared/core/signals-column.ts'
@@ -14,6 +15,7 @@ import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import { actionValues } from './clickhouse.ts'
 import type { NewPattern, PatternBook } from './pattern-book.ts'
 import type { RowWriter } from './row-binary.ts'
+import type { SignalPaths } from './signal-paths.ts'
 import { writeSignals } from './signals-binary.ts'
 
 /** What `writeTelemetryRow` writes, in its order. */
@@ -42,6 +44,8 @@ export const telemetryColumns = [
   'epoch',
   'signals',
   'signals_refused',
+  'signals_left_out',
+  'placeholder_ids',
   'filled_categories',
   'unknown_signals',
   'detected_bits',
@@ -53,19 +57,27 @@ export const telemetryColumns = [
 
 const noSignals = {} as Signals
 
+export type RowOptions = {
+  patterns: Pick<PatternBook, 'find'>
+  paths: SignalPaths
+  withSignals: boolean
+}
+
 // What DateTime64 can show; a client's clock beyond it is kept in the body only.
 const occurredMinMs = Date.UTC(1900, 0, 1)
 const occurredMaxMs = Date.UTC(2299, 11, 31)
 
 /**
  * @param patterns names the pattern of the event's signals, and remembers those to be stored
+ * @param paths says which signals beyond the catalog get a path
  * @param withSignals false writes `{}` and says so, for what the JSON type could not hold
+ * @returns how many values of the signals only the body has
  */
 export function writeTelemetryRow(
   writer: RowWriter,
   event: AcceptedEvent,
-  { patterns, withSignals }: { patterns: Pick<PatternBook, 'find'>; withSignals: boolean },
-): void {
+  { patterns, paths, withSignals }: RowOptions,
+): number {
   const { body } = event
   const signals = body.signals as Signals
   const bits = toSignalBits(signals)
@@ -91,8 +103,11 @@ export function writeTelemetryRow(
   writer.uint32(event.policy_version)
   writer.string(event.policy_hash)
   writer.int64(event.epoch)
-  writeSignals(writer, withSignals ? signals : noSignals)
+  const admit = (path: string) => paths.admit(event.tenant_id, path)
+  const leftOut = writeSignals(writer, withSignals ? signals : noSignals, admit)
   writer.uint8(withSignals ? 0 : 1)
+  writer.uint16(leftOut)
+  writer.strings(findPlaceholderIds(body))
   writer.uint8(toFilledCategories(signals))
   writer.strings(findUnknownSignals(signals))
   writer.uint32(bits.detected[0])
@@ -103,6 +118,7 @@ export function writeTelemetryRow(
   writer.string(patterns.find(event.tenant_id, signals))
   if (event.bodyBytes === undefined) writer.string(JSON.stringify(body))
   else writer.bytes(event.bodyBytes)
+  return leftOut
 }
 
 function toOccurredAt(value: unknown): number | null {

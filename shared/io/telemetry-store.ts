@@ -9,6 +9,7 @@ import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { type Clickhouse, insertRowBinary, smallQuery, toRefusal } from './clickhouse.ts'
 import { createPatternBook, type PatternBook } from './pattern-book.ts'
 import { createRowWriter, type RowWriter } from './row-binary.ts'
+import { createSignalPaths, type SignalPaths } from './signal-paths.ts'
 import {
   patternColumns,
   telemetryColumns,
@@ -21,6 +22,8 @@ export type InsertOutcome = {
   withoutSignals: AcceptedEvent[]
   /** Events that ClickHouse refused even so: they can never be stored. */
   refused: AcceptedEvent[]
+  /** Values of signals that only the body has, by tenant. */
+  leftOut: Map<string, number>
 }
 
 export type TelemetryStore = {
@@ -62,18 +65,27 @@ export const telemetryInsert: { into: string; settings: ClickHouseSettings } = {
   },
 }
 
-export function createTelemetryStore(clickhouse: Clickhouse): TelemetryStore {
+/** @param paths which signals beyond the catalog get a path */
+export function createTelemetryStore(
+  clickhouse: Clickhouse,
+  paths: SignalPaths = createSignalPaths(() => performance.now()),
+): TelemetryStore {
   const insert = (rows: Iterable<Uint8Array>) =>
     insertRowBinary(clickhouse, telemetryInsert.into, rows, telemetryInsert.settings)
   const writer = createRowWriter()
   const patterns = createPatternBook()
   return {
     insertTelemetry: async (events) => {
-      const outcome: InsertOutcome = { withoutSignals: [], refused: [] }
+      const outcome: InsertOutcome = {
+        withoutSignals: [],
+        refused: [],
+        leftOut: new Map(),
+      }
       const insertion: Insertion = {
         insert,
         writer,
         patterns,
+        paths,
         outcome,
         stored: 0,
         suspects: [],
@@ -114,6 +126,7 @@ type Insertion = {
   insert: (rows: Iterable<Uint8Array>) => Promise<void>
   writer: RowWriter
   patterns: PatternBook
+  paths: SignalPaths
   outcome: InsertOutcome
   /** Inserts that ClickHouse took. */
   stored: number
@@ -129,12 +142,16 @@ const pieceBytes = 64 * 1024
 
 function* encodeRows(
   events: Iterable<AcceptedEvent>,
-  { writer, patterns }: Insertion,
+  { writer, patterns, paths, outcome }: Insertion,
   withSignals: boolean,
 ): Generator<Uint8Array> {
   writer.reset()
   for (const event of events) {
-    writeTelemetryRow(writer, event, { patterns, withSignals })
+    const leftOut = writeTelemetryRow(writer, event, { patterns, paths, withSignals })
+    if (leftOut > 0) {
+      const { tenant_id: tenantId } = event
+      outcome.leftOut.set(tenantId, (outcome.leftOut.get(tenantId) ?? 0) + leftOut)
+    }
     if (writer.written().length < pieceBytes) continue
     yield Buffer.from(writer.written())
     writer.reset()

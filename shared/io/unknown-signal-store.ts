@@ -23,7 +23,12 @@ export type UnknownSignalQuestion = {
   limit: number
 }
 
+/** What of a tenant's signals only the stored bodies have. */
+export type SignalsLeftOut = { events: number; values: number }
+
 export type UnknownSignalStore = {
+  /** How much was left out because the tenant sends more names than are stored. */
+  countLeftOut: (question: Omit<UnknownSignalQuestion, 'limit'>) => Promise<SignalsLeftOut>
   /** Those of the most events first. */
   listUnknownSignals: (question: UnknownSignalQuestion) => Promise<UnknownSignal[]>
 }
@@ -60,14 +65,41 @@ const unknownSql = `
   order by events desc, signal, sdk_version, platform
   limit {limit:UInt32}`
 
+const leftOutSql = `
+  select count(), sum(signals_left_out)
+  from telemetry final
+  prewhere tenant_id = {tenant:String}
+    and received_at > now64(3) - toIntervalDay({days:UInt16})
+    and signals_left_out > 0`
+
+/**
+ * Clients choose the names. Beyond so many groups no further ones begin: what is asked for is what
+ * an SDK sends, not what somebody makes up.
+ */
+const groupsMax = 100_000
+
 export function createUnknownSignalStore(clickhouse: Clickhouse): UnknownSignalStore {
   return {
+    countLeftOut: async ({ tenantId, days }) => {
+      const result = await clickhouse.query({
+        query: leftOutSql,
+        query_params: { tenant: tenantId, days },
+        clickhouse_settings: { max_execution_time: queryMaxSeconds },
+        format: 'JSONCompactEachRow',
+      })
+      const [row] = await result.json<[events: number | string, values: number | string]>()
+      return { events: Number(row![0]), values: Number(row![1]) }
+    },
     listUnknownSignals: async ({ tenantId, days, limit }) => {
       const result = await clickhouse.query({
         query: unknownSql,
         query_params: { tenant: tenantId, days, limit },
         // It reads a tenant's telemetry of those days: a million events take half a second.
-        clickhouse_settings: { max_execution_time: queryMaxSeconds },
+        clickhouse_settings: {
+          max_execution_time: queryMaxSeconds,
+          max_rows_to_group_by: String(groupsMax),
+          group_by_overflow_mode: 'any',
+        },
         format: 'JSONCompactEachRow',
       })
       return (await result.json<Row>()).map(toUnknownSignal)

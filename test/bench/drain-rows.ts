@@ -2,19 +2,21 @@
 import { decodeBatch, toPosition } from '#shared/core/messages.ts'
 import { createPatternBook } from '#shared/io/pattern-book.ts'
 import { createRowWriter } from '#shared/io/row-binary.ts'
+import { createSignalPaths } from '#shared/io/signal-paths.ts'
 import { writeTelemetryRow } from '#shared/io/telemetry-rows.ts'
 import { type DrainEvents, makeDrainMessages } from './drain-events.ts'
 
 /** Each row by itself, in the order of their events. */
 export function* makeDrainRows(options: DrainEvents): Generator<Buffer> {
   const patterns = createPatternBook()
+  const paths = createSignalPaths(() => performance.now())
   const writer = createRowWriter()
   let sequence = 0
   for (const message of makeDrainMessages(options)) {
     const position = toPosition(options.startedAtMs, ++sequence)
     for (const event of decodeBatch(message, position).events) {
       writer.reset()
-      writeTelemetryRow(writer, event, { patterns, withSignals: true })
+      writeTelemetryRow(writer, event, { patterns, paths, withSignals: true })
       yield Buffer.from(writer.written())
     }
     patterns.markStored(patterns.listNew())

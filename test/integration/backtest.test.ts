@@ -120,6 +120,7 @@ beforeAll(async () => {
       backtests,
       setDisposition: async () => null,
       listUnknownSignals: async () => [],
+      countLeftOut: async () => ({ events: 0, values: 0 }),
     },
     {
       log: testLog,

@@ -40,6 +40,7 @@ beforeAll(async () => {
     projection: rig.projection,
     setDisposition: createAlertStore(rig.postgres).setDisposition,
     listUnknownSignals: async () => [],
+    countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, { environment, allowPrivate: true }, { resolve: resolveForTest }),

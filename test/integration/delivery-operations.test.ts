@@ -47,6 +47,7 @@ beforeAll(async () => {
     projection: rig.projection,
     setDisposition: createAlertStore(rig.postgres).setDisposition,
     listUnknownSignals: async () => [],
+    countLeftOut: async () => ({ events: 0, values: 0 }),
     hintDelivery: async (hint: { tenantId: string; deliveryId: string }) => {
       await rig.deps.hintDelivery(hint)
       hinted.push(hint.tenantId)

@@ -56,6 +56,7 @@ beforeAll(async () => {
       wallMs: Date.now,
       setDisposition: async () => null,
       listUnknownSignals: async () => [],
+      countLeftOut: async () => ({ events: 0, values: 0 }),
       ...createLearningStore(clickhouse),
       signalJumps: createSignalJumpStore(clickhouse),
     },

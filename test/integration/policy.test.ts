@@ -44,6 +44,7 @@ beforeAll(async () => {
     projection: rig.projection,
     setDisposition: createAlertStore(rig.postgres).setDisposition,
     listUnknownSignals: async () => [],
+    countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,
   }
   apps = [await createApp(deps), await createApp(deps)]

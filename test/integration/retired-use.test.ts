@@ -33,6 +33,7 @@ beforeAll(async () => {
     projection: rig.projection,
     setDisposition: async () => null,
     listUnknownSignals: async () => [],
+    countLeftOut: async () => ({ events: 0, values: 0 }),
   }
   const http = { log: testLog, metrics: createMetrics('console') }
   app = await createConsoleApp(deps, { ...http })

@@ -8,6 +8,7 @@ import {
   scorerConsumer,
   telemetryStream,
 } from '#shared/core/messages.ts'
+import { defaultPolicy, toPolicyHash, type VelocityMetric } from '#shared/core/policy.ts'
 import { type EventFacts, encodeEvent, makeElement, signalsOf } from '../support/accepted-events.ts'
 import { createScorerRig, type ScorerProcess, type ScorerRig } from '../support/scorer-rig.ts'
 import { until } from '../support/until.ts'
@@ -208,6 +209,78 @@ describe('velocity', () => {
         sdk_version: '4.2.0',
       },
     })
+  })
+
+  it('counts nothing by an id that stands for none, and says so', async () => {
+    const placeholders = ['unknown', '00000000-0000-0000-0000-000000000000', '9774d56d682e549c']
+    const launches = Array.from({ length: 150 }, (_, n) => ({
+      tenantId,
+      deviceId: placeholders[n % 3]!,
+      sessionId: `launch-${n}`,
+      userId: `person-${n}`,
+      accountId: n % 2 === 0 ? 'anonymous' : 'null',
+      receivedAtMs: nowMs + n,
+      signals: cloned,
+    }))
+    for (let at = 0; at < launches.length; at += 50) await rig.publish(launches.slice(at, at + 50))
+    await rig.drained()
+    expect(await readAlerts()).toEqual([])
+    // Nor is it a device of a person or of a session, nor a person of a device.
+    const real = ['a', 'b', 'c'].map((user, n) => ({
+      tenantId,
+      deviceId: 'real',
+      sessionId: `launch-${n}`,
+      userId: user,
+      accountId: 'guest',
+      receivedAtMs: nowMs + 200 + n,
+      signals: cloned,
+    }))
+    await rig.publish(real)
+    await rig.drained()
+    expect(await readAlerts()).toEqual([])
+    await rig.publish([{ ...launches[0]!, nonce: 1, signals: signalsOf.BLOCK }])
+    await rig.drained()
+    const [alert] = await readAlerts()
+    expect(alert?.action).toBe('BLOCK')
+    expect(alert!.reasons.map(({ code }) => code)).toEqual([
+      'HOOKING_DETECTED',
+      'SCORE_MISMATCH',
+      'PLACEHOLDER_ID',
+    ])
+    expect(alert!.reasons).toContainEqual({
+      code: 'PLACEHOLDER_ID',
+      weight: 0,
+      evidence: { fields: ['device_id', 'account_id'] },
+    })
+    const label = `tenant="${tenantId}",field="device_id"`
+    expect(await scorer.readMetric('di_placeholder_ids_total', label)).toBe(151)
+  })
+
+  it('alone never leads to more than REVIEW', async () => {
+    const people = Array.from({ length: 60 }, (_, n) => ({
+      tenantId,
+      sessionId: `s-${n}`,
+      userId: `person-${n}`,
+      receivedAtMs: nowMs + n,
+      more: { scorer: { rasp_score: 90, rasp_action: 'BLOCK', rasp_flags: ['X'] } },
+      signals: { ecosystem: { adb_enabled: true } },
+    }))
+    const rule = (metric: VelocityMetric, weight: number) =>
+      ({ metric, windowSeconds: 300, threshold: 3, weight }) as const
+    const velocity = [rule('sessions_per_device', 60), rule('users_per_device', 60)]
+    const policy = { ...defaultPolicy, name: 'heavy', velocity }
+    await rig.postgres.query(
+      'insert into policy_documents (policy_hash, document, text) values ($1, $2, $3)',
+      [toPolicyHash(policy), policy, JSON.stringify(policy)],
+    )
+    await rig.publish(people.map((one) => ({ ...one, policy })))
+    await rig.drained()
+    const alerts = await readAlerts()
+    expect(alerts.length).toBeGreaterThan(50)
+    for (const { action, risk_score: score, reasons } of alerts) {
+      expect({ action, score }).toEqual({ action: 'REVIEW', score: 74 })
+      expect(reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(74)
+    }
   })
 
   it('never mixes two tenants whose devices and sessions have the same names', async () => {

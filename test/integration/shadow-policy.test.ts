@@ -44,6 +44,7 @@ beforeAll(async () => {
       compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
       setDisposition: createAlertStore(postgres).setDisposition,
       listUnknownSignals: async () => [],
+      countLeftOut: async () => ({ events: 0, values: 0 }),
       wallMs: Date.now,
     },
     {

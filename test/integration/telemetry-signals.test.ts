@@ -2,12 +2,20 @@
 // the engine: what is stored is what the engine itself makes of the text, whatever clients send.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toEventId } from '#shared/core/ids.ts'
+import { decodeBatch } from '#shared/core/messages.ts'
 import { encodeSignals } from '#shared/core/signals-column.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
 import { type Clickhouse, createClickhouse, insertRowBinary } from '#shared/io/clickhouse.ts'
 import { createRowWriter } from '#shared/io/row-binary.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
-import { type EventFacts, makeEvents } from '../support/accepted-events.ts'
+import {
+  type EventFacts,
+  encodeEvent,
+  makeBody,
+  makeElement,
+  makeEvents,
+} from '../support/accepted-events.ts'
 import { anyEvent } from '../support/backtest-cases.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/databases.ts'
@@ -75,8 +83,9 @@ describe('the signals of an event', () => {
     process.stdout.write(`signals seed ${seed}\n`)
     const facts = [...odd, ...fc.sample(anyEvent, { seed, numRuns: 1_500 })]
     const events = makeEvents(facts.map((one, nonce) => ({ ...one, nonce, tenantId: 'binary' })))
-    const outcome = await createTelemetryStore(clickhouse).insertTelemetry(events)
-    expect(outcome).toEqual({ withoutSignals: [], refused: [] })
+    const everyPath = { admit: () => true }
+    const outcome = await createTelemetryStore(clickhouse, everyPath).insertTelemetry(events)
+    expect(outcome).toEqual({ withoutSignals: [], refused: [], leftOut: new Map() })
     const writer = createRowWriter()
     for (const event of events) {
       writer.string(event.event_id)
@@ -114,5 +123,63 @@ describe('the signals of an event', () => {
     )
     expect(rows.some(([names]) => names.length === 256)).toBe(true)
     for (const [names, byDefault] of rows) expect(names).toEqual(byDefault)
+  })
+
+  it('have paths for the catalog and 64 more names of a tenant; the rest is counted', async () => {
+    const store = createTelemetryStore(clickhouse)
+    const names = (from: number, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`made_up_${from + n}`, n]))
+    const catalog = { su_binary: true, magisk_detected: false }
+    const facts = [
+      { tenantId: 'loud', signals: { root: { ...catalog, ...names(0, 60) } } },
+      { tenantId: 'loud', signals: { tamper: names(100, 300), root: { more: names(500, 40) } } },
+      { tenantId: 'quiet', signals: { root: { ...catalog, ...names(0, 10) } } },
+      { tenantId: 'loud', signals: { root: { ...catalog, ...names(0, 5), late: 1 } } },
+    ].map((one, nonce) => ({ ...one, nonce, sessionId: `s${nonce}` }))
+    const outcome = await store.insertTelemetry(makeEvents(facts))
+    expect(outcome.leftOut).toEqual(new Map([['loud', 337]]))
+    const pathsOf = async (tenantId: string) =>
+      select<[string, number, number]>(
+        `select session_id, signals_left_out, length(JSONAllPaths(signals))
+         from telemetry where tenant_id = '${tenantId}' order by session_id`,
+      )
+    // Of the 64 the first event takes 60, the second four; what has a path keeps it.
+    expect(await pathsOf('loud')).toEqual([
+      ['s0', 0, 62],
+      ['s1', 336, 4],
+      ['s3', 1, 7],
+    ])
+    expect(await pathsOf('quiet')).toEqual([['s2', 0, 12]])
+    // Everything is in the body, and a repetition changes nothing.
+    await store.insertTelemetry(makeEvents(facts))
+    const [[rows, bodies] = [0, 0]] = await select<[number, number]>(
+      `select count(), countIf(JSONLength(body, 'signals', 'tamper') = 300)
+       from telemetry final where tenant_id = 'loud'`,
+    )
+    expect([Number(rows), Number(bodies)]).toEqual([3, 1])
+    expect((await pathsOf('loud')).filter(([session]) => session === 's3')).toContainEqual([
+      's3',
+      1,
+      7,
+    ])
+  })
+
+  it('that a double cannot hold are stored as the text that was sent', async () => {
+    const body = makeBody({ tenantId: 'exact', signals: { root: { ns: 1, list: [2, 3] } } })
+      .replace('"ns":1', '"ns":1764086400123456789')
+      .replace('[2,3]', '[3.4028235E39,0.5]')
+    const element = JSON.parse(makeElement({ tenantId: 'exact' }))
+    const header = {
+      ...element,
+      event_id: toEventId(Buffer.from(body)),
+      inexact_numbers: true as const,
+    }
+    const { events } = decodeBatch(Buffer.from(`[${encodeEvent(header, body)}]`), 7)
+    await createTelemetryStore(clickhouse).insertTelemetry(events)
+    const rows = await select(
+      `select signals.root.ns::String, signals.root.list::String, body
+       from telemetry where tenant_id = 'exact'`,
+    )
+    expect(rows).toEqual([['1764086400123456789', '["3.4028235E39",0.5]', body]])
   })
 })

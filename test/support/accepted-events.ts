@@ -12,6 +12,7 @@ import {
 import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policy.ts'
 import { compilePolicy } from '#shared/core/scoring.ts'
 import type { Signals } from '#shared/core/telemetry.ts'
+import { findMore } from '#shared/core/telemetry-check.ts'
 
 export type EventFacts = {
   tenantId?: string
@@ -79,6 +80,7 @@ export function makeElement(facts: EventFacts): string {
     policy_version: 1,
     policy_hash: toPolicyHash(policy),
     epoch: 1,
+    ...(findMore(body).inexactNumbers ? { inexact_numbers: true as const } : {}),
   }
   return encodeEvent(header, bodyText)
 }

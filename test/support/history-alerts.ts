@@ -63,7 +63,7 @@ export function raiseAlerts(
   for (const one of events) {
     const { event } = one
     const score = { score: event.rasp_score, reasons: event.reasons }
-    const risk = correlate(score, known.find(event), defaultPolicy.thresholds)
+    const risk = correlate(score, known.find(event), defaultPolicy)
     const draft = decideAlert(event, risk)
     if (draft === null || seen.has(draft.alertId)) continue
     seen.add(draft.alertId)

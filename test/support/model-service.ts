@@ -118,13 +118,12 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     const findings = findVelocity(defaultPolicy.velocity, counts, details)
     const mismatch = findScoreMismatch(body.scorer, score, defaultPolicy)
     if (mismatch !== null && bug !== 'ignores_score_mismatch') findings.push(mismatch)
-    const { thresholds } = defaultPolicy
     if (bug === 'misses_signals_that_are_there' && event.rasp_action !== 'ALLOW') {
       const evidence = { metric: 'categories_missing', count: 1, threshold: 0, window: '24h' }
       findings.push({ code: 'SIGNALS_MISSING', weight: 15, evidence })
     }
-    const risk = correlate({ score, reasons }, findings, thresholds)
-    const less = correlate({ score, reasons }, findings.slice(1), thresholds)
+    const risk = correlate({ score, reasons }, findings, defaultPolicy)
+    const less = correlate({ score, reasons }, findings.slice(1), defaultPolicy)
     const spared = risk.riskScore > less.riskScore && risk.action === less.action
     const isAlert = risk.action !== 'ALLOW'
     return strikes('leaves_a_reason_out', isAlert && spared) ? less : risk

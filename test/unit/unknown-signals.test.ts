@@ -43,10 +43,10 @@ describe('unknown signals', () => {
     expect(find({ root })).toEqual([long, `root.${'x'.repeat(64)}`])
   })
 
-  test('are at most 32 of an event, the first by name', () => {
+  test('are at most 32 of an event, the first that it names', () => {
     const names = Array.from({ length: 100 }, (_, index) => `n${String(index).padStart(3, '0')}`)
     const tamper = Object.fromEntries(names.toReversed().map((name) => [name, true]))
-    expect(find({ tamper })).toEqual(names.slice(0, 32).map((name) => `tamper.${name}`))
+    expect(find({ tamper })).toEqual(names.slice(-32).map((name) => `tamper.${name}`))
   })
 
   test('are the same for any order of keys, and as many as the intake counts', () => {

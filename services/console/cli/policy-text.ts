@@ -84,7 +84,8 @@ function toList(items: string[]): string {
   return text.trimStart()
 }
 
-function toRules({ velocity, scoreMismatch, signalsMissing }: Policy): string {
+function toRules(policy: Policy): string {
+  const { velocity, correlationAloneMax, scoreMismatch, signalsMissing } = policy
   const rows = velocity.map((rule) => [
     rule.metric,
     `${toSpan(rule.windowSeconds)}`,
@@ -99,7 +100,9 @@ function toRules({ velocity, scoreMismatch, signalsMissing }: Policy): string {
     const { threshold, weight } = signalsMissing
     rows.push(['signals_missing', '1d', `> ${threshold}`, toRuleWeight(weight)])
   }
-  return rows.length === 0 ? 'none' : toTable(['METRIC', 'WINDOW', 'ACTS', 'WEIGHT'], rows)
+  if (rows.length === 0) return 'none'
+  const most = `Alone, without signals of the event, at most ${correlationAloneMax}.`
+  return `${toTable(['METRIC', 'WINDOW', 'ACTS', 'WEIGHT'], rows)}\n${most}`
 }
 
 const toRuleWeight = (weight: number) => (weight === 0 ? 'off' : String(weight))

@@ -2,13 +2,13 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
 import { type ListedSignal, type SignalList, toSignalList } from '#shared/core/signal-list.ts'
-import type { UnknownSignal } from '#shared/io/unknown-signal-store.ts'
+import type { SignalsLeftOut, UnknownSignal } from '#shared/io/unknown-signal-store.ts'
 import { unknownSignalDaysMax } from '../schemas.ts'
 import type { CliContext } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'
 
-type UnknownSignals = { days: number; data: UnknownSignal[] }
+type UnknownSignals = { days: number; left_out: SignalsLeftOut; data: UnknownSignal[] }
 
 /** Adds the group `signals`. */
 export function registerSignals(program: Command, context: CliContext): void {
@@ -75,9 +75,14 @@ function toWeightText({ weight, suppressed }: ListedSignal): string {
   return `${values.join(', ')}${off}`
 }
 
-function toUnknownText({ days, data }: UnknownSignals): string {
+function toUnknownText({ days, data, left_out: leftOut }: UnknownSignals): string {
   if (data.length === 0) return `The catalog knows every signal of the last ${days} days.`
-  return toTable(
+  const { events, values } = leftOut
+  const note =
+    values === 0
+      ? ''
+      : `\n${values} values of ${events} events are in their bodies only: there are too many names.`
+  const table = toTable(
     ['SIGNAL', 'SDK', 'PLATFORM', 'EVENTS', 'DEVICES', 'FIRST SEEN', 'LAST SEEN'],
     data.map((one) => [
       toVisible(one.signal),
@@ -89,6 +94,7 @@ function toUnknownText({ days, data }: UnknownSignals): string {
       toTime(one.last_seen_at),
     ]),
   )
+  return table + note
 }
 
 /** Clients chose this text: nothing in it may speak to the terminal. */

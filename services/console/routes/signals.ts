@@ -43,12 +43,13 @@ export function addSignalRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
     async ({ params, query: { days, limit } }) => {
       const tenantId = params.tenant_id
       await requireTenant(deps.postgres, tenantId)
-      const data = await deps
-        .listUnknownSignals({ tenantId, days, limit })
-        .catch((error: unknown) => {
-          throw unavailable('The telemetry cannot be read at the moment.', toLoggable(error))
-        })
-      return { days, data }
+      const [data, leftOut] = await Promise.all([
+        deps.listUnknownSignals({ tenantId, days, limit }),
+        deps.countLeftOut({ tenantId, days }),
+      ]).catch((error: unknown) => {
+        throw unavailable('The telemetry cannot be read at the moment.', toLoggable(error))
+      })
+      return { days, left_out: leftOut, data }
     },
   )
 }

@@ -270,6 +270,8 @@ export const balancedPolicy: Policy = {
     { metric: 'platforms_per_device', windowSeconds: 2592000, threshold: 1, weight: 15 },
     { metric: 'signal_flips', windowSeconds: 86400, threshold: 3, weight: 10 },
   ],
+  // A device that shows nothing itself may share its id, its user or its address with many.
+  correlationAloneMax: 'REVIEW',
   // A client that is honest scores by the same signals; one that is old scores by other weights. So
   // it is a hint, too light to raise an alert by itself or to turn root alone, 70 at most, to BLOCK.
   scoreMismatch: { threshold: 30, weight: 4 },

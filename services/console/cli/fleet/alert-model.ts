@@ -11,6 +11,7 @@ import {
   countKey,
   findVelocity,
   type Risk,
+  type RiskLimits,
 } from '#shared/core/correlation.ts'
 import type { Policy, VelocityMetric } from '#shared/core/policy.ts'
 import { findScoreMismatch } from '#shared/core/score-mismatch.ts'
@@ -24,7 +25,7 @@ import { type CountBounds, createSightings, type Sightings } from './sightings.t
  * What risk depends on. Missing signals are not among it: phones of the fleet fill every category
  * in every event, so nothing is ever missing, and an alert that says so is a wrong one.
  */
-export type RiskPolicy = Pick<Policy, 'velocity' | 'scoreMismatch' | 'thresholds'>
+export type RiskPolicy = RiskLimits & Pick<Policy, 'velocity' | 'scoreMismatch'>
 
 /** What one event leads to at least and at most. */
 export type EventBounds = { fact: EventFact; low: Action; high: Action }
@@ -129,7 +130,7 @@ export function toRisk(
   const findings = findVelocity(policy.velocity, counts, details)
   const mismatch = findScoreMismatch(client, scored.score, policy)
   if (mismatch !== null) findings.push(mismatch)
-  return correlate(scored, findings, policy.thresholds)
+  return correlate(scored, findings, policy)
 }
 
 const rank: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
