@@ -78,6 +78,8 @@ describe('an accepted event', () => {
       epoch: 1,
       frida: true,
       signals_refused: false,
+      signals_left_out: 0,
+      placeholder_ids: [],
       position: 256,
       filled_categories: 0b000100,
       unknown_signals: [],
