@@ -40,8 +40,8 @@ const droppedParameters = new Set([
 ])
 
 const parameterPattern = /^param_\w{1,64}$/
-// Twice this, escaped, is still within the engine's own limit.
-const queryCharactersMax = 100 * 1024
+// Twice this, as hexadecimal digits, is still within the engine's own limit.
+const queryBytesMax = 100 * 1024
 
 /**
  * Judges a request.
@@ -61,8 +61,8 @@ export function readAskedQuery(url: URL, body: string): Reading {
   }
   const text = [query, body].filter((part) => part !== '').join('\n')
   if (text.trim() === '') return refuse(62, 'SYNTAX_ERROR', 'Empty query')
-  if (text.length > queryCharactersMax) {
-    return refuse(62, 'SYNTAX_ERROR', `Max query size exceeded: ${queryCharactersMax}`)
+  if (Buffer.byteLength(text) > queryBytesMax) {
+    return refuse(62, 'SYNTAX_ERROR', `Max query size exceeded: ${queryBytesMax} bytes`)
   }
   return { ok: true, asked: { query: text, parameters } }
 }

@@ -3,6 +3,7 @@
 // `WHERE` of `SHOW`. A function can only come from a word or a quoted name of the statement, or from
 // a parameter that stands for a name; so these are all looked at, wherever they stand.
 
+import { quoteText } from '#shared/core/scoring-sql-text.ts'
 import type { RefusedNames } from './analyst-functions.ts'
 import type { AskedQuery, Refusal } from './analyst-request.ts'
 
@@ -14,8 +15,7 @@ const plainName = /^[\w.-]*$/
 
 /** The statement that asks the engine for the tokens of another. */
 export function toTokensStatement(query: string): string {
-  const quoted = query.replaceAll('\\', '\\\\').replaceAll("'", "\\'")
-  return `select tokenizeQuery('${quoted}') format JSONCompactColumns`
+  return `select tokenizeQuery(${quoteText(query)}) format JSONCompactColumns`
 }
 
 /** Reads the answer to that statement. */

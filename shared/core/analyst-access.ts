@@ -4,6 +4,7 @@
  * The embedded engine's users file and the statements for a real server are both made of it.
  */
 import { tenantIdPattern } from './ids.ts'
+import { quoteText } from './scoring-sql-text.ts'
 
 /** Reads the internal tables on behalf of the views. Nobody can sign in as it. */
 export const readerUser = 'analytics_reader'
@@ -41,7 +42,7 @@ export const sharedTables = [
  * @param tenantExpression SQL of the tenant that everybody else is confined to
  */
 export function toRowFilter(serviceUsers: readonly string[], tenantExpression: string): string {
-  const names = serviceUsers.map((name) => `'${name.replaceAll("'", "\\'")}'`)
+  const names = serviceUsers.map(quoteText)
   const isService =
     names.length === 1 ? `currentUser() = ${names[0]}` : `currentUser() in (${names.join(', ')})`
   return `${isService} or tenant_id = ${tenantExpression}`

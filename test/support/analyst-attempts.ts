@@ -428,6 +428,7 @@ const limits: Attempt[] = [
   ['sleepEachRow', 'select sleepEachRow(1) from numbers(100)', denied],
   ['sleep', 'select sleep(3)', denied],
   ['a query larger than is read', `select '${'x'.repeat(300_000)}'`, 'SYNTAX_ERROR'],
+  ['a query of as many bytes in fewer letters', `select '${'€'.repeat(40_000)}'`, 'SYNTAX_ERROR'],
   ['deep nesting', `select ${'('.repeat(3_000)}1${')'.repeat(3_000)}`, 'TOO_DEEP_RECURSION'],
 ].map(toAttempt)
 
