@@ -17,7 +17,7 @@ import { type Clickhouse, toLoggable } from '#shared/io/clickhouse.ts'
 import { toProblem, unavailable } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
-import { tryNamedLock } from '#shared/io/named-lock-store.ts'
+import { type Locks, tryNamedLock } from '#shared/io/named-lock-store.ts'
 import { within } from '#shared/io/pause.ts'
 import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
 import type { Postgres } from '#shared/io/postgres.ts'
@@ -25,7 +25,7 @@ import type { Postgres } from '#shared/io/postgres.ts'
 export type BacktestDeps = {
   postgres: Postgres
   /** Connections for work that holds a lock. */
-  locks: Postgres
+  locks: Locks
   /** A client that waits as long as a slice may take. */
   clickhouse: Clickhouse
   log: Log

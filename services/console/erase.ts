@@ -26,14 +26,15 @@ import {
 } from '#shared/io/erasure-streams.ts'
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure-subject.ts'
 import { unavailable } from '#shared/io/http-server.ts'
+import type { Locks } from '#shared/io/named-lock-store.ts'
 import type { Nats } from '#shared/io/nats.ts'
-import { isSqlState, type Postgres, type Session, sqlStates } from '#shared/io/postgres.ts'
+import { isSqlState, type Session, sqlStates } from '#shared/io/postgres.ts'
 import { withTenantLock } from '#shared/io/tenant-lock.ts'
 import { requireTenant } from './manage-tenants.ts'
 
 export type EraseDeps = {
   /** Connections that hold the tenant's erasure lock; one for as long as an erasure takes. */
-  locks: Postgres
+  locks: Locks
   /** Of a client whose requests may take as long as a mutation does. */
   store: ErasureStore
   findNats: () => Nats | null
@@ -176,7 +177,7 @@ async function erasePass(
   }
 }
 
-async function inPause(locks: Postgres, work: () => Promise<void>): Promise<void> {
+async function inPause(locks: Locks, work: () => Promise<void>): Promise<void> {
   try {
     await withoutMirroring(locks, work)
   } catch (error) {

@@ -60,15 +60,16 @@ async function main(): Promise<void> {
 
   const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, metrics })
   lifecycle.onStop('postgres', postgres.close)
-  // A change holds its connection for as long as it waits: for its turn, then for the edges.
-  const locks = createPostgres(config.POSTGRES_URL, {
-    role: 'console changes',
+  // A change holds a connection for as long as it waits: for its turn, then for the edges.
+  const holders = createPostgres(config.POSTGRES_URL, {
+    role: 'console locks',
     log,
     lockTimeoutMs: 10_000,
     statementTimeoutMs: 15_000,
     connectTimeoutMs: 10_000,
   })
-  lifecycle.onStop('locks', locks.close)
+  lifecycle.onStop('locks', holders.close)
+  const locks = { holders, work: postgres }
   await requireMasterKey(postgres, sealer).catch((error: unknown) => {
     if (!(error instanceof PostgresUnavailableError)) throw error
     log.warn('Postgres does not answer yet, so MASTER_KEY was not compared with what is stored')

@@ -10,6 +10,7 @@ import { insertAudit } from '#shared/io/audit-store.ts'
 import { createCredentialStore } from '#shared/io/credential-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
+import type { Locks } from '#shared/io/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres.ts'
 import type { EdgesWaited } from '#shared/io/tenant-directory.ts'
 import { withTenantLock } from '#shared/io/tenant-lock.ts'
@@ -26,7 +27,7 @@ import {
 export type ManageDeps = Maker & {
   postgres: Postgres
   /** Connections for changes that hold a tenant's lock while they wait for the edges. */
-  locks: Postgres
+  locks: Locks
   directory: DirectoryWriter
   log: Log
   /** Judges a webhook URL, names resolved; returns it as it is to be stored. */

@@ -39,14 +39,14 @@ import {
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
-import { tryNamedLock } from '#shared/io/named-lock-store.ts'
+import { type Locks, tryNamedLock } from '#shared/io/named-lock-store.ts'
 import { pause } from '#shared/io/pause.ts'
 import type { Postgres, Queryable, Session } from '#shared/io/postgres.ts'
 
 export type MirrorDeps = {
   postgres: Postgres
   /** Connections for work that holds a lock. */
-  locks: Postgres
+  locks: Locks
   clickhouse: Clickhouse
   log: Log
   metrics: Metrics
@@ -141,10 +141,12 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
   const before = await readTrusted(session, mark.round)
   const numbered = numberRound(state, before, mark.round)
   const round: Round = { state, copied: before.copied, numberOf: numbered.take }
-  const { snapshot, atMs, seqs } = await session.transaction(async (tx) => {
-    const fixed = await fixSnapshot(tx)
-    return { ...fixed, seqs: await copyAll(round, tx) }
-  })
+  const { snapshot, atMs, seqs } = await state.postgres.withSession((own) =>
+    own.transaction(async (tx) => {
+      const fixed = await fixSnapshot(tx)
+      return { ...fixed, seqs: await copyAll(round, tx) }
+    }),
+  )
   const number = numbered.taken()
   state.copiedAtMs = atMs
   if (number !== null) {

@@ -15,7 +15,7 @@ import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
 import { insertCutoffs } from '#shared/io/ledger-rows-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
-import { tryNamedLock } from '#shared/io/named-lock-store.ts'
+import { type Locks, tryNamedLock } from '#shared/io/named-lock-store.ts'
 import { pause } from '#shared/io/pause.ts'
 import type { Postgres, Session } from '#shared/io/postgres.ts'
 import { dropPartitions, removeRows, retainedTables } from '#shared/io/retention-rows-store.ts'
@@ -65,7 +65,7 @@ export async function setTenantRetention(
 export type RetentionDeps = {
   postgres: Postgres
   /** Connections for work that holds a lock. */
-  locks: Postgres
+  locks: Locks
   clickhouse: Clickhouse
   log: Log
   metrics: Metrics

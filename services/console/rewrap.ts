@@ -8,6 +8,7 @@ import { Problem } from '#shared/core/problem.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
+import type { Locks } from '#shared/io/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres.ts'
 import { countSealed, listSealedElsewhere, rewrapTenant } from '#shared/io/sealed-secret-store.ts'
 import { type Sealer, UnsealError } from '#shared/io/sealed-secrets.ts'
@@ -19,7 +20,7 @@ import { type DirectoryWriter, requireDirectory } from './directory.ts'
 export type RewrapDeps = {
   postgres: Postgres
   /** Connections for changes that hold a tenant's lock. */
-  locks: Postgres
+  locks: Locks
   sealer: Sealer
   directory: DirectoryWriter
   /** Tenants whose entry at the edges is sealed or proven under another key than the sealer's. */

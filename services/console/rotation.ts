@@ -10,7 +10,8 @@ import { insertAudit } from '#shared/io/audit-store.ts'
 import { createCredentialStore } from '#shared/io/credential-store.ts'
 import { unavailable } from '#shared/io/http-server.ts'
 import type { Log } from '#shared/io/log.ts'
-import type { Postgres, Queryable, Session } from '#shared/io/postgres.ts'
+import type { Locks } from '#shared/io/named-lock-store.ts'
+import type { Queryable, Session } from '#shared/io/postgres.ts'
 import type { EdgesWaited } from '#shared/io/tenant-directory.ts'
 import { tryTenantLock, withTenantLock } from '#shared/io/tenant-lock.ts'
 import { createTenantStore, type TenantView } from '#shared/io/tenant-store.ts'
@@ -44,7 +45,7 @@ export type RotationStage =
 
 export type RotationDeps = Maker & {
   /** Connections for changes that hold a tenant's lock while they wait for the edges. */
-  locks: Postgres
+  locks: Locks
   directory: DirectoryWriter
   log: Log
   /** The monotonic clock. */
@@ -323,7 +324,7 @@ async function undo(
  */
 export async function undoAbandonedRotations(deps: RotationDeps): Promise<number> {
   let undone = 0
-  for (const tenantId of await createCredentialStore(deps.locks).listRotating()) {
+  for (const tenantId of await createCredentialStore(deps.locks.work).listRotating()) {
     const done = await tryTenantLock(deps.locks, tenantId, (session) =>
       undo(deps, session, tenantId, 'system'),
     )

@@ -15,9 +15,8 @@ import {
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
-import { tryNamedLock } from '#shared/io/named-lock-store.ts'
+import { type Locks, tryNamedLock } from '#shared/io/named-lock-store.ts'
 import { pause } from '#shared/io/pause.ts'
-import type { Postgres } from '#shared/io/postgres.ts'
 import {
   createSignalJumpStore,
   type JumpKey,
@@ -29,7 +28,7 @@ import {
 
 export type SignalJumpDeps = {
   /** Connections for work that holds a lock. */
-  locks: Postgres
+  locks: Locks
   clickhouse: Clickhouse
   log: Log
   metrics: Metrics

@@ -4,8 +4,8 @@
  * last copy did not see is exactly what is new, however late a transaction commits. New alerts are
  * found by `seq`, which rises without a gap in the order of commits. Copying again changes nothing.
  */
-import { takeNamedLock, whileLocked } from './named-lock-store.ts'
-import type { Postgres, Queryable, Session } from './postgres.ts'
+import { type Locks, withNamedLock } from './named-lock-store.ts'
+import type { Queryable, Session } from './postgres.ts'
 
 /** How far the copy is. */
 export type MirrorState = {
@@ -45,11 +45,8 @@ export const mirrorLock = 'analytics mirror'
  * and what is copied afterwards is read afterwards. An erasure removes copies in here.
  * @throws PostgresUnavailableError, or lockNotAvailable when a copy takes longer than its patience
  */
-export async function withoutMirroring<T>(postgres: Postgres, work: () => Promise<T>): Promise<T> {
-  return postgres.withSession(async (session) => {
-    await takeNamedLock(session, mirrorLock)
-    return whileLocked(session, mirrorLock, work)
-  })
+export async function withoutMirroring<T>(locks: Locks, work: () => Promise<T>): Promise<T> {
+  return withNamedLock(locks, mirrorLock, work)
 }
 
 const clusterSql = '(select system_identifier::text from pg_control_system())'

@@ -2,8 +2,8 @@
  * Brings both databases to the schema of this release: numbered SQL files, forward only, each
  * applied once. One runner serves both, so that one law holds for both: what was applied is the
  * beginning of what is in the folder, byte for byte, or the migration refuses. Any number of
- * processes may run it at once; a session lock in Postgres lets one work while the others wait and
- * then find nothing to do.
+ * processes may run it at once; a lock in Postgres lets one work while the others wait and then find
+ * nothing to do.
  */
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -15,6 +15,7 @@ import { guardViews } from './analyst-access-store.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
 import { databaseOf, quoteName } from './clickhouse.ts'
 import type { Log } from './log.ts'
+import { withNamedLock } from './named-lock-store.ts'
 import {
   createPostgres,
   isSqlState,
@@ -52,8 +53,8 @@ export class MigrationError extends Error {
 const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
 /** A statement of a migration may rewrite a large table. */
 const statementMaxMs = 30 * 60_000
-/** Any fixed number: one lock for both databases, since both are migrated together. */
-const migrationLock = 4_719_002_601
+/** One lock for both databases, since both are migrated together. */
+const migrationLock = 'migrations'
 
 /**
  * Creates the database when it is missing and applies what is new, each file in one transaction.
@@ -131,7 +132,7 @@ async function applyToClickhouse(
     const pending = findPending(migrations, await result.json<Applied>(), 'ClickHouse')
     for (const { name, text, checksum } of pending) {
       for (const statement of splitStatements(text)) {
-        // A lost session is a lost lock: somebody else may be migrating by now.
+        // Where the lock is lost this fails: somebody else may be migrating by now.
         await lock?.query('select 1')
         await client.command({ query: nameDatabases(statement, database) })
       }
@@ -202,15 +203,7 @@ async function withMigrationLock<T>(
 ): Promise<T> {
   return withPostgres(postgresUrl, log, async (postgres) => {
     await untilPostgresAnswers(() => postgres.query('select 1'), toWait(log, signal))
-    return postgres.withSession(async (session) => {
-      await session.query('select pg_advisory_lock($1)', [migrationLock])
-      try {
-        return await work(session)
-      } finally {
-        // A connection that broke has already given its lock back.
-        await session.query('select pg_advisory_unlock($1)', [migrationLock]).catch(() => undefined)
-      }
-    })
+    return withNamedLock({ holders: postgres, work: postgres }, migrationLock, work)
   })
 }
 
@@ -251,7 +244,8 @@ async function withPostgres<T>(
   const postgres = createPostgres(url, {
     role: 'migrate',
     log,
-    connectionsMax: 1,
+    // One holds the lock, one works.
+    connectionsMax: 2,
     statementTimeoutMs: 0,
     lockTimeoutMs: 0,
   })

@@ -1,47 +1,97 @@
 /**
- * A lock of a name, held in Postgres by a connection: of any number of processes one does a thing
- * at a time. It is gone with its connection, so nobody has to clean up after a crash.
+ * A lock of a name, held in Postgres by a transaction: of any number of processes one does a thing
+ * at a time. It ends with its connection, so a crash leaves nothing to clean up. A transaction
+ * rather than a session holds it, because that is what a pooler keeps on one connection.
  */
 import type { Postgres, Queryable, Session } from './postgres.ts'
+import { PostgresUnavailableError } from './postgres.ts'
 
-const keySql = 'hashtextextended($1, 0)'
+/** Where locks are held and where work under them is done: holders never use up the other pool. */
+export type Locks = { holders: Postgres; work: Postgres }
 
 /**
  * Runs `work` while nobody else holds the lock of this name.
  * @returns null when somebody does
  */
 export async function tryNamedLock<T>(
-  postgres: Postgres,
+  locks: Locks,
   name: string,
   work: (session: Session) => Promise<T>,
 ): Promise<T | null> {
-  return postgres.withSession(async (session) => {
-    const { rows } = await session.query<{ locked: boolean }>(
-      `select pg_try_advisory_lock(${keySql}) as locked`,
-      [name],
-    )
-    return rows[0]!.locked ? whileLocked(session, name, work) : null
-  })
+  return whileHeld(locks, name, 'pg_try_advisory_xact_lock', work)
 }
 
 /**
- * Waits for the lock of a name, for as long as the pool's `lockTimeoutMs`.
+ * Waits for the lock of a name, for as long as the holders' `lockTimeoutMs`, and runs `work` under
+ * it.
+ * @param work its session refuses to go on once the lock is lost with its connection
  * @throws lockNotAvailable when somebody kept it for longer
  */
-export async function takeNamedLock(session: Queryable, name: string): Promise<void> {
-  await session.query(`select pg_advisory_lock(${keySql})`, [name])
-}
-
-/** Runs `work` on a connection that holds the lock of this name, and gives the lock back. */
-export async function whileLocked<T>(
-  session: Session,
+export async function withNamedLock<T>(
+  locks: Locks,
   name: string,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  try {
-    return await work(session)
-  } finally {
-    // When this fails the connection is broken and thrown away, and the lock is gone with it.
-    await session.query(`select pg_advisory_unlock(${keySql})`, [name]).catch(() => undefined)
-  }
+  return (await whileHeld(locks, name, 'pg_advisory_xact_lock', work)) as T
+}
+
+async function whileHeld<T>(
+  { holders, work: postgres }: Locks,
+  name: string,
+  take: 'pg_advisory_xact_lock' | 'pg_try_advisory_xact_lock',
+  work: (session: Session) => Promise<T>,
+): Promise<T | null> {
+  return holders.withSession(async (holder) => {
+    let outcome: { result: T | null } | undefined
+    try {
+      await holder.transaction(async (tx) => {
+        const { rows } = await tx.query<{ locked: boolean }>(
+          `select ${take}(hashtextextended($1, 0))::text <> 'false' as locked`,
+          [name],
+        )
+        if (!rows[0]!.locked) {
+          outcome = { result: null }
+          return
+        }
+        // It is idle for as long as the work takes.
+        await tx.query('set local idle_in_transaction_session_timeout = 0')
+        outcome = { result: await work(toFenced(postgres, name, await findHolder(tx))) }
+      })
+    } catch (error) {
+      // A lock that was lost after its work was done has done its duty.
+      if (outcome === undefined) throw error
+    }
+    return outcome!.result
+  })
+}
+
+/** The transaction that holds the lock, as `pg_locks` names it. */
+async function findHolder(tx: Queryable): Promise<string> {
+  const { rows } = await tx.query<{ holder: string }>(
+    `select virtualtransaction as holder from pg_locks
+     where locktype = 'advisory' and pid = pg_backend_pid() limit 1`,
+  )
+  return rows[0]!.holder
+}
+
+/**
+ * Transactions that run one at a time under a name and only while its lock is held: one that began
+ * before the lock was lost ends before those of the next holder begin.
+ */
+function toFenced(postgres: Postgres, name: string, holder: string): Session {
+  const transaction: Session['transaction'] = (work) =>
+    postgres.withSession((session) =>
+      session.transaction(async (tx) => {
+        await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 1))', [name])
+        const { rowCount } = await tx.query(
+          `select 1 from pg_locks where locktype = 'advisory' and virtualtransaction = $1`,
+          [holder],
+        )
+        if (rowCount === 0) {
+          throw new PostgresUnavailableError(new Error(`the lock ${name} was lost`))
+        }
+        return work(tx)
+      }),
+    )
+  return { transaction, query: (sql, values) => transaction((tx) => tx.query(sql, values)) }
 }

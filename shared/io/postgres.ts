@@ -10,8 +10,12 @@ import { Problem } from '#shared/core/problem.ts'
 import { createFaultTeller, describeConnectFault } from './connect-faults.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import { type ConnectionMode, prepareConnection, type SessionSettings } from './postgres-session.ts'
 
-/** One statement. A `name` makes it a prepared statement of its connection: use for hot reads. */
+/**
+ * One statement. A `name` makes it a prepared statement of its connection, where there is no pooler
+ * in between: use for hot reads.
+ */
 export type Sql = { text: string; values?: readonly unknown[]; name?: string }
 
 export type Row = Record<string, unknown>
@@ -26,7 +30,10 @@ export type Queryable = {
   ) => Promise<Rows<R>>
 }
 
-/** A session taken out of the pool: session locks live as long as it does. */
+/**
+ * One connection of the pool. Behind a pooler only the statements of one transaction share a session
+ * of the server: nothing may rest on the session lasting longer.
+ */
 export type Session = Queryable & {
   transaction: <T>(work: (tx: Queryable) => Promise<T>) => Promise<T>
 }
@@ -61,7 +68,7 @@ export type PostgresOptions = {
   /** How long to wait for a free or a new connection; 3 s by default. */
   connectTimeoutMs?: number
   /** Settings of every session, for statements whose plans must not depend on statistics. */
-  settings?: Readonly<Record<string, string>>
+  settings?: SessionSettings
 }
 
 /** Postgres cannot be reached, is going down, or has no room: try again later. A 503 to clients. */
@@ -146,7 +153,14 @@ function isOfFullDisk(error: unknown): boolean {
  */
 export function createPostgres(url: string, options: PostgresOptions): Postgres {
   const { log } = options
-  const pool = new pg.Pool(toPoolConfig(url, options))
+  const settings = toSettings(options)
+  const modes = new WeakMap<pg.ClientBase, ConnectionMode>()
+  const pool = new pg.Pool({
+    ...toPoolConfig(url, options),
+    onConnect: async (client: pg.ClientBase) => {
+      modes.set(client, await prepareConnection(client, settings))
+    },
+  })
   // An idle connection that breaks is replaced by the next query; without a listener it would end
   // us.
   pool.on('error', (error) => log.warn({ err: error }, 'an idle connection to Postgres was lost'))
@@ -173,7 +187,7 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
       broken = error
     }
     client.on('error', onError)
-    const session = toSession(client)
+    const session = toSession(client, modes.get(client)!)
     try {
       return await work(session)
     } catch (error) {
@@ -215,9 +229,12 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
   }
 }
 
-function toSession(client: pg.PoolClient): Session & { dirty: () => boolean } {
+function toSession(
+  client: pg.PoolClient,
+  mode: ConnectionMode,
+): Session & { dirty: () => boolean } {
   let dirty = false
-  const query: Queryable['query'] = async <R extends object = Row>(
+  const run: Queryable['query'] = async <R extends object = Row>(
     sql: string | Sql,
     values?: readonly unknown[],
   ): Promise<Rows<R>> => {
@@ -227,7 +244,7 @@ function toSession(client: pg.PoolClient): Session & { dirty: () => boolean } {
       const result = await client.query<R & pg.QueryResultRow>({
         text,
         values: [...(statement.values ?? [])],
-        ...(name === undefined ? {} : { name }),
+        ...(name === undefined || !mode.named ? {} : { name }),
       })
       return { rows: result.rows, rowCount: result.rowCount ?? 0 }
     } catch (error) {
@@ -238,25 +255,28 @@ function toSession(client: pg.PoolClient): Session & { dirty: () => boolean } {
     }
   }
   const transaction = async <T>(work: (tx: Queryable) => Promise<T>): Promise<T> => {
-    await query('begin')
+    await run(mode.begin)
     try {
-      const result = await work({ query })
-      await query('commit')
+      const result = await work({ query: run })
+      await run('commit')
       return result
     } catch (error) {
-      await query('rollback').catch(() => {
+      await run('rollback').catch(() => {
         dirty = true
       })
       throw error
     }
   }
+  const query: Queryable['query'] = (sql, values) =>
+    mode.wrap ? transaction((tx) => tx.query(sql, values)) : run(sql, values)
   return { query, transaction, dirty: () => dirty }
 }
 
 const int8Oid = 20
+const statementTimeoutDefaultMs = 10_000
 
 function toPoolConfig(url: string, options: PostgresOptions): pg.PoolConfig {
-  const statementTimeoutMs = options.statementTimeoutMs ?? 10_000
+  const statementTimeoutMs = options.statementTimeoutMs ?? statementTimeoutDefaultMs
   return {
     connectionString: url,
     application_name: `device-intelligence ${options.role}`,
@@ -265,21 +285,19 @@ function toPoolConfig(url: string, options: PostgresOptions): pg.PoolConfig {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    statement_timeout: statementTimeoutMs,
-    lock_timeout: options.lockTimeoutMs ?? 5_000,
-    ...(options.settings === undefined ? {} : { options: toOptions(options.settings) }),
-    // A process that stops in the middle of a transaction must not hold its locks for ever.
-    idle_in_transaction_session_timeout: 30_000,
     // A server that accepts and then says nothing (paused, cut off) is noticed by us alone.
     ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + 2_000 }),
     types: { getTypeParser: toTypeParser as typeof pg.types.getTypeParser },
   }
 }
 
-const toOptions = (settings: Readonly<Record<string, string>>): string =>
-  Object.entries(settings)
-    .map(([name, value]) => `-c ${name}=${value}`)
-    .join(' ')
+const toSettings = (options: PostgresOptions): SessionSettings => ({
+  statement_timeout: `${options.statementTimeoutMs ?? statementTimeoutDefaultMs}`,
+  lock_timeout: `${options.lockTimeoutMs ?? 5_000}`,
+  // A process that stops in the middle of a transaction must not hold its locks for ever.
+  idle_in_transaction_session_timeout: '30000',
+  ...options.settings,
+})
 
 /** bigint as a number: ours are counters, and one above 2^53 is an error, not a wrong one. */
 function toTypeParser(oid: number, format?: 'text' | 'binary'): unknown {

@@ -58,7 +58,7 @@ function makeMirror(more: { clickhouse?: Clickhouse; postgres?: Postgres } = {})
   metrics = createMetrics('console')
   return createMirror({
     postgres,
-    locks: postgres,
+    locks: { holders: postgres, work: postgres },
     clickhouse,
     log: testLog,
     metrics,
@@ -359,7 +359,7 @@ describe('an erasure', () => {
       const found = { ...traces, eventIds, eventHashes }
       const before = await store.countRows(found)
       await eraseAlerts(postgres, { subject: whole, eventIds })
-      await withoutMirroring(postgres, () => store.eraseMirrors(found))
+      await withoutMirroring({ holders: postgres, work: postgres }, () => store.eraseMirrors(found))
       const after = await store.countRows(found)
       return [before, after].map((of) => [of.alerts_mirror, of.deliveries_mirror])
     }

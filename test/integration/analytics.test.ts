@@ -30,7 +30,7 @@ beforeAll(async () => {
   const { postgres, clickhouse } = rig
   mirror = createMirror({
     postgres,
-    locks: postgres,
+    locks: { holders: postgres, work: postgres },
     clickhouse,
     log: testLog,
     metrics: createMetrics('console'),
@@ -381,7 +381,7 @@ describe('an erasure', () => {
     expect(lost).toBeGreaterThan(0)
     const copier = mirror.start()
     const receipt = await createErase({
-      locks: rig.postgres,
+      locks: { holders: rig.postgres, work: rig.postgres },
       store: createErasureStore(rig.clickhouse),
       findNats: () => rig.nats,
       nowMs: () => performance.now(),

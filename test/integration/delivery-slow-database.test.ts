@@ -71,7 +71,7 @@ const rotation: Omit<RotationDeps, 'locks'> = {
 }
 const rotateWebhook = async (tenantId: string): Promise<string> => {
   const only = { hmac: false, webhook: true, apiKey: false }
-  const deps = { ...rotation, locks: postgres }
+  const deps = { ...rotation, locks: { holders: postgres, work: postgres } }
   return (await rotate(deps, { ...only, tenantId, actor: 'test' })).webhook_secret!
 }
 

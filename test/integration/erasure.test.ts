@@ -46,7 +46,7 @@ beforeEach(async () => {
 
 function makeErase(more: { waitMaxMs?: number } = {}): Erase {
   return createErase({
-    locks: rig.postgres,
+    locks: { holders: rig.postgres, work: rig.postgres },
     store: createErasureStore(rig.clickhouse),
     findNats: () => rig.nats,
     nowMs: () => performance.now(),
@@ -273,7 +273,7 @@ describe('erasing a user', () => {
     await publishRound()
     const store = createErasureStore(rig.clickhouse)
     const failing = createErase({
-      locks: rig.postgres,
+      locks: { holders: rig.postgres, work: rig.postgres },
       store: {
         ...store,
         // After rows were erased, before anything is put back.

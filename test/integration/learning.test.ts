@@ -292,7 +292,7 @@ describe('a bad release', () => {
   }
   const createAlarm = (own = createMetrics('console')) =>
     createSignalJumps({
-      locks: rig.postgres,
+      locks: { holders: rig.postgres, work: rig.postgres },
       clickhouse,
       metrics: own,
       wallMs: () => wallMs,

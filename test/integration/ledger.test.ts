@@ -56,7 +56,12 @@ function newMirror(): Mirror {
   const { postgres, clickhouse } = rig
   const clocks = { nowMs: () => performance.now(), wallMs: Date.now }
   const common = { log: testLog, metrics: createMetrics('console'), ...clocks }
-  return createMirror({ ...common, postgres, clickhouse, locks: postgres })
+  return createMirror({
+    ...common,
+    postgres,
+    clickhouse,
+    locks: { holders: postgres, work: postgres },
+  })
 }
 
 /** Lets the copies and the mark catch up with what was decided. */
@@ -208,7 +213,7 @@ describe('the ledger agrees', () => {
     await rig.publish(events, [events[0]!])
     await settle()
     const erase = createErase({
-      locks: rig.postgres,
+      locks: { holders: rig.postgres, work: rig.postgres },
       store: createErasureStore(rig.clickhouse),
       findNats: () => rig.nats,
       nowMs: () => performance.now(),
@@ -233,7 +238,13 @@ describe('the ledger agrees', () => {
     expect(await readHour('gone', oldMs)).toMatchObject({ rows: 5, alerts: 1 })
     expect(await keeper.check(oldMs)).toEqual([])
     const { postgres, clickhouse } = rig
-    const deps = { postgres, locks: postgres, clickhouse, log: testLog, wallMs: Date.now }
+    const deps = {
+      postgres,
+      locks: { holders: postgres, work: postgres },
+      clickhouse,
+      log: testLog,
+      wallMs: Date.now,
+    }
     const clocks = { nowMs: () => performance.now(), metrics: createMetrics('other') }
     const settings = { events: 30 }
     await setTenantRetention(deps, { tenantId: 'gone', settings, actor: 'test' })

@@ -72,7 +72,7 @@ function createDeps(): RetentionDeps {
   metrics = createMetrics('console')
   return {
     postgres,
-    locks: postgres,
+    locks: { holders: postgres, work: postgres },
     clickhouse,
     log: testLog,
     metrics,

@@ -262,7 +262,7 @@ const beforeOn = (stage: RotationStage) => stages.indexOf(stage) < stages.indexO
 /** A console that stops for good at a stage, with its connections to Postgres cut. */
 async function crashAt(stage: RotationStage, asked: Partial<typeof only> = { hmac: true }) {
   const application = `crash-${randomUUID().slice(0, 8)}`
-  const locks = createPostgres(rig.postgresUrl, { role: application, log: testLog })
+  const holders = createPostgres(rig.postgresUrl, { role: application, log: testLog })
   let reached = () => {}
   let wake = () => {}
   const atStage = new Promise<void>((resolve) => {
@@ -273,7 +273,7 @@ async function crashAt(stage: RotationStage, asked: Partial<typeof only> = { hma
   })
   const deps: RotationDeps = {
     ...rig.deps,
-    locks,
+    locks: { holders, work: rig.postgres },
     checkpoint: async (at) => {
       if (at !== stage) return
       reached()
@@ -284,7 +284,7 @@ async function crashAt(stage: RotationStage, asked: Partial<typeof only> = { hma
     (answer) => answer,
     (error: unknown) => error as Error,
   )
-  const ended = outcome.finally(() => locks.close())
+  const ended = outcome.finally(() => holders.close())
   await atStage
   await rig.postgres.query(
     'select pg_terminate_backend(pid) from pg_stat_activity where application_name like $1',

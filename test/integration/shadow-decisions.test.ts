@@ -57,7 +57,7 @@ afterAll(() => rig?.close())
 /** @returns from when on it decides, in ms */
 async function setShadow(tenantId: string, document: Policy | null): Promise<number> {
   const answer = await setShadowPolicy(
-    { locks: rig.postgres },
+    { locks: { holders: rig.postgres, work: rig.postgres } },
     { tenantId, document, actor: 'test' },
   )
   return Date.parse(answer!.effective_at)
@@ -314,7 +314,7 @@ describe('a shadow policy', () => {
 describe('erasure and retention', () => {
   const erase = (kind: 'device' | 'user', id: string) =>
     createErase({
-      locks: rig.postgres,
+      locks: { holders: rig.postgres, work: rig.postgres },
       store: createErasureStore(rig.clickhouse),
       findNats: () => rig.nats,
       nowMs: () => performance.now(),

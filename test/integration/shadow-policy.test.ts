@@ -38,7 +38,7 @@ beforeAll(async () => {
     {
       ...admin.deps,
       postgres,
-      locks: postgres,
+      locks: { holders: postgres, work: postgres },
       adminToken,
       projection: admin.projection,
       compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
@@ -234,7 +234,7 @@ describe('the comparison', () => {
     })
     await createMirror({
       postgres: rig.postgres,
-      locks: rig.postgres,
+      locks: { holders: rig.postgres, work: rig.postgres },
       clickhouse: rig.clickhouse,
       log: testLog,
       metrics: createMetrics('console'),

@@ -7,6 +7,7 @@ import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
 import { insertAudit, listAudit } from '#shared/io/audit-store.ts'
 import { createCredentialStore } from '#shared/io/credential-store.ts'
 import { createLog } from '#shared/io/log.ts'
+import type { Locks } from '#shared/io/named-lock-store.ts'
 import {
   createPostgres,
   type Postgres,
@@ -24,12 +25,14 @@ const policy = { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(default
 let server: TestPostgres
 let url: string
 let postgres: Postgres
+let locks: Locks
 
 beforeAll(async () => {
   server = await startPostgres()
   url = await server.createDatabase()
   await migratePostgres(url)
   postgres = createPostgres(url, { role: 'test', log, lockTimeoutMs: 300 })
+  locks = { holders: postgres, work: postgres }
 })
 afterAll(async () => {
   await postgres?.close()
@@ -227,23 +230,27 @@ describe('rotations', () => {
 
 describe("a tenant's lock", () => {
   it('is held by one at a time, and is a conflict for who waits too long', async () => {
-    await withTenantLock(postgres, tenantId, async () => {
-      expect(await tryTenantLock(postgres, tenantId, async () => true)).toBeNull()
-      await expect(withTenantLock(postgres, tenantId, async () => true)).rejects.toMatchObject({
+    await withTenantLock(locks, tenantId, async () => {
+      expect(await tryTenantLock(locks, tenantId, async () => true)).toBeNull()
+      await expect(withTenantLock(locks, tenantId, async () => true)).rejects.toMatchObject({
         code: 'conflict',
       })
-      expect(await tryTenantLock(postgres, `${tenantId}-other`, async () => true)).toBe(true)
+      expect(await tryTenantLock(locks, `${tenantId}-other`, async () => true)).toBe(true)
     })
-    expect(await tryTenantLock(postgres, tenantId, async () => true)).toBe(true)
+    expect(await tryTenantLock(locks, tenantId, async () => true)).toBe(true)
   })
 
   it('is gone with the connection of its holder, who then cannot go on', async () => {
-    const holder = withTenantLock(postgres, tenantId, async (session) => {
-      const { rows } = await session.query<{ pid: number }>('select pg_backend_pid() as pid')
-      await postgres.query('select pg_terminate_backend($1)', [rows[0]!.pid])
+    const holder = withTenantLock(locks, tenantId, async (session) => {
+      const { rowCount } = await postgres.query(
+        `select pg_terminate_backend(pid) from pg_locks
+         where locktype = 'advisory' and database = (
+           select oid from pg_database where datname = current_database())`,
+      )
+      expect(rowCount).toBe(1)
       await untilPostgresAnswers(
         async () => {
-          if ((await tryTenantLock(postgres, tenantId, async () => true)) === null) {
+          if ((await tryTenantLock(locks, tenantId, async () => true)) === null) {
             throw new PostgresUnavailableError('still held')
           }
         },

@@ -85,8 +85,8 @@ export async function createConsoleRig(
   const metrics = createMetrics('test')
   const nats = await connectNats(servers.nats.url, 'test-console', testLog)
   const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
-  const locks = createPostgres(postgresUrl, {
-    role: 'test changes',
+  const holders = createPostgres(postgresUrl, {
+    role: 'test locks',
     log: testLog,
     lockTimeoutMs: 10_000,
     statementTimeoutMs: 15_000,
@@ -113,7 +113,7 @@ export async function createConsoleRig(
     outcomes,
     deps: {
       postgres,
-      locks,
+      locks: { holders, work: postgres },
       sealer,
       randomBytes,
       nowMs,
@@ -149,7 +149,7 @@ export async function createConsoleRig(
     close: async () => {
       projection.stop()
       await Promise.all(edges.map((edge) => edge.close()))
-      await Promise.all([nats.close(), postgres.close(), locks.close()])
+      await Promise.all([nats.close(), postgres.close(), holders.close()])
     },
   }
 }
