@@ -102,21 +102,30 @@ function aptWays(options: FetchOptions): Way[] {
     release.ID === 'ubuntu' ? [codename, 'devel'] : ['sid', 'testing', 'stable', codename]
   return suites.map((suite) => ({
     name: `apt suite ${suite}`,
-    fetch: (workDir) => fetchFromApt({ ...options, aptGet, dpkg, sources, suite, workDir }),
+    fetch: async (workDir) => {
+      options.say(`fetching nats-server from suite ${suite} of the machine's own apt mirror`)
+      const packages = ['nats-server']
+      const apt = { ...options, aptGet, dpkg, sources, suite, workDir, packages }
+      return join(await unpackFromApt(apt), 'usr/sbin/nats-server')
+    },
   }))
 }
 
-async function fetchFromApt(options: {
+/**
+ * Downloads packages from a suite of the machine's own mirrors, checked by apt as always, and
+ * unpacks them. Nothing is installed.
+ * @returns the folder that holds their files
+ */
+export async function unpackFromApt(options: {
   aptGet: string
   dpkg: string
   sources: AptSource[]
   suite: string
   workDir: string
-  say: (line: string) => void
+  packages: readonly string[]
   signal?: AbortSignal | undefined
 }): Promise<string> {
   const { workDir, suite } = options
-  options.say(`fetching nats-server from suite ${suite} of the machine's own apt mirror`)
   const parts = join(workDir, 'sources')
   const out = join(workDir, 'out')
   for (const folder of [
@@ -136,11 +145,13 @@ async function fetchFromApt(options: {
   const limits = { timeout: APT_TIMEOUT_MS, signal: options.signal, cwd: out, encoding: 'utf8' }
   // A third party's source has no such suite and makes `update` fail; what counts is the download.
   await run(options.aptGet, [...apt, 'update'], limits as object).catch(() => undefined)
-  await run(options.aptGet, [...apt, 'download', 'nats-server'], limits as object)
-  const deb = (await readdir(out)).find((name) => name.endsWith('.deb'))
-  if (!deb) throw new Error('apt-get brought no package')
-  await run(options.dpkg, ['-x', join(out, deb), join(workDir, 'x')], limits as object)
-  return join(workDir, 'x/usr/sbin/nats-server')
+  await run(options.aptGet, [...apt, 'download', ...options.packages], limits as object)
+  const debs = (await readdir(out)).filter((name) => name.endsWith('.deb'))
+  if (debs.length === 0) throw new Error('apt-get brought no package')
+  for (const deb of debs) {
+    await run(options.dpkg, ['-x', join(out, deb), join(workDir, 'x')], limits as object)
+  }
+  return join(workDir, 'x')
 }
 
 /** Read after the machine's own settings (a proxy stays), so apt works in our folders alone. */
@@ -219,7 +230,7 @@ function classicSources(text: string, names: ReadonlySet<string>): AptSource[] {
     }))
 }
 
-function readOsRelease(file: string): Record<string, string> {
+export function readOsRelease(file: string): Record<string, string> {
   if (!existsSync(file)) return {}
   const pairs = readFileSync(file, 'utf8').matchAll(/^([A-Z_]+)="?([^"\n]*)"?$/gm)
   return Object.fromEntries([...pairs].map((pair) => [pair[1], pair[2]]))

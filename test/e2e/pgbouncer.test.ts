@@ -1,0 +1,157 @@
+/**
+ * The whole path with PgBouncer between every process and PostgreSQL, in both of its modes and as
+ * Debian ships it: migrations, alerts raised and delivered, lists by several filters at once,
+ * dispositions, rotations, a policy and an erasure. Nothing may fail or stay behind.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLog } from '#shared/io/log.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { startPgbouncer, type TestPgbouncer } from '../support/pgbouncer-server.ts'
+import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { startStack, type TestStack } from '../support/stack.ts'
+import {
+  admin,
+  createTenant,
+  ingest,
+  read,
+  readAlerts,
+  type Tenant,
+  toBody,
+} from '../support/tenant-client.ts'
+import { until } from '../support/until.ts'
+
+const signals = { debugger: { frida_detected: true } }
+const alertsWanted = 60
+
+let server: TestPostgres
+let receiver: Receiver
+beforeAll(async () => {
+  server = await startPostgres()
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await receiver?.close()
+  await server?.stop()
+})
+
+describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode', (mode) => {
+  let bouncer: TestPgbouncer
+  let running: TestStack
+  let direct: Postgres
+  let tenant: Tenant
+  const ids = Array.from({ length: alertsWanted }, (_, n) => `device-${n}`)
+
+  beforeAll(async () => {
+    const url = await server.createDatabase()
+    bouncer = await startPgbouncer(mode, { url: server.url, poolSize: 40 })
+    running = await startStack({ env: { POSTGRES_URL: bouncer.through(url) } })
+    direct = createPostgres(url, { role: 'test', log: createLog('test', 'silent') })
+    tenant = await createTenant(running.stack, 'acme', receiver.url)
+  })
+  afterAll(async () => {
+    await direct?.close()
+    await running?.discard()
+    await bouncer?.stop()
+  })
+
+  it('raises and delivers every alert', async () => {
+    const answers = await Promise.all(
+      ids.map((device) =>
+        ingest(running.stack, tenant.hmac_secret, toBody('acme', { device, signals })),
+      ),
+    )
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([])
+    await until('all alerts', async () => {
+      const { total } = await readAlerts(running.stack, tenant.public_api_key)
+      return total === alertsWanted
+    })
+    await until('all webhooks', () => {
+      const got = ids.filter((id) =>
+        receiver.requests.some(({ body }) => body.toString().includes(`"${id}"`)),
+      )
+      return got.length === alertsWanted
+    })
+    receiver.requests.length = 0
+  })
+
+  it('answers every list', async () => {
+    const queries = ['', 'decision=BLOCK', 'disposition=OPEN', 'device_id=device-1', 'limit=7']
+    const wrong: unknown[] = []
+    // As many at once as the api has connections, over and over.
+    const ask = async () => {
+      for (let n = 0; n < 15; n++) {
+        const query = queries[n % queries.length]!
+        const { status, body } = await read<{ total: number }>(
+          running.stack,
+          tenant.public_api_key,
+          `/v1/di/alerts?${query}`,
+        )
+        const total = query.startsWith('device') ? 1 : alertsWanted
+        if (status !== 200 || body.total !== total) wrong.push({ query, status, body })
+      }
+    }
+    await Promise.all(Array.from({ length: 12 }, ask))
+    expect(wrong).toEqual([])
+  })
+
+  it('changes dispositions, all at once', async () => {
+    const { alerts } = await readAlerts(running.stack, tenant.public_api_key)
+    await Promise.all(
+      alerts.slice(0, 20).map(({ alert_id }) =>
+        admin(running.stack, 'POST', `/alerts/${alert_id}/disposition`, {
+          disposition: 'CONFIRMED',
+        }),
+      ),
+    )
+    const list = await read<{ total: number }>(
+      running.stack,
+      tenant.public_api_key,
+      '/v1/di/alerts?disposition=CONFIRMED',
+    )
+    expect(list.body.total).toBe(20)
+  })
+
+  it('rotates, several times and of several tenants at once', async () => {
+    const others = await Promise.all(
+      ['globex', 'initech', 'umbrella'].map((id) => createTenant(running.stack, id)),
+    )
+    const rotateOnce = async (one: Tenant) => {
+      const path = `/tenants/${one.tenant_id}/rotate`
+      Object.assign(one, await admin<Partial<Tenant>>(running.stack, 'POST', path, { hmac: true }))
+    }
+    for (let turn = 0; turn < 3; turn++) await Promise.all([tenant, ...others].map(rotateOnce))
+    for (const one of [tenant, ...others]) {
+      const body = toBody(one.tenant_id, { device: 'after' })
+      expect((await ingest(running.stack, one.hmac_secret, body)).status).toBe(200)
+    }
+  })
+
+  it('erases a device', async () => {
+    const path = '/tenants/acme/erasures'
+    await admin(running.stack, 'POST', path, { device_id: 'device-1' })
+    const list = await read<{ total: number }>(
+      running.stack,
+      tenant.public_api_key,
+      '/v1/di/alerts?device_id=device-1',
+    )
+    expect(list.body.total).toBe(0)
+  })
+
+  it('leaves no lock and no transaction open, and every counter exact', async () => {
+    await until('no lock is held', async () => {
+      const { rows } = await direct.query<{ n: number }>(
+        `select count(*) as n from pg_locks where locktype = 'advisory'`,
+      )
+      return rows[0]!.n === 0
+    })
+    const { rows } = await direct.query(
+      `select (select count(*) from alerts) as alerts,
+         (select sum(n) from alert_counts) as by_day,
+         (select sum(n) from alert_counts_by_hour) as by_hour`,
+    )
+    const { alerts, by_day, by_hour } = rows[0]!
+    expect([Number(by_day), Number(by_hour)]).toEqual([alerts, alerts])
+    expect(running.output()).not.toMatch(/prepared statement|unsupported startup/)
+  })
+})
