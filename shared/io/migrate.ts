@@ -2,8 +2,8 @@
  * Brings both databases to the schema of this release: numbered SQL files, forward only, each
  * applied once. One runner serves both, so that one law holds for both: what was applied is the
  * beginning of what is in the folder, byte for byte, or the migration refuses. Any number of
- * processes may run it at once; a lock in Postgres lets one work while the others wait and then find
- * nothing to do.
+ * processes may run it at once; a lock in Postgres lets one work while the others wait and then
+ * find nothing to do.
  */
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'

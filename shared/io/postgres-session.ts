@@ -1,9 +1,9 @@
 /**
  * What a new connection to PostgreSQL needs before it is used. Connected directly, its settings are
- * set once and hot statements are prepared by name. Behind a pooler such as PgBouncer neither lasts:
- * each transaction may run on another connection of the server, so settings are set within each
- * transaction and no statement has a name. A pooler shows itself: the process id it announces is
- * not that of the server process that answers.
+ * set once and hot statements are prepared by name. Behind a pooler such as PgBouncer neither
+ * lasts: each transaction may run on another connection of the server, so settings are set within
+ * each transaction and no statement has a name. A pooler shows itself: the process id it announces
+ * is not that of the server process that answers.
  */
 import type pg from 'pg'
 
@@ -28,8 +28,8 @@ const toSetLocal = (settings: SessionSettings): string =>
 
 /**
  * Finds out what is at the other end and sets what can be set for good: one round trip, two behind
- * a pooler. There a role that has the settings already (`alter role ... set`) saves a lone statement
- * its transaction.
+ * a pooler. There a role that has the settings already (`alter role ... set`) saves a lone
+ * statement its transaction.
  */
 export async function prepareConnection(
   client: pg.ClientBase,

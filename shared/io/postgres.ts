@@ -31,8 +31,8 @@ export type Queryable = {
 }
 
 /**
- * One connection of the pool. Behind a pooler only the statements of one transaction share a session
- * of the server: nothing may rest on the session lasting longer.
+ * One connection of the pool. Behind a pooler only the statements of one transaction share a
+ * session of the server: nothing may rest on the session lasting longer.
  */
 export type Session = Queryable & {
   transaction: <T>(work: (tx: Queryable) => Promise<T>) => Promise<T>
