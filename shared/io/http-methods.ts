@@ -13,20 +13,16 @@ export function addUnroutedAnswers(
   app: FastifyInstance,
   sendProblem: (reply: FastifyReply, problem: Problem) => unknown,
 ): void {
-  const routes: { pattern: RegExp; methods: Set<string> }[] = []
+  const routes = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {
-    const source = toPattern(url).source
-    const known = routes.find(({ pattern }) => pattern.source === source)
-    const route = known ?? { pattern: toPattern(url), methods: new Set<string>() }
-    for (const name of [method].flat()) route.methods.add(name.toUpperCase())
-    if (known === undefined) routes.push(route)
+    const methods = routes.get(url) ?? new Set<string>()
+    routes.set(url, methods)
+    for (const name of [method].flat()) methods.add(name.toUpperCase())
   })
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404) return
     const path = request.url.split('?', 1)[0] ?? ''
-    const methods = routes
-      .filter(({ pattern }) => pattern.test(path))
-      .flatMap((route) => [...route.methods])
+    const methods = [...routes].flatMap(([url, taken]) => (isOf(url, path) ? [...taken] : []))
     if (methods.length === 0) {
       sendProblem(reply, new Problem('not_found', 'There is nothing at this address.'))
       return reply
@@ -38,14 +34,14 @@ export function addUnroutedAnswers(
   })
 }
 
-/** A route's address as a pattern of what is sent: parameters are segments, a star is the rest. */
-function toPattern(url: string): RegExp {
-  const source = url
-    .split(/(:\w+|\*)/)
-    .map((part, index) => {
-      if (index % 2 === 0) return part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
-      return part === '*' ? '.*' : '[^/]+'
-    })
-    .join('')
-  return new RegExp(`^${source}$`)
+/** Whether a path is one of a route's: a parameter is any segment, a star is the rest. */
+function isOf(route: string, path: string): boolean {
+  const wanted = route.split('/')
+  const given = path.split('/')
+  for (const [at, segment] of wanted.entries()) {
+    if (segment === '*') return given.length > at
+    const matches = segment.startsWith(':') ? Boolean(given[at]) : segment === given[at]
+    if (!matches) return false
+  }
+  return given.length === wanted.length
 }
