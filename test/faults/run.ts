@@ -27,6 +27,8 @@ const drills: Record<string, () => Promise<Drill>> = {
   kills: () => import('./kills.ts'),
   writes: () => import('./writes.ts'),
   soak: () => import('./soak.ts'),
+  starvation: () => import('./starvation.ts'),
+  'small-stream': () => import('./small-stream.ts'),
 }
 
 /** What fits into an hour, with the sizes that make it fit where the whole does not. */
@@ -41,6 +43,8 @@ const withinAnHour: [name: string, ...options: string[]][] = [
   ['machines', '--runs', '300'],
   ['stops', '--each', '10'],
   ['cluster', '--seconds', '140'],
+  ['starvation', '--minutes', '3'],
+  ['small-stream', '--minutes', '5', '--mb', '16'],
 ]
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
