@@ -10,12 +10,14 @@ import {
   batchEventsMax,
   decidingMs,
   gatherMs,
+  heldRefusalsMax,
   incompleteBodiesBytesMax,
   publishAttemptMs,
   publishesInFlightMax,
   publishTimeoutMs,
   queuedBytesMax,
   queuedRequestsMax,
+  refusalHoldMs,
   waitingBytesMax,
   waitingEventsMax,
 } from '#shared/core/limits.ts'
@@ -42,6 +44,7 @@ import {
   type Submission,
 } from './intake.ts'
 import { createIngestObserver } from './observe.ts'
+import { createRefusalHold } from './refusal-hold.ts'
 import type { RetiredUse } from './retired-use.ts'
 import type { UndecidedRoom } from './undecided-room.ts'
 
@@ -151,6 +154,7 @@ function createIntake(deps: IngestDeps): Intake {
     waiting: () => intake.commit.waiting(),
     queued: () => intake.admission.queued(),
     incompleteBytes: () => intake.bodies.bytes(),
+    heldRefusals: () => intake.hold.held(),
   })
   const intake: Intake = {
     log: deps.log,
@@ -158,6 +162,12 @@ function createIntake(deps: IngestDeps): Intake {
     refusals: createRefusalLog(deps.log),
     bodies: createBodyBudget(incompleteBodiesBytesMax),
     observe,
+    hold: createRefusalHold({
+      later: setTimeout,
+      stopping: deps.stopping,
+      holdMs: refusalHoldMs,
+      heldMax: heldRefusalsMax,
+    }),
     retiredUse: deps.retiredUse,
     tally: deps.tally,
     stopping: deps.stopping,

@@ -26,6 +26,7 @@ import type { BodyBudget } from './body-budget.ts'
 import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from './group-commit.ts'
 import type { IngestObserver } from './observe.ts'
 import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
+import type { RefusalHold } from './refusal-hold.ts'
 import { type ReplyMeta, replyAccepted, replyProblem } from './reply.ts'
 import type { RetiredUse } from './retired-use.ts'
 
@@ -56,6 +57,8 @@ export type Intake = {
   admission: Admission<Submission>
   commit: GroupCommit<Pending>
   observe: IngestObserver
+  /** Where answers to tenants over a limit wait. */
+  hold: RefusalHold
   retiredUse: RetiredUse
   /** What the ledger is told of. */
   tally: Pick<AcceptedTally, 'count'>
@@ -189,11 +192,14 @@ export function answerPending(intake: Intake, pending: Pending, settlement: Sett
 
 function answerRefusal(intake: Intake, envelope: Envelope, refusal: Refusal): void {
   intake.observe.refused(refusal)
-  refuse(intake, envelope.reply, refusal, {
-    requestId: toRequestId(envelope.givenId),
-    rateLimit: refusal.rateLimit ?? null,
-    close: intake.stopping(),
-  })
+  const answer = () =>
+    refuse(intake, envelope.reply, refusal, {
+      requestId: toRequestId(envelope.givenId),
+      rateLimit: refusal.rateLimit ?? null,
+      close: intake.stopping(),
+    })
+  if (refusal.limitedTenantId === undefined) answer()
+  else intake.hold.hold(answer)
 }
 
 /** Answers with a problem, and logs why. */

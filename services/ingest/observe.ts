@@ -23,7 +23,7 @@ const secondsBuckets = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25
 const eventsBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 const bytesBuckets = [1024, 4096, 16_384, 65_536, 131_072, 262_144, 524_288, 1_048_576]
 
-/** @param facts the monotonic clock, and what admission and group commit hold */
+/** @param facts the monotonic clock, and what waits: in admission, group commit and as a 429 */
 export function createIngestObserver(
   metrics: Metrics,
   facts: {
@@ -31,9 +31,10 @@ export function createIngestObserver(
     waiting: () => { events: number; bytes: number }
     queued: () => { requests: number; bytes: number }
     incompleteBytes: () => number
+    heldRefusals: () => number
   },
 ): IngestObserver {
-  const { nowMs, waiting, queued, incompleteBytes } = facts
+  const { nowMs, waiting, queued, incompleteBytes, heldRefusals } = facts
   let failure: { fault: string; atMs: number } | null = null
   const seconds = metrics.histogram(
     'di_ingest_accept_seconds',
@@ -63,6 +64,11 @@ export function createIngestObserver(
   metrics.gauge('di_ingest_incomplete_bodies_bytes', 'Bytes of bodies that are not complete', {
     collect() {
       this.set(incompleteBytes())
+    },
+  })
+  metrics.gauge('di_ingest_held_refusals', 'Answers to tenants over a limit that are held', {
+    collect() {
+      this.set(heldRefusals())
     },
   })
   const unknown = metrics.counter(

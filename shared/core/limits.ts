@@ -251,6 +251,14 @@ export const tenantUndecidedBytesMin = 256 * 1024
 /** `Retry-After` of a 429 for what waits undecided, in seconds. */
 export const undecidedRetryAfterSeconds = 5
 
+/**
+ * How long an edge holds the answer to a tenant over a limit, and how many it holds. Clients that
+ * send again at once over 64 connections get 64 refusals a second, not the 5,000 that would take
+ * half a core. Held answers take an eighth of the connections at most.
+ */
+export const refusalHoldMs = 1_000
+export const heldRefusalsMax = connectionsMax / 8
+
 /** How often an edge looks at the stream's fill and low watermark: at small streams more often. */
 export const roomLookMinMs = 100
 
