@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startStack } from '../support/stack.ts'
-import { createTenant } from '../support/tenant-client.ts'
+import { admin, createTenant } from '../support/tenant-client.ts'
 import { type FloodResult, startFlood } from './flood.ts'
 import { percentile } from './percentile.ts'
 import { describeStatuses } from './small-stream.ts'
@@ -19,7 +19,13 @@ export type StarvationResult = {
   beside: { statuses: ReadonlyMap<number, number>; p50Ms: number; p99Ms: number }
 }
 
-export type StarvationOptions = { aloneSeconds: number; seconds: number; connections: number }
+export type StarvationOptions = {
+  aloneSeconds: number
+  seconds: number
+  connections: number
+  /** The flood's rate; the product's default where it is left out. */
+  bytesPerSecond?: number
+}
 
 const others = 4
 const ratePerSecond = 50 * others
@@ -36,6 +42,10 @@ export async function runStarvation(options: StarvationOptions): Promise<Starvat
       Array.from({ length: others }, (_, n) => createTenant(stack, `other-${n}`)),
     )
     const tenant = await createTenant(stack, 'flood')
+    if (options.bytesPerSecond !== undefined) {
+      const ingest_bytes = { per_second: options.bytesPerSecond, burst: options.bytesPerSecond }
+      await admin(stack, 'PUT', '/tenants/flood/rates', { ingest_bytes })
+    }
     const measure = async (label: string, seconds: number) => {
       const load = startSteadyLoad({ ingestUrl, tenants, ratePerSecond, label })
       await pause(1_000 * seconds)

@@ -31,10 +31,12 @@ export type SteadyOptions = {
 const padding = 'x'.repeat(1_150)
 const answerLimitMs = 10_000
 const tickMs = 5
+/** An edge takes as many of one address while nothing is known of them, and more later. */
+const connectionsMax = 256
 
 /** Begins to send. */
 export function startSteadyLoad({ tenants, ratePerSecond, ...options }: SteadyOptions): SteadyLoad {
-  const agent = new Agent({ keepAlive: true })
+  const agent = new Agent({ keepAlive: true, maxSockets: connectionsMax })
   const statuses = new Map<number, number>()
   const tookMs: number[] = []
   const open = new Set<Promise<void>>()
