@@ -57,7 +57,14 @@ export type ErasureReceipt = {
   finished_at: string
   /** By store and table or stream. */
   counts: Record<string, ErasureCount>
+  kept_mentions: KeptMentions
   notes: string[]
+}
+
+/** What stays of the id: events of other devices or users may hold it in a free field. */
+export type KeptMentions = {
+  /** Null when there are too many bodies to look through. */
+  events: number | null
 }
 
 export type Erase = (wanted: EraseWanted) => Promise<ErasureReceipt>
@@ -123,6 +130,7 @@ async function eraseLocked(
         started_at: startedAt,
         finished_at: new Date(deps.wallMs()).toISOString(),
         counts: toCounts(before, erased.after),
+        kept_mentions: { events: await inClickhouse(() => deps.store.countMentions(subject)) },
         notes: await toNotes(session, subject, erased),
       }
       const { tenant_id: _, ...after } = receipt

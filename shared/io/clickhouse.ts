@@ -198,6 +198,11 @@ export function toRefusal(error: unknown): Refusal | null {
   return suspectCodes.has(code) ? 'suspect' : null
 }
 
+/** Whether a query was ended for its `max_execution_time`. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof ClickHouseError && Number(error.code) === timeoutExceeded
+}
+
 /** Whether a query was refused for its `max_rows_to_read`, before it read any. */
 export function isTooMuchToRead(error: unknown): boolean {
   return error instanceof ClickHouseError && Number(error.code) === tooManyRows
@@ -216,6 +221,7 @@ export function toLoggable(error: unknown): Error {
   return new Error(`ClickHouse answered ${failure.type} (${failure.code})`)
 }
 
+const timeoutExceeded = 159
 const tooManyRows = 158
 const memoryLimitExceeded = 241
 // Names and numbers from ClickHouse's ErrorCodes.cpp.

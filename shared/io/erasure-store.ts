@@ -13,6 +13,7 @@ import { sessionQueryMax } from '#shared/core/limits.ts'
 import { quoteTexts } from '#shared/core/scoring-sql-text.ts'
 import { toHash, toKeyHash } from './activity-rows-store.ts'
 import type { Clickhouse } from './clickhouse.ts'
+import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 
 const erasureTables = [
@@ -51,6 +52,7 @@ export type ErasureStore = {
   ) => Promise<ErasureTraces>
   /** Rows that are there to be erased, by table. Aggregates count once, merged or not. */
   countRows: (traces: ErasureTraces) => Promise<Record<ErasureTable, number>>
+  countMentions: CountMentions
   /** Events of the subject that came after the cut. */
   countLater: (traces: ErasureTraces) => Promise<number>
   /** Erases activity, raw events and aggregates, but not a user's `user_devices`. */
@@ -78,6 +80,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
       return earlier === null ? found : addTraces(found, earlier)
     },
     countRows: (traces) => countRows(clickhouse, traces),
+    countMentions: createCountMentions(clickhouse),
     countLater: async (traces) => {
       const { where, params } = toConditions(traces)
       const text = `select count() from telemetry where ${where.anyTelemetry}

@@ -200,6 +200,24 @@ describe('erasing a device', () => {
     expect(await count("select count() from system.mutations where command like '%Zw9%'")).toBe(0)
   })
 
+  it('says how many events of others hold its id in a free field, and keeps them', async () => {
+    const { tenant: tenantId, other, phone, tablet } = ids
+    const mention = { peers: [{ near: phone }], note: `seen beside ${phone}` }
+    await rig.publish([
+      { tenantId, deviceId: phone, more: { near: phone } },
+      { tenantId, deviceId: tablet, sessionId: 'a', more: mention },
+      { tenantId, deviceId: tablet, sessionId: 'b', more: { near: phone } },
+      { tenantId, deviceId: tablet, sessionId: 'c' },
+      { tenantId: other, deviceId: tablet, more: mention },
+    ])
+    await rig.drained()
+    const receipt = await eraseOf('device', phone)
+    expect(afters(receipt)).toBe(0)
+    expect(receipt.kept_mentions).toEqual({ events: 2 })
+    expect((await historyOf(tenantId, tablet))?.sessionsTotal).toBe(3)
+    expect((await eraseOf('device', 'never-seen')).kept_mentions).toEqual({ events: 0 })
+  })
+
   it('is not brought back by a replay of the stream, and may be repeated', async () => {
     await publishRound()
     await eraseOf('device', ids.phone)

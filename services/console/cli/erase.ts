@@ -1,6 +1,6 @@
 /** `di erase`: a device or a user, from every store. */
 import type { Command } from 'commander'
-import type { ErasureReceipt } from '../erase.ts'
+import type { ErasureReceipt, KeptMentions } from '../erase.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toFields, toTable } from './tables.ts'
 
@@ -44,5 +44,13 @@ function toReceiptText(receipt: ErasureReceipt): string {
     String(after),
   ])
   const table = toTable(['STORE', 'BEFORE', 'AFTER'], rows)
-  return [fields, table, notes.map((note) => `- ${note}`).join('\n')].join('\n\n')
+  const all = [toMentionsText(receipt.kept_mentions), ...notes]
+  return [fields, table, all.map((note) => `- ${note}`).join('\n')].join('\n\n')
+}
+
+function toMentionsText({ events }: KeptMentions): string {
+  const hold = 'of other devices or users hold the text of the id in a free field and are kept'
+  return events === null
+    ? `Not counted, there are too many: events ${hold}.`
+    : `${events} events ${hold}.`
 }

@@ -25,6 +25,18 @@ const receiptSchema = z.object({
   counts: z
     .record(z.string(), z.object({ before: z.number().int(), after: z.number().int() }))
     .describe('by store and its table or stream'),
+  kept_mentions: z
+    .object({
+      events: z
+        .number()
+        .int()
+        .nullable()
+        .describe('null when the tenant has too many bodies to look through'),
+    })
+    .describe(
+      'Events that are kept and hold the text of the id, since they are about other devices or ' +
+        'users: in a field of their body that is no id of theirs, and in what comes from it.',
+    ),
   notes: z.array(z.string()),
 })
 
