@@ -21,14 +21,26 @@ once() {
 
 once master_key "$(head -c 32 /dev/urandom | base64)"
 once admin_token "$(hex 32)"
-# A letter first: some NATS clients take digits after a colon for the port.
-once nats_password "p$(hex 24)"
+# NATS has a user per process, and one for operators. A letter first: some clients take digits after
+# a colon for the port.
+nats_users="di ingest scorer delivery console migrate"
+for user in $nats_users; do once "nats_password_$user" "p$(hex 24)"; done
 once postgres_password "p$(hex 24)"
 once clickhouse_password "p$(hex 24)"
 
 # What follows from the passwords: the same secrets in the form each program reads.
 read_secret() { cat "$dir/$1"; }
-once nats_auth "authorization { user: di, password: $(read_secret nats_password) }"
-once nats_url "nats://di:$(read_secret nats_password)@nats:4222"
+once nats_passwords "$(for user in $nats_users; do
+  echo "password_of_$user: \"$(read_secret "nats_password_$user")\""
+done)"
+for user in $nats_users; do
+  once "nats_url_$user" "nats://$user:$(read_secret "nats_password_$user")@nats:4222"
+done
+
+# What scorers get in place of MASTER_KEY: HKDF-SHA256 of it, with no salt.
+hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -binary; }
+zeros=$(printf '0%.0s' $(seq 64))
+extracted=$(read_secret master_key | base64 -d | hmac "$zeros" | od -An -tx1 | tr -d ' \n')
+once telemetry_key "$(printf 'device-intelligence telemetry batch v1\001' | hmac "$extracted" | base64)"
 once postgres_url "postgres://di:$(read_secret postgres_password)@postgres:5432/device_intelligence"
 once clickhouse_url "http://di:$(read_secret clickhouse_password)@clickhouse:8123/device_intelligence"

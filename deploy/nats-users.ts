@@ -1,5 +1,5 @@
 // The users of nats-server: one per process with the subjects of `processRights`, and `di`, the
-// operator's, with all of them. `deploy/nats-users.conf` is what this prints:
+// operator's, with all of them. `deploy/nats-users.conf` is what this program prints:
 //   node deploy/nats-users.ts > deploy/nats-users.conf
 
 import { type ProcessName, processNames, processRights } from '../shared/core/process-rights.ts'
@@ -37,16 +37,19 @@ export function renderNatsUsers(): string {
       '    } }',
     ]
   })
+  return ['authorization {', '  users: [', ...users, '  ]', '}', ''].join('\n')
+}
+
+/** `deploy/nats-users.conf`: the same with the passwords from the file beside the other secrets. */
+export function renderNatsUsersFile(): string {
   return [
-    '# What each process may do, made from shared/core/process-rights.ts by',
+    '# Who may connect, and what each process may do: made from shared/core/process-rights.ts by',
     '#   node deploy/nats-users.ts > deploy/nats-users.conf',
-    '# The passwords are variables, set where this is included.',
-    'authorization {',
-    '  users: [',
-    ...users,
-    '  ]',
-    '}',
     '',
+    '# The passwords. From /etc/nats this is /run/secrets/nats_passwords.',
+    'include "../../run/secrets/nats_passwords"',
+    '',
+    renderNatsUsers(),
   ].join('\n')
 }
 
@@ -59,4 +62,4 @@ function renderList(name: 'allow' | 'deny', subjects: readonly string[]): string
   ]
 }
 
-if (import.meta.main) process.stdout.write(renderNatsUsers())
+if (import.meta.main) process.stdout.write(renderNatsUsersFile())

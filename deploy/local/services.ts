@@ -4,6 +4,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 
+import { deriveKey } from '#shared/io/proofs.ts'
 import { endChild, exitOf, type LaunchSpec } from './launch.ts'
 import type { PartSpec } from './part.ts'
 import type { PartLog } from './part-log.ts'
@@ -53,6 +54,7 @@ export function serviceEnv(
     POSTGRES_URL: urls.postgres,
     CLICKHOUSE_URL: urls.clickhouse,
     MASTER_KEY: settings.env.MASTER_KEY || secrets.master_key,
+    TELEMETRY_KEY: deriveKey(settings.env.MASTER_KEY || secrets.master_key, 'telemetry batch'),
     ADMIN_TOKEN: settings.env.ADMIN_TOKEN || secrets.admin_token,
     PARENT_PID: `${process.pid}`,
   }

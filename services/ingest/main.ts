@@ -96,7 +96,7 @@ function openEdge(options: {
         directory,
         room,
         connected: nats.connected,
-        publish: createTelemetryPublisher(nats, log),
+        publish: createTelemetryPublisher(nats, log, sealer.proverOf('telemetry batch')),
         close: async () => {
           await room.close()
           await directory.close()

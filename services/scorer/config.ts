@@ -1,11 +1,17 @@
 /** What the scorer is told by its environment. */
 import type { z } from 'zod'
-import { type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
+import { ConfigError, type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
+import { deriveKey } from '#shared/io/proofs.ts'
 
 const shape = {
   ...natsVariables,
   CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
   POSTGRES_URL: variables.POSTGRES_URL,
+  TELEMETRY_KEY: variables.TELEMETRY_KEY,
+  TELEMETRY_KEY_PREVIOUS: variables.TELEMETRY_KEY_PREVIOUS,
+  /** In place of TELEMETRY_KEY, where the scorer may have it. */
+  MASTER_KEY: variables.MASTER_KEY.optional(),
+  MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
   SCORER_LISTEN: variables.SCORER_LISTEN,
   SHADOW_HOLD_MAX_MS: variables.SHADOW_HOLD_MAX_MS,
   LOG_LEVEL: variables.LOG_LEVEL,
@@ -15,4 +21,21 @@ const shape = {
 export type ScorerConfig = z.output<z.ZodObject<typeof shape>>
 
 /** @throws ConfigError with every fault */
-export const readScorerConfig = (env: Env): ScorerConfig => readConfig(shape, env)
+export function readScorerConfig(env: Env): ScorerConfig {
+  const config = readConfig(shape, env)
+  if (config.TELEMETRY_KEY === undefined && config.MASTER_KEY === undefined) {
+    throw new ConfigError(['TELEMETRY_KEY is required: `di secrets telemetry-key` prints it'])
+  }
+  return config
+}
+
+/** The keys under which edges prove their batches, the present one first. */
+export function toTelemetryKeys(config: ScorerConfig): [string, ...string[]] {
+  const derive = (key: string | undefined) =>
+    key === undefined ? undefined : deriveKey(key, 'telemetry batch')
+  const [first, ...others] = [
+    config.TELEMETRY_KEY ?? derive(config.MASTER_KEY),
+    config.TELEMETRY_KEY_PREVIOUS ?? derive(config.MASTER_KEY_PREVIOUS),
+  ].filter((key) => key !== undefined)
+  return [first!, ...others]
+}

@@ -33,8 +33,12 @@ type Kept = { bytes: number; source: Source; decoded: Decoded }
  * than is remembered, the newest are not remembered: forgetting the oldest, each would be forgotten
  * just before it is asked for. What others decide instead goes when something later is taken.
  * @param bytesMax of remembered messages; what is kept of them takes about half as much
+ * @param isProven whether an edge wrote a message; one that is not proven is poison as a whole
  */
-export function createDecodedMessages(bytesMax: number): DecodedMessages {
+export function createDecodedMessages(
+  bytesMax: number,
+  isProven: (message: ConsumedMessage) => boolean,
+): DecodedMessages {
   const kept = new Map<number, Kept>()
   let keptStreamMs = 0
   let bytes = 0
@@ -51,7 +55,7 @@ export function createDecodedMessages(bytesMax: number): DecodedMessages {
   }
   return {
     decode: (message) => {
-      const decoded = decode(message)
+      const decoded = decodeProven(message, isProven)
       const { sequence, streamCreatedMs, data } = message
       const remembered = toRemember(decoded)
       beginStream(streamCreatedMs)
@@ -71,7 +75,7 @@ export function createDecodedMessages(bytesMax: number): DecodedMessages {
         if (oldest > sequence) break
         forget(oldest)
       }
-      if (known === undefined) return decode(message)
+      if (known === undefined) return decodeProven(message, isProven)
       known.source.message = message
       return known.decoded
     },
@@ -135,6 +139,16 @@ class SlimBody {
     source.events ??= decode(source.message!).events
     return source.events[this.#index]!.body.signals as Signals
   }
+}
+
+function decodeProven(
+  message: ConsumedMessage,
+  isProven: (message: ConsumedMessage) => boolean,
+): Decoded {
+  if (isProven(message)) return decode(message)
+  const { data, sequence } = message
+  const detail = 'no edge of this service has written it'
+  return { events: [], letters: [{ reason: 'unproven_batch', detail, id: `${sequence}`, data }] }
 }
 
 function decode({ data, sequence, streamCreatedMs }: ConsumedMessage): Decoded {

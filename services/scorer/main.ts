@@ -23,12 +23,13 @@ import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
 import { type Nats, openNats } from '#shared/io/nats.ts'
 import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+import { createProver } from '#shared/io/proofs.ts'
 import { findEarlierEvents } from '#shared/io/session-events-store.ts'
 import { createShadowDecisionWriter } from '#shared/io/shadow-decision-store.ts'
 import { readDecidedFloor, readStoredFloor } from '#shared/io/stream-floors.ts'
 import { observeStreams } from '#shared/io/stream-metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry-store.ts'
-import { readScorerConfig } from './config.ts'
+import { readScorerConfig, toTelemetryKeys } from './config.ts'
 import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
 import { createDecodedMessages, type DecodedMessages } from './decoded-messages.ts'
 import { type GiveUpDeps, giveUpDeciding, giveUpStoring } from './give-up.ts'
@@ -101,7 +102,10 @@ async function main(): Promise<void> {
 
   const connected = await link.opened
   const observe = createScorerObserver(metrics, () => performance.now())
-  const messages = createDecodedMessages(decodedBytesMax)
+  const prover = createProver(toTelemetryKeys(config))
+  const messages = createDecodedMessages(decodedBytesMax, ({ data, proof }) =>
+    prover.isProven(proof, [], data),
+  )
   const storeDeadLetters = (letters: readonly DeadLetter[]) =>
     storeLetters(connected, letters, observe.letterLost)
   const lastResort: GiveUpDeps = {

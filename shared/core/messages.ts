@@ -15,6 +15,8 @@ import { isObject } from './telemetry-check.ts'
 /** Streams, subjects, buckets and durable consumers, one name each. */
 export const telemetryStream = 'TELEMETRY'
 export const telemetrySubject = 'telemetry.batch'
+/** The header with the proof that an edge wrote a batch message, over the message alone. */
+export const batchProofHeader = 'Proof'
 /** Who stores events, and who decides on them once everything before them is stored. */
 export const scorerConsumer = 'scorer'
 export const deciderConsumer = 'decider'

@@ -5,6 +5,8 @@
 
 /** Why a message or an event can never be processed; the value is a metric label. */
 export type DropReason =
+  /** A message that no edge of ours has proven: it is not decoded. */
+  | 'unproven_batch'
   | 'unreadable_batch'
   | 'invalid_event'
   | 'refused_by_store'

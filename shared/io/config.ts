@@ -59,12 +59,13 @@ const readableFileSchema = z.string().refine((file) => {
   }
 }, 'names a file that cannot be read')
 
-const masterKeySchema = z
-  .string('is required: 32 random bytes in base64')
-  .refine(
-    (text) => Buffer.from(text, 'base64').length === 32,
-    'must be 32 bytes in base64, as `openssl rand -base64 32` prints',
-  )
+const keySchema = (missing: string) =>
+  z
+    .string(missing)
+    .refine(
+      (text) => Buffer.from(text, 'base64').length === 32,
+      'must be 32 bytes in base64, as `openssl rand -base64 32` prints',
+    )
 
 function areAddresses(proxies: readonly string[]): boolean {
   try {
@@ -105,9 +106,12 @@ export const variables = {
   POSTGRES_URL: address(findPostgresUrlFault).default(
     'postgres://postgres@127.0.0.1:5432/device_intelligence',
   ),
-  MASTER_KEY: masterKeySchema,
+  MASTER_KEY: keySchema('is required: 32 random bytes in base64'),
   /** The key before it, while secrets are still sealed under that one. */
-  MASTER_KEY_PREVIOUS: masterKeySchema.optional(),
+  MASTER_KEY_PREVIOUS: keySchema('').optional(),
+  /** Derived from MASTER_KEY: the key of edges' proofs, for scorers, which have no MASTER_KEY. */
+  TELEMETRY_KEY: keySchema('').optional(),
+  TELEMETRY_KEY_PREVIOUS: keySchema('').optional(),
   ADMIN_TOKEN: z
     .string('is required: the bearer token of the admin API')
     .min(16, 'must have at least 16 characters'),
@@ -194,6 +198,8 @@ const secretVariables = new Set([
   'POSTGRES_URL',
   'MASTER_KEY',
   'MASTER_KEY_PREVIOUS',
+  'TELEMETRY_KEY',
+  'TELEMETRY_KEY_PREVIOUS',
   'ADMIN_TOKEN',
 ])
 

@@ -19,7 +19,7 @@ import { type Taking, takeMessages } from './take-messages.ts'
 /** A message as a handler sees it. */
 export type ConsumedMessage = Pick<
   TakenMessage,
-  'data' | 'sequence' | 'streamCreatedMs' | 'deliveries'
+  'data' | 'proof' | 'sequence' | 'streamCreatedMs' | 'deliveries'
 >
 
 export type ConsumeOptions = {

@@ -5,11 +5,14 @@
  * The protocol is that of nats-server's ADR-13.
  */
 import { type Msg, headers as newHeaders, type Subscription } from 'nats'
+import { batchProofHeader } from '#shared/core/messages.ts'
 import type { Nats } from './nats.ts'
 
 /** A message that was taken: it is this process's until it is acknowledged or given back. */
 export type TakenMessage = {
   data: Uint8Array
+  /** What the sender proves it with; empty when nothing. */
+  proof: string
   /** Its place in the stream, and when that stream was made: they name it for good. */
   sequence: number
   streamCreatedMs: number
@@ -169,6 +172,7 @@ function toTaken(message: Msg, { nats, streamCreatedMs }: PullOptions): TakenMes
   }
   return {
     data,
+    proof: message.headers?.get(batchProofHeader) ?? '',
     sequence,
     deliveries,
     streamCreatedMs,

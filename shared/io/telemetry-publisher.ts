@@ -5,10 +5,11 @@
  * may and should be tried again.
  */
 import { Events, headers, type Msg, type MsgHdrs } from 'nats'
-import { telemetryStream, telemetrySubject } from '#shared/core/messages.ts'
+import { batchProofHeader, telemetryStream, telemetrySubject } from '#shared/core/messages.ts'
 import { isFinal, isStreamFull, type JetstreamFailure, jetstreamCodes } from './jetstream-errors.ts'
 import type { Log } from './log.ts'
 import type { Nats } from './nats.ts'
+import type { Prover } from './proofs.ts'
 import { restoreStream } from './streams.ts'
 
 /** Why a batch was not stored; a metric label. */
@@ -38,13 +39,15 @@ export type PublishBatch = (
   timeoutMs: number,
 ) => Promise<{ duplicate: boolean; sequence: number }>
 
-export function createTelemetryPublisher(nats: Nats, log: Log): PublishBatch {
+/** @param prover of the purpose 'telemetry batch' */
+export function createTelemetryPublisher(nats: Nats, log: Log, prover: Prover): PublishBatch {
   const restore = createRestorer(nats, log)
   const request = createRequester(nats)
   return async (message, batchId, timeoutMs) => {
     const meta = headers()
     meta.set('Nats-Msg-Id', batchId)
     meta.set('Nats-Expected-Stream', telemetryStream)
+    meta.set(batchProofHeader, prover.prove([], message))
     const answer = await request(message, meta, timeoutMs)
     const failure = toFailure(answer)
     if (failure === null) {

@@ -25,6 +25,7 @@ import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
 import { startNats } from '../support/nats-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
+import { proveBatch, testTelemetryKey } from '../support/telemetry-proof.ts'
 import {
   type DrainEvents,
   drainTenants,
@@ -168,7 +169,9 @@ async function fill(options: DrainEvents): Promise<Filled> {
   await ensureStreams(nats)
   let waiting: Promise<unknown>[] = []
   for (const message of makeDrainMessages(options)) {
-    waiting.push(nats.jetstream.publish(telemetrySubject, message))
+    waiting.push(
+      nats.jetstream.publish(telemetrySubject, message, { headers: proveBatch(message) }),
+    )
     if (waiting.length === 32) {
       await Promise.all(waiting)
       waiting = []
@@ -246,6 +249,7 @@ async function measureDrain(rig: Rig, filled: Filled, database: string): Promise
     NATS_URL: server.url,
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: clickhouseUrl,
+    TELEMETRY_KEY: testTelemetryKey,
   })
   const clickhouse = createClickhouse(clickhouseUrl, { name: 'bench' })
   try {

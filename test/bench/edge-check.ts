@@ -1,6 +1,7 @@
 /** Has a scorer store what edges accepted, and counts the rows. */
 import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { connectNats } from '#shared/io/nats.ts'
+import { deriveKey } from '#shared/io/proofs.ts'
 import { startClickhouse } from '../support/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../support/databases.ts'
 import { type EdgeRig, quietLog } from '../support/edge-rig.ts'
@@ -10,7 +11,7 @@ import { startMeasured } from './measured-process.ts'
 const stallLimitMs = 60_000
 
 /** @returns the events that the rig's stream brought to ClickHouse */
-export async function countStored({ server }: EdgeRig): Promise<number> {
+export async function countStored({ server, masterKey }: EdgeRig): Promise<number> {
   const [postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
   const postgresUrl = await postgres.createDatabase()
   await migratePostgres(postgresUrl)
@@ -19,6 +20,7 @@ export async function countStored({ server }: EdgeRig): Promise<number> {
     NATS_URL: server.url,
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: clickhouse.url,
+    TELEMETRY_KEY: deriveKey(masterKey, 'telemetry batch'),
   })
   const nats = await connectNats(server.url, 'bench', quietLog)
   const client = createClickhouse(clickhouse.url, { name: 'bench' })

@@ -28,7 +28,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     directory,
     room: openUndecidedRoom({ nats, log, metrics, countEdges }),
     connected: nats.connected,
-    publish: createTelemetryPublisher(nats, log),
+    publish: createTelemetryPublisher(nats, log, sealer.proverOf('telemetry batch')),
     close: directory.close,
   }
   const { app } = createIngest({

@@ -25,6 +25,8 @@ import { awaitReady } from '../../deploy/local/await-ready.ts'
 import { createLauncher, endChild, type LaunchSpec } from '../../deploy/local/launch.ts'
 import { findNatsServer, natsGreets } from '../../deploy/local/nats-server.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
+import { renderNatsUsersFile } from '../../deploy/nats-users.ts'
+import { deriveKey } from '../../shared/io/proofs.ts'
 import { startClickhouse, type TestClickhouse } from '../support/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
 import { until } from '../support/until.ts'
@@ -133,6 +135,10 @@ describe('compose.yaml', () => {
   })
 })
 
+test('nats-users.conf is what the table of rights makes', () => {
+  expect(read('deploy/nats-users.conf')).toBe(renderNatsUsersFile())
+})
+
 describe('what compose.yaml starts', () => {
   const workDir = mkdtempSync(join(tmpdir(), 'di-compose-'))
   const secretsDir = join(workDir, 'run/secrets')
@@ -146,9 +152,12 @@ describe('what compose.yaml starts', () => {
     ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
     const natsPort = await startNatsAsComposed()
     const { POSTGRES_DB: database = '' } = service('postgres').environment ?? {}
-    mapSecret('nats_url', 'nats', '4222', (url) => {
-      url.host = `127.0.0.1:${natsPort}`
-    })
+    for (const user of ['migrate', 'ingest', 'scorer', 'delivery', 'console']) {
+      mapSecret(`nats_url_${user}`, 'nats', '4222', (url) => {
+        expect(url.username).toBe(user)
+        url.host = `127.0.0.1:${natsPort}`
+      })
+    }
     const databaseUrl = await postgres.createDatabase(database)
     mapSecret('postgres_url', 'postgres', '5432', (url) => {
       expect(url.pathname).toBe(`/${database}`)
@@ -175,6 +184,9 @@ describe('what compose.yaml starts', () => {
     expect(service('nats').volumes).toContain('nats:/data')
     const config = read('deploy/nats.conf').replace(' /data\n', ` "${join(workDir, 'nats')}"\n`)
     writeFileSync(join(workDir, 'etc/nats/nats.conf'), config)
+    const users = './nats-users.conf:/etc/nats/nats-users.conf:ro'
+    expect(service('nats').volumes).toContain(users)
+    writeFileSync(join(workDir, 'etc/nats/nats-users.conf'), read('deploy/nats-users.conf'))
     const binary = await findNatsServer({ env: process.env, projectDir })
     const [port, healthPort] = [await choosePort({}), await choosePort({})]
     const flags = ['--addr', '127.0.0.1', '--port', `${port}`, '--http_port', `${healthPort}`]
@@ -247,6 +259,8 @@ describe('what compose.yaml starts', () => {
     expect(
       Buffer.from(readFileSync(join(secretsDir, 'master_key'), 'utf8'), 'base64'),
     ).toHaveLength(32)
+    const secret = (name: string) => readFileSync(join(secretsDir, name), 'utf8').trim()
+    expect(secret('telemetry_key')).toBe(deriveKey(secret('master_key'), 'telemetry batch'))
     const before = made.map((name) => readFileSync(join(secretsDir, name), 'utf8'))
     const { stdout } = await run(join(projectDir, 'deploy/make-secrets.sh'), [secretsDir])
     expect(stdout).toBe('')

@@ -7,10 +7,12 @@ import {
   deliveryHintSchema,
   scorerConsumer,
   telemetryStream,
+  telemetrySubject,
 } from '#shared/core/messages.ts'
 import { defaultPolicy, toPolicyHash, type VelocityMetric } from '#shared/core/policy.ts'
 import { type EventFacts, encodeEvent, makeElement, signalsOf } from '../support/accepted-events.ts'
 import { createScorerRig, type ScorerProcess, type ScorerRig } from '../support/scorer-rig.ts'
+import { proveBatch } from '../support/telemetry-proof.ts'
 import { until } from '../support/until.ts'
 
 let rig: ScorerRig
@@ -361,14 +363,19 @@ describe('poison', () => {
     await rig.publishRaw(Buffer.from(`[${foreign},${good},{"no":"event"},null]`))
     await rig.publishRaw(Buffer.from('not json'))
     await rig.publishRaw(Buffer.from('{"not":"an array"}'))
+    const forged = makeElement({ tenantId, sessionId: 'forged', signals: signalsOf.BLOCK })
+    await rig.nats.jetstream.publish(telemetrySubject, `[${forged}]`)
+    const stolen = { headers: proveBatch('[]') }
+    await rig.nats.jetstream.publish(telemetrySubject, `[${forged}]`, stolen)
     await rig.publish([{ tenantId, sessionId: 'after' }])
     await rig.drained()
     expect(await countEvents()).toBe(2)
     expect(await readAlerts()).toHaveLength(1)
     expect(await dropped('invalid_event')).toBe(3)
     expect(await dropped('unreadable_batch')).toBe(2)
+    expect(await dropped('unproven_batch')).toBe(2)
     const kept = await rig.nats.manager.streams.info(deadLetterStream)
-    expect(kept.state.messages - info.state.messages).toBe(5)
+    expect(kept.state.messages - info.state.messages).toBe(7)
     const letter = await rig.nats.manager.streams.getMessage(deadLetterStream, {
       seq: info.state.last_seq + 1,
     })

@@ -8,6 +8,7 @@ import { readLowWatermark } from '#shared/io/stream-floors.ts'
 import { ensureStreams } from '#shared/io/streams.ts'
 import { makeMessage, signalsOf } from '../support/accepted-events.ts'
 import { createScorerRig, type ScorerRig } from '../support/scorer-rig.ts'
+import { proveBatch } from '../support/telemetry-proof.ts'
 import { until } from '../support/until.ts'
 
 const mb = 1024 ** 2
@@ -35,8 +36,10 @@ const nextMessage = (signals: Record<string, unknown> = {}) => {
   return makeMessage(events)
 }
 const messageBytes = nextMessage().length
-const publish = (signals?: Record<string, unknown>) =>
-  rig.nats.jetstream.publish(telemetrySubject, nextMessage(signals))
+const publish = (signals?: Record<string, unknown>) => {
+  const message = nextMessage(signals)
+  return rig.nats.jetstream.publish(telemetrySubject, message, { headers: proveBatch(message) })
+}
 
 const countStored = async () => {
   const result = await rig.clickhouse.query({

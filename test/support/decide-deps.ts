@@ -25,7 +25,7 @@ export function makeDecideDeps({
     dropped,
   } as unknown as ScorerObserver
   const decide: DecideBatchDeps = {
-    messages: createDecodedMessages(1_000_000),
+    messages: createDecodedMessages(1_000_000, () => true),
     observe,
     ledger: {
       insertEntries: async (some) => {

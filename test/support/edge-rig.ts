@@ -222,7 +222,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     edgeId,
     nowMs,
   })
-  const publish = createTelemetryPublisher(nats, quietLog)
+  const publish = createTelemetryPublisher(nats, quietLog, sealer.proverOf('telemetry batch'))
   const retiredUse = createRetiredUse(metrics, nowMs)
   const reporter = startRetiredUseReporter({
     ...retiredUse,

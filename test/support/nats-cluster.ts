@@ -12,6 +12,7 @@ import { awaitReady } from '../../deploy/local/await-ready.ts'
 import { createLauncher, endChild, exitOf, type LaunchSpec } from '../../deploy/local/launch.ts'
 import { findNatsServer, natsGreets } from '../../deploy/local/nats-server.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
+import { natsUserNames, passwordVariable } from '../../deploy/nats-users.ts'
 import { startProxy } from './edge-rig.ts'
 import { until } from './until.ts'
 
@@ -115,8 +116,9 @@ function prepare(
   for (const folder of [etc, secrets]) mkdirSync(folder, { recursive: true })
   const file = join(etc, 'nats.conf')
   copyFileSync(join(projectDir, 'deploy/cluster/nats.conf'), file)
-  const account = `authorization { user: di, password: ${password} }\n`
-  writeFileSync(join(secrets, 'nats_auth'), account)
+  copyFileSync(join(projectDir, 'deploy/nats-users.conf'), join(etc, 'nats-users.conf'))
+  const passwords = natsUserNames.map((user) => `${passwordVariable(user)}: ${password}\n`)
+  writeFileSync(join(secrets, 'nats_passwords'), passwords.join(''))
   const routes = [...wires]
     .filter(([between]) => between.startsWith(`${plan.name} `))
     .map(([, { url }]) => `  "nats-route://route:route-password@${new URL(url).host}"`)

@@ -24,6 +24,7 @@ import { startClickhouse, type TestClickhouse } from './clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from './databases.ts'
 import { startNats, type TestNats } from './nats-server.ts'
 import { startPostgres, type TestPostgres } from './postgres-server.ts'
+import { proveBatch, testTelemetryKey } from './telemetry-proof.ts'
 import { until } from './until.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
@@ -88,12 +89,17 @@ export async function createScorerRig(): Promise<ScorerRig> {
     }
     return true
   }
-  const env = { NATS_URL: natsServer.url, POSTGRES_URL: postgresUrl, CLICKHOUSE_URL: clickhouseUrl }
+  const env = {
+    NATS_URL: natsServer.url,
+    POSTGRES_URL: postgresUrl,
+    CLICKHOUSE_URL: clickhouseUrl,
+    TELEMETRY_KEY: testTelemetryKey,
+  }
   const endScorers = async () => {
     await Promise.all(scorers.splice(0).map((scorer) => scorer.end('SIGKILL')))
   }
   const publishRaw = async (data: Uint8Array) => {
-    await nats.jetstream.publish(telemetrySubject, data)
+    await nats.jetstream.publish(telemetrySubject, data, { headers: proveBatch(data) })
   }
   return {
     natsServer,

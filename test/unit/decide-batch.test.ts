@@ -10,6 +10,7 @@ import { makeDecideDeps } from '../support/decide-deps.ts'
 const message: ConsumedMessage = {
   data: makeMessage([{ deviceId: 'bad', signals: signalsOf.BLOCK }]),
   sequence: 7,
+  proof: '',
   streamCreatedMs: 1_000,
   deliveries: 1,
 }

@@ -22,16 +22,18 @@ const facts: EventFacts[] = [
 ]
 const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): ConsumedMessage => ({
   data,
+  proof: 'of an edge',
   sequence: 7,
   streamCreatedMs: 1_000,
   deliveries: 1,
   ...more,
 })
+const isProven = ({ proof }: ConsumedMessage) => proof === 'of an edge'
 const known = { counts: new Map(), details: new Map(), missing: null, retry: false }
 
 describe('what is remembered of a message', () => {
   it('decides as the message does, by the policy and by a shadow', () => {
-    const messages = createDecodedMessages(1_000_000)
+    const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts))
     const { events } = messages.decode(message)
     const { events: taken, letters } = messages.take(toConsumed(Buffer.from(message.data)))
@@ -53,7 +55,7 @@ describe('what is remembered of a message', () => {
   })
 
   it('is forgotten once it was taken, and then the message is read again', () => {
-    const messages = createDecodedMessages(1_000_000)
+    const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts))
     messages.decode(message)
     expect(messages.take(message).events[0]!.bodyBytes).toBeUndefined()
@@ -61,7 +63,7 @@ describe('what is remembered of a message', () => {
   })
 
   it('is of one stream: one that was made again counts from 1 again', () => {
-    const messages = createDecodedMessages(1_000_000)
+    const messages = createDecodedMessages(1_000_000, isProven)
     messages.decode(toConsumed(makeMessage(facts)))
     const other = toConsumed(makeMessage(facts.slice(1)), { streamCreatedMs: 2_000 })
     const ids = messages.take(other).events.map((event) => event.body.device_id)
@@ -88,7 +90,7 @@ describe('what is remembered of a message', () => {
       })
 
     it('and where storing is far ahead, what is decided next stays', () => {
-      const messages = createDecodedMessages(data.length * 2)
+      const messages = createDecodedMessages(data.length * 2, isProven)
       store(messages, [1, 2, 3, 4])
       expect(takeRemembered(messages, [1])).toEqual([1])
       store(messages, [5, 6])
@@ -96,7 +98,7 @@ describe('what is remembered of a message', () => {
     })
 
     it('and what others decided goes when something later is taken', () => {
-      const messages = createDecodedMessages(data.length * 3)
+      const messages = createDecodedMessages(data.length * 3, isProven)
       store(messages, [1, 2, 3])
       expect(takeRemembered(messages, [3])).toEqual([3])
       store(messages, [4, 5, 6])
@@ -104,13 +106,13 @@ describe('what is remembered of a message', () => {
     })
 
     it('and the same message again takes no more room', () => {
-      const messages = createDecodedMessages(data.length * 2)
+      const messages = createDecodedMessages(data.length * 2, isProven)
       store(messages, [1, 1, 1, 2])
       expect(takeRemembered(messages, [1, 2])).toEqual([1, 2])
     })
 
     it('and nothing of another stream stays, whose numbers may be higher', () => {
-      const messages = createDecodedMessages(data.length * 2)
+      const messages = createDecodedMessages(data.length * 2, isProven)
       store(messages, [8, 9])
       store(messages, [1, 2], 2_000)
       expect(takeRemembered(messages, [1, 2], 2_000)).toEqual([1, 2])
@@ -118,7 +120,7 @@ describe('what is remembered of a message', () => {
   })
 
   it('holds what is no event too', () => {
-    const messages = createDecodedMessages(1_000_000)
+    const messages = createDecodedMessages(1_000_000, isProven)
     const text = makeMessage(facts).toString().replace(/]$/, ',{"event_id":"broken"}]')
     const message = toConsumed(Buffer.from(text))
     const { letters } = messages.decode(message)
@@ -126,5 +128,16 @@ describe('what is remembered of a message', () => {
     expect(messages.take(message).letters).toEqual(letters)
     const junk = toConsumed(Buffer.from('junk'), { sequence: 8 })
     expect(messages.decode(junk).letters[0]!.reason).toBe('unreadable_batch')
+  })
+
+  it('of one that no edge has proven nothing is decoded: it is put aside as it came', () => {
+    const messages = createDecodedMessages(1_000_000, isProven)
+    const message = toConsumed(makeMessage(facts), { proof: 'of another' })
+    const { events, letters } = messages.decode(message)
+    expect(events).toEqual([])
+    expect(letters).toMatchObject([{ reason: 'unproven_batch', data: message.data }])
+    for (let n = 0; n < 2; n++) {
+      expect(messages.take(message)).toMatchObject({ events: [], letters })
+    }
   })
 })

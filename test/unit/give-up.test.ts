@@ -12,6 +12,7 @@ const facts = ['one', 'odd', 'two'].map((deviceId) => ({ deviceId, signals: sign
 const message: ConsumedMessage = {
   data: makeMessage(facts),
   sequence: 7,
+  proof: '',
   streamCreatedMs: 1_000,
   deliveries: 5,
 }

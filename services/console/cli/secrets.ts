@@ -1,13 +1,29 @@
-/** `di secrets rewrap`: seals every stored secret again under the present MASTER_KEY. */
+/**
+ * `di secrets rewrap` seals every stored secret again under the present MASTER_KEY; `di secrets
+ * telemetry-key` prints the key that scorers are given in its place.
+ */
 import type { Command } from 'commander'
+import { readConfig, variables } from '#shared/io/config.ts'
+import { deriveKey } from '#shared/io/proofs.ts'
 import type { RewrapAnswer } from '../rewrap.ts'
 import { type CliContext, CliError } from './context.ts'
 
 /** Adds the group `secrets`. */
 export function registerSecrets(program: Command, context: CliContext): void {
-  program
-    .command('secrets')
-    .description('secrets at rest')
+  const secrets = program.command('secrets').description('secrets at rest')
+  secrets
+    .command('telemetry-key')
+    .description('print the TELEMETRY_KEY of scorers, derived from MASTER_KEY of the environment')
+    .option('--json', 'print one JSON document')
+    .action(() => {
+      const { MASTER_KEY: masterKey } = readConfig(
+        { MASTER_KEY: variables.MASTER_KEY },
+        context.env,
+      )
+      const answer = { telemetry_key: deriveKey(masterKey, 'telemetry batch') }
+      context.out(answer, ({ telemetry_key: key }) => key)
+    })
+  secrets
     .command('rewrap')
     .description(
       'seal every stored secret again under MASTER_KEY, so that MASTER_KEY_PREVIOUS can go',
