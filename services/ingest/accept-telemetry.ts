@@ -19,7 +19,8 @@ import type { Action, Score } from '#shared/core/scoring.ts'
 import type { verifySignature } from '#shared/core/signature.ts'
 import { parseTelemetry, type Signals, type Telemetry } from '#shared/core/telemetry.ts'
 import type { Findings } from '#shared/core/telemetry-check.ts'
-import type { ServedPolicy, Tenant } from '#shared/io/tenant-copy.ts'
+import type { ServedPolicy } from '#shared/io/served-policies.ts'
+import type { Tenant } from '#shared/io/tenant-copy.ts'
 
 /** Why a submission was refused; a metric label beside the problem's code. */
 export type RefusalReason =

@@ -393,6 +393,12 @@ export const heavyKeyMs = 3_600_000
 export const policyBytesMax = 256 * 1024
 
 /**
+ * How long a policy document stays in the tenant directory that no tenant uses any more: events and
+ * edges that are under way take seconds. Later ones find it in Postgres.
+ */
+export const unusedPolicyMs = 60_000
+
+/**
  * SDK versions that one query asks about. Each is up to 128 characters of three bytes, or of four
  * with their escapes: 100 KB of the 128 KiB that ClickHouse takes in one parameter.
  */

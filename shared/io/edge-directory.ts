@@ -29,6 +29,7 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Nats } from './nats.ts'
 import type { Sealer } from './sealed-secrets.ts'
+import type { ServedPolicies } from './served-policies.ts'
 import { openTenantsBucket } from './streams.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
 import { forgetEdge, isPolicyDocument, markKey, readJson } from './tenant-directory.ts'
@@ -58,6 +59,8 @@ export type TenantDirectory = {
   revision: () => number
   /** Edges that announce themselves, this one included. */
   countEdges: () => number
+  /** Policy documents that the copy holds, and those that are compiled. */
+  countPolicies: ServedPolicies['count']
   /** Why this edge cannot judge signatures, or null. */
   fault: () => string | null
   /** Gives the lease up, stops watching and takes this edge out of the register. */
@@ -102,6 +105,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
     whole: () => state.served.whole(),
     revision: state.lease.servedRevision,
     countEdges: () => state.others.size + 1,
+    countPolicies: () => state.served.countPolicies(),
     fault: () => findFault(state),
     close: async () => {
       state.closed = true
@@ -395,6 +399,14 @@ function observeState(state: State): void {
   metrics.gauge('di_directory_revision', 'Newest revision that the served copy reflects', {
     collect() {
       this.set(lease.servedRevision())
+    },
+  })
+  metrics.gauge('di_directory_policies', 'Policy documents of the served copy, by state', {
+    labels: ['state'],
+    collect() {
+      const { documents, compiled } = state.served.countPolicies()
+      this.set({ state: 'compiled' }, compiled)
+      this.set({ state: 'unused' }, Math.max(0, documents - compiled))
     },
   })
   metrics.gauge('di_directory_tenants', 'Tenants of the served copy, by state', {

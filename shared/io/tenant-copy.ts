@@ -1,23 +1,15 @@
 /**
  * One edge's working copy of the tenant directory, filled entry by entry in revision order. Secrets
- * are unsealed and policies compiled when an entry arrives, once, so that finding a tenant costs a
- * map look-up. A tenant that cannot be used stays visible as such, with its reason: it is never
- * served from what was there before.
+ * are unsealed when an entry arrives and policies compiled when a tenant uses them, each once, so
+ * that finding a tenant costs a map look-up. A tenant that cannot be used stays visible as such,
+ * with its reason: it is never served from what was there before.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { ingestBytesBurst, ingestBytesPerSecond, undecidedShare } from '#shared/core/limits.ts'
 import { type TenantEntry, tenantEntrySchema, wholeEntrySchema } from '#shared/core/messages.ts'
-import { type Policy, policySchema } from '#shared/core/policy.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/rate-limit.ts'
-import { compilePolicy, type Scorer } from '#shared/core/scoring.ts'
 import type { Sealer } from './sealed-secrets.ts'
-
-/** A policy compiled once, shared by every tenant that uses it. */
-export type ServedPolicy = {
-  hash: string
-  thresholds: Policy['thresholds']
-  score: Scorer
-}
+import { createServedPolicies, type ServedPolicies, type ServedPolicy } from './served-policies.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
 export type TenantFault =
@@ -68,6 +60,7 @@ export type TenantCopy = {
   setUnproven: (tenantId: string) => void
   /** Takes a policy document; undefined takes it away from tenants to come. */
   setPolicy: (hash: string, document: unknown) => void
+  countPolicies: ServedPolicies['count']
 }
 
 export type TenantCopyOptions = {
@@ -82,9 +75,7 @@ export type TenantCopyOptions = {
 /** An empty copy. */
 export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const tenants = new Map<string, Tenant>()
-  const policies = new Map<string, ServedPolicy>()
-  /** Tenants whose policy has not come yet, by its hash. */
-  const waiting = new Map<string, Set<string>>()
+  const policies = createServedPolicies((hash) => options.onFault('unreadable_policy', hash))
   let tenantsMin = Number.POSITIVE_INFINITY
 
   const setWhole = (value: unknown) => {
@@ -95,54 +86,42 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const setTenant = (tenantId: string, value: unknown) => {
     if (value === undefined) {
       tenants.delete(tenantId)
+      policies.release(tenantId)
       return
     }
     const parsed = tenantEntrySchema.safeParse(value)
     if (!parsed.success || parsed.data.tenant_id !== tenantId) {
       options.onFault('unreadable_entry', tenantId)
+      policies.release(tenantId)
       tenants.set(tenantId, unusable(tenantId, 'unreadable_entry'))
       return
     }
     const entry = parsed.data
-    const policy = policies.get(entry.policy_hash) ?? null
+    const policy = policies.use(tenantId, entry.policy_hash)
     const tenant = toTenant(entry, policy, options)
     tenants.set(tenantId, tenant)
-    if (policy === null) {
-      const ids = waiting.get(entry.policy_hash) ?? new Set()
-      waiting.set(entry.policy_hash, ids.add(tenantId))
-    }
     // A policy that is still to come is no fault yet; one that stays away shows in the gauge.
     if (tenant.fault === 'unsealable_secret') options.onFault(tenant.fault, tenantId)
   }
 
   const setUnproven = (tenantId: string) => {
     options.onFault('unproven_entry', tenantId)
+    policies.release(tenantId)
     tenants.set(tenantId, unusable(tenantId, 'unproven_entry'))
   }
 
   const setPolicy = (hash: string, document: unknown) => {
-    if (document === undefined) {
-      policies.delete(hash)
-      return
-    }
-    const parsed = policySchema.safeParse(document)
-    if (!parsed.success) {
-      options.onFault('unreadable_policy', hash)
-      return
-    }
-    const { thresholds } = parsed.data
-    const policy = { hash, thresholds, score: compilePolicy(parsed.data) }
-    policies.set(hash, policy)
-    for (const tenantId of waiting.get(hash) ?? []) {
+    const used = policies.setDocument(hash, document)
+    for (const tenantId of used?.tenantIds ?? []) {
       const tenant = tenants.get(tenantId)
       if (tenant?.fault !== 'policy_missing' || tenant.policyHash !== hash) continue
-      tenants.set(tenantId, { ...tenant, policy, fault: null })
+      tenants.set(tenantId, { ...tenant, policy: used!.policy, fault: null })
     }
-    waiting.delete(hash)
   }
 
   const whole = () => tenants.size >= tenantsMin
-  return { tenants, whole, setWhole, setTenant, setUnproven, setPolicy }
+  const { count: countPolicies } = policies
+  return { tenants, whole, setWhole, setTenant, setUnproven, setPolicy, countPolicies }
 }
 
 function toTenant(

@@ -56,11 +56,13 @@ export async function projectTenant(
   policy: { hash: string; text: string },
 ): Promise<number> {
   const { bucket } = directory
+  const key = tenantKey(entry.tenant_id)
   const present = await bucket.get(policyKey(policy.hash))
-  if (present?.operation !== 'PUT' || !isPolicyDocument(present.string(), policy.hash)) {
+  const isThere = present?.operation === 'PUT' && isPolicyDocument(present.string(), policy.hash)
+  if (!isThere || !(await usesPolicy(directory, key, policy.hash))) {
+    // Written anew when it comes into use: a console that is removing it as unused then does not.
     await bucket.put(policyKey(policy.hash), policy.text)
   }
-  const key = tenantKey(entry.tenant_id)
   for (;;) {
     const held = await bucket.get(key)
     const proven = held === null ? null : readProven(directory, held)
@@ -74,6 +76,14 @@ export async function projectTenant(
       if (!isWrongRevision(error)) throw error
     }
   }
+}
+
+async function usesPolicy(directory: Directory, key: string, policyHash: string) {
+  const held = await directory.bucket.get(key)
+  const entry = tenantEntrySchema.safeParse(
+    held === null ? null : readProven(directory, held)?.value,
+  )
+  return entry.success && entry.data.policy_hash === policyHash
 }
 
 /** A policy document proves itself: its address is its hash. */

@@ -6,7 +6,7 @@
  * what lets edges call a tenant unknown and rotations trust the register of the edges.
  */
 import type { KvEntry, QueuedIterator } from 'nats'
-import { leaseMarginMs, leaseMs } from '#shared/core/limits.ts'
+import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/limits.ts'
 import {
   edgeEntrySchema,
   edgeKey,
@@ -35,6 +35,7 @@ import type { Sealer } from './sealed-secrets.ts'
 import { openTenantsBucket } from './streams.ts'
 import { isPolicyDocument } from './tenant-directory.ts'
 import { createTenantStore, type TenantStore } from './tenant-store.ts'
+import { createUnusedPolicies, type UnusedPolicies } from './unused-policies.ts'
 
 /** What an edge last announced. */
 export type EdgeView = { edge_id: string; applied_revision: number; announced_at: string }
@@ -61,6 +62,8 @@ export type TenantProjectionOptions = {
   metrics: Metrics
   /** The monotonic clock. */
   nowMs: () => number
+  /** How long a policy stays that no tenant uses; a minute by default. */
+  unusedPolicyMs?: number
 }
 
 /** The bucket as a watch has brought it. */
@@ -80,8 +83,11 @@ type State = TenantProjectionOptions & {
   copy: Copy | null
   /** What was compared last and found equal. */
   clean: string | null
-  /** Tenants at that moment. */
+  /** Tenants at that moment, and the policies that they had. */
   tenants: number
+  policiesInUse: ReadonlySet<string>
+  unusedPolicies: UnusedPolicies
+  removedPolicies: (count: number) => void
   /** Faults of the last look, by key: what changes at this moment looks wrong for an instant. */
   suspects: Map<string, string>
   repaired: (kind: RepairKind) => void
@@ -101,12 +107,19 @@ export function createTenantProjection(options: TenantProjectionOptions): Tenant
     'Entries of the tenant directory that differed from Postgres and were put right',
     ['kind'],
   )
+  const removals = options.metrics.counter(
+    'di_projection_policies_removed_total',
+    'Policy documents removed from the tenant directory because no tenant uses them',
+  )
   const state: State = {
     ...options,
     store: createTenantStore(options.postgres),
     copy: null,
     clean: null,
     tenants: 0,
+    policiesInUse: new Set(),
+    unusedPolicies: createUnusedPolicies(options.unusedPolicyMs ?? unusedPolicyMs, options.nowMs),
+    removedPolicies: (count) => removals.inc(count),
     suspects: new Map(),
     repaired: (kind) => repairs.inc({ kind }),
   }
@@ -125,9 +138,10 @@ async function repair(state: State): Promise<number> {
   const marker = `${copy.createdAt} ${copy.changes} ${await state.store.readMarker()}`
   if (marker === state.clean) {
     await declareWhole(state, copy, state.tenants)
+    await removeUnusedPolicies(state, copy)
     return 0
   }
-  const { faults: found, tenants } = await findFaults(state, copy)
+  const { faults: found, tenants, policiesInUse } = await findFaults(state, copy)
   // A change is in Postgres a moment before it is here. What a fresh load misses is missing, and
   // what proves nothing was not written by us; anything else is at fault when the next look finds
   // it unchanged.
@@ -144,6 +158,7 @@ async function repair(state: State): Promise<number> {
   state.clean = found.length === 0 ? marker : null
   state.tenants = tenants
   if (found.length === 0) await declareWhole(state, copy, tenants)
+  state.policiesInUse = policiesInUse
   if (written > 0) {
     const keys = faults.slice(0, loggedKeysMax).map(({ key }) => key)
     state.log.warn(
@@ -152,6 +167,15 @@ async function repair(state: State): Promise<number> {
     )
   }
   return written
+}
+
+/** Where Postgres and the bucket were found equal: what is in use is known. */
+async function removeUnusedPolicies(state: State, copy: Copy): Promise<void> {
+  const nats = state.findNats()
+  if (nats === null) return
+  const { bucket, held } = copy
+  const removed = await state.unusedPolicies.remove({ nats, bucket, held }, state.policiesInUse)
+  if (removed > 0) state.removedPolicies(removed)
 }
 
 /** Policies come first in the list, so no edge waits long for the policy of a tenant. */
@@ -285,7 +309,10 @@ type Fault = {
  * What the bucket held, then what Postgres says. In this order: an entry that changed in between
  * has another revision by now, and writing on the one we saw is refused.
  */
-async function findFaults(state: State, copy: Copy): Promise<{ faults: Fault[]; tenants: number }> {
+async function findFaults(
+  state: State,
+  copy: Copy,
+): Promise<{ faults: Fault[]; tenants: number; policiesInUse: ReadonlySet<string> }> {
   const held = new Map(copy.held)
   const entries = await state.store.listEntries()
   const faults: Fault[] = []
@@ -299,7 +326,8 @@ async function findFaults(state: State, copy: Copy): Promise<{ faults: Fault[]; 
     const found = proven === null ? unproven : kind
     faults.push({ kind: found, key, revision: present?.revision ?? 0, wanted })
   }
-  for (const policyHash of new Set(entries.map((entry) => entry.policy_hash))) {
+  const policiesInUse = new Set(entries.map((entry) => entry.policy_hash))
+  for (const policyHash of policiesInUse) {
     const key = policyKey(policyHash)
     const present = held.get(key)
     if (isPolicy(present, policyHash)) continue
@@ -316,7 +344,7 @@ async function findFaults(state: State, copy: Copy): Promise<{ faults: Fault[]; 
   for (const key of held.keys()) {
     if (key.startsWith(tenantKey('')) && !known.has(key)) compare(key, 'null', 'left_over')
   }
-  return { faults, tenants: entries.length }
+  return { faults, tenants: entries.length, policiesInUse }
 }
 
 function isPolicy(entry: KvEntry | undefined, policyHash: string): boolean {

@@ -78,6 +78,7 @@ export type ConsoleRig = {
 export async function createConsoleRig(
   servers: { postgres: TestPostgres; nats: TestNats },
   masterKey = randomBytes(32).toString('base64'),
+  { unusedPolicyMs = 60_000 }: { unusedPolicyMs?: number } = {},
 ): Promise<ConsoleRig> {
   const postgresUrl = await servers.postgres.createDatabase()
   await migratePostgres(postgresUrl)
@@ -101,6 +102,7 @@ export async function createConsoleRig(
     log: testLog,
     metrics,
     nowMs,
+    unusedPolicyMs,
   })
   const outcomes: string[] = []
   const edges: TestEdge[] = []

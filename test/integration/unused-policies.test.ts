@@ -1,0 +1,94 @@
+// Policy documents in the tenant directory: those in use, and none of all that ever were.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { policyKey, tenantKey } from '#shared/core/messages.ts'
+import { defaultPolicy } from '#shared/core/policy.ts'
+import { listKeys } from '#shared/io/kv-entries.ts'
+import { createPolicyDocuments } from '#shared/io/policy-document-store.ts'
+import { openTenantsBucket } from '#shared/io/streams.ts'
+import { setTenantPolicy } from '../../services/console/manage-policies.ts'
+import { createTenant } from '../../services/console/manage-tenants.ts'
+import { type ConsoleRig, createConsoleRig, type TestEdge } from '../support/console-rig.ts'
+import { startNats, type TestNats } from '../support/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
+import { until } from '../support/until.ts'
+
+const versions = 1_000
+
+let servers: { postgres: TestPostgres; nats: TestNats }
+let rig: ConsoleRig
+let edge: TestEdge
+
+beforeAll(async () => {
+  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
+  servers = { postgres, nats }
+  rig = await createConsoleRig(servers, undefined, { unusedPolicyMs: 300 })
+  edge = await rig.startEdge()
+  for (const tenantId of ['acme', 'globex']) {
+    const made = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const
+    await createTenant(rig.deps, { ...made, tenantId })
+  }
+})
+afterAll(async () => {
+  await rig?.close()
+  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
+})
+
+const policyKeys = () => listKeys(rig.nats, 'tenants', policyKey('*'))
+
+async function readHash(tenantId: string): Promise<string> {
+  const entry = await (await openTenantsBucket(rig.nats)).get(tenantKey(tenantId))
+  return /"policy_hash":\s*\\?"([^"\\]+)/.exec(entry!.string())![1]!
+}
+
+const setVersion = (tenantId: string, version: number) =>
+  setTenantPolicy(rig.deps, {
+    tenantId,
+    document: { ...defaultPolicy, name: `version ${version}` },
+    actor: 'test',
+  })
+
+it('are as many as are in use after a thousand versions, at edges as in the bucket', {
+  timeout: 240_000,
+}, async () => {
+  const before = await setVersion('acme', -1)
+  for (let version = 0; version < versions; version++) {
+    const { policy_hash: hash } = await setVersion('acme', version)
+    if (version % 100 === 0) await rig.projection.repair()
+    expect(edge.directory.find('acme')?.policyHash).toBe(hash)
+    expect(edge.directory.find('acme')?.policy).not.toBeNull()
+  }
+  const inUse = [await readHash('acme'), await readHash('globex')].map(policyKey)
+  await until('only policies in use are left, and no marker of the others', async () => {
+    await rig.projection.repair()
+    const keys = await policyKeys()
+    return keys.length === 2 && inUse.every((key) => keys.includes(key))
+  })
+  expect(await rig.projection.repair()).toBe(0)
+  expect(edge.directory.countPolicies()).toEqual({ documents: 2, compiled: 2 })
+  // Events under way are decided by documents from Postgres.
+  const documents = createPolicyDocuments(rig.postgres)
+  expect((await documents.findPolicy(before.policy_hash))?.name).toBe('version -1')
+})
+
+it('come back when a tenant uses an earlier one again', async () => {
+  const { policy_hash: earlier } = await setVersion('acme', 7)
+  expect(edge.directory.find('acme')).toMatchObject({ policyHash: earlier, fault: null })
+  expect(edge.directory.find('acme')?.policy?.hash).toBe(earlier)
+})
+
+it('stay when they come into use just as a console removes them', async () => {
+  let racing = true
+  const repairing = (async () => {
+    while (racing) await rig.projection.repair()
+  })()
+  for (let n = 0; n < 60; n++) {
+    await setVersion('acme', n % 2)
+    // Long enough for the other one to be removed now and then.
+    await new Promise((resolve) => setTimeout(resolve, (n % 8) * 60))
+    expect(edge.directory.find('acme')?.fault).toBeNull()
+  }
+  racing = false
+  await repairing
+  const keys = await policyKeys()
+  expect(keys).toContain(policyKey(await readHash('acme')))
+}, 60_000)
