@@ -135,6 +135,8 @@ const console: NatsRights = {
     `${api}.INFO`,
     ...[tenants, retiredUse, accepted, telemetryStream, deadLetterStream].flatMap(readOf),
     ...makeOf(tenants, retiredUse, accepted),
+    // Markers of policies that no tenant uses any more.
+    `${api}.STREAM.PURGE.${tenants}`,
     `${api}.STREAM.MSG.DELETE.${telemetryStream}`,
     `${api}.STREAM.MSG.DELETE.${deadLetterStream}`,
   ],
