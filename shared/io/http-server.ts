@@ -14,7 +14,12 @@ import fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify'
-import { bodyBytesMax, pathPartCharactersMax, retryAfterSeconds } from '#shared/core/limits.ts'
+import {
+  bodyBytesMax,
+  headersCountMax,
+  pathPartCharactersMax,
+  retryAfterSeconds,
+} from '#shared/core/limits.ts'
 import {
   Problem,
   type ProblemCode,
@@ -225,6 +230,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       note(request, problemStatus(problem.code), 0)
     },
   })
+  app.server.maxHeadersCount = headersCountMax
   const guard = guardConnections(app.server, {
     trusts: addresses.trusts,
     stateOf,

@@ -81,14 +81,18 @@ function dawdle(
   })
 }
 
+/** Strangers' places are bounded per address, so a crowd comes from several of this machine's. */
+const addresses = 16
+
 /** Opens connections on which nothing is ever sent; @returns how many the server holds open */
 export async function openIdle(port: number, count: number) {
   const sockets: Socket[] = []
   let refused = 0
   for (let at = 0; at < count; at += 200) {
     await Promise.all(
-      Array.from({ length: Math.min(200, count - at) }, async () => {
-        const socket = connect({ port, host: '127.0.0.1' })
+      Array.from({ length: Math.min(200, count - at) }, async (_, n) => {
+        const localAddress = `127.0.1.${1 + (n % addresses)}`
+        const socket = connect({ port, host: '127.0.0.1', localAddress })
         sockets.push(socket)
         await new Promise<void>((resolve) => {
           socket.once('connect', () => resolve())

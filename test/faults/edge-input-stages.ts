@@ -7,6 +7,7 @@ import vectors from '../vectors/signatures.json' with { type: 'json' }
 import { makeBodyCases } from './edge-input-bodies.ts'
 import { type HostileCase, toRequest } from './edge-input-case.ts'
 import { makeEncodingCases, makeFollowed } from './edge-input-framing.ts'
+import { makeExpensiveBodyCases, makeHeadCases } from './edge-input-heads.ts'
 import { type Breach, type HostileRig, sendAll } from './edge-input-rig.ts'
 import { makeFlippedAndSigned, makeSignatureCases } from './edge-input-signatures.ts'
 import { exchangeRaw } from './raw-http.ts'
@@ -19,6 +20,8 @@ export function makePooledCases({ tenants }: Pick<HostileRig, 'tenants'>): Hosti
     ...makeGoldenCases(),
     ...makeBodyCases(acme, globex),
     ...makeEncodingCases(acme),
+    ...makeHeadCases(),
+    ...makeExpensiveBodyCases(),
   ]
 }
 

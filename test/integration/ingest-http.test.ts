@@ -197,6 +197,19 @@ describe('a signature sent twice', () => {
   })
 })
 
+describe('a head of many headers', () => {
+  const head = (count: number) =>
+    `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n` +
+    `${Array.from({ length: count - 2 }, (_, n) => `x_${n}: y\r\n`).join('')}\r\n`
+
+  it('is taken up to a hundred, beyond it is a 431', async () => {
+    expect(await sendRaw([head(100)])).toMatch(/^HTTP\/1.1 200 /)
+    const refused = await sendRaw([head(101)])
+    expect(refused).toMatch(/^HTTP\/1.1 431 /)
+    expect(refused).toContain('headers_too_large')
+  })
+})
+
 describe('broken framing', () => {
   it.each([
     ['two lengths', 'Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello'],
