@@ -140,6 +140,22 @@ export function decodeBatch(data: Uint8Array, position: number): DecodedBatch {
   return batch
 }
 
+/**
+ * The elements of a batch message as they were written.
+ * @returns null when not every element begins as edges write it
+ */
+export function listElements(data: Uint8Array): Uint8Array[] | null {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
+  const elements: Uint8Array[] = []
+  for (let start = 1; start < bytes.length; ) {
+    const place = findElement(bytes, start)
+    if (place === null) return null
+    elements.push(bytes.subarray(place.start, place.end))
+    start = place.end + 1
+  }
+  return elements
+}
+
 /** Where an element of a batch stands: its end is the index after its closing brace. */
 type ElementPlace = { start: number; bodyStart: number; end: number }
 

@@ -10,6 +10,7 @@ import { headers, type MsgHdrs } from 'nats'
 import {
   deadLetterStream,
   deadLetterSubject,
+  listElements,
   telemetryStream,
   telemetrySubject,
   toPosition,
@@ -93,8 +94,8 @@ export async function eraseDeadLetters(nats: Nats, subject: ErasureSubject): Pro
 
 type Found = {
   sequence: number
-  /** Elements about others. */
-  rest: unknown[]
+  /** Elements about others, as they are in the message where edges write it so. */
+  rest: Uint8Array[]
   about: MsgHdrs | undefined
 }
 
@@ -154,7 +155,7 @@ async function findMessages(
  * @returns the elements of a message that are about others, or null when none is about the subject.
  *   What cannot be read is about whoever it names.
  */
-function findRest(data: Uint8Array, subject: ErasureSubject): unknown[] | null {
+function findRest(data: Uint8Array, subject: ErasureSubject): Uint8Array[] | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
   const named = bytes.includes(subject.id)
   // An id that is not there as it is can only be there with an escape, or for bytes that are none.
@@ -166,12 +167,16 @@ function findRest(data: Uint8Array, subject: ErasureSubject): unknown[] | null {
     return named && bytes.includes(`"${subject.tenantId}"`) ? [] : null
   }
   const elements = Array.isArray(value) ? value : [value]
-  const rest = elements.filter((element) => !isOfSubject(element, subject))
-  return rest.length === elements.length ? null : rest
+  const own = elements.map((element) => isOfSubject(element, subject))
+  if (!own.includes(true)) return null
+  const written = listElements(bytes)
+  return elements.flatMap((element, index) =>
+    own[index] ? [] : [written?.[index] ?? Buffer.from(JSON.stringify(element))],
+  )
 }
 
-async function keepRest(nats: Nats, rest: unknown[], about: MsgHdrs | undefined): Promise<void> {
-  const data = JSON.stringify(rest)
+async function keepRest(nats: Nats, rest: Uint8Array[], about: MsgHdrs | undefined): Promise<void> {
+  const data = Buffer.from(`[${rest.map((element) => Buffer.from(element)).join()}]`)
   const kept = headers()
   for (const name of ['Reason', 'Detail']) {
     const value = about?.get(name)
