@@ -39,14 +39,15 @@ export type AnalystDoorOptions = {
   limits?: TurnLimits
   answerBytesMax?: number
   queryMaxMs?: number
+  sendMaxMs?: number
 }
 
 export type AnalystDoor = { url: string; close: () => Promise<void> }
 
 const bodyBytesMax = 1024 * 1024
-/** A client that takes none of its answer for so long is cut off. */
-const silentMs = 30_000
-/** How long a query that was told to end keeps its place from other tenants. */
+/** A client that takes longer to take its answer is cut off: the largest at 2 MiB a second. */
+const defaultSendMaxMs = 32_000
+/** How long a query keeps its place from other tenants once its answer is known. */
 const endingMs = 2_000
 const passedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-database']
 
@@ -54,6 +55,7 @@ const passedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-d
 export async function openAnalystDoor(options: AnalystDoorOptions): Promise<AnalystDoor> {
   const turns = createTurns(options.limits ?? toTurnLimits(availableParallelism()))
   const { answerBytesMax = analystAnswerBytesMax, queryMaxMs = analystQueryMaxMs } = options
+  const { sendMaxMs = defaultSendMaxMs } = options
   const engine = openAnalystEngine({ clickhouseUrl: options.clickhouseUrl, answerBytesMax })
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (from, to) => {
     answer(from, to).catch((error: unknown) => {
@@ -106,7 +108,7 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
     to.once('close', () => stopping.abort())
     const { answer, ended } = engine.run(query, stopping.signal)
     try {
-      send(to, await answer)
+      send(to, await answer, sendMaxMs)
     } catch (error) {
       if (error instanceof AnswerTooLarge) refuse(to, tooLarge(answerBytesMax))
       else if (stopping.signal.aborted) refuse(to, tooSlow(queryMaxMs))
@@ -143,8 +145,9 @@ export async function openAnalystDoor(options: AnalystDoorOptions): Promise<Anal
   }
 }
 
-function send(to: ServerResponse, { status, headers, body }: Answer): void {
-  to.setTimeout(silentMs, () => to.destroy())
+function send(to: ServerResponse, { status, headers, body }: Answer, maxMs: number): void {
+  const timer = setTimeout(() => to.destroy(), maxMs)
+  to.once('close', () => clearTimeout(timer))
   to.writeHead(status, { ...headers, 'content-length': body.length })
   to.end(body)
 }

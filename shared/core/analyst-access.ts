@@ -86,6 +86,19 @@ export const analystSettings: Record<string, number | string> = {
 }
 
 /**
+ * The same in the local stack, where one user of the engine asks for all analysts: how many ask at
+ * once is decided before the engine, and four queries together fit into what that user may take.
+ */
+export const localAnalystSettings: typeof analystSettings = {
+  ...analystSettings,
+  max_memory_usage: 512 * mebibyte,
+  max_memory_usage_for_user: 4 * 512 * mebibyte,
+  max_temporary_data_on_disk_size_for_query: 1024 * mebibyte,
+  max_temporary_data_on_disk_size_for_user: 4 * 1024 * mebibyte,
+  max_concurrent_queries_for_user: 0,
+}
+
+/**
  * What a client may set although it may set nothing: how results are written, and limits that can
  * be made narrower. Drivers and Grafana send these by themselves.
  */

@@ -1,5 +1,7 @@
 // What a query of an analyst may take: its turn lasts until the engine is done with it, others go on
 // meanwhile, and an answer is whole or an error.
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AnalystDoor } from '../../deploy/local/analyst-door.ts'
 import { type AnalystsRig, createAnalystsRig } from '../support/analysts-rig.ts'
@@ -66,6 +68,16 @@ describe('the turn of a query', () => {
     expect([reply.status, reply.text]).toEqual([408, expect.stringContaining('TIMEOUT_EXCEEDED')])
   })
 
+  it('is not refused by the engine, which counts the queries of all tenants as one user’s', async () => {
+    const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
+    const limits = { ofTenant: 8, inAll: 8, waiting: 0, waitMs: 60_000 }
+    await withDoor({ limits }, async (door) => {
+      const asked = Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, door))
+      const replies = await Promise.all(asked)
+      expect(replies.map(({ status, text }) => [status, text])).toEqual(Array(8).fill([200, '']))
+    })
+  })
+
   it('is refused to nobody because one tenant has many queries', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
     const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
@@ -102,6 +114,21 @@ describe('an answer', () => {
     }
     const { status, text } = await rig.ask({ query: 'select number from numbers(1000000)' })
     expect([status, text.length]).toEqual([200, 6_888_890])
+  })
+
+  it('is cut off when its client takes it too slowly, and the turn is free', async () => {
+    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    await withDoor({ limits, sendMaxMs: 500 }, async (door) => {
+      const stuck = connect(Number(new URL(door.url).port), '127.0.0.1')
+      const basic = Buffer.from(`${rig.acme.user}:${rig.acme.password}`).toString('base64')
+      const query = encodeURIComponent('select number from numbers(1000000)')
+      stuck.write(
+        `GET /?query=${query} HTTP/1.1\r\nhost: a\r\nauthorization: Basic ${basic}\r\n\r\n`,
+      )
+      await once(stuck, 'readable')
+      expect((await rig.ask({ query: 'select 1' }, rig.acme, door)).text).toBe('1\n')
+      stuck.destroy()
+    })
   })
 
   it('beyond what is held is an error too, though the engine counts less', async () => {

@@ -4,8 +4,11 @@ import { randomBytes } from 'node:crypto'
 import { isAnalyst } from '#shared/io/analyst-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
-import type { TurnLimits } from '#shared/io/turns.ts'
-import { type AnalystDoor, openAnalystDoor } from '../../deploy/local/analyst-door.ts'
+import {
+  type AnalystDoor,
+  type AnalystDoorOptions,
+  openAnalystDoor,
+} from '../../deploy/local/analyst-door.ts'
 import {
   type AnalystDeps,
   type CreatedAnalyst,
@@ -17,6 +20,8 @@ import { startClickhouse, type TestClickhouse } from './clickhouse-server.ts'
 import { testLog } from './console-rig.ts'
 import { migrateClickhouse, migratePostgres } from './databases.ts'
 import { startPostgres } from './postgres-server.ts'
+
+type DoorLimits = Partial<Pick<AnalystDoorOptions, 'limits' | 'queryMaxMs' | 'sendMaxMs'>>
 
 export type AnalystsRig = {
   engine: TestClickhouse
@@ -32,7 +37,7 @@ export type AnalystsRig = {
     at?: AnalystDoor,
   ) => Promise<ClickhouseReply>
   /** Another address to the same engine. */
-  openDoor: (options: { limits: TurnLimits; queryMaxMs?: number }) => Promise<AnalystDoor>
+  openDoor: (options: DoorLimits) => Promise<AnalystDoor>
   /** What somebody got: an error's name, or what was answered. */
   attempt: (attempt: Attempt) => Promise<{ got: string; text: string }>
   acme: CreatedAnalyst
@@ -82,7 +87,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     ])
     for (const statement of rowsOf(tenant)) await asService(statement)
   }
-  const openDoor = (own: { limits?: TurnLimits; queryMaxMs?: number } = {}) =>
+  const openDoor = (own: DoorLimits = {}) =>
     openAnalystDoor({
       port: 0,
       clickhouseUrl,

@@ -5,8 +5,8 @@
 import { createHmac } from 'node:crypto'
 import {
   analystChoices,
-  analystSettings,
   guardedTables,
+  localAnalystSettings,
   readerSettings,
   readerUser,
   sharedTables,
@@ -136,7 +136,7 @@ function toUserXml({ name, passwordSha256Hex, grants }: EngineUser): string {
 const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
 function toAnalystProfileXml(): string {
-  const settings = Object.entries(analystSettings).map(
+  const settings = Object.entries(localAnalystSettings).map(
     ([name, value]) => `<${name}>${value}</${name}>`,
   )
   const choices = Object.entries(analystChoices).map(([name, range]) => {
