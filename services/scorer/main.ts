@@ -12,7 +12,7 @@ import { type Clickhouse, checkClickhouse, createClickhouse } from '#shared/io/c
 import { toNatsSettings } from '#shared/io/config.ts'
 import { createFaultTeller } from '#shared/io/connect-faults.ts'
 import { type ConsumedMessage, consume } from '#shared/io/consume.ts'
-import { type DeadLetter, storeDeadLetters as storeLetters } from '#shared/io/dead-letters.ts'
+import { createDeadLetters } from '#shared/io/dead-letters.ts'
 import { publishDeliveryHints } from '#shared/io/delivery-hint-publisher.ts'
 import { type ReadyCheck, serveInternally } from '#shared/io/internal-server.ts'
 import { createKnownStore } from '#shared/io/known-store.ts'
@@ -106,8 +106,11 @@ async function main(): Promise<void> {
   const messages = createDecodedMessages(decodedBytesMax, ({ data, proof }) =>
     prover.isProven(proof, [], data),
   )
-  const storeDeadLetters = (letters: readonly DeadLetter[]) =>
-    storeLetters(connected, letters, observe.letterLost)
+  const storeDeadLetters = createDeadLetters({
+    nats: connected,
+    nowMs: () => performance.now(),
+    onLost: observe.letterLost,
+  })
   const lastResort: GiveUpDeps = {
     messages,
     storeDeadLetters,

@@ -6,7 +6,7 @@ import { createBoundedLabel } from '#shared/core/bounded-labels.ts'
 import type { AcceptedEvent } from '#shared/core/messages.ts'
 import { findPlaceholderIds } from '#shared/core/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alert-raising-store.ts'
-import type { DeadLetter } from '#shared/io/dead-letters.ts'
+import type { DeadLetter, LetterLoss } from '#shared/io/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
 import type { ShadowSkip } from './shadow-decisions.ts'
 
@@ -49,8 +49,8 @@ export type ScorerObserver = {
   /** @param values of signals that only the body has, by tenant */
   leftOut: (values: ReadonlyMap<string, number>) => void
   dropped: (letters: readonly Pick<DeadLetter, 'reason'>[]) => void
-  /** A letter for which the dead-letter stream had no room. */
-  letterLost: () => void
+  /** A letter that was dropped instead of stored. */
+  letterLost: (loss: LetterLoss) => void
   raised: (drafts: readonly AlertDraft[], outcome: RaiseOutcome) => void
   /** Alerts that events deserved and that had been raised before. */
   existing: (alerts: number) => void
@@ -134,7 +134,8 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
   ])
   const lost = metrics.counter(
     'di_dead_letters_lost_total',
-    'Poison given up because the dead-letter stream is full',
+    'Poison dropped: the dead-letter stream was full, or its tenant had sent its share of it',
+    ['loss'],
   )
   const alerts = metrics.counter('di_alerts_raised_total', 'Alerts raised, by tenant and action', [
     'tenant',
@@ -185,7 +186,7 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
     dropped: (letters) => {
       for (const { reason } of letters) drops.inc({ reason })
     },
-    letterLost: () => lost.inc(),
+    letterLost: (loss) => lost.inc({ loss }),
     raised: (drafts, outcome) => {
       const actions = new Map(drafts.map((draft) => [draft.alertId, draft.action]))
       for (const { tenantId, alertId } of outcome.raised) {

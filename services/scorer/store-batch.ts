@@ -122,5 +122,6 @@ function toRefusedLetter(event: AcceptedEvent): DeadLetter {
   const body = event.bodyBytes ?? Buffer.from(JSON.stringify(event.body))
   const data = Buffer.concat([Buffer.from(encodeEventHead(event, body.length)), body, closeBrace])
   const detail = `event ${event.event_id} was refused by ClickHouse`
-  return { reason: 'refused_by_store', detail, id: event.event_id, data }
+  const { event_id: id, tenant_id: tenantId } = event
+  return { reason: 'refused_by_store', detail, id, tenantId, data }
 }

@@ -443,3 +443,10 @@ export const trimLookMinMs = 20
 
 /** From this share of undecided events on `/readyz` and an alert rule give warning. */
 export const undecidedWarnShare = 0.6
+
+/**
+ * What a tenant may have stored as dead letters, in bytes per second and burst: 4 MiB at once and
+ * 260 MB in the 30 days that a letter is kept, a quarter of the stream's 1 GiB. More of a tenant's
+ * poison shows nothing new, and would leave no room for that of others.
+ */
+export const deadLetterBytes = { perSecond: 100, burst: 4 * 1024 ** 2 } as const
