@@ -64,6 +64,14 @@ describe('an analyst', () => {
     for (const view of views) {
       const { status, text } = await rig.ask({ query: `select * from ${view} limit 1 format Null` })
       expect([view, status, text]).toEqual([view, 200, ''])
+      const columns = await rig.ask({
+        query: `select arrayStringConcat(groupArray(name), ', ') from system.columns
+                where table = '${view}' format TSVRaw`,
+      })
+      const named = await rig.ask({
+        query: `select ${columns.text} from ${view} limit 1 format Null`,
+      })
+      expect([view, named.status, named.text]).toEqual([view, 200, ''])
     }
   })
 
