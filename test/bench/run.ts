@@ -8,6 +8,7 @@ type Benchmark = { run: (args: string[]) => void | Promise<void> }
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
   scoring: () => import('./scoring.ts'),
   unverified: () => import('./unverified.ts'),
+  'before-signature': () => import('./before-signature.ts'),
   edge: () => import('./edge.ts'),
   drain: () => import('./drain.ts'),
   inserts: () => import('./inserts.ts'),

@@ -94,6 +94,8 @@ export async function openIdle(port: number, count: number) {
         const localAddress = `127.0.1.${1 + (n % addresses)}`
         const socket = connect({ port, host: '127.0.0.1', localAddress })
         sockets.push(socket)
+        // Who does not read does not see that the connection has ended.
+        socket.resume()
         await new Promise<void>((resolve) => {
           socket.once('connect', () => resolve())
           socket.once('error', () => {

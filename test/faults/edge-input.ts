@@ -115,6 +115,7 @@ async function reportHangers(rig: HostileRig): Promise<string[]> {
   const kept = idle.open()
   say(`${idleConnections} idle connections: ${idle.refused} refused, ${kept} open in the end`)
   if (idle.refused > 0) broken.push('idle connections were refused')
+  if (kept > 0) broken.push(`${kept} idle connections are open after ten seconds`)
   idle.close()
   const kinds = Map.groupBy(ends, ({ kind }) => kind)
   for (const [kind, own] of kinds) say(`slow, ${kind}: ${describeSlow(own)}`)
