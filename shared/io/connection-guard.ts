@@ -55,6 +55,8 @@ type Reason =
   | 'full'
 
 const sweepMs = 500
+/** A stranger who goes on sending is told with an answer that the connection ends, not cut. */
+const courtesyMs = 1_000
 /** Strangers that are looked at for one that waits for no answer. */
 const displacedLookMax = 64
 
@@ -154,10 +156,11 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
     strangersOf.set(socket, () => prove(connection))
   })
 
-  const isOver = ({ openedMs }: Connection) => performance.now() - openedMs >= strangerMs
+  const isOver = ({ openedMs }: Connection, moreMs = 0) =>
+    performance.now() - openedMs >= strangerMs + moreMs
   const sweep = setInterval(() => {
     for (const connection of strangers) {
-      if (!isOver(connection)) break
+      if (!isOver(connection, courtesyMs)) break
       if (stateOf(connection.socket) === 'idle') cut(connection.socket, 'stranger')
     }
   }, sweepMs)
