@@ -57,16 +57,12 @@ export const jsonDepthMax = 16
 /** Most keys in one category of `signals`. The catalog's largest category has under 50. */
 export const categoryKeysMax = 512
 
-/**
- * Most object members of an ingest body at all levels together. Six full categories have 3,072; the
- * rest is for what a client adds. Each costs the edge some 0.1 us to validate.
- */
+/** Most object members of an ingest body at all levels: six full categories have 3,072. */
 export const membersMax = 4_096
 
 /**
- * Paths that the `signals` column has for a tenant's names beyond the catalog, and the longest, in
- * bytes. The column holds 256 paths apart in a part, the catalog has 170; an SDK that is ahead of
- * the catalog adds a few dozen. A name that was not sent for an hour makes room for another.
+ * Paths that the `signals` column has for a tenant's names beyond the catalog: of the 256 that a
+ * part holds apart the catalog has 148. The longest, in bytes. When an unused one makes room.
  */
 export const signalPathsPerTenantMax = 64
 export const signalPathBytesMax = 128

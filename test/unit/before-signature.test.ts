@@ -1,6 +1,7 @@
 /**
- * What an edge does before a signature is verified, counted: one look at the tenants, two HMACs over
- * the body, whatever it is and whatever the header says; no parse. A missing signature costs nothing.
+ * What an edge does before a signature is verified, counted: one look at the tenants, two HMACs
+ * over the body, whatever it is and whatever the header says; no parse. A missing signature costs
+ * nothing.
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
