@@ -3,7 +3,15 @@
 // owner alone, so nobody ever sees half a file or somebody else's secret.
 
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 import { type ServerName, type ServiceName, StartError } from './settings.ts'
@@ -88,7 +96,9 @@ export function keepDemoTenant(dataDir: string, demo: DemoTenant): void {
 /** Makes the data folder and the private folders in it. */
 export function openDataDir(dataDir: string): void {
   try {
-    mkdirSync(dataDir, { recursive: true })
+    const isNew = mkdirSync(dataDir, { recursive: true }) !== undefined
+    // Servers that run as other users must get to their own folders in it; the rest is private.
+    if (isNew) chmodSync(dataDir, 0o711)
     for (const name of ['logs', 'nats', 'clickhouse']) {
       mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
     }
