@@ -123,12 +123,15 @@ describe('an old entry that is put back', () => {
 
   it('is refused at its own revision of a stream that was made again', async () => {
     const [old, { revision }] = [await readRaw(tenantKey('acme')), acme]
+    const policy = await readRaw(policyKey(acme.entry.policy_hash))
     await rig.nats.manager.streams.delete('KV_tenants')
     bucket = await openTenantsBucket(rig.nats)
+    await bucket.put(policyKey(acme.entry.policy_hash), policy)
     while ((await bucket.put('filler', '')) < revision - 1);
     expect(await bucket.put(tenantKey('acme'), old)).toBe(revision)
     const edge = await startEdge()
     expect(await statusOf(edge, acme)).toBe(503)
+    expect(edge.directory.find('acme')?.fault).toBe('unproven_entry')
     await putWhole(rig, 0)
   })
 })
