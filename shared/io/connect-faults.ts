@@ -26,7 +26,7 @@ const reasons: Record<string, string> = {
   AUTHENTICATION_EXPIRED: 'refuses the credentials: they have expired',
   BAD_CREDS: 'cannot be asked: the credentials file has no JWT and seed',
   BAD_AUTHENTICATION: 'refuses the credentials',
-  SERVER_OPTION_NA: 'offers no TLS, which the settings ask for',
+  SERVER_OPT_NA: 'offers no TLS, which the settings ask for',
   // PostgreSQL
   '28P01': 'refuses the credentials',
   '28000': 'refuses the credentials',

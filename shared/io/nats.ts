@@ -4,6 +4,8 @@
  * not. Everything that knows the `nats` package stays in this folder.
  */
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import {
   type ConnectionOptions,
   connect,
@@ -14,6 +16,7 @@ import {
   type JetStreamManager,
   type NatsConnection,
   nkeyAuthenticator,
+  type TlsOptions,
 } from 'nats'
 import { createFaultTeller, type FaultTeller } from './connect-faults.ts'
 import type { Log } from './log.ts'
@@ -134,7 +137,7 @@ function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
     inboxPrefix: toInboxPrefix(name),
     ...toSignIn(settings, user, password),
     // Without TLS the client then ends the connection before it says who it is.
-    ...(tls || Object.keys(files).length > 0 ? { tls: files } : {}),
+    ...(tls || Object.keys(files).length > 0 ? { tls: toTls(files, hosts) } : {}),
     maxReconnectAttempts: -1,
     // Two refused sign-ins, however far apart, would end the connection for good.
     ignoreAuthErrorAbort: true,
@@ -147,6 +150,22 @@ function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
     pingInterval: 5_000,
     maxPingOut: 2,
   }
+}
+
+/**
+ * The client has a certificate checked for `localhost` where a server is named by its address: then
+ * it must be for one of the addresses in the settings.
+ */
+function toTls(files: TlsOptions, hosts: readonly string[]): TlsOptions {
+  const names = hosts.map((host) => new URL(`tls://${host}`).hostname.replace(/^\[|\]$/g, ''))
+  const addresses = names.filter((name) => isIP(name) !== 0)
+  const check = (host: string, certificate: PeerCertificate): Error | undefined => {
+    const isNamed = host !== 'localhost' || names.includes('localhost')
+    const asked = [...(isNamed ? [host] : []), ...(host === 'localhost' ? addresses : [])]
+    const faults = asked.map((name) => checkServerIdentity(name, certificate))
+    return faults.includes(undefined) ? undefined : faults[0]
+  }
+  return { ...files, checkServerIdentity: check } as TlsOptions
 }
 
 /** Answers to one process are not for another: each has a prefix, and users read only their own. */
