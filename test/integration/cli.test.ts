@@ -180,6 +180,27 @@ describe('tenants', () => {
     expect(await diJson('edges')).toMatchObject({ data: [] })
   })
 
+  it('have rates, which are shown, set and given back to the default', async () => {
+    await diJson('tenants', 'create', 'rated')
+    const byDefault = { ingest_rate: null, ingest_bytes: null, ingest_share: null, rest_rate: null }
+    expect(await diJson('tenants', 'rates', 'rated')).toEqual({ tenant_id: 'rated', ...byDefault })
+    const options = ['--ingest-bytes', '1000000/3000000', '--ingest-share', '0.5', '--rest', '7']
+    const set = {
+      ...byDefault,
+      ingest_bytes: { per_second: 1_000_000, burst: 3_000_000 },
+      ingest_share: 0.5,
+      rest_rate: { per_second: 7, burst: 14 },
+    }
+    expect(await diJson('tenants', 'rates', 'rated', ...options)).toMatchObject(set)
+    const shown = await di(['tenants', 'rates', 'rated', '--ingest-bytes', 'default'])
+    expect(shown.stdout).toMatch(/^ingest_bytes +4194304\/s, bursts of 8388608 \(the default\)$/m)
+    expect(shown.stdout).toMatch(/^ingest_share +0\.5$/m)
+    for (const wrong of ['0', '0.91', 'much']) {
+      const refused = await di(['tenants', 'rates', 'rated', '--ingest-share', wrong])
+      expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('up to 0.9')])
+    }
+  })
+
   it('speak to people in tables', async () => {
     const created = await di(['tenants', 'create', 'shop', '--name', 'A shop'])
     expect(created.stdout).toMatch(/^tenant_id +shop\n/)

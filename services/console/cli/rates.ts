@@ -13,12 +13,12 @@ import type { CliContext } from './context.ts'
 import { toFields } from './tables.ts'
 
 type Rate = { per_second: number; burst: number }
-/** Null is the product's default. */
+/** As they are written: commander makes a text of null. */
 type Options = {
-  ingest?: Rate | null
-  ingestBytes?: Rate | null
-  ingestShare?: number | null
-  rest?: Rate | null
+  ingest?: Rate | 'default'
+  ingestBytes?: Rate | 'default'
+  ingestShare?: number | 'default'
+  rest?: Rate | 'default'
 }
 type Rates = Pick<
   TenantView,
@@ -41,10 +41,10 @@ export function registerRates(program: Command, context: CliContext): void {
     .action(async (slug: string, { ingest, ingestBytes, ingestShare, rest }: Options) => {
       const path = `/tenants/${encodeURIComponent(slug)}`
       const rates = {
-        ingest_rate: ingest,
-        ingest_bytes: ingestBytes,
-        ingest_share: ingestShare,
-        rest_rate: rest,
+        ingest_rate: toSetting(ingest),
+        ingest_bytes: toSetting(ingestBytes),
+        ingest_share: toSetting(ingestShare),
+        rest_rate: toSetting(rest),
       }
       const isRead = Object.values(rates).every((one) => one === undefined)
       const tenant = (
@@ -58,8 +58,13 @@ export function registerRates(program: Command, context: CliContext): void {
     })
 }
 
-function toRate(text: string): Rate | null {
-  if (text === 'default') return null
+/** Null is the product's default; what is not given stays as it is. */
+function toSetting<T>(given: T | 'default' | undefined): T | null | undefined {
+  return given === 'default' ? null : given
+}
+
+function toRate(text: string): Rate | 'default' {
+  if (text === 'default') return text
   const match = /^(\d+(?:\.\d+)?)(?:\/(\d+(?:\.\d+)?))?$/.exec(text)
   if (match === null) {
     throw new InvalidArgumentError('It must be PER_SECOND, PER_SECOND/BURST or default.')
@@ -69,8 +74,8 @@ function toRate(text: string): Rate | null {
   return { per_second: perSecond, burst: match[2] === undefined ? 2 * perSecond : Number(match[2]) }
 }
 
-function toShare(text: string): number | null {
-  if (text === 'default') return null
+function toShare(text: string): number | 'default' {
+  if (text === 'default') return text
   const share = Number(text)
   if (share > 0 && share <= undecidedShareMax) return share
   throw new InvalidArgumentError(`It must be above 0 and up to ${undecidedShareMax}, or default.`)
