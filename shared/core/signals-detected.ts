@@ -1,18 +1,25 @@
 /**
  * Which boolean signals an event found detected, by name: the column `detected_signals`. It is what
- * the column's default makes of the body, made here because that costs the engine as much as the
- * rest of a row.
+ * the column's default makes of the body, without the made-up names that a tenant has no room for,
+ * and made here because that costs the engine as much as the rest of a row.
  */
 import { compareBytes } from './byte-order.ts'
 import { detectedWhenFalse } from './signal-flips.ts'
-import { categories, type Signals } from './telemetry.ts'
+import { findSignal } from './signals.ts'
+import { type Category, categories, type Signals } from './telemetry.ts'
 
 /** Longest name that is listed, in bytes, and most of one event. */
 const nameBytesMax = 64
 const detectedMax = 256
 
-/** `category.signal` of every boolean that was found detected, each once, sorted by its bytes. */
-export function findDetectedSignals(signals: Signals): string[] {
+/**
+ * `category.signal` of every boolean that was found detected, each once, sorted by its bytes.
+ * @param admit whether a signal beyond the catalog is listed
+ */
+export function findDetectedSignals(
+  signals: Signals,
+  admit: (category: Category, name: string) => boolean,
+): string[] {
   const found: string[] = []
   for (const category of categories) {
     const own = signals[category]
@@ -20,7 +27,9 @@ export function findDetectedSignals(signals: Signals): string[] {
       const value = own[name]
       if (typeof value !== 'boolean') continue
       if (value === isDetectedWhenFalse(category, name)) continue
-      if (Buffer.byteLength(name) <= nameBytesMax) found.push(`${category}.${name}`)
+      if (Buffer.byteLength(name) > nameBytesMax) continue
+      if (findSignal(category, name) === undefined && !admit(category, name)) continue
+      found.push(`${category}.${name}`)
     }
   }
   if (found.length > 1) found.sort(compareBytes)

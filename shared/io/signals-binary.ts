@@ -81,7 +81,7 @@ function writeCategory(
   for (const name in own) {
     const value = own[name]
     const known = prepared.get(name)
-    if (known === undefined) writeValue(state, `${category}.${escapeDots(name)}`, value)
+    if (known === undefined) writeValue(state, toSignalPath(category, name), value)
     else if (typeof value === 'boolean') {
       state.count++
       writer.fixed(value ? known.yes : known.no)
@@ -95,6 +95,10 @@ function writeCategory(
 
 /** The dots of a key are kept apart from the dots of paths, as ClickHouse's own escaping does. */
 const escapeDots = (key: string): string => (key.includes('.') ? key.replaceAll('.', '%2E') : key)
+
+/** The path of a signal in the column. */
+export const toSignalPath = (category: string, name: string): string =>
+  `${category}.${escapeDots(name)}`
 
 function writeValue(state: State, path: string, value: unknown): void {
   if (value === null || value === undefined) return

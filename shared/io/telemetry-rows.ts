@@ -10,13 +10,13 @@ import { patternVersion } from '#shared/core/signal-patterns.ts'
 import { encodeSignals } from '#shared/core/signals-column.ts'
 import { findDetectedSignals } from '#shared/core/signals-detected.ts'
 import { toFilledCategories } from '#shared/core/signals-missing.ts'
-import type { Signals } from '#shared/core/telemetry.ts'
+import type { Category, Signals } from '#shared/core/telemetry.ts'
 import { findUnknownSignals } from '#shared/core/unknown-signals.ts'
 import { actionValues } from './clickhouse.ts'
 import type { NewPattern, PatternBook } from './pattern-book.ts'
 import type { RowWriter } from './row-binary.ts'
 import type { SignalPaths } from './signal-paths.ts'
-import { writeSignals } from './signals-binary.ts'
+import { toSignalPath, writeSignals } from './signals-binary.ts'
 
 /** What `writeTelemetryRow` writes, in its order. */
 export const telemetryColumns = [
@@ -114,7 +114,8 @@ export function writeTelemetryRow(
   writer.uint32(bits.detected[1])
   writer.uint32(bits.clean[0])
   writer.uint32(bits.clean[1])
-  writer.strings(findDetectedSignals(signals))
+  const isListed = (category: Category, name: string) => admit(toSignalPath(category, name))
+  writer.strings(findDetectedSignals(signals, isListed))
   writer.string(patterns.find(event.tenant_id, signals))
   if (event.bodyBytes === undefined) writer.string(JSON.stringify(body))
   else writer.bytes(event.bodyBytes)

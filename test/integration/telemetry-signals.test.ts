@@ -150,6 +150,15 @@ describe('the signals of an event', () => {
       ['s3', 1, 7],
     ])
     expect(await pathsOf('quiet')).toEqual([['s2', 0, 12]])
+    // Nor are they named among what was detected: jumps of signals are looked for by name.
+    const flags = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`flag_${n}`, true]))
+    const flagged = { tenantId: 'flags', signals: { root: { su_binary: true, ...flags } } }
+    await store.insertTelemetry(makeEvents([flagged]))
+    const [[named, known] = [0, 0]] = await select<[number, number]>(
+      `select length(detected_signals), has(detected_signals, 'root.su_binary')
+       from telemetry where tenant_id = 'flags'`,
+    )
+    expect([named, Number(known)]).toEqual([65, 1])
     // Everything is in the body, and a repetition changes nothing.
     await store.insertTelemetry(makeEvents(facts))
     const [[rows, bodies] = [0, 0]] = await select<[number, number]>(
