@@ -1,28 +1,31 @@
 /**
  * Keeps the ledger comparable and compares it. Every few seconds: what edges claim is copied, and
  * it is marked up to where everything is decided, so that what is on its way is never taken for a
- * difference. Every minute the last hours of all tenants are compared, every hour a whole month; a
- * difference counts when it is still there a moment later. Any number of consoles may do so at
- * once.
+ * difference. Every minute the last hours of all tenants are compared, and every hour the next two
+ * days of the month before them, so that what a look costs does not grow with the past. A
+ * difference counts when it is still there a moment later. Of any number of consoles one does this.
  */
 import { ledgerHourMs, ledgerStages, toLedgerHour } from '#shared/core/ledger.ts'
 import { telemetryStream, toPosition } from '#shared/core/messages.ts'
 import { listAcceptedClaims } from '#shared/io/accepted-claims.ts'
 import { readMark } from '#shared/io/analytics-mirror-rows-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse.ts'
-import { listTenantIds, readClockMs } from '#shared/io/ledger-postgres-store.ts'
+import { listTenantIds, readClockMs, requireLock } from '#shared/io/ledger-postgres-store.ts'
 import { insertAcceptedClaims, markDecided } from '#shared/io/ledger-rows-store.ts'
 import type { LedgerStore, NamedDifference } from '#shared/io/ledger-store.ts'
 import type { Log } from '#shared/io/log.ts'
 import type { Metrics } from '#shared/io/metrics.ts'
+import { type Locks, tryNamedLock } from '#shared/io/named-lock-store.ts'
 import type { Nats } from '#shared/io/nats.ts'
 import { pause } from '#shared/io/pause.ts'
-import type { Postgres } from '#shared/io/postgres.ts'
+import type { Postgres, Session } from '#shared/io/postgres.ts'
 import { readDecidedFloor } from '#shared/io/stream-floors.ts'
 
 export type LedgerDeps = {
   findNats: () => Nats | null
   postgres: Postgres
+  /** Connections for work that holds a lock. */
+  locks: Locks
   clickhouse: Clickhouse
   store: LedgerStore
   log: Log
@@ -47,9 +50,13 @@ export type LedgerKeeper = {
    * @returns false when not all that had been published was decided within seconds
    */
   mark: () => Promise<boolean>
-  /** Compares the hours from one on, and sets the metric. @returns what differs */
-  check: (fromMs: number) => Promise<FoundDifference[]>
-  /** Does both until it is stopped. */
+  /**
+   * Compares the hours from one on, and sets the metric.
+   * @param toMs before which hour; without end when left out
+   * @returns what differs
+   */
+  check: (fromMs: number, toMs?: number) => Promise<FoundDifference[]>
+  /** Does both until it is stopped, for as long as no other console does. */
   start: () => { stop: () => Promise<void> }
 }
 
@@ -58,8 +65,12 @@ const markEveryMs = 2_000
 const idleMarkMs = 10_000
 const checkEveryMs = 60_000
 const recentMs = 3 * ledgerHourMs
-const longEveryMs = ledgerHourMs
-const longMs = 31 * 24 * ledgerHourMs
+/** Older hours are compared a part at a time: a month in fifteen hours. */
+const olderEveryMs = ledgerHourMs
+const olderPartMs = 2 * 24 * ledgerHourMs
+const olderMs = 31 * 24 * ledgerHourMs
+/** How often a console asks whether the ledger is its to keep. */
+const leadEveryMs = 5_000
 const confirmMs = 5_000
 /** How long decisions, and then the copies, may take until a mark is made without the claims. */
 const workedOffMaxMs = 5_000
@@ -73,7 +84,7 @@ const messagesMs = 20 * ledgerHourMs
 const messagesMax = 1_000_000
 
 type State = LedgerDeps & {
-  report: (found: readonly FoundDifference[], long: boolean) => void
+  report: Report
   /** Up to which position of which stream every message is known to the ledger. */
   complete: { streamMs: number; position: number } | null
   /** The claims that are copied, as text; null before the first round. */
@@ -94,19 +105,28 @@ export function createLedgerKeeper(deps: LedgerDeps): LedgerKeeper {
     report: createReport(deps),
   }
   const mark = () => markNow(state)
-  const check = (fromMs: number) => checkFrom(state, fromMs)
+  const check = (fromMs: number, toMs?: number) => checkSpan(state, toSpan(state, fromMs, toMs))
   return { mark, check, start: () => start(state) }
 }
 
-/** Differences of the last hours, and of what is older as of the last long look. */
-function createReport({ metrics, wallMs }: LedgerDeps): State['report'] {
+type Span = { fromMs: number; toMs: number }
+
+type Report = {
+  /** What a look at some hours found takes the place of what was found in them before. */
+  found: (span: Span, found: readonly FoundDifference[]) => void
+  /** Another console reports. */
+  nothing: () => void
+}
+
+function createReport({ metrics }: LedgerDeps): Report {
   const gauge = metrics.gauge(
     'di_ledger_difference',
     'Events, alerts and deliveries in which the stages of the ledger differ: 0 when all agree',
     { labels: ['stage'] },
   )
-  let older: readonly FoundDifference[] = []
+  let known: readonly FoundDifference[] = []
   const set = (found: readonly FoundDifference[]) => {
+    known = found
     for (const stage of ['messages', ...ledgerStages]) {
       const of = found.filter((one) => one.stage === stage)
       gauge.set(
@@ -116,12 +136,22 @@ function createReport({ metrics, wallMs }: LedgerDeps): State['report'] {
     }
   }
   set([])
-  return (found, long) => {
-    const recentFromMs = toLedgerHour(wallMs()) - recentMs
-    if (long) older = found.filter(({ hourMs }) => hourMs !== null && hourMs < recentFromMs)
-    set([...older, ...found.filter((one) => !older.includes(one))])
+  return {
+    found: ({ fromMs, toMs }, found) => {
+      const elsewhere = known.filter(
+        ({ hourMs }) => hourMs !== null && (hourMs < fromMs || hourMs >= toMs),
+      )
+      set([...elsewhere, ...found])
+    },
+    nothing: () => set([]),
   }
 }
+
+/** An edge's clock may be ahead. */
+const toSpan = ({ wallMs }: State, fromMs: number, toMs?: number): Span => ({
+  fromMs,
+  toMs: toMs ?? wallMs() + 24 * ledgerHourMs,
+})
 
 async function markNow(state: State): Promise<boolean> {
   const { findNats, postgres, clickhouse, nowMs } = state
@@ -167,18 +197,18 @@ async function readClaims(state: State, nats: Nats) {
   return claims
 }
 
-async function checkFrom(state: State, fromMs: number): Promise<FoundDifference[]> {
-  const first = await findDifferences(state, fromMs)
+async function checkSpan(state: State, span: Span): Promise<FoundDifference[]> {
+  const first = await findDifferences(state, span)
   let found = first
   if (first.length > 0) {
     await pause(state.confirmMs ?? confirmMs, state.stopped.signal)
     const before = new Map(first.map((one) => [toKey(one), one]))
-    found = (await findDifferences(state, fromMs)).flatMap((one) => {
+    found = (await findDifferences(state, span)).flatMap((one) => {
       const earlier = before.get(toKey(one))
       return earlier === undefined ? [] : [{ ...one, count: Math.min(one.count, earlier.count) }]
     })
   }
-  state.report(found, fromMs < toLedgerHour(state.wallMs()) - recentMs)
+  state.report.found(span, found)
   for (const { tenantId, hourMs, ...difference } of found) {
     const hour = hourMs === null ? null : new Date(hourMs).toISOString()
     state.log.error({ tenant: tenantId, hour, ...difference }, 'the ledger does not agree')
@@ -189,11 +219,10 @@ async function checkFrom(state: State, fromMs: number): Promise<FoundDifference[
 const toKey = ({ tenantId, hourMs, stage, kind }: FoundDifference): string =>
   `${tenantId} ${hourMs} ${stage} ${kind}`
 
-async function findDifferences(state: State, fromMs: number): Promise<FoundDifference[]> {
-  const { store, postgres, wallMs } = state
+async function findDifferences(state: State, span: Span): Promise<FoundDifference[]> {
+  const { store, postgres } = state
   const tenantIds = await listTenantIds(postgres)
-  // An edge's clock may be ahead.
-  const { hours } = await store.readLedger({ fromMs, toMs: wallMs() + 24 * ledgerHourMs })
+  const { hours } = await store.readLedger(span)
   const found = hours
     .filter(({ tenantId }) => tenantIds.has(tenantId))
     .flatMap(({ tenantId, hourMs, differences }) =>
@@ -226,35 +255,81 @@ async function countLostMessages(state: State): Promise<number> {
 }
 
 function start(state: State): { stop: () => Promise<void> } {
-  const { stopped } = state
-  const { signal } = stopped
-  const repeat = async (what: string, everyMs: number, work: () => Promise<unknown>) => {
-    for (let failures = 0; !signal.aborted; await pause(everyMs, signal)) {
-      try {
-        await work()
-        failures = 0
-      } catch (error) {
-        failures += 1
-        // Once is nothing: at the start NATS may not be there yet.
-        if (failures === 2) state.log.warn({ err: describeFailure(error) }, what)
-      }
-    }
-  }
-  let longAtMs = Number.NEGATIVE_INFINITY
-  const compare = async () => {
-    const long = state.nowMs() - longAtMs >= longEveryMs
-    const backMs = long ? longMs : recentMs
-    await checkFrom(state, toLedgerHour(state.wallMs()) - backMs)
-    if (long) longAtMs = state.nowMs()
-  }
-  const running = Promise.all([
-    repeat('the ledger cannot be kept now', markEveryMs, () => markNow(state)),
-    repeat('the ledger cannot be compared now', checkEveryMs, compare),
-  ])
+  const { signal } = state.stopped
+  const lead = () =>
+    tryNamedLock(state.locks, 'ledger', (session) => keep(state, session)).finally(
+      state.report.nothing,
+    )
+  const running = repeat(state, signal, {
+    what: 'the ledger cannot be kept now',
+    everyMs: leadEveryMs,
+    work: lead,
+  })
   return {
     stop: async () => {
-      stopped.abort()
+      state.stopped.abort()
       await running
     },
+  }
+}
+
+/** Keeps the ledger until the console stops or loses the lock. */
+async function keep(state: State, session: Session): Promise<void> {
+  const lost = new AbortController()
+  const signal = AbortSignal.any([state.stopped.signal, lost.signal])
+  const whileLocked = (work: () => Promise<unknown>) => async () => {
+    await requireLock(session).catch((error: unknown) => {
+      lost.abort()
+      throw error
+    })
+    await work()
+  }
+  await Promise.all([
+    repeat(state, signal, {
+      what: 'the ledger cannot be marked now',
+      everyMs: markEveryMs,
+      work: whileLocked(() => markNow(state)),
+    }),
+    repeat(state, signal, {
+      what: 'the ledger cannot be compared now',
+      everyMs: checkEveryMs,
+      work: whileLocked(createComparison(state)),
+    }),
+  ])
+}
+
+/** @returns one round: the last hours, and now and then the next part of what is older */
+function createComparison(state: State): () => Promise<void> {
+  let olderAtMs = Number.NEGATIVE_INFINITY
+  let olderToMs = Number.NEGATIVE_INFINITY
+  return async () => {
+    const recentFromMs = toLedgerHour(state.wallMs()) - recentMs
+    await checkSpan(state, toSpan(state, recentFromMs))
+    if (state.nowMs() - olderAtMs < olderEveryMs) return
+    // From the latest to the earliest, and again.
+    const isOver = olderToMs <= recentFromMs - olderMs
+    const toMs = isOver ? recentFromMs : olderToMs
+    await checkSpan(state, { fromMs: toMs - olderPartMs, toMs })
+    olderToMs = toMs - olderPartMs
+    olderAtMs = state.nowMs()
+  }
+}
+
+type Repeated = { what: string; everyMs: number; work: () => Promise<unknown> }
+
+async function repeat(
+  { log }: State,
+  signal: AbortSignal,
+  { what, everyMs, work }: Repeated,
+): Promise<void> {
+  for (let failures = 0; !signal.aborted; await pause(everyMs, signal)) {
+    try {
+      await work()
+      failures = 0
+    } catch (error) {
+      failures += 1
+      // Once is nothing: at the start NATS may not be there yet.
+      if (failures === 2) log.warn({ err: describeFailure(error) }, what)
+    }
   }
 }

@@ -186,6 +186,7 @@ async function main(): Promise<void> {
   const keeper = createLedgerKeeper({
     findNats,
     postgres,
+    locks,
     clickhouse,
     log,
     metrics,

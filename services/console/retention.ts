@@ -4,6 +4,7 @@
  * breaks off is begun again, and what it had removed stays removed.
  */
 import { hourMs } from '#shared/core/instants.ts'
+import { ledgerKeptMs } from '#shared/core/limits.ts'
 import {
   type RetainedKind,
   type RetentionSetting,
@@ -205,12 +206,15 @@ async function readLimits({ session }: Round): Promise<TenantRetention[]> {
   return listRetention(session)
 }
 
-/** The ledger does not look for what retention removes, nor for what it removed once. */
+/**
+ * The ledger does not look for what retention removes, nor for what it removed once; and for alerts
+ * only while it knows which are due.
+ */
 async function noteCutoffs({ clickhouse }: State, round: Round): Promise<void> {
   const cutoffs = (await readLimits(round)).map(({ tenantId, days }) => ({
     tenantId,
     eventsMs: toCutoffDayMs(days.events, round.atMs),
-    alertsMs: toCutoffMs(days.alerts, round.atMs),
+    alertsMs: Math.max(toCutoffMs(days.alerts, round.atMs) ?? 0, round.atMs - ledgerKeptMs),
     deliveriesMs: toCutoffMs(days.deliveries, round.atMs),
   }))
   await insertCutoffs(clickhouse, cutoffs)

@@ -396,6 +396,12 @@ export const heavyKeyMs = 3_600_000
 export const policyBytesMax = 256 * 1024
 
 /**
+ * For how long the ledger compares alerts: a month is shown and looked at. ClickHouse keeps what is
+ * due for 40 days, so that no alert is compared with what has already gone.
+ */
+export const ledgerKeptMs = 35 * 24 * 60 * 60 * 1_000
+
+/**
  * How long a policy document stays in the tenant directory that no tenant uses any more: events and
  * edges that are under way take seconds. Later ones find it in Postgres.
  */

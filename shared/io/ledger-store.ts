@@ -3,7 +3,9 @@
  * is that is missing. A row that only looks missing, because a repeat of the same bytes took its
  * place, is found by its event's id and counts as there.
  */
+import { type ClickHouseSettings, SettingsMap } from '@clickhouse/client'
 import { fromEventIdBytes } from '#shared/core/ids.ts'
+import { dayMs } from '#shared/core/instants.ts'
 import {
   findLedgerDifferences,
   type LedgerDifference,
@@ -43,15 +45,22 @@ export type LedgerStore = {
 
 /** Ids that a difference is shown with. */
 export const namedMax = 10
+/** How long after its event an alert may be raised: the stream keeps events for three days. */
+const alertLateMs = 4 * dayMs
 /** Rows that are looked up by their events' ids; a difference beyond is what it is. */
 const lookedUpMax = 1_000
 
 /** @param analytics the database of the views */
 export function createLedgerStore(clickhouse: Clickhouse, analytics: string): LedgerStore {
-  const read = async <Row>(query: string, params: Record<string, unknown>): Promise<Row[]> => {
+  const read: Read = async <Row>(
+    query: string,
+    params: Record<string, unknown>,
+    settings: ClickHouseSettings = {},
+  ): Promise<Row[]> => {
     const result = await clickhouse.query({
       query,
       query_params: params,
+      clickhouse_settings: settings,
       use_multipart_params_auto: true,
       format: 'JSONCompactEachRow',
     })
@@ -60,7 +69,9 @@ export function createLedgerStore(clickhouse: Clickhouse, analytics: string): Le
   return {
     readLedger: async (span) => {
       const [[asOfMs, end] = [0, 0]] = await read<[number, number]>(endSql, {})
-      const hours = (await read<HourRow>(hoursSql(analytics, span), toParams(span))).map(toHour)
+      const hours = (
+        await read<HourRow>(hoursSql(analytics, span), toParams(span), toBounds(span))
+      ).map(toHour)
       const named: NamedHour[] = []
       for (const hour of hours) named.push(await nameHour(read, hour, end))
       return { hours: named, asOfMs }
@@ -85,7 +96,11 @@ export function createLedgerStore(clickhouse: Clickhouse, analytics: string): Le
   }
 }
 
-type Read = <Row>(query: string, params: Record<string, unknown>) => Promise<Row[]>
+type Read = <Row>(
+  query: string,
+  params: Record<string, unknown>,
+  settings?: ClickHouseSettings,
+) => Promise<Row[]>
 
 const endSql = `select toUnixTimestamp64Milli(max(at)), max(position) from ledger_marks
   where at <= (select max(copied_at) from mirror_rounds)`
@@ -105,6 +120,30 @@ const hoursSql = (analytics: string, { tenantId }: LedgerSpan): string =>
    where hour >= fromUnixTimestamp({from:Int64}) and hour < fromUnixTimestamp({to:Int64})
      ${tenantId === undefined ? '' : 'and tenant_id = {tenant:String}'}
    order by hour desc, tenant_id`
+
+/**
+ * What a look at some hours may read of each table below the view, so that its cost does not grow
+ * with the past. An alert may be raised days after its event, and is found around its hour.
+ */
+function toBounds({ fromMs, toMs }: LedgerSpan): ClickHouseSettings {
+  // Without quotes: the client does not escape them in here.
+  const at = (ms: number) => `toDateTime(${Math.max(0, Math.ceil(ms / 1_000))})`
+  const within = (column: string, marginMs = 0) =>
+    `${column} >= ${at(fromMs - marginMs)} and ${column} < ${at(toMs + marginMs)}`
+  const days = `day >= toDate(${at(fromMs - alertLateMs)}) and day <= toDate(${at(toMs + alertLateMs)})`
+  return {
+    // Else every day of `ledger_alerts` is read for what an alert may have elsewhere.
+    do_not_merge_across_partitions_select_final: 1,
+    additional_table_filters: SettingsMap.from({
+      ledger_accepted: within('hour'),
+      ledger_entries: within('hour'),
+      telemetry: within('received_at'),
+      ledger_alerts: days,
+      alerts_mirror: within('created_at', alertLateMs),
+      deliveries_mirror: within('created_at', alertLateMs),
+    }),
+  }
+}
 
 const toParams = ({ tenantId, fromMs, toMs }: LedgerSpan) => ({
   ...(tenantId === undefined ? {} : { tenant: tenantId }),

@@ -39,7 +39,13 @@ beforeAll(async () => {
   const clocks = { nowMs: () => performance.now(), wallMs: Date.now }
   const common = { postgres, clickhouse, log: testLog, metrics, ...clocks }
   store = createLedgerStore(clickhouse, 'analytics')
-  keeper = createLedgerKeeper({ ...common, store, findNats: () => rig.nats, confirmMs: 1 })
+  keeper = createLedgerKeeper({
+    ...common,
+    locks: { holders: postgres, work: postgres },
+    store,
+    findNats: () => rig.nats,
+    confirmMs: 1,
+  })
 })
 afterAll(() => rig?.close())
 
@@ -232,7 +238,7 @@ describe('the ledger agrees', () => {
       differences: [],
     })
     expect(await keeper.check(atMs - hourMs)).toEqual([])
-    const oldMs = atMs - 40 * 24 * hourMs
+    const oldMs = atMs - 3 * 24 * hourMs
     await rig.publish(makeEvents('gone', 5, oldMs))
     await settle()
     expect(await readHour('gone', oldMs)).toMatchObject({ rows: 5, alerts: 1 })
@@ -246,7 +252,7 @@ describe('the ledger agrees', () => {
       wallMs: Date.now,
     }
     const clocks = { nowMs: () => performance.now(), metrics: createMetrics('other') }
-    const settings = { events: 30 }
+    const settings = { events: 2 }
     await setTenantRetention(deps, { tenantId: 'gone', settings, actor: 'test' })
     expect(await createRetention({ ...deps, ...clocks }).runRound()).toBe('done')
     await setTenantRetention(deps, { tenantId: 'gone', settings: { events: 90 }, actor: 'test' })
