@@ -4,6 +4,7 @@
  * changed URL or a suspended tenant counts at once. The bytes and the delivery id are the same on
  * every attempt.
  */
+import { locationCharactersMax } from '#shared/core/limits.ts'
 import { webhookTestEvent } from '#shared/core/test-event.ts'
 import { signDelivery, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'
@@ -46,6 +47,8 @@ export type DeliverDeps = {
   noteAttempt: (tenantId: string, url: string, ok: boolean) => boolean
   /** The request is about to be written. */
   onSend: (claimed: FreshClaim) => void
+  /** A connection that was used before had ended: the same attempt goes over a fresh one. */
+  onRedial: () => void
   /** Nothing was sent and the claim is given back. */
   onRelease: (claimed: FreshClaim, why: ReleaseReason, error?: unknown) => void
   /** Of an attempt: connecting, and from the request to its answer. Our own database's time is not
@@ -135,7 +138,7 @@ export async function deliverAlert(
     durationMs: limit.usedMs(),
     status,
     errorKind: failure?.kind ?? (next.state === 'delivered' ? null : 'status'),
-    error: failure?.message ?? null,
+    error: failure?.message ?? (answer === null ? null : toFault(answer)),
     address: failure?.address ?? answer?.address ?? null,
     answer: answer === null ? null : toText(answer.body),
   }
@@ -214,14 +217,17 @@ type Sendable = FreshClaim & { url: string }
 async function send(claimed: Sendable, deps: DeliverDeps, limit: Limit): Promise<OutboundAnswer> {
   const { tenantId, url, webhook } = claimed
   const target = deps.findTarget(tenantId, url, webhook.environment)
-  for (;;) {
-    const connection = await limit.during(() => deps.connect(target, limit.signal))
-    try {
-      return await signAndPost(claimed, connection, deps, limit)
-    } catch (error) {
-      if (!(error instanceof StaleConnectionError)) throw error
-      // An idle connection had ended and nothing was sent: the next one may still stand.
-    }
+  const attempt = async (fresh: boolean) => {
+    const connection = await limit.during(() => deps.connect(target, limit.signal, fresh))
+    return await signAndPost(claimed, connection, deps, limit)
+  }
+  try {
+    return await attempt(false)
+  } catch (error) {
+    if (!(error instanceof StaleConnectionError)) throw error
+    // Receivers end connections that were idle, or at their second request: that is no failure.
+    deps.onRedial()
+    return await attempt(true)
   }
 }
 
@@ -291,6 +297,14 @@ function openKeys(claimed: Sendable, webhook: FreshWebhook | null, deps: Deliver
     if (error instanceof UnsealError) throw new Release('unsealable', error)
     throw error
   }
+}
+
+/** What is to be known of an answer beside its status: where a redirect led, what was wrong. */
+function toFault({ status, location, fault }: OutboundAnswer): string | null {
+  const isRedirect = status >= 300 && status < 400 && location !== undefined
+  const to = isRedirect ? location.slice(0, locationCharactersMax) : null
+  const text = [...(to === null ? [] : [`redirects are not followed: ${to}`]), fault ?? []].flat()
+  return text.length === 0 ? null : text.join('; ').replaceAll('\u0000', '\ufffd')
 }
 
 const decoder = new TextDecoder()

@@ -115,6 +115,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
       if (attempts > 0) return
       metrics.firstAttemptSeconds.observe(Math.max(0, monotonicMs() - createdAtMs) / 1_000)
     },
+    onRedial: () => metrics.redials.inc(),
     onRelease: (claimed, why, error) => {
       metrics.released.inc({ reason: why })
       logRelease(log, { delivery_id: claimed.deliveryId, tenant_id: claimed.tenantId }, why, error)

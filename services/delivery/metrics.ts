@@ -81,6 +81,10 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
       'di_delivery_unrecorded_total',
       'Outcomes that Postgres refused to record',
     ),
+    redials: metrics.counter(
+      'di_delivery_redials_total',
+      'Attempts sent once more over a fresh connection, because a used one had ended',
+    ),
     leaseExtensions: metrics.counter(
       'di_delivery_secret_lease_extensions_total',
       'Times that secrets were allowed to sign longer because Postgres was slow',

@@ -273,9 +273,22 @@ export const restBurst = 2_000
 export const webhookTimeoutMs = 15_000
 export const webhookConnectTimeoutMs = 5_000
 
-/** Bytes of a receiver's answer that are read before its socket is closed, and that are kept. */
+/**
+ * Of a receiver's answer this is read before its socket is closed: bytes of the head with all 1xx
+ * answers before it, bytes and pieces of the body, and bytes of what frames a body: chunk sizes,
+ * extensions and trailers. Once the head is there its status counts, however much is cut off. 200
+ * hostile answers at once, at some four times the bytes of their heads, are 25 MB.
+ */
+export const webhookAnswerHeadBytesMax = 32 * 1024
 export const webhookAnswerBytesMax = 64 * 1024
+export const webhookAnswerPiecesMax = 128
+export const webhookAnswerFramingBytesMax = 4 * 1024
+/** Headers of it that are kept, and bytes of its body. */
+export const webhookAnswerHeadersMax = 128
 export const webhookAnswerKeptBytesMax = 4 * 1024
+
+/** Characters of a redirect's `Location` that an attempt records. */
+export const locationCharactersMax = 500
 
 /** Longest delay a receiver's `Retry-After` can ask for. */
 export const retryAfterDelayMaxMs = 10 * 60 * 60 * 1000

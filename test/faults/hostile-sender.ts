@@ -63,6 +63,7 @@ function toDeps(outbound: Outbound, webhook: FreshWebhook): DeliverDeps {
     random: Math.random,
     noteAttempt: () => false,
     onSend: () => undefined,
+    onRedial: () => undefined,
     onRelease: (_claimed, why, error) => {
       throw error ?? new Error(`nothing was sent: ${why}`)
     },

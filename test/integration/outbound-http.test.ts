@@ -151,6 +151,17 @@ test('a connection that ended after it was lent says that nothing was sent', asy
   expect((await send(outbound, { url: there.url })).status).toBe(200)
 })
 
+test('an answer that comes before its request is not one', async () => {
+  const there = await rawReceiver((socket) =>
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
+  )
+  const target = { url: new URL(there.url), rules: near, owner: 'acme' }
+  const connection = await make().connect(target, within(5_000))
+  await waitFor(() => expect(there.open()).toBe(0))
+  const posted = connection.post(body, headers, within(5_000))
+  await expect(posted).rejects.toMatchObject({ kind: 'protocol' })
+})
+
 test.each([301, 302, 303, 307, 308])(
   'a redirect (%d) is an answer, never followed',
   async (status) => {

@@ -42,6 +42,7 @@ const claimed: FreshClaim = {
     signUntilMs: Number.NEGATIVE_INFINITY,
   },
 }
+const plain = { retryAfter: undefined, location: undefined, fault: null }
 const released = (dueAtMs: number) => ({
   tenantId: 'acme',
   deliveryId: 'dlv_1',
@@ -66,17 +67,18 @@ function play(some: Partial<DeliverDeps> = {}) {
       url,
       sealedSecret: 'sealed:one',
     } as Omit<FreshWebhook, 'signUntilMs'>,
-    connections: 0,
+    /** Connections, and whether a fresh one was asked for. */
+    asked: [] as boolean[],
     post: async (): Promise<OutboundAnswer> => ({
       status: 200,
-      retryAfter: undefined,
+      ...plain,
       body: Buffer.from('ok'),
       address: '93.184.215.14',
     }),
   }
   const deps: DeliverDeps = {
-    connect: async () => {
-      world.connections += 1
+    connect: async (_target, _signal, fresh = false) => {
+      world.asked.push(fresh)
       return {
         address: '93.184.215.14',
         post: (body, headers) => {
@@ -97,6 +99,7 @@ function play(some: Partial<DeliverDeps> = {}) {
     monotonicMs: () => world.monotonicMs,
     random: () => 0,
     onSend: () => undefined,
+    onRedial: () => undefined,
     onRelease: (_claimed, why) => releases.push(why),
     timeoutMs: webhookTimeoutMs,
     ...some,
@@ -159,15 +162,15 @@ test('a process that overslept its claim sends nothing', async () => {
   expect([posted, releases]).toEqual([[], ['claim_too_old']])
 })
 
-test('an idle connection that had ended costs no attempt: the next connection is used', async () => {
+test('a used connection that had ended costs no attempt: a fresh one is dialled, once', async () => {
   const { world, posted, deliver } = play()
   const { post } = world
   world.post = async () => {
-    if (posted.length < 3) throw new StaleConnectionError()
+    if (posted.length < 2) throw new StaleConnectionError()
     return post()
   }
   expect((await deliver()).attempt).toMatchObject({ attempt: 3, status: 200 })
-  expect(world.connections).toBe(3)
+  expect(world.asked).toEqual([false, true])
 })
 
 test.each([
@@ -228,7 +231,7 @@ test('without a webhook it is skipped; a URL that the rules refuse is a failed a
     attempt: { attempt: 3, status: null, errorKind: 'refused_address' },
     next: { state: 'pending', dueAtMs: 120_000 },
   })
-  expect([world.connections, posted]).toEqual([0, []])
+  expect([world.asked, posted]).toEqual([[], []])
 })
 
 test('an error of the connection is an attempt with its kind; a stop is none', async () => {
@@ -273,7 +276,7 @@ test('a replayed delivery counts on and has its whole schedule again', async () 
   const { world, posted, deliver } = play()
   world.post = async () => ({
     status: 500,
-    retryAfter: undefined,
+    ...plain,
     body: Buffer.from('no'),
     address: '93.184.215.14',
   })
