@@ -16,6 +16,7 @@ export function readConsoleConfig(env: Env) {
       CONSOLE_INTERNAL_LISTEN: variables.CONSOLE_INTERNAL_LISTEN,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
+      WEBHOOK_ALLOW_NETWORKS: variables.WEBHOOK_ALLOW_NETWORKS,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,
     },

@@ -138,7 +138,11 @@ async function main(): Promise<void> {
       return listProjectedElsewhere(nats, sealer)
     },
     checkWebhookUrl: (url, environment) =>
-      checkWebhookTarget(url, { environment, allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS }),
+      checkWebhookTarget(url, {
+        environment,
+        allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS,
+        allowNetworks: config.WEBHOOK_ALLOW_NETWORKS,
+      }),
     setDisposition: createAlertStore(postgres).setDisposition,
     hintDelivery: async (hint) => {
       const nats = findNats()

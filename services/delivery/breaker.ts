@@ -3,11 +3,13 @@
  * What follows from that (the hold, its probes) is kept in Postgres, for all processes. Pure but
  * for its memory.
  */
+import { LRUCache } from 'lru-cache'
 import {
   breakerAttemptsMax,
   breakerAttemptsMin,
   breakerFailedShare,
   breakerWindowMs,
+  webhooksRememberedMax,
 } from '#shared/core/limits.ts'
 
 export type Breaker = {
@@ -15,30 +17,28 @@ export type Breaker = {
   note: (tenantId: string, url: string, ok: boolean, nowMs: number) => boolean
 }
 
-/** Webhooks that are remembered: each is a few hundred bytes, and only failing ones are. */
-const webhooksMax = 10_000
-
 type Noted = { ok: boolean; atMs: number }
 
 /** Remembers nothing of webhooks whose attempts succeed. */
 export function createBreaker(): Breaker {
-  const latest = new Map<string, Noted[]>()
+  // One of each tenant, least recently tried first to go: what fails now is never forgotten.
+  const latest = new LRUCache<string, { url: string; noted: Noted[] }>({
+    max: webhooksRememberedMax,
+  })
   return {
     note: (tenantId, url, ok, nowMs) => {
-      const key = `${tenantId} ${url}`
-      let noted = latest.get(key)
-      if (noted === undefined) {
+      const known = latest.get(tenantId)
+      const noted = known?.url === url ? known.noted : []
+      if (noted.length === 0) {
         if (ok) return false
-        if (latest.size >= webhooksMax) latest.clear()
-        noted = []
-        latest.set(key, noted)
+        latest.set(tenantId, { url, noted })
       }
       noted.push({ ok, atMs: nowMs })
       while (noted.length > breakerAttemptsMax || nowMs - noted[0]!.atMs > breakerWindowMs) {
         noted.shift()
       }
       const failed = noted.reduce((sum, one) => sum + (one.ok ? 0 : 1), 0)
-      if (failed === 0) latest.delete(key)
+      if (failed === 0) latest.delete(tenantId)
       return noted.length >= breakerAttemptsMin && failed >= noted.length * breakerFailedShare
     },
   }

@@ -15,6 +15,7 @@ const shape = {
   DELIVERY_LISTEN: variables.DELIVERY_LISTEN,
   LOG_LEVEL: variables.LOG_LEVEL,
   ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
+  WEBHOOK_ALLOW_NETWORKS: variables.WEBHOOK_ALLOW_NETWORKS,
   PARENT_PID: variables.PARENT_PID,
   /** Webhook requests in flight in this process; half of them at most are retries. */
   DELIVERY_CONCURRENCY: count.default(deliveriesInFlightMax),

@@ -3,13 +3,16 @@
  * Postgres to find and send what is due; whoever has a hint calls `wake`. Any number of engines may
  * work on one database.
  */
+import { LRUCache } from 'lru-cache'
 import {
   deliveryClaimMs,
   deliverySweepMs,
   webhookFailedAttemptsMin,
   webhookFailingMaxMs,
+  webhooksRememberedMax,
   webhookTimeoutMs,
 } from '#shared/core/limits.ts'
+import type { Network } from '#shared/core/outbound-address.ts'
 import { toWebhookKeys, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { ClaimedDelivery, Lane } from '#shared/io/delivery-claim-store.ts'
 import { createDeliveryStore, type RecordedHealth } from '#shared/io/delivery-store.ts'
@@ -52,6 +55,7 @@ export type EngineDeps = {
 export type EngineSettings = {
   bounds: SlotBounds
   allowPrivate: boolean
+  allowNetworks?: readonly Network[]
   sweepMs?: number
   claimMs?: number
   timeoutMs?: number
@@ -107,7 +111,10 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     }),
     openKeys: rememberKeys(deps.sealer),
     noteAttempt: (tenantId, url, ok) => breaker.note(tenantId, url, ok, monotonicMs()),
-    findTarget: createFindTarget(settings.allowPrivate),
+    findTarget: createFindTarget({
+      allowPrivate: settings.allowPrivate,
+      allowNetworks: settings.allowNetworks ?? [],
+    }),
     nowMs,
     monotonicMs,
     random: deps.random,
@@ -198,21 +205,19 @@ function toFreshClaim(
   }
 }
 
-/** Secrets that are kept opened: each is a few hundred bytes. */
-const secretsMax = 10_000
-
 /**
- * Opens each sealed secret once. A rotated secret is another sealed text, so none is used too long.
+ * Opens each sealed secret once, one of each tenant. A rotated secret is another sealed text, so
+ * none is used too long.
  */
 function rememberKeys(sealer: Sealer): DeliverDeps['openKeys'] {
-  const opened = new Map<string, WebhookKeys>()
+  const opened = new LRUCache<string, { sealed: string; keys: WebhookKeys }>({
+    max: webhooksRememberedMax,
+  })
   return (sealed, tenantId) => {
-    const key = `${tenantId} ${sealed}`
-    const known = opened.get(key)
-    if (known !== undefined) return known
+    const known = opened.get(tenantId)
+    if (known?.sealed === sealed) return known.keys
     const keys = toWebhookKeys(sealer.unseal(sealed, { tenantId, kind: 'webhook' }))
-    if (opened.size >= secretsMax) opened.clear()
-    opened.set(key, keys)
+    opened.set(tenantId, { sealed, keys })
     return keys
   }
 }

@@ -75,6 +75,7 @@ async function main(): Promise<void> {
         perTenant: config.DELIVERY_TENANT_CONCURRENCY,
       },
       allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS,
+      allowNetworks: config.WEBHOOK_ALLOW_NETWORKS,
     },
   )
   const hints = followInBackground({ config, engine, log, metrics })

@@ -4,6 +4,8 @@
  * receiver: it shrinks while requests hang and grows while they are quick, so tenants whose
  * receivers are dead end up holding one slot each.
  */
+import { LRUCache } from 'lru-cache'
+import { tenantRoomsMax } from '#shared/core/limits.ts'
 import type { Lane } from '#shared/io/delivery-claim-store.ts'
 
 export type SlotBounds = {
@@ -20,7 +22,7 @@ export type Slots = {
   take: (lane: Lane, wanted: number) => number
   /** Gives slots of a lane back. */
   give: (lane: Lane, count: number) => void
-  /** Notes how long a request of a tenant held its slot, and whether it was delivered. */
+  /** Notes how long a request held its slot, which it still has, and whether it was delivered. */
   noteHeld: (tenantId: string, heldMs: number, ok: boolean) => void
   /** Slots that nobody holds. */
   free: () => number
@@ -34,21 +36,25 @@ const firstRoom = 4
 const quickMs = 2_000
 const slowMs = 5_000
 
-/** Rooms that are remembered: far more tenants than can be in flight. */
-const roomsMax = 10_000
-
-type Held = { all: number; retries: number }
+/** What a tenant has in flight, with its room, which is not forgotten meanwhile. */
+type Held = { all: number; retries: number; room: number }
 
 export function createSlots(bounds: SlotBounds): Slots {
   const held = new Map<string, Held>()
-  const rooms = new Map<string, number>()
+  // Of tenants with nothing in flight; whose is forgotten begins anew, with a first room.
+  const rooms = new LRUCache<string, number>({ max: tenantRoomsMax })
   let inFlight = 0
   let retriesInFlight = 0
 
-  const roomOf = (tenantId: string) => Math.min(rooms.get(tenantId) ?? firstRoom, bounds.perTenant)
+  const heldBy = (tenantId: string): Held =>
+    held.get(tenantId) ?? {
+      all: 0,
+      retries: 0,
+      room: Math.min(rooms.get(tenantId) ?? firstRoom, bounds.perTenant),
+    }
   const roomFor = ({ tenantId, retry }: Lane): number => {
-    const own = held.get(tenantId) ?? { all: 0, retries: 0 }
-    const room = roomOf(tenantId)
+    const own = heldBy(tenantId)
+    const { room } = own
     const left = Math.min(bounds.total - inFlight, room - own.all)
     if (!retry) return Math.max(0, left)
     // Half of a tenant's room as well: its new alerts do not wait behind its own backlog.
@@ -56,15 +62,20 @@ export function createSlots(bounds: SlotBounds): Slots {
     return Math.max(0, Math.min(left, bounds.retries - retriesInFlight, ownRetries))
   }
   const add = ({ tenantId, retry }: Lane, count: number): void => {
-    const own = held.get(tenantId) ?? { all: 0, retries: 0 }
+    const own = heldBy(tenantId)
     own.all += count
     inFlight += count
     if (retry) {
       own.retries += count
       retriesInFlight += count
     }
-    if (own.all === 0) held.delete(tenantId)
-    else held.set(tenantId, own)
+    if (own.all > 0) held.set(tenantId, own)
+    else {
+      held.delete(tenantId)
+      // What a tenant begins with needs no memory.
+      if (own.room === firstRoom) rooms.delete(tenantId)
+      else rooms.set(tenantId, own.room)
+    }
   }
 
   return {
@@ -77,12 +88,13 @@ export function createSlots(bounds: SlotBounds): Slots {
       if (count > 0) add(lane, -count)
     },
     noteHeld: (tenantId, heldMs, ok) => {
-      const room = roomOf(tenantId)
+      const own = held.get(tenantId)
+      if (own === undefined) return
+      const { room } = own
       // A receiver that fails quickly earns nothing: its backlog would go out in one burst.
       const quick = ok ? room * 2 : room
       const next = heldMs < quickMs ? quick : heldMs < slowMs ? room : room >> 1
-      if (rooms.size >= roomsMax) rooms.clear()
-      rooms.set(tenantId, Math.max(1, Math.min(next, bounds.perTenant)))
+      own.room = Math.max(1, Math.min(next, bounds.perTenant))
     },
     free: () => bounds.total - inFlight,
     inFlight: () => inFlight,

@@ -2,7 +2,9 @@
  * Where a webhook's requests go: its URL judged by the rules and parsed, remembered because the
  * verdict on a text never changes. The address is judged when it is dialled, every time.
  */
-import { checkWebhookUrl } from '#shared/core/outbound-address.ts'
+import { LRUCache } from 'lru-cache'
+import { webhooksRememberedMax } from '#shared/core/limits.ts'
+import { checkWebhookUrl, type WebhookRules } from '#shared/core/outbound-address.ts'
 import type { CurrentWebhook } from '#shared/io/delivery-store.ts'
 import { OutboundError, type OutboundTarget } from '#shared/io/outbound-http.ts'
 
@@ -12,28 +14,26 @@ export type FindTarget = (
   environment: CurrentWebhook['environment'],
 ) => OutboundTarget
 
-/** Webhooks that are remembered, at about a kilobyte each. */
-const targetsMax = 10_000
-
 /**
- * @param allowPrivate whether sandbox tenants may use http and private addresses
+ * @param allowed what the installation allows beside public addresses
  * @returns a function that throws OutboundError when the rules refuse the URL: it was accepted when
  *   it was saved, and the installation's rules have changed since
  */
-export function createFindTarget(allowPrivate: boolean): FindTarget {
-  const known = new Map<string, OutboundTarget>()
+export function createFindTarget(allowed: Omit<WebhookRules, 'environment'>): FindTarget {
+  // One of each tenant: a tenant that changes its URL takes nobody else's place.
+  const known = new LRUCache<string, { url: string; target: OutboundTarget }>({
+    max: webhooksRememberedMax,
+  })
   return (tenantId, url, environment) => {
-    const key = `${environment} ${tenantId} ${url}`
-    const found = known.get(key)
-    if (found !== undefined) return found
-    const rules = { environment, allowPrivate }
+    const found = known.get(tenantId)
+    if (found?.url === url && found.target.rules.environment === environment) return found.target
+    const rules = { ...allowed, environment }
     const verdict = checkWebhookUrl(url, rules)
     if (!verdict.ok) {
       throw new OutboundError('refused_address', `the URL is refused: ${verdict.why}`)
     }
     const target = { url: new URL(verdict.url), rules, owner: tenantId }
-    if (known.size >= targetsMax) known.clear()
-    known.set(key, target)
+    known.set(tenantId, { url, target })
     return target
   }
 }

@@ -276,10 +276,11 @@ export const webhookConnectTimeoutMs = 5_000
 /**
  * Of a receiver's answer this is read before its socket is closed: bytes of the head with all 1xx
  * answers before it, bytes and pieces of the body, and bytes of what frames a body: chunk sizes,
- * extensions and trailers. Once the head is there its status counts, however much is cut off. 200
- * hostile answers at once, at some four times the bytes of their heads, are 25 MB.
+ * extensions and trailers. Once the head is there its status counts, however much is cut off. The
+ * head has three times what servers send by default at most; 200 hostile answers at once, at some
+ * four times the bytes of their heads, are 20 MB.
  */
-export const webhookAnswerHeadBytesMax = 32 * 1024
+export const webhookAnswerHeadBytesMax = 24 * 1024
 export const webhookAnswerBytesMax = 64 * 1024
 export const webhookAnswerPiecesMax = 128
 export const webhookAnswerFramingBytesMax = 4 * 1024
@@ -299,6 +300,15 @@ export const retryAfterDelayMaxMs = 10 * 60 * 60 * 1000
  */
 export const deliveriesInFlightMax = 512
 export const deliveriesInFlightPerTenantMax = 64
+
+/**
+ * Tenants of which a delivery process remembers the URL, the opened secret and the latest attempts
+ * of a failing webhook (4 KB at most, 40 MB in all), and tenants whose room for requests it
+ * remembers (200 bytes each). Far more than it sends to at once; the least recently used are
+ * forgotten first.
+ */
+export const webhooksRememberedMax = 10_000
+export const tenantRoomsMax = 100_000
 
 /**
  * How long a claim on a delivery lasts: twice an attempt's time limit, so that an attempt and its

@@ -5,10 +5,14 @@
  */
 import { urlCharactersMax } from './limits.ts'
 
-/**
- * Whose webhook it is, and whether this installation lets sandbox tenants stay on private networks.
- */
-export type WebhookRules = { environment: 'live' | 'sandbox'; allowPrivate: boolean }
+export type WebhookRules = {
+  /** Whose webhook it is. */
+  environment: 'live' | 'sandbox'
+  /** Whether this installation lets sandbox tenants stay on private networks. */
+  allowPrivate: boolean
+  /** Networks of the operator's own that receivers may be in, live tenants' as well. */
+  allowNetworks?: readonly Network[]
+}
 
 export type UrlVerdict = { ok: true; url: string } | { ok: false; why: string }
 
@@ -17,7 +21,8 @@ export function mayBePrivate(rules: WebhookRules): boolean {
   return rules.environment === 'sandbox' && rules.allowPrivate
 }
 
-type Range = { prefix: readonly number[]; bits: number }
+/** Addresses that begin with the same bits. */
+export type Network = { prefix: readonly number[]; bits: number }
 
 /**
  * IPv4 that is not public unicast: IANA's special-purpose registry, multicast and reserved space.
@@ -43,8 +48,19 @@ const nat64 = toRange('64:ff9b::/96')
 const privateV4 = toRanges(['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16'])
 const privateV6 = toRanges(['::1/128', 'fc00::/7'])
 
-/** AWS' metadata service sits in unique local space; it is nobody's webhook. */
-const metadataV6 = toRange('fd00:ec2::254/128')
+/**
+ * Where clouds hand out a machine's credentials (AWS, Azure, Google, Oracle, Alibaba, Scaleway), and
+ * link-local addresses as a whole, loopback and multicast: never a webhook, whatever is allowed.
+ */
+const neverV4 = toRanges([
+  ...['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '192.0.0.0/24', '100.100.100.200/32'],
+  ...['168.63.129.16/32', '224.0.0.0/4', '240.0.0.0/4'],
+])
+const metadataV4 = toRanges(['169.254.0.0/16', '100.100.100.200/32', '168.63.129.16/32'])
+const metadataV6 = toRanges(['fd00:ec2::254/128', 'fd20:ce::254/128', 'fd00:42::42/128'])
+
+/** Unique local addresses: what an operator may allow of IPv6 beside the public space. */
+const uniqueLocal = toRange('fc00::/7')
 
 /**
  * Whether an address is anything but public unicast. Text that is no address is forbidden too.
@@ -70,10 +86,42 @@ export function unwrapNat64(ip: string): string {
  * @param ip as for `isForbiddenAddress`
  */
 export function isRefusedAddress(ip: string, rules: WebhookRules): boolean {
-  if (!isForbiddenAddress(ip)) return false
-  const bytes = parseAddress(ip)
-  if (bytes === null || !mayBePrivate(rules) || contains(metadataV6, bytes)) return true
-  return !isIn(bytes.length === 4 ? privateV4 : privateV6, bytes)
+  const bytes = parseAddress(unwrapNat64(ip))
+  if (bytes === null || isIn(bytes.length === 4 ? metadataV4 : metadataV6, bytes)) return true
+  if (!isForbiddenAddress(ip) || isAllowed(bytes, rules.allowNetworks ?? [])) return false
+  if (!mayBePrivate(rules)) return true
+  const asIs = parseAddress(ip)!
+  return !isIn(asIs.length === 4 ? privateV4 : privateV6, asIs)
+}
+
+function isAllowed(bytes: readonly number[], networks: readonly Network[]): boolean {
+  return isIn(networks, bytes) && mayBeAllowed(bytes)
+}
+
+function mayBeAllowed(bytes: readonly number[]): boolean {
+  if (bytes.length === 4) return !isIn(neverV4, bytes)
+  const isUnicast = contains(uniqueLocal, bytes) || contains(globalUnicastV6, bytes)
+  return isUnicast && !isIn(metadataV6, bytes) && !isIn(forbiddenV6, bytes)
+}
+
+/**
+ * Reads a network that an operator allows receivers in: `10.20.0.0/16`, `fd12:3456::/32`.
+ * @returns the network, or what is wrong with the text
+ */
+export function parseNetwork(text: string): { network: Network } | { why: string } {
+  const [, address = '', length = ''] = /^([^/]*)\/(\d{1,3})$/.exec(text) ?? []
+  const prefix = parseAddress(address)
+  const bits = Number(length)
+  if (prefix === null || length === '' || bits > prefix.length * 8) {
+    return { why: 'is not a network like 10.20.0.0/16 or fd12:3456::/32' }
+  }
+  if (bits < (prefix.length === 4 ? 8 : 7)) return { why: 'is too wide: /8 at least, /7 for IPv6' }
+  const network = { prefix, bits }
+  const first = prefix.map((byte, n) => byte & (0xff00 >> Math.min(8, Math.max(0, bits - 8 * n))))
+  if (first.some((byte, n) => (byte & 0xff) !== prefix[n])) {
+    return { why: 'has bits beyond its length: begin with its first address' }
+  }
+  return mayBeAllowed(prefix) ? { network } : { why: 'can never hold a receiver' }
 }
 
 /** Names that mean a machine or a network of our own, with everything below them. */
@@ -122,7 +170,9 @@ function findUrlFault(url: URL, rules: WebhookRules): string | null {
   if (literal !== null) {
     return isRefusedAddress(literal, rules) ? 'its address is not a public one' : null
   }
-  return open ? null : findNameFault(url.hostname)
+  // A name on the operator's own network may be any; its addresses decide.
+  const anyName = open || (rules.allowNetworks ?? []).length > 0
+  return anyName ? null : findNameFault(url.hostname)
 }
 
 function findNameFault(hostname: string): string | null {
@@ -141,11 +191,12 @@ export function toIpLiteral(hostname: string): string | null {
   return parseV4(hostname) === null ? null : hostname
 }
 
-function isIn(ranges: readonly Range[], bytes: readonly number[]): boolean {
+function isIn(ranges: readonly Network[], bytes: readonly number[]): boolean {
   return ranges.some((range) => contains(range, bytes))
 }
 
-function contains({ prefix, bits }: Range, bytes: readonly number[]): boolean {
+function contains({ prefix, bits }: Network, bytes: readonly number[]): boolean {
+  if (prefix.length !== bytes.length) return false
   const whole = bits >> 3
   for (let i = 0; i < whole; i++) if (prefix[i] !== bytes[i]) return false
   const rest = bits & 7
@@ -154,11 +205,11 @@ function contains({ prefix, bits }: Range, bytes: readonly number[]): boolean {
   return prefix[whole]! >> shift === bytes[whole]! >> shift
 }
 
-function toRanges(texts: readonly string[]): Range[] {
+function toRanges(texts: readonly string[]): Network[] {
   return texts.map(toRange)
 }
 
-function toRange(text: string): Range {
+function toRange(text: string): Network {
   const at = text.indexOf('/')
   return { prefix: parseAddress(text.slice(0, at))!, bits: Number(text.slice(at + 1)) }
 }

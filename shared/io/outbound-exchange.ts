@@ -153,6 +153,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
   return new Promise((resolve, reject) => {
     let head: Omit<OutboundAnswer, 'body' | 'address'> | undefined
     const headPieces: Buffer[] = []
+    let answered = false
     let kept: Buffer | undefined
     let [otherBytes, bodyBytes, bodyPieces, keptBytes, informational] = [0, 0, 0, 0, 0]
     let bodyBytesMax = webhookAnswerBytesMax
@@ -164,9 +165,10 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
         head === undefined ? webhookAnswerHeadBytesMax : webhookAnswerFramingBytesMax
       if (otherBytes > boundBytes) giveUp(tooLongHead)
       otherBytes += piece.length
+      answered = true
       if (head === undefined) headPieces.push(piece)
       // A head this large is read once or not at all.
-      if (otherBytes > refusedHeadBytesMax) headPieces.splice(1)
+      if (otherBytes > refusedHeadBytesMax) headPieces.length = 0
     }
     let ended = false
     const end = (error?: Error) => {
@@ -180,8 +182,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
       connection.onRead = () => socket.destroy()
       if (head !== undefined)
         resolve({ ...head, body: kept?.subarray(0, keptBytes) ?? empty, address })
-      else if (headPieces.length === 0 && !isFirst && isEnded(error))
-        reject(new StaleConnectionError())
+      else if (!answered && !isFirst && isEnded(error)) reject(new StaleConnectionError())
       else reject(error ?? new Error('closed'))
     }
     sent.on('information', () => {

@@ -57,7 +57,7 @@ function toDeps(outbound: Outbound, webhook: FreshWebhook): DeliverDeps {
     connect: outbound.connect,
     readWebhook: async () => webhook,
     openKeys: toWebhookKeys,
-    findTarget: createFindTarget(true),
+    findTarget: createFindTarget({ allowPrivate: true }),
     nowMs: Date.now,
     monotonicMs,
     random: Math.random,

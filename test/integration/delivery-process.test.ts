@@ -2,6 +2,9 @@
 // kills in the middle of a request, outages, and a stop in order.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
@@ -234,6 +237,23 @@ test('SIGTERM ends it in order: a request in flight is answered and recorded fir
   }
 })
 
+test('a receiver whose certificate is of the company’s own is believed with NODE_EXTRA_CA_CERTS', async () => {
+  const pem = (name: string) => fileURLToPath(new URL(`../vectors/${name}.pem`, import.meta.url))
+  const identity = {
+    key: readFileSync(pem('receiver-key')),
+    cert: readFileSync(pem('receiver-cert')),
+  }
+  const there = createServer(identity, (_request, response) => response.end('ok'))
+  there.listen(0, '127.0.0.1')
+  await once(there, 'listening')
+  closers.push(async () => void there.close())
+  const url = `https://localhost:${(there.address() as AddressInfo).port}/`
+  const { tenantId } = await fixtures.addTenant({ url })
+  await startProcess({ NODE_EXTRA_CA_CERTS: pem('receiver-cert') })
+  const [id] = await fixtures.addDeliveries(tenantId, 1)
+  await waitForState(id!, 'delivered')
+})
+
 test('every fault of the configuration is listed at once', async () => {
   const started = startProcess({
     MASTER_KEY: 'short',
@@ -241,6 +261,8 @@ test('every fault of the configuration is listed at once', async () => {
     DELIVERY_CONCURRENCY: '0',
   })
   await expect(started).rejects.toThrow(/MASTER_KEY(.|\n)*DELIVERY_CONCURRENCY|POSTGRES_URL/)
+  const networks = startProcess({ WEBHOOK_ALLOW_NETWORKS: '10.0.0.0/8,10.1.2.3/16, 127.0.0.0/8' })
+  await expect(networks).rejects.toThrow(/10.1.2.3\/16 has bits(.|\n)*127.0.0.0\/8 can never/)
   const laws = startProcess({ DELIVERY_CONCURRENCY: '4', DELIVERY_TENANT_CONCURRENCY: '5' })
   await expect(laws).rejects.toThrow(/must not be above DELIVERY_CONCURRENCY/)
 })

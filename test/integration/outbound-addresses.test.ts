@@ -5,7 +5,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import os from 'node:os'
 import { afterEach, expect, test, vi } from 'vitest'
-import type { WebhookRules } from '#shared/core/outbound-address.ts'
+import { parseNetwork, type WebhookRules } from '#shared/core/outbound-address.ts'
 import {
   checkWebhookTarget,
   createDnsResolve,
@@ -123,6 +123,33 @@ test('every neighbour of a forbidden address is dialled, and nothing but it', as
       expect(hosts).toEqual([canonical(ip)])
     }
   }
+})
+
+test('a live tenant’s receiver is dialled on an allowed network, and nowhere beside it', async () => {
+  const parsed = parseNetwork('10.20.0.0/16')
+  if ('why' in parsed) throw new Error(parsed.why)
+  const rules: WebhookRules = { ...live, allowPrivate: false, allowNetworks: [parsed.network] }
+  const zone: Zone = {
+    'hooks.corp.internal': { a: ['10.20.3.4'] },
+    'other.corp.internal': { a: ['10.21.3.4'] },
+    'mixed.corp.internal': { a: ['10.20.3.4', '10.21.3.4'] },
+    'metadata.corp.internal': { a: ['10.20.3.4', '169.254.169.254'] },
+  }
+  const dns = await dnsServer(zone)
+  const resolve = createDnsResolve([dns.server])
+  const dialled = watchDials()
+  for (const url of ['https://hooks.corp.internal:8443/', 'https://10.20.3.4:8443/']) {
+    expect(await checkWebhookTarget(url, rules, { resolve })).toMatchObject({ ok: true })
+    expect(await attempt(url, resolve, rules)).toMatchObject({ kind: 'connect' })
+    expect(dialled.splice(0)).toEqual([{ host: '10.20.3.4', port: 8443 }])
+    expect((await attempt(url, resolve)).kind).toBe('refused_address')
+  }
+  for (const name of ['other', 'mixed', 'metadata']) {
+    const url = `https://${name}.corp.internal/`
+    expect(await checkWebhookTarget(url, rules, { resolve }), url).toMatchObject({ ok: false })
+    expect((await attempt(url, resolve, rules)).kind, url).toBe('refused_address')
+  }
+  expect(dialled).toEqual([])
 })
 
 test('a name is asked once per attempt, and a later answer is not what is dialled', async () => {

@@ -94,7 +94,7 @@ function play(some: Partial<DeliverDeps> = {}) {
     }),
     openKeys: (sealed) => toWebhookKeys(sealed.replace('sealed:', 'whsec_')),
     noteAttempt: () => false,
-    findTarget: createFindTarget(false),
+    findTarget: createFindTarget({ allowPrivate: false }),
     nowMs: () => world.nowMs,
     monotonicMs: () => world.monotonicMs,
     random: () => 0,

@@ -1,6 +1,7 @@
 // Fairness of the delivery process, decided by counting alone.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { tenantRoomsMax } from '#shared/core/limits.ts'
 import { createSlots } from '../../services/delivery/slots.ts'
 
 const bounds = { total: 32, retries: 16, perTenant: 8 }
@@ -17,18 +18,25 @@ test('an unknown receiver gets four slots; a quick one earns all of its share', 
   expect(slots.inFlight()).toBe(8)
 })
 
+/** Requests of a tenant, one after another, that each took so long. */
+function hold(slots: ReturnType<typeof createSlots>, tenantId: string, ms: number, ok: boolean) {
+  slots.take(first(tenantId), 1)
+  slots.noteHeld(tenantId, ms, ok)
+  slots.give(first(tenantId), 1)
+}
+
 test('a receiver that fails at once keeps what it began with', () => {
   const slots = createSlots(bounds)
-  for (let i = 0; i < 5; i++) slots.noteHeld('a', 1, false)
+  for (let i = 0; i < 5; i++) hold(slots, 'a', 1, false)
   expect(slots.take(first('a'), 100)).toBe(4)
 })
 
 test('a hanging receiver loses its room down to one slot, and earns it back', () => {
   const slots = createSlots(bounds)
-  for (let i = 0; i < 5; i++) slots.noteHeld('a', 15_000, false)
+  for (let i = 0; i < 5; i++) hold(slots, 'a', 15_000, false)
   expect(slots.take(first('a'), 100)).toBe(1)
   slots.give(first('a'), 1)
-  for (let i = 0; i < 5; i++) slots.noteHeld('a', 10, true)
+  for (let i = 0; i < 5; i++) hold(slots, 'a', 10, true)
   expect(slots.take(first('a'), 100)).toBe(8)
 })
 
@@ -71,8 +79,8 @@ test('whatever is taken and given, no bound is ever broken and nothing leaks', (
           expect(count).toBeLessThanOrEqual(wanted)
           held.push({ ...lane, count })
         } else {
+          if (last.count > 0) slots.noteHeld(last.tenantId, heldMs, heldMs < 15_000)
           slots.give(last, last.count)
-          slots.noteHeld(last.tenantId, heldMs, heldMs < 15_000)
         }
         expect(slots.inFlight()).toBe(sum(() => true))
         expect(slots.inFlight()).toBeLessThanOrEqual(bounds.total)
@@ -83,4 +91,16 @@ test('whatever is taken and given, no bound is ever broken and nothing leaks', (
       expect(slots.free()).toBe(bounds.total)
     }),
   )
+})
+
+test('however many tenants come and go, a slow receiver does not jump back to speed', () => {
+  const slots = createSlots(bounds)
+  for (let i = 0; i < 5; i++) hold(slots, 'slow', 15_000, false)
+  for (let i = 0; i < 20_000; i++) hold(slots, `quick-${i}`, 10, true)
+  expect(slots.take(first('slow'), 100)).toBe(1)
+  // While it has a request in flight nothing makes it forgotten.
+  for (let i = 0; i < tenantRoomsMax; i++) hold(slots, `more-${i}`, 10, true)
+  expect(slots.take(first('slow'), 100)).toBe(0)
+  slots.give(first('slow'), 1)
+  expect(slots.take(first('slow'), 100)).toBe(1)
 })

@@ -6,6 +6,8 @@ import {
   checkWebhookUrl,
   isForbiddenAddress,
   isRefusedAddress,
+  type Network,
+  parseNetwork,
   type WebhookRules,
 } from '#shared/core/outbound-address.ts'
 import {
@@ -249,4 +251,81 @@ test.each([
   ...['http://u:p@127.0.0.1:9000/', 'ftp://127.0.0.1/', 'http://[::ffff:127.0.0.1]:9000/'],
 ])('not even a sandbox on a private network may save %s', (text) => {
   expect(checkWebhookUrl(text, privateSandbox)).toMatchObject({ ok: false })
+})
+
+function networks(...texts: string[]): Network[] {
+  return texts.map((text) => {
+    const parsed = parseNetwork(text)
+    if ('why' in parsed) throw new Error(`${text} ${parsed.why}`)
+    return parsed.network
+  })
+}
+
+const company: WebhookRules = {
+  environment: 'live',
+  allowPrivate: false,
+  allowNetworks: networks('10.20.0.0/16', '192.168.7.0/24', 'fd12:3456::/32'),
+}
+
+test.each(['10.20.0.0', '10.20.255.255', '192.168.7.9', 'fd12:3456::1', '64:ff9b::10.20.0.1'])(
+  'a live tenant may reach %s on a network that is allowed',
+  (ip) => {
+    expect(isRefusedAddress(ip, company)).toBe(false)
+    expect(isRefusedAddress(ip, live)).toBe(true)
+  },
+)
+
+test('what is beside an allowed network stays out of reach', () => {
+  for (const ip of ['10.19.255.255', '10.21.0.0', '192.168.6.255', '192.168.8.0', 'fd12:3457::']) {
+    expect(isRefusedAddress(ip, company), ip).toBe(true)
+  }
+  for (const ip of ['127.0.0.1', '::1', '::ffff:10.20.0.1', '2002:0a14:0001::']) {
+    expect(isRefusedAddress(ip, company), ip).toBe(true)
+  }
+})
+
+test('metadata and link-local addresses are refused, whatever is allowed and to everybody', () => {
+  const all = networks('100.0.0.0/8', '168.0.0.0/8', 'fc00::/7', '2000::/7')
+  const never = [
+    ...['169.254.169.254', '169.254.0.1', '169.254.170.2', '100.100.100.200', '168.63.129.16'],
+    ...['192.0.0.192', 'fd00:ec2::254', 'fd20:ce::254', 'fd00:42::42', 'fe80::1'],
+    ...['64:ff9b::a9fe:a9fe', '64:ff9b::6464:64c8', '::ffff:169.254.169.254'],
+  ]
+  for (const ip of never) {
+    for (const environment of ['live', 'sandbox'] as const) {
+      const rules = { environment, allowPrivate: true, allowNetworks: all }
+      expect(isRefusedAddress(ip, rules), ip).toBe(true)
+    }
+  }
+})
+
+test.each([
+  ['10.20.0.0', 'is not a network'],
+  ['10.20.0.0/33', 'is not a network'],
+  ['10.20.0.0/', 'is not a network'],
+  ['company/8', 'is not a network'],
+  ['fd12::/129', 'is not a network'],
+  ['0.0.0.0/0', 'is too wide'],
+  ['::/0', 'is too wide'],
+  ['10.20.0.1/16', 'begin with its first address'],
+  ['fd12:3456::1/32', 'begin with its first address'],
+  ['169.254.0.0/16', 'can never hold a receiver'],
+  ['127.0.0.0/8', 'can never hold a receiver'],
+  ['fe80::/10', 'can never hold a receiver'],
+  ['::1/128', 'can never hold a receiver'],
+])('%s is no network to allow: it %s', (text, why) => {
+  expect(parseNetwork(text)).toEqual({ why: expect.stringContaining(why) })
+})
+
+test('with a network of its own a company may name its hosts as it likes; https stays', () => {
+  const check = (url: string, rules = company) => checkWebhookUrl(url, rules).ok
+  const urls = ['https://hooks.corp.internal/', 'https://receiver:8443/', 'https://10.20.3.4/']
+  for (const url of urls) expect([url, check(url), check(url, live)]).toEqual([url, true, false])
+  for (const url of [
+    'http://hooks.corp.internal/',
+    'https://10.20.3.4:444/',
+    'https://10.9.9.9/',
+  ]) {
+    expect([url, check(url)]).toEqual([url, false])
+  }
 })
