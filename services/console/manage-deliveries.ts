@@ -3,7 +3,7 @@
  * pause and resume. Every change is one transaction with its audit row (a large replay is several),
  * and delivery is told afterwards, so that it goes out at once.
  */
-import { replayedShownMax } from '#shared/core/limits.ts'
+import { replayedShownMax } from '#shared/core/delivery-limits.ts'
 import { Problem } from '#shared/core/problem.ts'
 import { toTestEvent } from '#shared/core/test-event.ts'
 import { insertAudit } from '#shared/io/audit-store.ts'

@@ -10,7 +10,7 @@ import {
   breakerFailedShare,
   breakerWindowMs,
   webhooksRememberedMax,
-} from '#shared/core/limits.ts'
+} from '#shared/core/delivery-limits.ts'
 
 export type Breaker = {
   /** Notes an attempt. @returns whether the webhook's deliveries are to be held */

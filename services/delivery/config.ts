@@ -2,7 +2,10 @@
  * What the delivery process is told by its environment, and the laws between its settings.
  */
 import { z } from 'zod'
-import { deliveriesInFlightMax, deliveriesInFlightPerTenantMax } from '#shared/core/limits.ts'
+import {
+  deliveriesInFlightMax,
+  deliveriesInFlightPerTenantMax,
+} from '#shared/core/delivery-limits.ts'
 import { ConfigError, type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
 
 const count = z.coerce.number().int().min(1).max(10_000)

@@ -4,7 +4,7 @@
  * changed URL or a suspended tenant counts at once. The bytes and the delivery id are the same on
  * every attempt.
  */
-import { locationCharactersMax } from '#shared/core/limits.ts'
+import { locationCharactersMax } from '#shared/core/delivery-limits.ts'
 import { webhookTestEvent } from '#shared/core/test-event.ts'
 import { signDelivery, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { ClaimedDelivery } from '#shared/io/delivery-claim-store.ts'

@@ -11,7 +11,7 @@ import {
   webhookFailingMaxMs,
   webhooksRememberedMax,
   webhookTimeoutMs,
-} from '#shared/core/limits.ts'
+} from '#shared/core/delivery-limits.ts'
 import type { Network } from '#shared/core/outbound-address.ts'
 import { toWebhookKeys, type WebhookKeys } from '#shared/core/webhook-signing.ts'
 import type { ClaimedDelivery, Lane } from '#shared/io/delivery-claim-store.ts'

@@ -5,7 +5,7 @@
  * receivers are dead end up holding one slot each.
  */
 import { LRUCache } from 'lru-cache'
-import { tenantRoomsMax } from '#shared/core/limits.ts'
+import { tenantRoomsMax } from '#shared/core/delivery-limits.ts'
 import type { Lane } from '#shared/io/delivery-claim-store.ts'
 
 export type SlotBounds = {

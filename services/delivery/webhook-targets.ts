@@ -3,7 +3,7 @@
  * verdict on a text never changes. The address is judged when it is dialled, every time.
  */
 import { LRUCache } from 'lru-cache'
-import { webhooksRememberedMax } from '#shared/core/limits.ts'
+import { webhooksRememberedMax } from '#shared/core/delivery-limits.ts'
 import { checkWebhookUrl, type WebhookRules } from '#shared/core/outbound-address.ts'
 import type { CurrentWebhook } from '#shared/io/delivery-store.ts'
 import { OutboundError, type OutboundTarget } from '#shared/io/outbound-http.ts'

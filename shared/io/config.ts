@@ -6,13 +6,10 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { telemetryStreamBytesMin } from '#shared/core/limits.ts'
-<<<<<<< HEAD
+import { type Network, parseNetwork } from '#shared/core/outbound-address.ts'
 import { createClientAddresses } from './client-address.ts'
 import type { NatsSettings } from './nats.ts'
 import { findClickhouseUrlFault, findPostgresUrlFault, parseNatsUrl } from './server-addresses.ts'
-=======
-import { type Network, parseNetwork } from '#shared/core/outbound-address.ts'
->>>>>>> 136e337 (Receivers on the operator's own networks; what is remembered of tenants is bounded per tenant)
 
 export type Env = Record<string, string | undefined>
 
@@ -80,7 +77,6 @@ function areAddresses(proxies: readonly string[]): boolean {
   }
 }
 
-/** Every variable of the service, as in the README; a process picks the ones it needs. */
 /** A list of networks with commas between them; each fault names its entry. */
 function toNetworks(text: string, context: z.RefinementCtx): Network[] {
   const networks: Network[] = []
@@ -93,6 +89,7 @@ function toNetworks(text: string, context: z.RefinementCtx): Network[] {
   return networks
 }
 
+/** Every variable of the service, as in the README; a process picks the ones it needs. */
 export const variables = {
   NATS_URL: address(findNatsUrlFault).default('nats://127.0.0.1:4222'),
   /** TLS of the connection to NATS: the CA, and this process's certificate and its key, in PEM. */
@@ -146,7 +143,6 @@ export const variables = {
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),
-<<<<<<< HEAD
   /** Addresses and networks of proxies in front, separated by commas. */
   TRUSTED_PROXIES: z
     .string()
@@ -154,10 +150,8 @@ export const variables = {
     .transform((text) => text.split(',').map((part) => part.trim()))
     .transform((parts) => parts.filter((part) => part !== ''))
     .refine(areAddresses, 'must be IP addresses or networks, separated by commas'),
-=======
   /** Networks of the operator's own that webhook receivers may be in, also those of live tenants. */
   WEBHOOK_ALLOW_NETWORKS: z.string().default('').transform(toNetworks),
->>>>>>> 136e337 (Receivers on the operator's own networks; what is remembered of tenants is bounded per tenant)
   /** Several processes on one address of one machine: the kernel deals connections among them. */
   REUSE_PORT: z
     .enum(['0', '1'])

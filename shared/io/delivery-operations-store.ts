@@ -4,8 +4,8 @@
  * made in parts, so that no lock is held long, and what is being sent at the moment is left alone.
  */
 import type { Alert } from '#shared/core/alert-rules.ts'
+import { replayedAtOnceMax } from '#shared/core/delivery-limits.ts'
 import { toDeliveryId } from '#shared/core/ids.ts'
-import { replayedAtOnceMax } from '#shared/core/limits.ts'
 import { webhookTestEvent } from '#shared/core/test-event.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-listing-store.ts'
 import type { Queryable } from './postgres.ts'

@@ -5,7 +5,7 @@
  * is ever there without the other.
  */
 import type { Environment } from '#shared/core/credentials.ts'
-import { probeDelaysMs } from '#shared/core/limits.ts'
+import { probeDelaysMs } from '#shared/core/delivery-limits.ts'
 import { insertAudit } from './audit-store.ts'
 import {
   type ClaimedDelivery,

@@ -7,7 +7,7 @@ import { lookup, Resolver } from 'node:dns/promises'
 import net from 'node:net'
 import { networkInterfaces } from 'node:os'
 import tls from 'node:tls'
-import { webhookConnectTimeoutMs } from '#shared/core/limits.ts'
+import { webhookConnectTimeoutMs } from '#shared/core/delivery-limits.ts'
 import {
   checkWebhookUrl,
   isRefusedAddress,

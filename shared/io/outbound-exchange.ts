@@ -12,7 +12,7 @@ import {
   webhookAnswerHeadersMax,
   webhookAnswerKeptBytesMax,
   webhookAnswerPiecesMax,
-} from '#shared/core/limits.ts'
+} from '#shared/core/delivery-limits.ts'
 import { OutboundError } from './outbound-dial.ts'
 import { readRefusedHead, refusedHeadBytesMax } from './outbound-refused-head.ts'
 

@@ -9,7 +9,7 @@ import {
   webhookSecretLeaseExtendedMs,
   webhookSecretLeaseMaxMs,
   webhookSecretLeaseMs,
-} from '#shared/core/limits.ts'
+} from '#shared/core/delivery-limits.ts'
 import type { Queryable } from './postgres.ts'
 
 /** SQL over `webhook_secret_lease`: the lease, in ms, of what this statement reads. */

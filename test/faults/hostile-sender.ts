@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { webhookTimeoutMs } from '#shared/core/limits.ts'
+import { webhookTimeoutMs } from '#shared/core/delivery-limits.ts'
 import { toWebhookKeys } from '#shared/core/webhook-signing.ts'
 import { createOutbound, type Outbound } from '#shared/io/outbound-http.ts'
 import {

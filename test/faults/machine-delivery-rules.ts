@@ -11,7 +11,7 @@ import {
   breakerFailedShare,
   breakerWindowMs,
   retryAfterDelayMaxMs,
-} from '#shared/core/limits.ts'
+} from '#shared/core/delivery-limits.ts'
 import { jitterShare, retryDelaysMs } from '#shared/core/retry-schedule.ts'
 import { createBreaker } from '../../services/delivery/breaker.ts'
 import { decideNext } from '../../services/delivery/decide-next.ts'

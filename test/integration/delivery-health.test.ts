@@ -1,7 +1,11 @@
 // A webhook that fails: its deliveries are held without spending their attempts, probed one at a
 // time, sent when it recovers, and given up, visibly, when it has failed for five days.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { breakerAttemptsMin, probeDelaysMs, webhookFailingMaxMs } from '#shared/core/limits.ts'
+import {
+  breakerAttemptsMin,
+  probeDelaysMs,
+  webhookFailingMaxMs,
+} from '#shared/core/delivery-limits.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
 import { migratePostgres } from '../support/databases.ts'

@@ -1,6 +1,6 @@
 // Claims, outcomes and listings of deliveries against a real PostgreSQL, with the clock handed in.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { webhookSecretLeaseMs } from '#shared/core/limits.ts'
+import { webhookSecretLeaseMs } from '#shared/core/delivery-limits.ts'
 import type { Lane } from '#shared/io/delivery-claim-store.ts'
 import { type DeliveryQuery, listDeliveries } from '#shared/io/delivery-operations-store.ts'
 import {

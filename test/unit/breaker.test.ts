@@ -1,6 +1,6 @@
 // When a webhook's deliveries are held: counted without a clock, a database or a receiver.
 import { expect, test } from 'vitest'
-import { breakerAttemptsMin, breakerWindowMs } from '#shared/core/limits.ts'
+import { breakerAttemptsMin, breakerWindowMs } from '#shared/core/delivery-limits.ts'
 import { createRandom } from '../../services/console/cli/fleet/random.ts'
 import { createBreaker } from '../../services/delivery/breaker.ts'
 import { seed } from '../support/seed.ts'

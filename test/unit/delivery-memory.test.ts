@@ -1,6 +1,6 @@
 // What the delivery process remembers of tenants: bounded, and no tenant takes another's place.
 import { expect, test } from 'vitest'
-import { breakerAttemptsMin, webhooksRememberedMax } from '#shared/core/limits.ts'
+import { breakerAttemptsMin, webhooksRememberedMax } from '#shared/core/delivery-limits.ts'
 import { createBreaker } from '../../services/delivery/breaker.ts'
 import { createFindTarget } from '../../services/delivery/webhook-targets.ts'
 

@@ -1,7 +1,7 @@
 // Fairness of the delivery process, decided by counting alone.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { tenantRoomsMax } from '#shared/core/limits.ts'
+import { tenantRoomsMax } from '#shared/core/delivery-limits.ts'
 import { createSlots } from '../../services/delivery/slots.ts'
 
 const bounds = { total: 32, retries: 16, perTenant: 8 }

@@ -2,7 +2,7 @@
 // delays.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { retryAfterDelayMaxMs } from '#shared/core/limits.ts'
+import { retryAfterDelayMaxMs } from '#shared/core/delivery-limits.ts'
 import { parseRetryAfterMs, retryDelayMs, retryDelaysMs } from '#shared/core/retry-schedule.ts'
 
 const contractSeconds = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000]
