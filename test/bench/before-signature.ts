@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- before-signature [--requests N]`: what a stranger's request costs an edge, by
  * kind: heads of many odd headers, bodies built to be expensive, a missing signature. CPU of the
- * process per request, beside a bare node:http server that reads the same bytes and checks one HMAC.
+ * process per request, beside a bare node:http server that reads the same bytes and checks one
+ * HMAC.
  */
 import { parseArgs } from 'node:util'
 import { toRequest } from '../faults/edge-input-case.ts'
