@@ -116,7 +116,11 @@ export function createOperatorMode(): { lines: string[]; creds: string } {
   })
   const userJwt = toJwt(account, user, 'ingest', {
     type: 'user',
-    ...{ pub: {}, sub: {}, subs: -1, data: -1, payload: -1 },
+    pub: {},
+    sub: {},
+    subs: -1,
+    data: -1,
+    payload: -1,
   })
   return {
     lines: [
