@@ -2,7 +2,10 @@
  * Refused requests in the log of a process: each has one line with the id that its answer names;
  * a flood has a bounded number of lines and a count of the rest; nothing secret is in any of them.
  */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { strangerMs, strangersPerSourceMax } from '../../shared/core/limits.ts'
 import { bodyOf, type EdgeRig, type SpawnedEdge, send, startEdgeRig } from '../support/edge-rig.ts'
 import { until } from '../support/until.ts'
 
@@ -58,6 +61,44 @@ describe('a refused request', () => {
       await fetch(`${edge.url}/v1/rasp/ingest`),
     ]
     for (const { headers } of answers) expect(headers.get('cache-control')).toBe('no-store')
+  })
+})
+
+describe('a trusted proxy', () => {
+  const ask = async (of: SpawnedEdge, id: string) => {
+    const headers = { 'x-request-id': id, 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
+    await fetch(`${of.url}/nothing`, { headers })
+  }
+
+  it('names the client, and nobody else does', async () => {
+    await ask(edge, 'direct-1')
+    expect(await lineOf('direct-1')).toMatchObject({ source: '127.0.0.1' })
+    const behind = await rig.spawnEdge({ env: { TRUSTED_PROXIES: '10.0.0.0/8, 127.0.0.1' } })
+    await ask(behind, 'proxied-1')
+    const find = () =>
+      behind
+        .output()
+        .split('\n')
+        .find((line) => line.includes('proxied-1'))
+    const line = await until('its line', () => find() ?? null)
+    // What the proxy itself has added, not what its client sent.
+    expect(JSON.parse(line)).toMatchObject({ source: '203.0.113.9' })
+  })
+
+  it('has as many connections as the process takes, and keeps them', async () => {
+    const proxy = await rig.spawnEdge({ env: { TRUSTED_PROXIES: '127.0.0.1' } })
+    const port = Number(new URL(proxy.url).port)
+    const sockets: Socket[] = []
+    for (let n = 0; n < strangersPerSourceMax + 300; n++) {
+      const socket = connect({ port, host: '127.0.0.1' })
+      sockets.push(socket)
+      socket.resume()
+      await once(socket, 'connect')
+      socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    }
+    await new Promise((resolve) => setTimeout(resolve, strangerMs + 2_500))
+    expect(sockets.filter(({ readyState }) => readyState !== 'open')).toEqual([])
+    for (const socket of sockets) socket.destroy()
   })
 })
 

@@ -68,7 +68,7 @@ export type EdgeRig = {
   countMessages: () => Promise<number>
   startEdge: (options?: EdgeOptions) => Promise<TestEdge>
   /** Starts an edge as a process and waits until it is ready, or only until it is alive. */
-  spawnEdge: (options?: { await?: 'readyz' | 'healthz' }) => Promise<SpawnedEdge>
+  spawnEdge: (options?: SpawnOptions) => Promise<SpawnedEdge>
   stop: () => Promise<void>
 }
 
@@ -97,6 +97,8 @@ export type TestEdge = {
   count: (name: string, labels?: Record<string, string>) => Promise<number>
   close: () => Promise<void>
 }
+
+export type SpawnOptions = { await?: 'readyz' | 'healthz'; env?: Record<string, string> }
 
 export type SpawnedEdge = {
   url: string
@@ -128,7 +130,7 @@ export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Prom
       return edge
     },
     spawnEdge: async (options = {}) => {
-      const edge = await spawnEdge(rig, options.await ?? 'readyz')
+      const edge = await spawnEdge(rig, options)
       closing.push(async () => {
         if (edge.child.exitCode !== null || edge.child.signalCode !== null) return
         edge.child.kill('SIGKILL')
@@ -307,7 +309,10 @@ export function sumOf(text: string, name: string, labels: Record<string, string>
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 
-async function spawnEdge(rig: EdgeRig, path: 'readyz' | 'healthz'): Promise<SpawnedEdge> {
+async function spawnEdge(
+  rig: EdgeRig,
+  { await: path = 'readyz', env: more = {} }: SpawnOptions,
+): Promise<SpawnedEdge> {
   const { env, url, internalUrl } = await chooseAddresses('ingest')
   const child = spawn(process.execPath, [join(projectDir, 'services/ingest/main.ts')], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -316,6 +321,7 @@ async function spawnEdge(rig: EdgeRig, path: 'readyz' | 'healthz'): Promise<Spaw
       NATS_URL: rig.server.url,
       MASTER_KEY: rig.masterKey,
       ...env,
+      ...more,
       PARENT_PID: String(process.pid),
     },
   })
