@@ -58,12 +58,14 @@ async function main(): Promise<void> {
   const metrics = createMetrics('console')
   const sealer = createSealer(toMasterKeys(config))
 
-  const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, metrics })
+  const teller = createFaultTeller('Postgres', log)
+  const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, teller, metrics })
   lifecycle.onStop('postgres', postgres.close)
   // A change holds a connection for as long as it waits: for its turn, then for the edges.
   const holders = createPostgres(config.POSTGRES_URL, {
     role: 'console locks',
     log,
+    teller,
     lockTimeoutMs: 10_000,
     statementTimeoutMs: 15_000,
     connectTimeoutMs: 10_000,

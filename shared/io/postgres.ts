@@ -7,7 +7,7 @@
 import pg from 'pg'
 import { retryAfterSeconds } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
-import { createFaultTeller, describeConnectFault } from './connect-faults.ts'
+import { createFaultTeller, describeConnectFault, type FaultTeller } from './connect-faults.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { type ConnectionMode, prepareConnection, type SessionSettings } from './postgres-session.ts'
@@ -58,6 +58,8 @@ export type PostgresOptions = {
   /** The process, as `pg_stat_activity` shows it. */
   role: string
   log: Log
+  /** Says why it cannot connect; shared by the pools of one process. */
+  teller?: FaultTeller
   metrics?: Metrics
   /** Connections at most; 10 by default. */
   connectionsMax?: number
@@ -167,7 +169,7 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
   if (options.metrics !== undefined) observePool(pool, options.metrics)
 
   let noRoomMs = Number.NEGATIVE_INFINITY
-  const teller = createFaultTeller('Postgres', log)
+  const teller = options.teller ?? createFaultTeller('Postgres', log)
   const openClient = async (): Promise<pg.PoolClient> => {
     try {
       const client = await pool.connect()
