@@ -8,7 +8,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type TenantEntry, tenantKey, tenantsBucket } from '#shared/core/messages.ts'
+import { tenantKey, tenantsBucket } from '#shared/core/messages.ts'
 import { splitEntry } from '#shared/io/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/streams.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
