@@ -5,12 +5,14 @@
  */
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { internalConnectionsMax } from '#shared/core/limits.ts'
+import { Problem } from '#shared/core/problem.ts'
 import type { Listen } from './config.ts'
-import { listen } from './http-server.ts'
+import { listen, sendProblem, toProblem, toRequestId } from './http-server.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { within } from './pause.ts'
+import { createRefusalLog } from './refusal-log.ts'
 
 /** One dependency's state for `/readyz`; null when it is fine, else what is missing. */
 export type ReadyCheck = () => Promise<string | null> | string | null
@@ -37,13 +39,23 @@ export function createInternalServer(options: InternalOptions): FastifyInstance 
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
+    requestIdHeader: false,
+    genReqId: (request) => toRequestId(request.headers['x-request-id']),
     forceCloseConnections: 'idle',
     requestTimeout: requestTimeoutMs,
     http: { headersTimeout: requestTimeoutMs, connectionsCheckingInterval: 1_000 },
   })
   app.server.maxConnections = internalConnectionsMax
-  app.addHook('onRequest', async (_request, reply) => {
-    reply.header('cache-control', 'no-store')
+  const refusals = createRefusalLog(log)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store').header('x-request-id', request.id)
+  })
+  app.setErrorHandler((error, request, reply) => sendProblem(reply, toProblem(error, request.log)))
+  app.setNotFoundHandler((request, reply) => {
+    const problem = new Problem('not_found', 'There is nothing at this address.')
+    const { id: requestId, method, ip: source } = request
+    refusals({ requestId, status: 404, code: problem.code, method, route: 'unknown', source })
+    return sendProblem(reply, problem)
   })
   app.get('/healthz', async () => ({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {

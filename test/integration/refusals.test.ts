@@ -64,6 +64,18 @@ describe('a refused request', () => {
   })
 })
 
+describe('the internal listener', () => {
+  it('answers and logs what it refuses like the public one', async () => {
+    const answer = await fetch(`${edge.internalUrl}/v1/rasp/ingest`, { method: 'POST' })
+    expect(answer.status).toBe(404)
+    expect(answer.headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    const requestId = answer.headers.get('x-request-id')
+    expect(await answer.json()).toMatchObject({ code: 'not_found', request_id: requestId })
+    expect(await lineOf(requestId)).toMatchObject({ code: 'not_found' })
+  })
+})
+
 describe('a trusted proxy', () => {
   const ask = async (of: SpawnedEdge, id: string) => {
     const headers = { 'x-request-id': id, 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
