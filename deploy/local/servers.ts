@@ -1,12 +1,11 @@
 // The three servers of the local stack: those that run already are taken as they are, the others
 // are embedded. Each is described as a part: what to launch, and how to know that it is ready.
 
-import { hkdfSync } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import type { ProcessName } from '#shared/core/process-rights.ts'
-import { type NatsUser, natsUserNames } from '../nats-users.ts'
+import { toRole } from '#shared/io/postgres-roles.ts'
 import type { Launcher } from './launch.ts'
 import { findNatsServer, natsGreets, natsLaunchSpec, natsUrl } from './nats-server.ts'
 import type { PartSpec } from './part.ts'
@@ -18,6 +17,12 @@ import {
   postgresUrl,
   preparePostgres,
 } from './postgres-server.ts'
+import {
+  clickhousePasswords,
+  natsPasswords,
+  postgresPasswords,
+  toEngineUsers,
+} from './server-passwords.ts'
 import type { Env, LocalSettings, ServerName } from './settings.ts'
 import type { Secrets } from './state-files.ts'
 
@@ -51,15 +56,6 @@ export type ServerContext = {
   ports: Record<ServerName, number>
   say: (name: ServerName, text: string) => void
   signal: AbortSignal
-}
-
-/** A password per user, made from the secret of this data folder: nothing more is to be kept. */
-function natsPasswords(secrets: Secrets): Record<NatsUser, string> {
-  const passwords = natsUserNames.map((user) => {
-    const bytes = hkdfSync('sha256', secrets.master_key, '', `local nats password ${user}`, 24)
-    return [user, `p${Buffer.from(bytes).toString('hex')}`]
-  })
-  return Object.fromEntries(passwords) as Record<NatsUser, string>
 }
 
 const nothing = async () => undefined
@@ -115,8 +111,14 @@ export async function embeddedPostgres(context: ServerContext): Promise<Embedded
     signal,
   })
   const adminUrl = postgresUrl(server, 'postgres')
+  const passwords = postgresPasswords(secrets)
   return {
     url: postgresUrl(server, DATABASE),
+    urlOf: (process) => {
+      const password = passwords[process]
+      const account = password ? { user: toRole(DATABASE, process), password } : {}
+      return postgresUrl({ ...server, ...account }, DATABASE)
+    },
     what: 'PostgreSQL 18, embedded',
     part: {
       name: 'postgres',
@@ -140,6 +142,12 @@ export async function embeddedClickHouse(context: ServerContext): Promise<Embedd
   ]
   return {
     url: `http://default:${secrets.clickhouse_password}@${address}/${DATABASE}`,
+    urlOf: (process) => {
+      const own = clickhousePasswords(secrets)[process]
+      const user = own === undefined ? 'default' : process
+      const password = own ?? secrets.clickhouse_password
+      return `http://${user}:${password}@${address}/${DATABASE}`
+    },
     what: 'ClickHouse engine (chdb), embedded',
     part: {
       name: 'clickhouse',
@@ -149,6 +157,7 @@ export async function embeddedClickHouse(context: ServerContext): Promise<Embedd
         env: {
           ...pickEngineEnv(settings.env),
           CLICKHOUSE_PASSWORD: secrets.clickhouse_password,
+          ENGINE_USERS: JSON.stringify(toEngineUsers(secrets, DATABASE)),
           UV_THREADPOOL_SIZE: CLICKHOUSE_IO_THREADS,
         },
         orphanSignal: 'SIGTERM',

@@ -3,7 +3,7 @@
 // the way up takes down what has been started, so a failed start leaves nothing running.
 
 import { join } from 'node:path'
-import { type ProcessName, processRights } from '#shared/core/process-rights.ts'
+import { type ProcessName, processRights, secretVariables } from '#shared/core/process-rights.ts'
 import { isAnalyst } from '#shared/io/analyst-store.ts'
 import { compiledFolder } from '#shared/io/cache-folder.ts'
 import { createLog } from '#shared/io/log.ts'
@@ -23,6 +23,7 @@ import {
 } from './part-log.ts'
 import { choosePort, isPortFree } from './ports.ts'
 import type { Screen } from './screen.ts'
+import { postgresPasswords } from './server-passwords.ts'
 import {
   type EmbeddedServer,
   embeddedClickHouse,
@@ -316,6 +317,12 @@ function toProcessEnv(crew: Crew, env: Env, process: ProcessName): Env {
     const variable = `${name.toUpperCase()}_URL`
     if (processRights[process][name] === null) delete own[variable]
     else own[variable] = crew.urlOf[name]?.(process) ?? crew.urls[name]
+  }
+  for (const secret of secretVariables) {
+    if (!processRights[process].secrets.includes(secret)) delete own[secret]
+  }
+  if (process === 'migrate' && crew.urlOf.postgres !== undefined) {
+    own.POSTGRES_ROLE_PASSWORDS = JSON.stringify(postgresPasswords(crew.secrets))
   }
   return own
 }

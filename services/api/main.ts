@@ -2,7 +2,6 @@
  * The api process: reads alerts and policies from Postgres and device history from ClickHouse for
  * tenants. It starts without them: what does not need the one that is away is answered.
  */
-import { listingSession } from '#shared/io/alert-listing-store.ts'
 import { createAlertStore } from '#shared/io/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics-database.ts'
 import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse.ts'
@@ -17,12 +16,11 @@ import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
+import { processSessions } from '#shared/io/process-sessions.ts'
 import { createTenantStore } from '#shared/io/tenant-store.ts'
 import { createApiApp } from './app.ts'
 import { readApiConfig } from './config.ts'
 
-/** A caller waits this long at most for a database that does not answer, then gets a 503. */
-const postgresLimits = { connectTimeoutMs: 1_000, statementTimeoutMs: 2_000, connectionsMax: 20 }
 const clickhouseTimeoutMs = 5_000
 const clickhouseConnectionsMax = 24
 /** How long a stop waits for requests: an answer takes no longer than a database may. */
@@ -37,9 +35,7 @@ async function main(): Promise<void> {
     role: 'api',
     log,
     metrics,
-    ...postgresLimits,
-    // Whatever else it asks is found by a key.
-    settings: listingSession,
+    ...processSessions.api,
   })
   lifecycle.onStop('postgres', postgres.close)
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, {

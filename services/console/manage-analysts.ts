@@ -8,11 +8,10 @@ import { hash } from 'node:crypto'
 import { toAnalystUser } from '#shared/core/analyst-access.ts'
 import { Problem } from '#shared/core/problem.ts'
 import {
-  findServiceUser,
   guardViews,
   keepsUsers,
+  prepareAccess,
   runStatements,
-  toAccessStatements,
   toRemovalStatement,
   toUserStatements,
 } from '#shared/io/analyst-access-store.ts'
@@ -89,10 +88,9 @@ export async function createAnalyst(deps: AnalystDeps, wanted: Wanted): Promise<
 async function createUser(deps: AnalystDeps, wanted: Wanted, password: string): Promise<void> {
   const { clickhouse, database } = deps.analysts
   const { tenantId, name } = wanted
-  const serviceUser = await findServiceUser(clickhouse)
   const salt = toText(deps.randomBytes(16))
   const passwordSha256Hex = hash('sha256', password + salt, 'hex')
-  await runStatements(clickhouse, toAccessStatements({ database, serviceUser }))
+  await prepareAccess(clickhouse, database)
   await guardViews(clickhouse, database)
   await runStatements(clickhouse, toUserStatements({ tenantId, name, passwordSha256Hex, salt }))
 }

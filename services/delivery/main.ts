@@ -7,7 +7,6 @@ import { randomUUID } from 'node:crypto'
 import { deliveryConsumer } from '#shared/core/messages.ts'
 import { toNatsSettings } from '#shared/io/config.ts'
 import { type ConsumeLimits, type Consumption, consume } from '#shared/io/consume.ts'
-import { deliverySession } from '#shared/io/delivery-claim-store.ts'
 import { serveInternally } from '#shared/io/internal-server.ts'
 import { createLifecycle, run } from '#shared/io/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/log.ts'
@@ -15,6 +14,7 @@ import { createMetrics, type Metrics } from '#shared/io/metrics.ts'
 import { openNats } from '#shared/io/nats.ts'
 import { createOutbound } from '#shared/io/outbound-http.ts'
 import { createPostgres } from '#shared/io/postgres.ts'
+import { processSessions } from '#shared/io/process-sessions.ts'
 import { createMasterKeyCheck } from '#shared/io/sealed-secret-store.ts'
 import { createSealer, toMasterKeys } from '#shared/io/sealed-secrets.ts'
 import { type DeliveryConfig, readDeliveryConfig } from './config.ts'
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
     role: 'delivery',
     log,
     metrics,
-    settings: deliverySession,
+    ...processSessions.delivery,
     connectTimeoutMs,
   })
   lifecycle.onStop('postgres', postgres.close)

@@ -18,13 +18,15 @@ async function main(): Promise<void> {
       ...natsVariables,
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       POSTGRES_URL: variables.POSTGRES_URL,
+      POSTGRES_ROLE_PASSWORDS: variables.POSTGRES_ROLE_PASSWORDS,
       LOG_LEVEL: variables.LOG_LEVEL,
     },
     process.env,
   )
   const log = createLog('migrate', config.LOG_LEVEL)
   const signal = AbortSignal.timeout(waitMaxMs)
-  const postgres = await migratePostgres(config.POSTGRES_URL, { log, signal })
+  const rolePasswords = config.POSTGRES_ROLE_PASSWORDS ?? {}
+  const postgres = await migratePostgres(config.POSTGRES_URL, { log, signal, rolePasswords })
   const clickhouse = await migrateClickhouse(config.CLICKHOUSE_URL, config.POSTGRES_URL, {
     log,
     signal,

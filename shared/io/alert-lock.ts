@@ -15,11 +15,9 @@ export async function lockSequences(
   tx: Queryable,
   tenantIds: readonly string[],
 ): Promise<Sequences | null> {
-  // The tenant first: its deletion takes the same two locks in the same order.
   const tenants = await tx.query({
-    name: 'lock-tenants-of-alerts',
-    text: `select tenant_id from tenants where tenant_id = any($1)
-           order by tenant_id for key share`,
+    name: 'find-tenants-of-alerts',
+    text: 'select tenant_id from tenants where tenant_id = any($1)',
     values: [tenantIds],
   })
   const sequences = await tx.query<{ tenant_id: string; last_seq: number }>({

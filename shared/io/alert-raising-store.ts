@@ -81,9 +81,7 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 async function insertSequences(postgres: Postgres, tenantIds: string[]): Promise<void> {
   await postgres.query(
     `insert into alert_sequences (tenant_id)
-     select tenant_id from (
-       select tenant_id from tenants where tenant_id = any($1) order by tenant_id for key share
-     ) as present
+     select tenant_id from tenants where tenant_id = any($1) order by tenant_id
      on conflict (tenant_id) do nothing`,
     [tenantIds],
   )

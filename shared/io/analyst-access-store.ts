@@ -15,11 +15,17 @@ import {
   toAnalystUser,
   toRowFilter,
 } from '#shared/core/analyst-access.ts'
+import { processNames, processRights } from '#shared/core/process-rights.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
 import { type Clickhouse, quoteName } from './clickhouse.ts'
 
 /** Of all analysts; users with it may read the views. */
 const analystRole = 'analyst'
+
+/** Processes that sign in to ClickHouse with a user of their own, called like them. */
+export const clickhouseProcesses = processNames.filter(
+  (name) => processRights[name].clickhouse !== null && processRights[name].clickhouse !== 'owner',
+)
 
 /** SHA-256 as 64 zeros: no password has it, and no host is let in either. */
 const noPassword = '0'.repeat(64)
@@ -30,12 +36,12 @@ const tenantOfUser = "splitByChar('.', currentUser())[2]"
 /**
  * Everything that a server needs once, for any number of tenants. Saying it again is harmless.
  * @param names.database the internal one
- * @param names.serviceUser who the service signs in as: it sees all rows through the views
+ * @param names.owner who migrates: it sees all rows through the views, as processes do
  */
-export function toAccessStatements(names: { database: string; serviceUser: string }): string[] {
+export function toAccessStatements(names: { database: string; owner: string }): string[] {
   const database = quoteName(names.database)
   const analytics = quoteName(toAnalyticsDatabase(names.database))
-  const filter = toRowFilter([names.serviceUser], tenantOfUser)
+  const filter = toRowFilter([names.owner, ...clickhouseProcesses], tenantOfUser)
   return [
     `create settings profile if not exists ${readerUser}`,
     `alter settings profile ${readerUser} settings ${toList(
@@ -142,6 +148,21 @@ export async function findServiceUser(clickhouse: Clickhouse): Promise<string> {
 }
 
 const accessDenied = '497'
+
+/**
+ * Sets up access for analysts on a server that keeps users, where we may: the owner of the database
+ * does when it migrates, so the console only makes users of the role.
+ */
+export async function prepareAccess(clickhouse: Clickhouse, database: string): Promise<void> {
+  try {
+    if (!(await keepsUsers(clickhouse))) return
+    const owner = await findServiceUser(clickhouse)
+    await runStatements(clickhouse, toAccessStatements({ database, owner }))
+  } catch (error) {
+    if (error instanceof ClickHouseError && error.code === accessDenied) return
+    throw error
+  }
+}
 
 /**
  * Points every view that is not yet at the reader, where there is a reader that may read this

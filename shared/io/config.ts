@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { telemetryStreamBytesMin } from '#shared/core/limits.ts'
 import { type Network, parseNetwork } from '#shared/core/outbound-address.ts'
+import { processNames } from '#shared/core/process-rights.ts'
 import { createClientAddresses } from './client-address.ts'
 import type { NatsSettings } from './nats.ts'
 import { findClickhouseUrlFault, findPostgresUrlFault, parseNatsUrl } from './server-addresses.ts'
@@ -89,6 +90,18 @@ function toNetworks(text: string, context: z.RefinementCtx): Network[] {
   return networks
 }
 
+const rolePasswordsSchema = z
+  .string()
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown
+    } catch {
+      context.addIssue('must be a JSON object of passwords by process')
+      return z.NEVER
+    }
+  })
+  .pipe(z.partialRecord(z.enum(processNames), z.string().min(16, 'must have 16 characters each')))
+
 /** Every variable of the service, as in the README; a process picks the ones it needs. */
 export const variables = {
   NATS_URL: address(findNatsUrlFault).default('nats://127.0.0.1:4222'),
@@ -128,6 +141,8 @@ export const variables = {
   ADMIN_TOKEN: z
     .string('is required: the bearer token of the admin API')
     .min(16, 'must have at least 16 characters'),
+  /** Of the roles that `migrate` makes in Postgres, by process; none are made without. */
+  POSTGRES_ROLE_PASSWORDS: rolePasswordsSchema.optional(),
   INGEST_LISTEN: listenSchema.prefault('127.0.0.1:8080'),
   API_LISTEN: listenSchema.prefault('127.0.0.1:8081'),
   CONSOLE_LISTEN: listenSchema.prefault('127.0.0.1:8082'),
@@ -216,6 +231,7 @@ const secretVariables = new Set([
   'TELEMETRY_KEY',
   'TELEMETRY_KEY_PREVIOUS',
   'ADMIN_TOKEN',
+  'POSTGRES_ROLE_PASSWORDS',
 ])
 
 /**

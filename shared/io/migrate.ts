@@ -10,8 +10,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import type { ProcessName } from '#shared/core/process-rights.ts'
 import { splitStatements } from '#shared/core/sql-statements.ts'
-import { guardViews } from './analyst-access-store.ts'
+import { guardViews, prepareAccess } from './analyst-access-store.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
 import { databaseOf, quoteName } from './clickhouse.ts'
 import type { Log } from './log.ts'
@@ -24,6 +25,8 @@ import {
   sqlStates,
   untilPostgresAnswers,
 } from './postgres.ts'
+import { applyRoles } from './postgres-roles.ts'
+import { roleSettings } from './process-sessions.ts'
 
 export type Migration = {
   name: string
@@ -40,6 +43,8 @@ export type MigrateOptions = {
   signal?: AbortSignal
   /** Another folder than this release's own. */
   folder?: string
+  /** Of the roles that processes sign in to Postgres with; none are made without. */
+  rolePasswords?: Readonly<Partial<Record<ProcessName, string>>>
 }
 
 /** The schema and the files do not belong together; a person has to look. */
@@ -86,6 +91,11 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
       })
       options.log.info({ migration: name }, 'migrated Postgres')
     }
+    // Also with nothing to apply: rights or passwords may have changed.
+    const roles = await session.transaction((tx) =>
+      applyRoles(tx, { passwords: options.rolePasswords ?? {}, settings: roleSettings }),
+    )
+    if (roles.length > 0) options.log.info({ roles }, 'roles of Postgres are as they should be')
     return pending.map(({ name }) => name)
   })
 }
@@ -144,6 +154,7 @@ async function applyToClickhouse(
       log.info({ migration: name }, 'migrated ClickHouse')
     }
     // Also with nothing to apply: the reader may be newer than the views.
+    await prepareAccess(client, database)
     await guardViews(client, database)
     return pending.map(({ name }) => name)
   })

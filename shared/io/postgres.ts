@@ -293,7 +293,10 @@ function toPoolConfig(url: string, options: PostgresOptions): pg.PoolConfig {
   }
 }
 
-const toSettings = (options: PostgresOptions): SessionSettings => ({
+/** The settings of the sessions of a pool. */
+export const toSettings = (
+  options: Pick<PostgresOptions, 'statementTimeoutMs' | 'lockTimeoutMs' | 'settings'>,
+): SessionSettings => ({
   statement_timeout: `${options.statementTimeoutMs ?? statementTimeoutDefaultMs}`,
   lock_timeout: `${options.lockTimeoutMs ?? 5_000}`,
   // A process that stops in the middle of a transaction must not hold its locks for ever.

@@ -354,7 +354,7 @@ describe('the console', () => {
 
 describe('a server with users', () => {
   const statements = [
-    ...toAccessStatements({ database: 'device_intelligence', serviceUser: 'default' }),
+    ...toAccessStatements({ database: 'device_intelligence', owner: 'default' }),
     toGuardStatement('device_intelligence', 'events'),
     ...toUserStatements({
       tenantId: 'acme',

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type { EngineUser } from '../../deploy/local/clickhouse-http/server-config.ts'
 
 export type TestClickhouse = {
   /** Usable as CLICKHOUSE_URL: the password is in it, the database is left to its default. */
@@ -27,7 +28,13 @@ const startMaxMs = 30_000
 
 /** Rejects with what the process wrote to stderr when it ends before it is ready. */
 export async function startClickhouse(
-  options: { path?: string; port?: number; password?: string } = {},
+  options: {
+    path?: string
+    port?: number
+    password?: string
+    /** Users beside `default`. */
+    users?: readonly EngineUser[]
+  } = {},
 ): Promise<TestClickhouse> {
   const path = options.path ?? mkdtempSync(join(tmpdir(), 'clickhouse-'))
   const password = options.password ?? 'test'
@@ -44,7 +51,14 @@ export async function startClickhouse(
         `${process.pid}`,
       ],
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, CLICKHOUSE_PASSWORD: password } },
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        CLICKHOUSE_PASSWORD: password,
+        ENGINE_USERS: JSON.stringify(options.users ?? []),
+      },
+    },
   )
   const ended = once(server, 'exit').then(([code]) => code as number | null)
   const kill = (signal: NodeJS.Signals) => {

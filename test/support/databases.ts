@@ -5,8 +5,11 @@ import * as migrate from '#shared/io/migrate.ts'
 const log = createLog('test', 'silent')
 
 /** Creates the database of this URL when it is missing and applies every migration. */
-export async function migratePostgres(url: string): Promise<void> {
-  await migrate.migratePostgres(url, { log, signal: AbortSignal.timeout(30_000) })
+export async function migratePostgres(
+  url: string,
+  options: Pick<migrate.MigrateOptions, 'rolePasswords'> = {},
+): Promise<void> {
+  await migrate.migratePostgres(url, { log, signal: AbortSignal.timeout(30_000), ...options })
 }
 
 /**

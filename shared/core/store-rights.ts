@@ -1,0 +1,119 @@
+/**
+ * What each process may do in PostgreSQL and ClickHouse, table by table. What is not here is
+ * refused: secrets to those that do not sign with them, alerts to those that do not raise them, the
+ * schema to all but `migrate`.
+ */
+
+/** Privileges per table, with columns where not all are meant; `'owner'` may do everything. */
+export type TableRights = Readonly<Record<string, readonly string[]>>
+
+const read = ['select'] as const
+const change = ['select', 'insert', 'update', 'delete'] as const
+const add = ['select', 'insert'] as const
+const count = ['select', 'insert', 'update'] as const
+
+const policies: TableRights = { policy_documents: read, tenant_policies: read }
+
+export const postgresRights = {
+  scorer: {
+    ...policies,
+    tenants: read,
+    alerts: add,
+    alert_sequences: count,
+    alert_counts: count,
+    alert_counts_by_hour: count,
+    deliveries: add,
+    // Written by a trigger of `deliveries`.
+    mirror_changes: add,
+    shadow_policies: read,
+    shadow_policy_changes: read,
+  },
+  api: {
+    ...policies,
+    tenants: read,
+    api_keys: ['select', 'update(last_used_at)'],
+    alerts: read,
+    alert_counts: read,
+    alert_counts_by_hour: read,
+  },
+  delivery: {
+    tenants: read,
+    tenant_secrets: read,
+    webhooks: ['select', 'update'],
+    webhook_secret_lease: ['select', 'update'],
+    deliveries: ['select', 'update'],
+    delivery_attempts: add,
+    mirror_changes: add,
+    audit: ['insert'],
+  },
+  console: {
+    ...Object.fromEntries(
+      [
+        ...['tenants', 'tenant_secrets', 'api_keys', 'policy_documents', 'tenant_policies'],
+        ...['webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
+        ...['alerts', 'alert_sequences', 'alert_counts', 'alert_counts_by_hour'],
+        ...['alert_dispositions', 'deliveries', 'delivery_attempts'],
+        ...['mirror_changes', 'mirror_removals', 'mirror_state', 'mirror_alert_seqs'],
+        ...['shadow_policies', 'shadow_policy_changes'],
+      ].map((table) => [table, change]),
+    ),
+    audit: add,
+    schema_migrations: read,
+  },
+} as const satisfies Record<string, TableRights>
+
+const history: TableRights = {
+  telemetry: read,
+  sessions: read,
+  devices: read,
+  user_devices: read,
+}
+const ledger: TableRights = {
+  ledger_entries: read,
+  ledger_accepted: read,
+  ledger_alerts: read,
+  ledger_marks: read,
+  ledger_cutoffs: read,
+  ledger_beginning: read,
+  alerts_mirror: read,
+  deliveries_mirror: read,
+  mirror_rounds: read,
+}
+
+/** Tables of the service's own database, `analytics.*` for the views, `system.*` for its state. */
+export const clickhouseRights = {
+  scorer: {
+    telemetry: add,
+    activity: add,
+    sdk_norms: read,
+    signal_patterns: add,
+    ledger_entries: add,
+    ledger_alerts: add,
+    shadow_decisions: add,
+  },
+  api: { ...history, ...ledger, 'analytics.*': read },
+  console: {
+    '*': ['select', 'insert', 'alter delete', 'alter update', 'optimize'],
+    'analytics.*': read,
+    'system.*': read,
+    // It makes analysts.
+    '*.*': ['create user', 'alter user', 'drop user', 'role admin', 'show access'],
+  },
+} as const satisfies Record<string, TableRights>
+
+/** Statements without a grantee: `grant select on "device_intelligence".sessions`. */
+export function toClickhouseGrants(
+  rights: TableRights,
+  names: { database: string; analytics: string },
+): string[] {
+  const quote = (name: string) => (name === '*' ? name : `\`${name}\``)
+  return Object.entries(rights).map(([table, privileges]) => {
+    if (table === '*.*') return `GRANT ${privileges.join(', ').toUpperCase()} ON *.*`
+    const [own = '', rest] = table.split('.')
+    const place =
+      rest === undefined
+        ? `\`${names.database}\`.${quote(own)}`
+        : `\`${own === 'analytics' ? names.analytics : own}\`.${quote(rest)}`
+    return `GRANT ${privileges.join(', ').toUpperCase()} ON ${place}`
+  })
+}
