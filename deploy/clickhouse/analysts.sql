@@ -49,7 +49,7 @@ grant select on `device_intelligence`.signal_jump_checks to analytics_reader;
 create row policy if not exists of_tenant on `device_intelligence`.telemetry to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.telemetry
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.telemetry
   for select using 1 to all except analytics_reader;
@@ -57,7 +57,7 @@ create row policy if not exists of_service on `device_intelligence`.telemetry
 create row policy if not exists of_tenant on `device_intelligence`.sessions to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.sessions
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.sessions
   for select using 1 to all except analytics_reader;
@@ -65,7 +65,7 @@ create row policy if not exists of_service on `device_intelligence`.sessions
 create row policy if not exists of_tenant on `device_intelligence`.devices to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.devices
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.devices
   for select using 1 to all except analytics_reader;
@@ -73,7 +73,7 @@ create row policy if not exists of_service on `device_intelligence`.devices
 create row policy if not exists of_tenant on `device_intelligence`.user_devices to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.user_devices
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.user_devices
   for select using 1 to all except analytics_reader;
@@ -81,7 +81,7 @@ create row policy if not exists of_service on `device_intelligence`.user_devices
 create row policy if not exists of_tenant on `device_intelligence`.alerts_mirror to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.alerts_mirror
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.alerts_mirror
   for select using 1 to all except analytics_reader;
@@ -89,7 +89,7 @@ create row policy if not exists of_service on `device_intelligence`.alerts_mirro
 create row policy if not exists of_tenant on `device_intelligence`.deliveries_mirror to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.deliveries_mirror
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.deliveries_mirror
   for select using 1 to all except analytics_reader;
@@ -97,7 +97,7 @@ create row policy if not exists of_service on `device_intelligence`.deliveries_m
 create row policy if not exists of_tenant on `device_intelligence`.ledger_entries to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.ledger_entries
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.ledger_entries
   for select using 1 to all except analytics_reader;
@@ -105,7 +105,7 @@ create row policy if not exists of_service on `device_intelligence`.ledger_entri
 create row policy if not exists of_tenant on `device_intelligence`.ledger_accepted to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.ledger_accepted
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.ledger_accepted
   for select using 1 to all except analytics_reader;
@@ -113,7 +113,7 @@ create row policy if not exists of_service on `device_intelligence`.ledger_accep
 create row policy if not exists of_tenant on `device_intelligence`.ledger_alerts to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.ledger_alerts
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.ledger_alerts
   for select using 1 to all except analytics_reader;
@@ -121,7 +121,7 @@ create row policy if not exists of_service on `device_intelligence`.ledger_alert
 create row policy if not exists of_tenant on `device_intelligence`.ledger_cutoffs to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.ledger_cutoffs
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.ledger_cutoffs
   for select using 1 to all except analytics_reader;
@@ -129,7 +129,7 @@ create row policy if not exists of_service on `device_intelligence`.ledger_cutof
 create row policy if not exists of_tenant on `device_intelligence`.signal_jumps to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.signal_jumps
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.signal_jumps
   for select using 1 to all except analytics_reader;
@@ -137,7 +137,7 @@ create row policy if not exists of_service on `device_intelligence`.signal_jumps
 create row policy if not exists of_tenant on `device_intelligence`.shadow_decisions to analytics_reader;
 
 alter row policy of_tenant on `device_intelligence`.shadow_decisions
-  for select using currentUser() = 'default' or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.shadow_decisions
   for select using 1 to all except analytics_reader;
