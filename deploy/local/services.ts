@@ -49,12 +49,15 @@ export function serviceEnv(
   secrets: Secrets,
   urls: Record<ServerName, string>,
 ): Env {
+  const masterKey = settings.env.MASTER_KEY || secrets.master_key
+  const previous = settings.env.MASTER_KEY_PREVIOUS
   const own: Env = {
     NATS_URL: urls.nats,
     POSTGRES_URL: urls.postgres,
     CLICKHOUSE_URL: urls.clickhouse,
-    MASTER_KEY: settings.env.MASTER_KEY || secrets.master_key,
-    TELEMETRY_KEY: deriveKey(settings.env.MASTER_KEY || secrets.master_key, 'telemetry batch'),
+    MASTER_KEY: masterKey,
+    TELEMETRY_KEY: deriveKey(masterKey, 'telemetry batch'),
+    ...(previous ? { TELEMETRY_KEY_PREVIOUS: deriveKey(previous, 'telemetry batch') } : {}),
     ADMIN_TOKEN: settings.env.ADMIN_TOKEN || secrets.admin_token,
     PARENT_PID: `${process.pid}`,
   }

@@ -5,7 +5,8 @@
  */
 import { z } from 'zod'
 import { isPlainEvent } from './event-check.ts'
-import { toEventId } from './ids.ts'
+import { tenantIdPattern, toEventId } from './ids.ts'
+import { idCharactersMax } from './limits.ts'
 import { PoisonError } from './outcome.ts'
 import { reasonSchema } from './scoring.ts'
 import { isPlainNumber } from './signals.ts'
@@ -211,7 +212,10 @@ function describeFault(value: unknown, bodyValue: unknown): string | null {
 }
 
 /** A hint that a delivery is due: only a hint, the Postgres row is the truth. */
-export const deliveryHintSchema = z.object({ tenant_id: z.string(), delivery_id: z.string() })
+export const deliveryHintSchema = z.object({
+  tenant_id: z.string().regex(tenantIdPattern),
+  delivery_id: z.string().max(idCharactersMax),
+})
 export type DeliveryHint = z.infer<typeof deliveryHintSchema>
 
 /** The KV key of a tenant's entry, and of a policy document by its content address. */

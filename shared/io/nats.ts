@@ -316,12 +316,24 @@ function leaveCutOff(connection: NatsConnection, manager: JetStreamManager, log:
   void connection.closed().then(() => clearInterval(timer))
 }
 
+/** Subjects in the log of those that a user may not use. */
+const refusedSubjectsMax = 100
+
 async function watchStatus(
   connection: NatsConnection,
   log: Log,
   set: (connected: boolean) => void,
 ): Promise<void> {
+  const refused = new Set<string>()
   for await (const status of connection.status()) {
+    const { permissionContext } = status
+    if (permissionContext !== undefined && refused.size < refusedSubjectsMax) {
+      const { operation, subject } = permissionContext
+      // Once each: what is refused is asked for again and again.
+      if (!refused.has(subject))
+        log.warn({ operation, subject }, 'NATS refuses this user a subject')
+      refused.add(subject)
+    }
     if (status.type === Events.Disconnect) {
       set(false)
       log.warn('the connection to NATS is down')
