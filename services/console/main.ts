@@ -33,6 +33,7 @@ import { readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
 import { createErase } from './erase.ts'
 import { createLedgerKeeper } from './ledger.ts'
+import { createLockPools } from './lock-pools.ts'
 import { createMirror } from './mirror.ts'
 import { createRetention } from './retention.ts'
 import { createSignalJumps } from './signal-jumps.ts'
@@ -61,17 +62,16 @@ async function main(): Promise<void> {
   const teller = createFaultTeller('Postgres', log)
   const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, teller, metrics })
   lifecycle.onStop('postgres', postgres.close)
-  // A change holds a connection for as long as it waits: for its turn, then for the edges.
-  const holders = createPostgres(config.POSTGRES_URL, {
-    role: 'console locks',
+  const {
+    changes,
+    jobs,
+    close: closeLocks,
+  } = createLockPools(config.POSTGRES_URL, {
+    work: postgres,
     log,
     teller,
-    lockTimeoutMs: 10_000,
-    statementTimeoutMs: 15_000,
-    connectTimeoutMs: 10_000,
   })
-  lifecycle.onStop('locks', holders.close)
-  const locks = { holders, work: postgres }
+  lifecycle.onStop('locks', closeLocks)
   await requireMasterKey(postgres, sealer).catch((error: unknown) => {
     if (!(error instanceof PostgresUnavailableError)) throw error
     log.warn('Postgres does not answer yet, so MASTER_KEY was not compared with what is stored')
@@ -121,10 +121,17 @@ async function main(): Promise<void> {
     'Secrets that were sealed again under MASTER_KEY, and tenants for which that failed',
     ['outcome'],
   )
-  const backtests = createBacktests({ postgres, locks, clickhouse: slices, log, metrics, nowMs })
+  const backtests = createBacktests({
+    postgres,
+    locks: jobs,
+    clickhouse: slices,
+    log,
+    metrics,
+    nowMs,
+  })
   const deps: ConsoleDeps = {
     postgres,
-    locks,
+    locks: changes,
     sealer,
     log,
     nowMs,
@@ -172,7 +179,7 @@ async function main(): Promise<void> {
     wallMs: Date.now,
     backtests,
     erase: createErase({
-      locks,
+      locks: jobs,
       store: createErasureStore(mutations),
       findNats,
       nowMs,
@@ -183,16 +190,30 @@ async function main(): Promise<void> {
   const upkeep = startUpkeep({ rotation: deps, projection, log, metrics })
   lifecycle.onStop('upkeep', upkeep.stop)
   const wallMs = Date.now
-  const retention = createRetention({ postgres, locks, clickhouse, log, metrics, nowMs, wallMs })
+  const retention = createRetention({
+    postgres,
+    locks: jobs,
+    clickhouse,
+    log,
+    metrics,
+    nowMs,
+    wallMs,
+  })
   lifecycle.onStop('retention', retention.start().stop)
-  const mirror = createMirror({ postgres, locks, clickhouse, log, metrics, nowMs, wallMs })
+  const mirror = createMirror({ postgres, locks: jobs, clickhouse, log, metrics, nowMs, wallMs })
   lifecycle.onStop('mirror', mirror.start().stop)
-  const signalJumps = createSignalJumps({ locks, clickhouse: mutations, log, metrics, wallMs })
+  const signalJumps = createSignalJumps({
+    locks: jobs,
+    clickhouse: mutations,
+    log,
+    metrics,
+    wallMs,
+  })
   lifecycle.onStop('signal jumps', signalJumps.start().stop)
   const keeper = createLedgerKeeper({
     findNats,
     postgres,
-    locks,
+    locks: jobs,
     clickhouse,
     log,
     metrics,

@@ -328,6 +328,17 @@ export const heavyKeyMs = 3_600_000
  */
 export const policyBytesMax = 256 * 1024
 
+/** How long a change of a tenant waits for another one: four times what a rotation takes at most. */
+export const tenantLockWaitMs = 10_000
+
+/**
+ * Connections of one console that hold locks. Changes of tenants have their own, each for some
+ * seconds, so that none of the long ones can take theirs: two erasures with two locks each, two
+ * backtests, and retention, the replica, prevalence and the ledger with one each.
+ */
+export const changeLocksMax = 10
+export const jobLocksMax = 2 * 2 + 2 + 4
+
 /**
  * For how long the ledger compares alerts: a month is shown and looked at. ClickHouse keeps what is
  * due for 40 days, so that no alert is compared with what has already gone.

@@ -2,9 +2,11 @@
  * One change of a tenant's credentials or status at a time, on any number of consoles: a named lock,
  * held for as long as the change takes. A change whose lock is lost cannot go on.
  */
+import { setTimeout as pause } from 'node:timers/promises'
+import { tenantLockWaitMs } from '#shared/core/limits.ts'
 import { Problem } from '#shared/core/problem.ts'
-import { type Locks, tryNamedLock, withNamedLock } from './named-lock-store.ts'
-import { isSqlState, type Session, sqlStates } from './postgres.ts'
+import { type Locks, tryNamedLock } from './named-lock-store.ts'
+import type { Session } from './postgres.ts'
 
 /**
  * What is locked: all changes of the tenant, or erasures alone, which take longer than a rotation
@@ -14,25 +16,31 @@ export type LockScope = 'tenant' | 'erasure'
 
 const toName = (tenantId: string, scope: LockScope): string => `${scope}:${tenantId}`
 
+/** How often a change that waits tries again. */
+const retryMs = 50
+
 /**
- * Waits for the tenant's lock, for as long as the holders' `lockTimeoutMs`, and runs `work` under it.
+ * Waits for the tenant's lock and runs `work` under it. Waiting holds no connection: however many
+ * changes of one tenant wait, those of others find theirs.
+ * @param locks with how long to wait, 10 s when left out
  * @throws Problem conflict when somebody else kept it for too long
  */
 export async function withTenantLock<T>(
-  locks: Locks,
+  locks: Locks & { waitMs?: number },
   tenantId: string,
   work: (session: Session) => Promise<T>,
   scope: LockScope = 'tenant',
 ): Promise<T> {
-  let locked = false
-  try {
-    return await withNamedLock(locks, toName(tenantId, scope), (session) => {
-      locked = true
-      return work(session)
-    })
-  } catch (error) {
-    if (locked || !isSqlState(error, sqlStates.lockNotAvailable)) throw error
-    throw new Problem('conflict', `Another change of tenant ${tenantId} is under way.`)
+  const deadlineMs = performance.now() + (locks.waitMs ?? tenantLockWaitMs)
+  for (;;) {
+    const done = await tryNamedLock(locks, toName(tenantId, scope), async (session) => ({
+      result: await work(session),
+    }))
+    if (done !== null) return done.result
+    if (performance.now() >= deadlineMs) {
+      throw new Problem('conflict', `Another change of tenant ${tenantId} is under way.`)
+    }
+    await pause(retryMs)
   }
 }
 

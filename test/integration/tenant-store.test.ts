@@ -25,14 +25,14 @@ const policy = { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(default
 let server: TestPostgres
 let url: string
 let postgres: Postgres
-let locks: Locks
+let locks: Locks & { waitMs: number }
 
 beforeAll(async () => {
   server = await startPostgres()
   url = await server.createDatabase()
   await migratePostgres(url)
   postgres = createPostgres(url, { role: 'test', log, lockTimeoutMs: 300 })
-  locks = { holders: postgres, work: postgres }
+  locks = { holders: postgres, work: postgres, waitMs: 300 }
 })
 afterAll(async () => {
   await postgres?.close()

@@ -1,0 +1,47 @@
+/**
+ * The console's connections that hold locks, apart from those that work is done on: some for changes
+ * of tenants, which take seconds, and some for what may take hours. So a rotation finds a connection
+ * whatever else runs.
+ */
+import { changeLocksMax, jobLocksMax } from '#shared/core/limits.ts'
+import type { FaultTeller } from '#shared/io/connect-faults.ts'
+import type { Log } from '#shared/io/log.ts'
+import type { Locks } from '#shared/io/named-lock-store.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
+
+export type LockPools = {
+  /** Of rotations and other changes of a tenant. */
+  changes: Locks
+  /** Of erasures, backtests and what the console does by itself. */
+  jobs: Locks
+  close: () => Promise<void>
+}
+
+/**
+ * @param work the connections that the work under a lock is done on
+ * @param teller says why none can be made; one of its own for each pool when left out
+ */
+export function createLockPools(
+  url: string,
+  { work, log, teller }: { work: Postgres; log: Log; teller?: FaultTeller },
+): LockPools {
+  const createHolders = (role: string, connectionsMax: number) =>
+    createPostgres(url, {
+      role,
+      log,
+      ...(teller === undefined ? {} : { teller }),
+      connectionsMax,
+      lockTimeoutMs: 10_000,
+      statementTimeoutMs: 15_000,
+      connectTimeoutMs: 10_000,
+    })
+  const changes = createHolders('console changes', changeLocksMax)
+  const jobs = createHolders('console jobs', jobLocksMax)
+  return {
+    changes: { holders: changes, work },
+    jobs: { holders: jobs, work },
+    close: async () => {
+      await Promise.all([changes.close(), jobs.close()])
+    },
+  }
+}
