@@ -25,7 +25,8 @@ process.on('message', (secret: string) => {
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
-      const given = Buffer.from(request.headers['x-service-signature'] as string, 'base64')
+      const sent = String(request.headers['x-service-signature'] ?? '')
+      const given = Buffer.from(sent, 'base64')
       const expected = createHmac('sha256', key).update(body).digest()
       const valid = given.length === expected.length && timingSafeEqual(expected, given)
       response.writeHead(valid ? 200 : 401, headers)
