@@ -136,7 +136,7 @@ const attempts: Record<string, { subject: string; allowed: ProcessName[] }> = {
     allowed: ['console'],
   },
   'purge the telemetry stream': { subject: `${api}.STREAM.PURGE.TELEMETRY`, allowed: ['scorer'] },
-  'purge the directory': { subject: `${api}.STREAM.PURGE.KV_tenants`, allowed: [] },
+  'purge the directory': { subject: `${api}.STREAM.PURGE.KV_tenants`, allowed: ['console'] },
   'delete the telemetry stream': { subject: `${api}.STREAM.DELETE.TELEMETRY`, allowed: [] },
   'delete the directory': { subject: `${api}.STREAM.DELETE.KV_tenants`, allowed: [] },
   'change the telemetry stream': {
