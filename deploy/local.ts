@@ -5,9 +5,11 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 import { keepCompiled } from '#shared/io/cache-folder.ts'
+import { callOwnPartsDirectly } from '#shared/io/direct-calls.ts'
 
 // Before the stack's own files are loaded.
 keepCompiled(process.env)
+callOwnPartsDirectly(process.env)
 const { runInTerminal } = await import('./local/terminal.ts')
 
 const projectDir = fileURLToPath(new URL('..', import.meta.url))

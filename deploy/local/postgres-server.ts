@@ -120,7 +120,12 @@ async function initialize(options: {
   } catch (error) {
     rmSync(dir, { recursive: true, force: true })
     const { stderr, message } = error as { stderr?: string; message: string }
-    throw new StartError(`initdb failed: ${stderr?.trim() || message}`)
+    const reason = stderr?.trim() || message
+    const hint = /could not look up .*user/.test(reason)
+      ? `\nPostgreSQL runs only as a user that the system knows: give user id ${process.getuid?.()} ` +
+        'an entry in /etc/passwd, run as another user, or set POSTGRES_URL.'
+      : ''
+    throw new StartError(`initdb failed: ${reason}${hint}`)
   } finally {
     rmSync(passwordFile, { force: true })
   }

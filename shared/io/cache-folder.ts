@@ -14,8 +14,9 @@ type Env = Record<string, string | undefined>
  */
 export function cacheFolder(env: Env, projectDir: string): string {
   if (env.CACHE_DIR) return env.CACHE_DIR
-  const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'device-intelligence')
   try {
+    // A user id without an entry in the user database has no home.
+    const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'device-intelligence')
     mkdirSync(folder, { recursive: true })
     return folder
   } catch {

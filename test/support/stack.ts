@@ -14,6 +14,7 @@ import {
   type Exit,
   exitOf,
   isAlive,
+  type RunAs,
   sendSignal,
 } from '../../deploy/local/launch.ts'
 import { isPortFree } from '../../deploy/local/ports.ts'
@@ -59,6 +60,8 @@ export type StackOptions = {
   env?: Record<string, string | undefined>
   /** Runs `npm start` rather than the command behind it. */
   throughNpm?: boolean
+  /** Another user, where the test is root. */
+  runAs?: RunAs
 }
 
 /** Starts a stack and waits for its `ready`. Throws with everything it printed when none comes. */
@@ -124,6 +127,7 @@ export function spawnStack(
     args,
     cwd: projectDir,
     env: { ...env, DATA_DIR: options.dataDir, PORT_BASE: `${options.portBase}`, ...options.env },
+    ...(options.runAs === undefined ? {} : { runAs: options.runAs }),
     orphanSignal: 'SIGTERM',
   })
   let printed = ''
