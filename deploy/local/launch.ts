@@ -18,6 +18,8 @@ export type LaunchSpec = {
   runAs?: RunAs | undefined
   /** Sent by the kernel (or the guard) when the stack's own process disappears. */
   orphanSignal: 'SIGTERM' | 'SIGQUIT' | 'SIGKILL'
+  /** Opens a channel to the child: called with each message, whose answer is sent back. */
+  onMessage?: (message: unknown) => object
 }
 
 export type Launcher = {
@@ -80,10 +82,13 @@ export function createLauncher(options: {
     const child = spawn(command as string, args, {
       env: spec.env,
       detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', ...(spec.onMessage ? ['ipc' as const] : [])],
       ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
       ...(setpriv === null && spec.runAs ? { uid: spec.runAs.uid, gid: spec.runAs.gid } : {}),
     })
+    const { onMessage } = spec
+    // A child that ends just now needs no answer.
+    if (onMessage) child.on('message', (message) => child.send(onMessage(message), () => undefined))
     if (child.pid !== undefined) options.onLaunch?.(child.pid, spec.orphanSignal)
     return child
   }

@@ -74,11 +74,19 @@ export function serviceEnv(
   return env
 }
 
-export function servicePart(settings: LocalSettings, name: ServiceName, env: Env): PartSpec {
+/** @param onMessage opens a channel to the process */
+export function servicePart(
+  settings: LocalSettings,
+  name: ServiceName,
+  env: Env,
+  onMessage?: LaunchSpec['onMessage'],
+): PartSpec {
   return {
     name,
-    launchSpec: () =>
-      nodeSpec([...nodeOptions[name], join(settings.servicesDir, name, 'main.ts')], env),
+    launchSpec: () => ({
+      ...nodeSpec([...nodeOptions[name], join(settings.servicesDir, name, 'main.ts')], env),
+      ...(onMessage === undefined ? {} : { onMessage }),
+    }),
     isReady: () => answersOk(`http://${internalAddress(settings, name)}/readyz`),
     readyLimitMs: READY_LIMIT_MS,
     stopSignal: 'SIGTERM',

@@ -303,7 +303,8 @@ async function startServices(crew: Crew, env: Env): Promise<void> {
   const signal = AbortSignal.any([crew.signal, stopTogether.signal])
   const starts = SERVICE_NAMES.map(async (name: ServiceName) => {
     const begun = performance.now()
-    const part = servicePart(settings, name, toProcessEnv(crew, env, name))
+    const onMessage = name === 'console' ? keepRotated(crew) : undefined
+    const part = servicePart(settings, name, toProcessEnv(crew, env, name), onMessage)
     await addPart(crew, part, showJsonWarnings).start(signal)
     screen.step(name, crew.urls[name], begun)
   })
@@ -342,6 +343,21 @@ async function makeDemoTenant(crew: Crew, env: Env): Promise<DemoTenant | null> 
   keepDemoTenant(crew.settings.dataDir, made)
   crew.screen.step('demo', 'sandbox tenant made', since)
   return made
+}
+
+/** The console says what a rotation made of the demo tenant's credentials, before it answers. */
+function keepRotated(crew: Crew): (message: unknown) => object {
+  return (message) => {
+    const { demo } = message as { demo?: Partial<DemoTenant> }
+    const known = crew.secrets.demo
+    if (known !== undefined && demo?.tenant_id === known.tenant_id) {
+      // What was not rotated is left out.
+      crew.secrets.demo = { ...known, ...demo }
+      keepDemoTenant(crew.settings.dataDir, crew.secrets.demo)
+      if (crew.published) publish(crew)
+    }
+    return { type: 'kept' }
+  }
 }
 
 function addLog(crew: Crew, name: string, toShow: (line: string) => string | null): PartLog {

@@ -22,6 +22,7 @@ import type { TenantProjection } from '#shared/io/tenant-projection.ts'
 import type { UnknownSignalStore } from '#shared/io/unknown-signal-store.ts'
 import { createTokenCheck, type TokenCheckDeps } from './check-token.ts'
 import type { ExplainDeps } from './explain-event.ts'
+import type { NewCredentials } from './local-stack.ts'
 import type { AnalystDeps } from './manage-analysts.ts'
 import type { DeliveryDeps } from './manage-deliveries.ts'
 import type { ManageDeps } from './manage-tenants.ts'
@@ -61,6 +62,8 @@ export type ConsoleDeps = ManageDeps &
   AnalystDeps &
   Omit<TokenCheckDeps, 'metrics'> & {
     projection: Pick<TenantProjection, 'listEdges'>
+    /** Called with what a rotation made, before the caller has it. */
+    onRotated?: (rotated: NewCredentials) => Promise<void>
     setDisposition: (change: {
       alertId: string
       disposition: Disposition

@@ -33,6 +33,7 @@ import { readConsoleConfig } from './config.ts'
 import { createDirectoryWriter } from './directory.ts'
 import { createErase } from './erase.ts'
 import { createLedgerKeeper } from './ledger.ts'
+import { createStackTeller } from './local-stack.ts'
 import { createLockPools } from './lock-pools.ts'
 import { createMirror } from './mirror.ts'
 import { createRetention } from './retention.ts'
@@ -140,6 +141,7 @@ async function main(): Promise<void> {
     adminToken: config.ADMIN_TOKEN,
     directory: createDirectoryWriter(findNats, sealer, nowMs),
     onOutcome: (outcome) => outcomes.inc({ outcome }),
+    onRotated: createStackTeller(process),
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
     listProjectedElsewhere: async () => {
       const nats = findNats()

@@ -157,6 +157,35 @@ describe('a running stack', () => {
     expect(await readyStatus(first.stack, 'ingest')).toBe(200)
   })
 
+  test('a rotation of the demo tenant is in stack.json when it returns, however it is made', async () => {
+    const { demo, console: consoleUrl, admin_token } = second.stack
+    const answer = await fetch(`${consoleUrl}/admin/v1/tenants/demo/rotate`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${admin_token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ hmac: true }),
+    })
+    const { hmac_secret } = (await answer.json()) as { hmac_secret: string }
+    expect(hmac_secret).not.toBe(demo.hmac_secret)
+    expect(second.stack.demo).toEqual({ ...demo, hmac_secret })
+    const di = 'npm run -s di -- tenants rotate demo --api-key --webhook --json'
+    const made = JSON.parse(await shell(`DATA_DIR=${second.dataDir} ${di}`))
+    expect(made.public_api_key).not.toBe(demo.public_api_key)
+    const { public_api_key, webhook_secret } = made
+    expect(second.stack.demo).toEqual({
+      tenant_id: 'demo',
+      hmac_secret,
+      public_api_key,
+      webhook_secret,
+    })
+    // The next start begins with these.
+    const secrets = JSON.parse(readFileSync(join(second.dataDir, 'secrets.json'), 'utf8'))
+    expect(secrets.demo).toEqual(second.stack.demo)
+    const alerts = await fetch(`${second.stack.api}/v1/di/alerts`, {
+      headers: { authorization: `Bearer ${second.stack.demo.public_api_key}` },
+    })
+    expect(alerts.status).toBe(200)
+  })
+
   test('killed parts are restarted, with their exit shown and stack.json kept current', async () => {
     const before = first.stack.pids
     const killed = ['scorer', 'nats', 'postgres', 'clickhouse'] as const

@@ -26,7 +26,10 @@ export function addCredentialRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
     async ({ params, body }) => {
       const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
       const asked = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
-      return rotate(deps, { ...asked, apiKey, tenantId: params.tenant_id, actor: adminActor })
+      const wanted = { ...asked, apiKey, tenantId: params.tenant_id, actor: adminActor }
+      const rotated = await rotate(deps, wanted)
+      await deps.onRotated?.(rotated)
+      return rotated
     },
   )
   app.put(
