@@ -25,8 +25,13 @@ once admin_token "$(hex 32)"
 # a colon for the port.
 nats_users="di ingest scorer delivery console migrate"
 for user in $nats_users; do once "nats_password_$user" "p$(hex 24)"; done
+# PostgreSQL and ClickHouse likewise: `di` is the owner, who migrates.
+postgres_processes="scorer api delivery console"
+clickhouse_processes="scorer api console"
 once postgres_password "p$(hex 24)"
+for name in $postgres_processes; do once "postgres_password_$name" "p$(hex 24)"; done
 once clickhouse_password "p$(hex 24)"
+for name in $clickhouse_processes; do once "clickhouse_password_$name" "p$(hex 24)"; done
 
 # What follows from the passwords: the same secrets in the form each program reads.
 read_secret() { cat "$dir/$1"; }
@@ -42,5 +47,26 @@ hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -binary; }
 zeros=$(printf '0%.0s' $(seq 64))
 extracted=$(read_secret master_key | base64 -d | hmac "$zeros" | od -An -tx1 | tr -d ' \n')
 once telemetry_key "$(printf 'device-intelligence telemetry batch v1\001' | hmac "$extracted" | base64)"
-once postgres_url "postgres://di:$(read_secret postgres_password)@postgres:5432/device_intelligence"
-once clickhouse_url "http://di:$(read_secret clickhouse_password)@clickhouse:8123/device_intelligence"
+database=device_intelligence
+once postgres_url_migrate "postgres://di:$(read_secret postgres_password)@postgres:5432/$database"
+once postgres_role_passwords "$(
+  separator="{"
+  for name in $postgres_processes; do
+    printf '%s"%s":"%s"' "$separator" "$name" "$(read_secret "postgres_password_$name")"
+    separator=","
+  done
+  printf '}'
+)"
+for name in $postgres_processes; do
+  account="${database}_$name:$(read_secret "postgres_password_$name")"
+  once "postgres_url_$name" "postgres://$account@postgres:5432/$database"
+done
+once clickhouse_url_migrate "http://di:$(read_secret clickhouse_password)@clickhouse:8123/$database"
+once clickhouse_hashes "$(for name in $clickhouse_processes; do
+  hash=$(read_secret "clickhouse_password_$name" | tr -d '\n' | openssl dgst -sha256 -r | cut -d' ' -f1)
+  echo "export SHA256_OF_${name^^}=$hash"
+done)"
+for name in $clickhouse_processes; do
+  account="$name:$(read_secret "clickhouse_password_$name")"
+  once "clickhouse_url_$name" "http://$account@clickhouse:8123/$database"
+done

@@ -3,17 +3,19 @@
  * machine does not know.
  */
 import { execFile } from 'node:child_process'
-import { chownSync, mkdtempSync } from 'node:fs'
+import { chownSync, mkdtempSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { processRights, secretVariables } from '#shared/core/process-rights.ts'
+import { SERVICE_NAMES } from '../../deploy/local/settings.ts'
 import { freePortBase, spawnStack, startStack, type TestStack } from '../support/stack.ts'
 
 const run = promisify(execFile)
 
-describe('with a proxy in the environment', () => {
+describe('a stack, with a proxy in the environment', () => {
   let proxy: Server
   let asked = 0
   let running: TestStack
@@ -41,6 +43,23 @@ describe('with a proxy in the environment', () => {
     })
     expect(JSON.parse(stdout)).toMatchObject({ data: [{ tenant_id: 'demo' }] })
     expect(asked).toBe(0)
+  })
+
+  it('every process has its own secrets and users in its environment, and no others', () => {
+    const { pids } = running.stack
+    for (const name of SERVICE_NAMES) {
+      const text = readFileSync(`/proc/${pids[name]}/environ`, 'utf8')
+      const env = new Map(text.split('\0').map((line) => line.split(/=(.*)/s) as [string, string]))
+      const { secrets, ...stores } = processRights[name]
+      const present = secretVariables.filter((variable) => env.has(variable))
+      expect(secrets, name).toEqual(expect.arrayContaining(present))
+      expect(env.has('POSTGRES_ROLE_PASSWORDS'), name).toBe(false)
+      for (const store of ['nats', 'postgres', 'clickhouse'] as const) {
+        const url = env.get(`${store.toUpperCase()}_URL`)
+        expect(url === undefined, `${name} ${store}`).toBe(stores[store] === null)
+        if (url !== undefined) expect(new URL(url).username).toMatch(new RegExp(`(^|_)${name}$`))
+      }
+    }
   })
 })
 

@@ -21,7 +21,17 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 
+import {
+  type ProcessName,
+  processNames,
+  processRights,
+  secretVariables,
+} from '#shared/core/process-rights.ts'
+import { type TableRights, toClickhouseGrants } from '#shared/core/store-rights.ts'
+import { clickhouseProcesses } from '#shared/io/analyst-access-store.ts'
+import { renderClickhouseUsers } from '../../deploy/clickhouse-users.ts'
 import { awaitReady } from '../../deploy/local/await-ready.ts'
+import type { EngineUser } from '../../deploy/local/clickhouse-http/server-config.ts'
 import { createLauncher, endChild, type LaunchSpec } from '../../deploy/local/launch.ts'
 import { findNatsServer, natsGreets } from '../../deploy/local/nats-server.ts'
 import { choosePort } from '../../deploy/local/ports.ts'
@@ -40,6 +50,9 @@ type Service = {
   command?: string[]
   environment?: Record<string, string>
   secrets?: string[]
+  networks?: string[]
+  mem_limit?: string
+  pids_limit?: number
   volumes?: string[]
   ports?: string[]
   healthcheck?: { test?: string[]; disable?: boolean }
@@ -50,6 +63,7 @@ const read = (file: string) => readFileSync(join(projectDir, file), 'utf8')
 const compose = parse(read('deploy/compose.yaml'), { merge: true }) as {
   services: Record<string, Service>
   volumes: Record<string, null>
+  networks: Record<string, { internal?: boolean } | null>
   secrets: Record<string, { file: string }>
 }
 const service = (name: string) => compose.services[name] as Service
@@ -135,6 +149,40 @@ describe('compose.yaml', () => {
   })
 })
 
+test('users.xml of ClickHouse is what the table of rights makes', () => {
+  expect(read('deploy/clickhouse/users.xml')).toBe(renderClickhouseUsers())
+})
+
+test('every container is in the networks of the stores it uses and no others, within bounds', () => {
+  const stores = ['nats', 'postgres', 'clickhouse'] as const
+  for (const name of [...processNames, ...stores]) {
+    const { networks = [], mem_limit, pids_limit } = service(name)
+    expect(mem_limit, name).toMatch(/^\d+[mg]$/)
+    expect(pids_limit, name).toBeGreaterThan(0)
+    const used = stores.filter((store) =>
+      name in processRights ? processRights[name as ProcessName][store] !== null : store === name,
+    )
+    const inner = networks.filter((network) => network !== 'outside')
+    expect(inner, name).toEqual(used.map((store) => `${store}-only`))
+  }
+  const closed = Object.entries(compose.networks).filter(([, network]) => network?.internal)
+  expect(closed.map(([name]) => name)).toEqual(stores.map((store) => `${store}-only`))
+})
+
+test('every container has the secrets of its process and no others', () => {
+  for (const name of processNames) {
+    const own = Object.keys(service(name).environment ?? {})
+    for (const secret of secretVariables) {
+      if (own.includes(`${secret}_FILE`))
+        expect(processRights[name].secrets, name).toContain(secret)
+    }
+    for (const store of ['nats', 'postgres', 'clickhouse'] as const) {
+      const urls = (service(name).secrets ?? []).filter((one) => one.startsWith(`${store}_url`))
+      expect(urls).toEqual(processRights[name][store] === null ? [] : [`${store}_url_${name}`])
+    }
+  }
+})
+
 test('nats-users.conf is what the table of rights makes', () => {
   expect(read('deploy/nats-users.conf')).toBe(renderNatsUsersFile())
 })
@@ -149,7 +197,10 @@ describe('what compose.yaml starts', () => {
 
   beforeAll(async () => {
     await run(join(projectDir, 'deploy/make-secrets.sh'), [secretsDir])
-    ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
+    ;[postgres, clickhouse] = await Promise.all([
+      startPostgres(),
+      startClickhouse({ users: readEngineUsers() }),
+    ])
     const natsPort = await startNatsAsComposed()
     const { POSTGRES_DB: database = '' } = service('postgres').environment ?? {}
     for (const user of ['migrate', 'ingest', 'scorer', 'delivery', 'console']) {
@@ -159,12 +210,24 @@ describe('what compose.yaml starts', () => {
       })
     }
     const databaseUrl = await postgres.createDatabase(database)
-    mapSecret('postgres_url', 'postgres', '5432', (url) => {
+    for (const user of ['scorer', 'api', 'delivery', 'console']) {
+      mapSecret(`postgres_url_${user}`, 'postgres', '5432', (url) => {
+        expect([url.username, url.pathname]).toEqual([`${database}_${user}`, `/${database}`])
+        url.host = new URL(databaseUrl).host
+      })
+    }
+    for (const { name } of readEngineUsers()) {
+      mapSecret(`clickhouse_url_${name}`, 'clickhouse', '8123', (url) => {
+        expect(url.username).toBe(name)
+        url.host = new URL(clickhouse.url).host
+      })
+    }
+    mapSecret('postgres_url_migrate', 'postgres', '5432', (url) => {
       expect(url.pathname).toBe(`/${database}`)
       expect(url.username).toBe(service('postgres').environment?.POSTGRES_USER)
       url.href = databaseUrl
     })
-    mapSecret('clickhouse_url', 'clickhouse', '8123', (url) => {
+    mapSecret('clickhouse_url_migrate', 'clickhouse', '8123', (url) => {
       expect(url.username).toBe(service('clickhouse').environment?.CLICKHOUSE_USER)
       url.href = `${clickhouse.url}${url.pathname}`
     })
@@ -175,6 +238,19 @@ describe('what compose.yaml starts', () => {
     await Promise.all([postgres?.stop(), clickhouse?.stop()])
     rmSync(workDir, { recursive: true, force: true })
   })
+
+  /** The users that deploy/clickhouse/users.xml and the hashes' file give a server. */
+  function readEngineUsers(): EngineUser[] {
+    const hashes = readFileSync(join(secretsDir, 'clickhouse_hashes'), 'utf8')
+    return clickhouseProcesses.map((name) => ({
+      name,
+      passwordSha256Hex: new RegExp(`SHA256_OF_${name.toUpperCase()}=(\\w+)`).exec(hashes)![1]!,
+      grants: toClickhouseGrants(processRights[name].clickhouse as TableRights, {
+        database: 'device_intelligence',
+        analytics: 'analytics',
+      }),
+    }))
+  }
 
   const end = { signal: 'SIGTERM' as const, graceMs: 8_000 }
 

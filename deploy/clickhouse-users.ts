@@ -1,0 +1,38 @@
+// The users of the processes for a ClickHouse server, with the grants of `processRights`.
+// `deploy/clickhouse/users.xml` is what this prints:
+//   node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml
+
+import { processRights } from '../shared/core/process-rights.ts'
+import { type TableRights, toClickhouseGrants } from '../shared/core/store-rights.ts'
+import { clickhouseProcesses } from '../shared/io/analyst-access-store.ts'
+
+const names = { database: 'device_intelligence', analytics: 'analytics' }
+
+/** The users' file. Of a password it has the variable that holds its SHA-256. */
+export function renderClickhouseUsers(): string {
+  const users = clickhouseProcesses.flatMap((name) => [
+    `    <${name}>`,
+    `      <password_sha256_hex from_env="SHA256_OF_${name.toUpperCase()}"/>`,
+    '      <networks><ip>::/0</ip></networks>',
+    '      <profile>default</profile>',
+    '      <quota>default</quota>',
+    '      <grants>',
+    ...toClickhouseGrants(processRights[name].clickhouse as TableRights, names).map(
+      (grant) => `        <query>${grant}</query>`,
+    ),
+    '      </grants>',
+    `    </${name}>`,
+  ])
+  return [
+    '<!-- What each process may do: made from shared/core/process-rights.ts by',
+    '     node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml -->',
+    '<clickhouse>',
+    '  <users>',
+    ...users,
+    '  </users>',
+    '</clickhouse>',
+    '',
+  ].join('\n')
+}
+
+if (import.meta.main) process.stdout.write(renderClickhouseUsers())
