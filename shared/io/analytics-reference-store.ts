@@ -41,6 +41,9 @@ Views for fraud teams, beside the service's internal tables. Names and types sta
 at the end. Beside an internal database of another name than \`device_intelligence\` it is called
 \`<name>_analytics\`. This page is written from the database's own comments by
 \`npm run docs:analytics\`.
+
+An answer is whole or an error with its status. A million rows or 256 MiB are the most (64 MiB in the
+local stack); beyond that it is a 500 that says so, so ask for a part at a time, as by \`received_at\`.
 `
 
 /** The page as Markdown. A view that takes parameters has no columns of its own in the database. */
