@@ -299,7 +299,11 @@ function toUnreadable(code: ProblemCode): Problem {
  */
 export function toProblem(error: unknown, log: Log | { error: Log['error'] }): Problem {
   if (error instanceof Problem) {
-    if (problemStatus(error.code) >= 500) log.error({ err: error.cause ?? error }, error.message)
+    // A refusal for lack of a place has no cause: it has its bounded line like any other refusal.
+    const isRefusal = error.code === 'unavailable' && error.cause === undefined
+    if (problemStatus(error.code) >= 500 && !isRefusal) {
+      log.error({ err: error.cause ?? error }, error.message)
+    }
     return error
   }
   const fastifyError = error as Partial<FastifyError>

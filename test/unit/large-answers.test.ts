@@ -3,6 +3,8 @@ import { EventEmitter } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { largeAnswers } from '#shared/core/limits.ts'
+import { toProblem, unavailable } from '#shared/io/http-server.ts'
+import type { Log } from '#shared/io/log.ts'
 import { createMetrics } from '#shared/io/metrics.ts'
 import { createLargeAnswers } from '../../services/api/large-answers.ts'
 import { streamJson } from '../../services/api/stream-json.ts'
@@ -72,6 +74,15 @@ describe('large answers', () => {
     const refused = await Promise.all(all.slice(-5))
     expect(refused).toEqual(refused.map(() => 'unavailable'))
   })
+})
+
+it('a refusal for lack of a place is no failure that is logged each time', () => {
+  const logged: string[] = []
+  const log = { error: (_: unknown, text: string) => logged.push(text) } as unknown as Log
+  toProblem(unavailable('No place.'), log)
+  expect(logged).toEqual([])
+  toProblem(unavailable('No database.', new Error('away')), log)
+  expect(logged).toEqual(['No database.'])
 })
 
 describe('a long list as JSON', () => {
