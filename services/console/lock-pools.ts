@@ -1,7 +1,6 @@
 /**
- * The console's connections that hold locks, apart from those that work is done on: some for changes
- * of tenants, which take seconds, and some for what may take hours. So a rotation finds a connection
- * whatever else runs.
+ * Two pools of connections that hold locks: one for changes of tenants, which take seconds, one for
+ * jobs, which may take hours. Work runs on other connections. So a rotation always finds one.
  */
 import { changeLocksMax, jobLocksMax } from '#shared/core/limits.ts'
 import type { FaultTeller } from '#shared/io/connect-faults.ts'

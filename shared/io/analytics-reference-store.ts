@@ -42,8 +42,9 @@ at the end. Beside an internal database of another name than \`device_intelligen
 \`<name>_analytics\`. This page is written from the database's own comments by
 \`npm run docs:analytics\`.
 
-An answer is whole or an error with its status. A million rows or 256 MiB are the most (64 MiB in the
-local stack); beyond that it is a 500 that says so, so ask for a part at a time, as by \`received_at\`.
+An answer is whole or an error with its status. A million rows or 256 MiB are the most (64 MiB in
+the local stack). Beyond that it is a 500 that says so: ask for a part at a time, as by
+\`received_at\`.
 `
 
 /** The page as Markdown. A view that takes parameters has no columns of its own in the database. */
