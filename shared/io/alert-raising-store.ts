@@ -11,7 +11,7 @@ import {
 } from '#shared/core/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/ids.ts'
 import { lockSequences, type Sequences } from './alert-lock.ts'
-import type { Postgres, Queryable } from './postgres.ts'
+import { isSqlState, type Postgres, type Queryable, sqlStates } from './postgres.ts'
 
 export type RaisedAlert = { tenantId: string; alertId: string; deliveryId: string }
 
@@ -79,12 +79,17 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
  * row is locked by its inserter and would break the order of locks of a longer one.
  */
 async function insertSequences(postgres: Postgres, tenantIds: string[]): Promise<void> {
-  await postgres.query(
-    `insert into alert_sequences (tenant_id)
-     select tenant_id from tenants where tenant_id = any($1) order by tenant_id
-     on conflict (tenant_id) do nothing`,
-    [tenantIds],
-  )
+  try {
+    await postgres.query(
+      `insert into alert_sequences (tenant_id)
+       select tenant_id from tenants where tenant_id = any($1) order by tenant_id
+       on conflict (tenant_id) do nothing`,
+      [tenantIds],
+    )
+  } catch (error) {
+    // A tenant was removed after it was read. The caller looks again and no longer finds it.
+    if (!isSqlState(error, sqlStates.foreignKeyViolation)) throw error
+  }
 }
 
 async function raiseLocked(

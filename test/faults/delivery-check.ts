@@ -58,7 +58,7 @@ export type Breaches = {
   unfounded: { deliveryId: string; record: AttemptRow }[]
   /** Requests whose attempt was never recorded. */
   unrecorded: SeenRequest[]
-  /** Attempts that were sent again though no kill orphaned them in between. */
+  /** Attempts that were sent again though no kill orphaned them and no used connection ended. */
   unexplained: SeenRequest[]
   /** Requests after a 2xx that was written and recorded, or sent again without such a kill. */
   afterSuccess: SeenRequest[]
@@ -175,7 +175,7 @@ function readHistory(
     const before = seen[at - 1]
     if (before !== undefined) {
       if (request.attempt < before.attempt) history.decreasing.push(request)
-      if (request.attempt === before.attempt) {
+      if (request.attempt === before.attempt && !isRedialled(before, request)) {
         history.repeats += 1
         if (!isOrphaned(before, request, kills)) history.unexplained.push(request)
       }
@@ -199,6 +199,12 @@ const isOrphaned = (before: SeenRequest, after: SeenRequest, kills: readonly Kil
     ({ sentMs, settledMs, orphans }) =>
       before.arrivedMs <= settledMs && after.arrivedMs >= sentMs && orphans.has(after.deliveryId),
   )
+
+/** Whether a used connection ended without an answer, and the attempt went over a fresh one. */
+const isRedialled = (before: SeenRequest, after: SeenRequest) =>
+  before.reused &&
+  !after.reused &&
+  (before.act === 'reset at head' || before.act === 'reset at body')
 
 /** Whether the sender saw no answer where the receiver gave one: its attempt failed. */
 const isUnseen = ({ attempt }: SeenRequest, row: StoredDelivery | undefined) =>

@@ -35,6 +35,8 @@ export type SeenRequest = {
   /** Whether both signatures verify; null when the body was not read. */
   genuine: boolean | null
   act: ReceiverAct
+  /** Whether its connection had carried a request before it. */
+  reused: boolean
   arrivedMs: number
   endedMs: number
   /** Of the answer whose head was written in full. */
@@ -67,6 +69,8 @@ type Receiving = {
   out: WriteStream
   sent: Map<string, number>
   delivered: Set<string>
+  /** Connections that have carried a request. */
+  used: WeakSet<object>
   requests: number
   connections: number
 }
@@ -84,11 +88,13 @@ function receive(to: Receiving, incoming: IncomingMessage, response: ServerRespo
     sha256: null,
     genuine: null,
     act: chooseAct(to.orders.shares, to.orders.seed, { deliveryId, n }),
+    reused: to.used.has(incoming.socket),
     arrivedMs: Date.now(),
     endedMs: 0,
     status: null,
     complete: false,
   }
+  to.used.add(incoming.socket)
   response.on('finish', () => {
     seen.complete = true
     seen.status = response.statusCode
@@ -165,6 +171,7 @@ async function serve(orders: ReceiverOrders): Promise<void> {
     out: createWriteStream(orders.file),
     sent: new Map(),
     delivered: new Set(),
+    used: new WeakSet(),
     requests: 0,
     connections: 0,
   }

@@ -18,6 +18,7 @@ export type DeviceView = {
   sessions: { session_id: string; started_at: string }[]
   sessions_total: number
   sessions_cursor: string | null
+  users_cursor: string | null
 }
 
 /** What a tenant has, as it was when all had settled; dispositions follow the drill's changes. */

@@ -24,6 +24,7 @@ const see = (atMs: number, some: Partial<SeenRequest>): SeenRequest => ({
   sha256: 'bytes',
   genuine: true,
   act: 'ok',
+  reused: false,
   arrivedMs: atMs,
   endedMs: atMs,
   status: 200,
@@ -86,6 +87,16 @@ describe('the judge of deliveries', () => {
     ],
   ])('finds %s', (_, some, broken) => {
     expect(judge(some)).toEqual(broken)
+  })
+
+  it('excuses a repeat over a fresh connection after a used one ended without an answer', () => {
+    const reset = see(100, { act: 'reset at body', status: null, complete: false, reused: true })
+    const again = see(150, { act: '500', status: 500 })
+    expect(judge({ requests: [reset, again, second] })).toEqual([])
+    const fresh = { ...reset, reused: false }
+    expect(judge({ requests: [fresh, again, second] })).toEqual(['unexplained'])
+    const twice = { ...again, reused: true }
+    expect(judge({ requests: [reset, twice, second] })).toEqual(['unexplained'])
   })
 
   it('excuses a repeat after a success by a kill in between that left it claimed, by no other', () => {
