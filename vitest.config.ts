@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { chooseFilesFolder } from './test/support/files-in-memory.ts'
+import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 
 // Unit tests need no server. The other projects start real servers (nats-server, PostgreSQL, the
 // ClickHouse engine) themselves. Files that judge how long something took have a core each, by
@@ -11,7 +11,7 @@ const timed = [
   ...['api-outages', 'clickhouse-http-inserts', 'delivery', 'delivery-process', 'edge-lease'],
   ...['ingest-storage', 'outages', 'outbound-hostile', 'outbound-http', 'rotation'],
   ...['rotation-under-load', 'small-stream', 'starvation', 'tenant-directory'],
-].map((name) => `test/integration/${name}.test.ts`)
+].map((name) => `test/integration/*/${name}.test.ts`)
 
 // Tests start hundreds of Node processes, which find their files compiled by those before them.
 const env = {
@@ -19,7 +19,7 @@ const env = {
   TMPDIR: process.env.TMPDIR ?? chooseFilesFolder(),
 }
 // Randomness that is the same in each run.
-const setupFiles = ['test/support/seed.ts']
+const setupFiles = ['test/support/process/seed.ts']
 const patient = { env, setupFiles, testTimeout: 150_000, hookTimeout: 150_000 }
 
 // A new clone knows nothing of how long files take and begins with the largest: these are long but

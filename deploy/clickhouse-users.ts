@@ -2,9 +2,9 @@
 // `deploy/clickhouse/users.xml` is what this prints:
 //   node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml
 
-import { processRights } from '../shared/core/process-rights.ts'
-import { type TableRights, toClickhouseGrants } from '../shared/core/store-rights.ts'
-import { clickhouseProcesses } from '../shared/io/analyst-access-store.ts'
+import { processRights } from '../shared/core/base/process-rights.ts'
+import { type TableRights, toClickhouseGrants } from '../shared/core/base/store-rights.ts'
+import { clickhouseProcesses } from '../shared/io/analytics/analyst-access-store.ts'
 
 const names = { database: 'device_intelligence', analytics: 'analytics' }
 
@@ -24,7 +24,7 @@ export function renderClickhouseUsers(): string {
     `    </${name}>`,
   ])
   return [
-    '<!-- What each process may do: made from shared/core/process-rights.ts by',
+    '<!-- What each process may do: made from shared/core/base/process-rights.ts by',
     '     node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml -->',
     '<clickhouse>',
     '  <users>',

@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-import { keepCompiled } from '#shared/io/cache-folder.ts'
-import { callOwnPartsDirectly } from '#shared/io/direct-calls.ts'
+import { keepCompiled } from '#shared/io/process/cache-folder.ts'
+import { callOwnPartsDirectly } from '#shared/io/process/direct-calls.ts'
 
 // Before the stack's own files are loaded.
 keepCompiled(process.env)

@@ -2,7 +2,11 @@
 // operator's, with all of them. `deploy/nats-users.conf` is what this program prints:
 //   node deploy/nats-users.ts > deploy/nats-users.conf
 
-import { type ProcessName, processNames, processRights } from '../shared/core/process-rights.ts'
+import {
+  type ProcessName,
+  processNames,
+  processRights,
+} from '../shared/core/base/process-rights.ts'
 
 export const OPERATOR = 'di'
 export type NatsUser = ProcessName | typeof OPERATOR
@@ -43,7 +47,7 @@ export function renderNatsUsers(): string {
 /** `deploy/nats-users.conf`: the same with the passwords from the file beside the other secrets. */
 export function renderNatsUsersFile(): string {
   return [
-    '# Who may connect, and what each process may do: made from shared/core/process-rights.ts by',
+    '# Who may connect, and what each process may do: made from shared/core/base/process-rights.ts by',
     '#   node deploy/nats-users.ts > deploy/nats-users.conf',
     '',
     '# The passwords. From /etc/nats this is /run/secrets/nats_passwords.',

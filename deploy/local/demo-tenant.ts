@@ -3,8 +3,8 @@
 // steps, the next start rotates them.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StartError } from './settings.ts'
-import type { DemoTenant } from './state-files.ts'
+import { StartError } from './stack/settings.ts'
+import type { DemoTenant } from './stack/state-files.ts'
 
 const TENANT_ID = 'demo'
 const NAME = 'Demo'

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 
 import { demoCommands } from './demo-tenant.ts'
-import { isAlive, startToken } from './launch.ts'
-import { createScreen, type Screen, withoutPassword } from './screen.ts'
+import { isAlive, startToken } from './stack/launch.ts'
+import { createScreen, type Screen, withoutPassword } from './stack/screen.ts'
 import {
   type Env,
   type LocalSettings,
@@ -14,8 +14,8 @@ import {
   SERVER_NAMES,
   SERVICE_NAMES,
   StartError,
-} from './settings.ts'
-import { type RunningStack, startStack } from './stack.ts'
+} from './stack/settings.ts'
+import { type RunningStack, startStack } from './stack/stack.ts'
 
 /** npm forwards the Ctrl-C that the terminal has sent us already: one press is two signals. */
 const SAME_PRESS_MS = 1_000

@@ -4,19 +4,23 @@
  * can run it on any databases.
  */
 import type { FastifyInstance } from 'fastify'
-import type { AlertStore } from '#shared/io/alert-store.ts'
-import type { CurrentPolicyStore } from '#shared/io/current-policy-store.ts'
-import type { HistoryStore } from '#shared/io/history-store.ts'
-import { createHttpServer, type HttpServerOptions, unavailable } from '#shared/io/http-server.ts'
-import type { LedgerStore } from '#shared/io/ledger-store.ts'
-import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
-import type { TenantStore } from '#shared/io/tenant-store.ts'
-import { createTurns, type TurnLimits } from '#shared/io/turns.ts'
-import { createGuard } from './authenticate.ts'
-import { addCompression } from './compress-answers.ts'
-import { createFindKeyHolder } from './find-key-holder.ts'
-import { createLargeAnswers } from './large-answers.ts'
-import { createRateLimits } from './rate-limits.ts'
+import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
+import type { HistoryStore } from '#shared/io/devices/history-store.ts'
+import {
+  createHttpServer,
+  type HttpServerOptions,
+  unavailable,
+} from '#shared/io/http/http-server.ts'
+import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
+import { createTurns, type TurnLimits } from '#shared/io/process/turns.ts'
+import type { LedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createGuard } from './http/authenticate.ts'
+import { addCompression } from './http/compress-answers.ts'
+import { createFindKeyHolder } from './http/find-key-holder.ts'
+import { createLargeAnswers } from './http/large-answers.ts'
+import { createRateLimits } from './http/rate-limits.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
 import { addLedgerRoutes } from './routes/ledger.ts'

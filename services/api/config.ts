@@ -1,5 +1,5 @@
 /** What the api needs to be told. */
-import { type Env, readConfig, variables } from '#shared/io/config.ts'
+import { type Env, readConfig, variables } from '#shared/io/process/config.ts'
 
 /** @throws ConfigError with every fault */
 export function readApiConfig(env: Env) {

@@ -1,5 +1,5 @@
 /** What the console needs to be told. */
-import { type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
+import { type Env, natsVariables, readConfig, variables } from '#shared/io/process/config.ts'
 
 /** @throws ConfigError with every fault */
 export function readConsoleConfig(env: Env) {

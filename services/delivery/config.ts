@@ -5,8 +5,14 @@ import { z } from 'zod'
 import {
   deliveriesInFlightMax,
   deliveriesInFlightPerTenantMax,
-} from '#shared/core/delivery-limits.ts'
-import { ConfigError, type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
+} from '#shared/core/deliveries/delivery-limits.ts'
+import {
+  ConfigError,
+  type Env,
+  natsVariables,
+  readConfig,
+  variables,
+} from '#shared/io/process/config.ts'
 
 const count = z.coerce.number().int().min(1).max(10_000)
 

@@ -11,32 +11,32 @@ import {
   webhookFailingMaxMs,
   webhooksRememberedMax,
   webhookTimeoutMs,
-} from '#shared/core/delivery-limits.ts'
-import type { Network } from '#shared/core/outbound-address.ts'
-import { toWebhookKeys, type WebhookKeys } from '#shared/core/webhook-signing.ts'
-import type { ClaimedDelivery, Lane } from '#shared/io/delivery-claim-store.ts'
-import { createDeliveryStore, type RecordedHealth } from '#shared/io/delivery-store.ts'
-import type { Log } from '#shared/io/log.ts'
-import type { Metrics } from '#shared/io/metrics.ts'
-import type { Outbound } from '#shared/io/outbound-http.ts'
-import { within } from '#shared/io/pause.ts'
-import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres.ts'
-import type { Sealer } from '#shared/io/sealed-secrets.ts'
-import { createBreaker } from './breaker.ts'
-import { type Ask, createClaimLoop } from './claim-due.ts'
+} from '#shared/core/deliveries/delivery-limits.ts'
+import type { Network } from '#shared/core/deliveries/outbound-address.ts'
+import { toWebhookKeys, type WebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
+import type { ClaimedDelivery, Lane } from '#shared/io/deliveries/delivery-claim-store.ts'
+import { createDeliveryStore, type RecordedHealth } from '#shared/io/deliveries/delivery-store.ts'
+import type { Outbound } from '#shared/io/deliveries/outbound-http.ts'
+import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { within } from '#shared/io/process/pause.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { type Ask, createClaimLoop } from './claim/claim-due.ts'
+import { createSlots, type SlotBounds } from './claim/slots.ts'
+import { startSweep } from './claim/sweep-due.ts'
+import { createDeliveryMetrics } from './metrics.ts'
+import { createBreaker } from './send/breaker.ts'
 import {
   type DeliverDeps,
   deliverAlert,
   type FreshClaim,
   type ReleaseReason,
-} from './deliver-alert.ts'
-import { createDeliveryMetrics } from './metrics.ts'
-import { createReadWebhook } from './read-webhook.ts'
-import { createRecorder } from './record-outcomes.ts'
-import { createSlots, type SlotBounds } from './slots.ts'
+} from './send/deliver-alert.ts'
+import { createReadWebhook } from './send/read-webhook.ts'
+import { createRecorder } from './send/record-outcomes.ts'
+import { createFindTarget } from './send/webhook-targets.ts'
 import { createStop } from './stop.ts'
-import { startSweep } from './sweep-due.ts'
-import { createFindTarget } from './webhook-targets.ts'
 
 export type EngineDeps = {
   postgres: Postgres

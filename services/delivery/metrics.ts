@@ -2,8 +2,8 @@
  * What the delivery process counts: every attempt, every end, every claim that was given back or
  * lost, and how long alerts and requests took.
  */
-import type { DeliveryOutcome } from '#shared/io/delivery-store.ts'
-import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
+import type { DeliveryOutcome } from '#shared/io/deliveries/delivery-store.ts'
+import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 
 export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>
 

@@ -4,23 +4,23 @@
  * written. Nothing of a body is scored, kept or repeated before its signature has been verified.
  */
 import type { KeyObject } from 'node:crypto'
-import { findTenant } from '#shared/core/find-tenant.ts'
-import { toEventId } from '#shared/core/ids.ts'
+import { toEventId } from '#shared/core/base/ids.ts'
 import {
   ingestBytesMin,
   retryAfterSeconds,
   undecidedRetryAfterSeconds,
-} from '#shared/core/limits.ts'
-import { type EventHeader, encodeEventHead } from '#shared/core/messages.ts'
-import { Problem } from '#shared/core/problem.ts'
-import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/rate-limit.ts'
-import { findForcedScore } from '#shared/core/sandbox.ts'
-import type { Action, Score } from '#shared/core/scoring.ts'
-import type { verifySignature } from '#shared/core/signature.ts'
-import { parseTelemetry, type Signals, type Telemetry } from '#shared/core/telemetry.ts'
-import type { Findings } from '#shared/core/telemetry-check.ts'
-import type { ServedPolicy } from '#shared/io/served-policies.ts'
-import type { Tenant } from '#shared/io/tenant-copy.ts'
+} from '#shared/core/base/limits.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
+import type { Action, Score } from '#shared/core/scoring/scoring.ts'
+import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
+import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/messages.ts'
+import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
+import type { verifySignature } from '#shared/core/telemetry/signature.ts'
+import { parseTelemetry, type Signals, type Telemetry } from '#shared/core/telemetry/telemetry.ts'
+import type { Findings } from '#shared/core/telemetry/telemetry-check.ts'
+import type { ServedPolicy } from '#shared/io/tenants/directory/served-policies.ts'
+import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 
 /** Why a submission was refused; a metric label beside the problem's code. */
 export type RefusalReason =

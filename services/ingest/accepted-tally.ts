@@ -3,7 +3,7 @@
  * in the ledger. Counting is an addition; an hour is forgotten some hours after it has been
  * reported for the last time.
  */
-import { ledgerHourMs, toLedgerHour } from '#shared/core/ledger.ts'
+import { ledgerHourMs, toLedgerHour } from '#shared/core/reconciliation/ledger.ts'
 
 /** One hour's claims of a part of the tenants. */
 export type TallyPart = { hourMs: number; part: number; accepted: Record<string, number> }

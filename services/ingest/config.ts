@@ -1,5 +1,5 @@
 /** What the ingest process needs from its environment. */
-import { type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
+import { type Env, natsVariables, readConfig, variables } from '#shared/io/process/config.ts'
 
 export function readIngestConfig(env: Env) {
   return readConfig(

@@ -6,7 +6,7 @@
  * it. Many clients make long messages, and a lone one waits for nobody. Memory is bounded, and past
  * the bound an event is refused at once. Every event taken is settled exactly once.
  */
-import type { PublishFault } from '#shared/io/telemetry-publisher.ts'
+import type { PublishFault } from '#shared/io/telemetry/telemetry-publisher.ts'
 
 /** An event on its way: the header's text before the body, and the body as it arrived. */
 export type Waiter = {

@@ -5,13 +5,13 @@
  * only after the acknowledgement of the very message that holds the event.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { queuedMsMax } from '#shared/core/limits.ts'
-import { Problem, problemStatus } from '#shared/core/problem.ts'
-import type { ClientAddresses } from '#shared/io/client-address.ts'
-import { proveConnection } from '#shared/io/connection-guard.ts'
-import { toRequestId } from '#shared/io/http-server.ts'
-import type { Log } from '#shared/io/log.ts'
-import type { RefusalLog } from '#shared/io/refusal-log.ts'
+import { queuedMsMax } from '#shared/core/base/limits.ts'
+import { Problem, problemStatus } from '#shared/core/http/problem.ts'
+import type { ClientAddresses } from '#shared/io/http/client-address.ts'
+import { proveConnection } from '#shared/io/http/connection-guard.ts'
+import { toRequestId } from '#shared/io/http/http-server.ts'
+import type { RefusalLog } from '#shared/io/http/refusal-log.ts'
+import type { Log } from '#shared/io/process/log.ts'
 import {
   type Acceptance,
   decideTelemetry,
@@ -24,10 +24,10 @@ import type { AcceptedTally } from './accepted-tally.ts'
 import type { Admission } from './admission.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from './group-commit.ts'
+import { checkHeaders, discardBody, receiveBody } from './http/receive-body.ts'
+import { type ReplyMeta, replyAccepted, replyProblem } from './http/reply.ts'
 import type { IngestObserver } from './observe.ts'
-import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
 import type { RefusalHold } from './refusal-hold.ts'
-import { type ReplyMeta, replyAccepted, replyProblem } from './reply.ts'
 import type { RetiredUse } from './retired-use.ts'
 
 export const ingestPath = '/v1/rasp/ingest'

@@ -2,9 +2,9 @@
  * The numbers of the intake: every accept by tenant and action, every refusal by code and reason,
  * every batch. The hot path only adds to plain numbers; they become metrics when somebody asks.
  */
-import { problemStatus } from '#shared/core/problem.ts'
-import { type Action, actions } from '#shared/core/scoring.ts'
-import type { Metrics } from '#shared/io/metrics.ts'
+import { problemStatus } from '#shared/core/http/problem.ts'
+import { type Action, actions } from '#shared/core/scoring/scoring.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Acceptance, Refusal } from './accept-telemetry.ts'
 import type { CommitObserver } from './group-commit.ts'
 

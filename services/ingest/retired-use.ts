@@ -4,11 +4,11 @@
  * Of the requests themselves nothing is kept. Whoever signs so was a client once, and may be a
  * thief now: how much it can make us remember is bounded, per tenant and in all.
  */
-import { createBoundedLabel } from '#shared/core/bounded-labels.ts'
-import { jsonDepthMax, metaCharactersMax, retiredVersionsMax } from '#shared/core/limits.ts'
-import type { RetiredUseReport } from '#shared/core/messages.ts'
-import { scanTelemetry } from '#shared/core/telemetry.ts'
-import type { Metrics } from '#shared/io/metrics.ts'
+import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
+import { jsonDepthMax, metaCharactersMax, retiredVersionsMax } from '#shared/core/base/limits.ts'
+import type { RetiredUseReport } from '#shared/core/telemetry/messages.ts'
+import { scanTelemetry } from '#shared/core/telemetry/telemetry.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
 
 export type RetiredUse = {
   /**

@@ -3,21 +3,21 @@
  * it, and whether more of it may wait. The edge asks the broker about once a second how full the
  * stream is and how far deciding has come.
  */
-import { roomLookMinMs } from '#shared/core/limits.ts'
-import { telemetryStream } from '#shared/core/messages.ts'
+import { roomLookMinMs } from '#shared/core/base/limits.ts'
+import { telemetryStream } from '#shared/core/telemetry/messages.ts'
 import {
   toTrimLookMs,
   toUndecidedBytes,
   toUndecidedLimit,
   toUndecidedWarning,
-} from '#shared/core/stream-room.ts'
-import { createUndecidedBytes } from '#shared/core/undecided-bytes.ts'
-import type { Log } from '#shared/io/log.ts'
-import type { Metrics } from '#shared/io/metrics.ts'
-import type { Nats } from '#shared/io/nats.ts'
-import { pause } from '#shared/io/pause.ts'
-import { readStreamFill } from '#shared/io/stream-fill.ts'
-import { readLowWatermark } from '#shared/io/stream-floors.ts'
+} from '#shared/core/telemetry/stream-room.ts'
+import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
+import { readLowWatermark } from '#shared/io/nats/stream-floors.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { pause } from '#shared/io/process/pause.ts'
 
 export type UndecidedRoom = {
   /** Counts a stored event. @param sequence of its message */

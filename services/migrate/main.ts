@@ -2,12 +2,17 @@
  * The migration job: brings Postgres, ClickHouse and the JetStream streams to what this release
  * needs, then ends. Safe to run at every start and by several machines at once.
  */
-import { natsVariables, readConfig, toNatsSettings, variables } from '#shared/io/config.ts'
-import { run } from '#shared/io/lifecycle.ts'
-import { createLog } from '#shared/io/log.ts'
-import { MigrationError, migrateClickhouse, migratePostgres } from '#shared/io/migrate.ts'
-import { openNats } from '#shared/io/nats.ts'
-import { ensureStreamsOnceFormed } from '#shared/io/streams.ts'
+
+import {
+  MigrationError,
+  migrateClickhouse,
+  migratePostgres,
+} from '#shared/io/migrations/migrate.ts'
+import { openNats } from '#shared/io/nats/nats.ts'
+import { ensureStreamsOnceFormed } from '#shared/io/nats/streams.ts'
+import { natsVariables, readConfig, toNatsSettings, variables } from '#shared/io/process/config.ts'
+import { run } from '#shared/io/process/lifecycle.ts'
+import { createLog } from '#shared/io/process/log.ts'
 
 /** Servers that start beside us get this long to answer. */
 const waitMaxMs = 60_000

@@ -1,7 +1,13 @@
 /** What the scorer is told by its environment. */
 import type { z } from 'zod'
-import { ConfigError, type Env, natsVariables, readConfig, variables } from '#shared/io/config.ts'
-import { deriveKey } from '#shared/io/proofs.ts'
+import {
+  ConfigError,
+  type Env,
+  natsVariables,
+  readConfig,
+  variables,
+} from '#shared/io/process/config.ts'
+import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
 
 const shape = {
   ...natsVariables,

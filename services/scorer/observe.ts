@@ -1,14 +1,14 @@
 /**
  * The scorer's metrics: everything that is stored, decided, raised, dropped or failed is counted.
  */
-import type { AlertDraft } from '#shared/core/alert-rules.ts'
-import { createBoundedLabel } from '#shared/core/bounded-labels.ts'
-import type { AcceptedEvent } from '#shared/core/messages.ts'
-import { findPlaceholderIds } from '#shared/core/placeholder-ids.ts'
-import type { RaiseOutcome } from '#shared/io/alert-raising-store.ts'
-import type { DeadLetter, LetterLoss } from '#shared/io/dead-letters.ts'
-import { latencyBucketsSeconds, type Metrics } from '#shared/io/metrics.ts'
-import type { ShadowSkip } from './shadow-decisions.ts'
+import type { AlertDraft } from '#shared/core/alerts/alert-rules.ts'
+import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
+import type { RaiseOutcome } from '#shared/io/alerts/alert-raising-store.ts'
+import type { DeadLetter, LetterLoss } from '#shared/io/nats/dead-letters.ts'
+import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
+import type { ShadowSkip } from './shadow/shadow-decisions.ts'
 
 export type ScorerStep =
   | 'insert'

@@ -7,8 +7,8 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { mallocEnv, nodeOptions } from '../../deploy/local/services.ts'
-import { chooseAddresses } from '../support/service-addresses.ts'
+import { mallocEnv, nodeOptions } from '../../deploy/local/stack/services.ts'
+import { chooseAddresses } from '../support/servers/service-addresses.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
 const readyLimitMs = 30_000

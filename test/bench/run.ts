@@ -6,20 +6,20 @@
 type Benchmark = { run: (args: string[]) => void | Promise<void> }
 
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
-  scoring: () => import('./scoring.ts'),
-  unverified: () => import('./unverified.ts'),
-  'before-signature': () => import('./before-signature.ts'),
-  edge: () => import('./edge.ts'),
-  drain: () => import('./drain.ts'),
-  inserts: () => import('./inserts.ts'),
-  known: () => import('./known.ts'),
-  freshness: () => import('./freshness.ts'),
-  history: () => import('./history.ts'),
-  alerts: () => import('./alerts.ts'),
-  delivery: () => import('./delivery.ts'),
-  fairness: () => import('./fairness.ts'),
-  backtest: () => import('./backtest.ts'),
-  cookbook: () => import('./cookbook.ts'),
+  scoring: () => import('./history/scoring.ts'),
+  unverified: () => import('./edge/unverified.ts'),
+  'before-signature': () => import('./edge/before-signature.ts'),
+  edge: () => import('./edge/edge.ts'),
+  drain: () => import('./drain/drain.ts'),
+  inserts: () => import('./drain/inserts.ts'),
+  known: () => import('./history/known.ts'),
+  freshness: () => import('./freshness/freshness.ts'),
+  history: () => import('./history/history.ts'),
+  alerts: () => import('./alerts/alerts.ts'),
+  delivery: () => import('./delivery/delivery.ts'),
+  fairness: () => import('./delivery/fairness.ts'),
+  backtest: () => import('./history/backtest.ts'),
+  cookbook: () => import('./history/cookbook.ts'),
 }
 
 const words = process.argv.slice(2)

@@ -2,8 +2,8 @@
  * What each process of a local stack uses: CPU between two moments, memory every few seconds, and
  * the scorer's own account of where a batch's time goes.
  */
-import { SERVER_NAMES, SERVICE_NAMES } from '../../deploy/local/settings.ts'
-import type { TestStack } from '../support/stack.ts'
+import { SERVER_NAMES, SERVICE_NAMES } from '../../deploy/local/stack/settings.ts'
+import type { TestStack } from '../support/process/stack.ts'
 import { readCpuSeconds, readMemoryMb } from './measured-process.ts'
 
 export type Usage = Record<string, number>

@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Summary } from '../../services/console/cli/fleet/summary.ts'
-import { startStack, type TestStack } from '../support/stack.ts'
-import { createTenant } from '../support/tenant-client.ts'
-import { until } from '../support/until.ts'
+import type { Summary } from '../../services/fleet/summary.ts'
+import { createTenant } from '../support/http/tenant-client.ts'
+import { startStack, type TestStack } from '../support/process/stack.ts'
+import { until } from '../support/process/until.ts'
 
 const cli = fileURLToPath(new URL('../../services/console/cli.ts', import.meta.url))
 

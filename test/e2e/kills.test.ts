@@ -3,9 +3,9 @@
  * was accepted is there once, everywhere, and every device's history is the client's.
  */
 import { expect, it } from 'vitest'
-import { judgeBreaches } from '../faults/kills-findings.ts'
-import { killUnderLoad } from '../faults/kills-run.ts'
-import { seed } from '../support/seed.ts'
+import { judgeBreaches } from '../faults/kills/kills-findings.ts'
+import { killUnderLoad } from '../faults/kills/kills-run.ts'
+import { seed } from '../support/process/seed.ts'
 
 it('kill -9 of any process loses nothing that was accepted and shows nothing twice', async () => {
   const { kills, findings, evidence } = await killUnderLoad({

@@ -9,9 +9,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { processRights, secretVariables } from '#shared/core/process-rights.ts'
-import { SERVICE_NAMES } from '../../deploy/local/settings.ts'
-import { freePortBase, spawnStack, startStack, type TestStack } from '../support/stack.ts'
+import { processRights, secretVariables } from '#shared/core/base/process-rights.ts'
+import { SERVICE_NAMES } from '../../deploy/local/stack/settings.ts'
+import { freePortBase, spawnStack, startStack, type TestStack } from '../support/process/stack.ts'
 
 const run = promisify(execFile)
 

@@ -7,9 +7,8 @@ import { execFileSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { endClaims } from '../faults/kills-read.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { startStack, type TestStack } from '../support/stack.ts'
+import { endClaims } from '../faults/kills/kills-read.ts'
+import { type Receiver, startReceiver } from '../support/deliveries/receiver.ts'
 import {
   type ApiDevice,
   admin,
@@ -19,8 +18,9 @@ import {
   readAlerts,
   type Tenant,
   toBody,
-} from '../support/tenant-client.ts'
-import { until } from '../support/until.ts'
+} from '../support/http/tenant-client.ts'
+import { startStack, type TestStack } from '../support/process/stack.ts'
+import { until } from '../support/process/until.ts'
 
 let running: TestStack
 let receiver: Receiver

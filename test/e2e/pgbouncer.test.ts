@@ -4,12 +4,9 @@
  * dispositions, rotations, a policy and an erasure. Nothing may fail or stay behind.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLog } from '#shared/io/log.ts'
-import { createPostgres, type Postgres } from '#shared/io/postgres.ts'
-import { startPgbouncer, type TestPgbouncer } from '../support/pgbouncer-server.ts'
-import { startPostgres, type TestPostgres } from '../support/postgres-server.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { startStack, type TestStack } from '../support/stack.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { type Receiver, startReceiver } from '../support/deliveries/receiver.ts'
 import {
   admin,
   createTenant,
@@ -18,8 +15,11 @@ import {
   readAlerts,
   type Tenant,
   toBody,
-} from '../support/tenant-client.ts'
-import { until } from '../support/until.ts'
+} from '../support/http/tenant-client.ts'
+import { startStack, type TestStack } from '../support/process/stack.ts'
+import { until } from '../support/process/until.ts'
+import { startPgbouncer, type TestPgbouncer } from '../support/servers/pgbouncer-server.ts'
+import { startPostgres, type TestPostgres } from '../support/servers/postgres-server.ts'
 
 const signals = { debugger: { frida_detected: true } }
 const alertsWanted = 60

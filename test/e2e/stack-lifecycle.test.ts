@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { sendSignal } from '../../deploy/local/launch.ts'
+import { sendSignal } from '../../deploy/local/stack/launch.ts'
 import {
   freePortBase,
   type StackFacts,
@@ -16,8 +16,8 @@ import {
   startStack,
   survivors,
   type TestStack,
-} from '../support/stack.ts'
-import { until } from '../support/until.ts'
+} from '../support/process/stack.ts'
+import { until } from '../support/process/until.ts'
 
 const run = promisify(execFile)
 

@@ -3,17 +3,17 @@
  */
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { alertsQuerySchema } from '#shared/core/api-schemas.ts'
+import { alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import {
   type CursorScope,
   decodeCursor,
   encodeCursor,
   instantMsSchema,
-} from '#shared/core/pagination.ts'
-import { readQuery } from '#shared/core/query-string.ts'
-import type { AlertStore } from '#shared/io/alert-store.ts'
-import type { Guard } from '../authenticate.ts'
-import { compressed } from '../compress-answers.ts'
+} from '#shared/core/http/pagination.ts'
+import { readQuery } from '#shared/core/http/query-string.ts'
+import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
+import type { Guard } from '../http/authenticate.ts'
+import { compressed } from '../http/compress-answers.ts'
 
 const positionSchema = z.tuple([instantMsSchema, z.string().regex(/^alr_[A-Za-z0-9_-]{1,60}$/)])
 

@@ -6,24 +6,24 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { devicePathSchema, deviceQuerySchema } from '#shared/core/api-schemas.ts'
-import type { SessionHistory, SessionPosition } from '#shared/core/device-history.ts'
-import { pathPartCharactersMax } from '#shared/core/limits.ts'
+import { pathPartCharactersMax } from '#shared/core/base/limits.ts'
+import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
+import { devicePathSchema, deviceQuerySchema } from '#shared/core/http/api-schemas.ts'
 import {
   type CursorScope,
   decodeCursor,
   encodeCursor,
   instantMsSchema,
-} from '#shared/core/pagination.ts'
-import { Problem } from '#shared/core/problem.ts'
-import { readQuery } from '#shared/core/query-string.ts'
-import { idSchema } from '#shared/core/telemetry.ts'
-import { toLoggable } from '#shared/io/clickhouse.ts'
-import type { DeviceHistory, HistoryStore } from '#shared/io/history-store.ts'
-import { unavailable } from '#shared/io/http-server.ts'
-import type { Guard } from '../authenticate.ts'
-import { compressed } from '../compress-answers.ts'
-import { streamJson } from '../stream-json.ts'
+} from '#shared/core/http/pagination.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { readQuery } from '#shared/core/http/query-string.ts'
+import { idSchema } from '#shared/core/telemetry/telemetry.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { Guard } from '../http/authenticate.ts'
+import { compressed } from '../http/compress-answers.ts'
+import { streamJson } from '../http/stream-json.ts'
 
 const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
 const userPositionSchema = z.tuple([idSchema])

@@ -3,13 +3,17 @@
  * differ.
  */
 import type { FastifyInstance } from 'fastify'
-import { ledgerQuerySchema, toLedgerSpan, toLedgerView } from '#shared/core/ledger-api.ts'
-import { Problem } from '#shared/core/problem.ts'
-import { readQuery } from '#shared/core/query-string.ts'
-import { toLoggable } from '#shared/io/clickhouse.ts'
-import { unavailable } from '#shared/io/http-server.ts'
-import type { LedgerStore } from '#shared/io/ledger-store.ts'
-import type { Guard } from '../authenticate.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { readQuery } from '#shared/core/http/query-string.ts'
+import {
+  ledgerQuerySchema,
+  toLedgerSpan,
+  toLedgerView,
+} from '#shared/core/reconciliation/ledger-api.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { LedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import type { Guard } from '../http/authenticate.ts'
 
 export function addLedgerRoutes(
   app: FastifyInstance,

@@ -6,7 +6,7 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
-import { createOpenapiDocument } from '../openapi-document.ts'
+import { createOpenapiDocument } from '../openapi/openapi-document.ts'
 
 /** Scripts and styles of the page itself alone; it may call the host that served it. */
 const contentSecurityPolicy = [

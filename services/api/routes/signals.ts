@@ -3,11 +3,11 @@
  * the policy that it has at this moment.
  */
 import type { FastifyInstance } from 'fastify'
-import { Problem } from '#shared/core/problem.ts'
-import { readQuery } from '#shared/core/query-string.ts'
-import { signalsQuerySchema, toSignalList } from '#shared/core/signal-list.ts'
-import type { CurrentPolicyStore } from '#shared/io/current-policy-store.ts'
-import type { Guard } from '../authenticate.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { readQuery } from '#shared/core/http/query-string.ts'
+import { signalsQuerySchema, toSignalList } from '#shared/core/signals/signal-list.ts'
+import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import type { Guard } from '../http/authenticate.ts'
 
 export function addSignalRoutes(
   app: FastifyInstance,

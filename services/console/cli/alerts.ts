@@ -1,6 +1,6 @@
 /** `di alerts ...`: judging alerts. */
 import type { Command } from 'commander'
-import { type Alert, dispositions } from '#shared/core/alert-rules.ts'
+import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
 import type { CliContext } from './context.ts'
 import { toFields, toTime } from './tables.ts'
 

@@ -1,6 +1,6 @@
 /** `di analysts ...`: who may ask the analytics views of a tenant, apart from the service. */
 import type { Command } from 'commander'
-import type { CreatedAnalyst, listTenantAnalysts } from '../manage-analysts.ts'
+import type { CreatedAnalyst, listTenantAnalysts } from '../analytics/manage-analysts.ts'
 import type { CliContext } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 

@@ -3,9 +3,9 @@
  * stderr, the report to stdout; who interrupts it ends it in the console and the engine as well.
  */
 import type { Command } from 'commander'
-import type { AlertMoves, NamedMoves } from '#shared/core/backtest.ts'
-import { actions } from '#shared/core/scoring.ts'
-import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../backtest.ts'
+import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
+import { actions } from '#shared/core/scoring/scoring.ts'
+import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../policies/backtest.ts'
 import { type CliContext, CliError } from './context.ts'
 import { readPolicyFile } from './policies.ts'
 import { toTable, toTime } from './tables.ts'

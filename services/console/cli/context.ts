@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { ProblemBody } from '#shared/core/problem.ts'
+import type { ProblemBody } from '#shared/core/http/problem.ts'
 
 export type CliEnv = Record<string, string | undefined>
 

@@ -1,6 +1,6 @@
 /** `di deliveries ...`: seeing how alerts go out, sending them again, trying the webhook. */
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Delivery } from '../delivery-schemas.ts'
+import type { Delivery } from '../deliveries/delivery-schemas.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 

@@ -1,6 +1,6 @@
 /** `di erase`: a device or a user, from every store. */
 import type { Command } from 'commander'
-import type { ErasureReceipt, KeptMentions } from '../erase.ts'
+import type { ErasureReceipt, KeptMentions } from '../erasure/erase.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toFields, toTable } from './tables.ts'
 

@@ -1,6 +1,6 @@
 /** `di explain`: why a stored event scored what it did, and whether that is what was answered. */
 import type { Command } from 'commander'
-import type { EventExplanation, ExplainedAlert } from '../explanation-schemas.ts'
+import type { EventExplanation, ExplainedAlert } from '../events/explanation-schemas.ts'
 import type { CliContext } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 

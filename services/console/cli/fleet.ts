@@ -5,9 +5,9 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'
+import { type FleetOptions, runFleet } from '../../fleet/run-fleet.ts'
+import { toSummaryText } from '../../fleet/summary.ts'
 import { type CliContext, CliError } from './context.ts'
-import { type FleetOptions, runFleet } from './fleet/run-fleet.ts'
-import { toSummaryText } from './fleet/summary.ts'
 
 /** Bounds that keep a typing error from filling the machine: 5 million requests are 10 GB. */
 const devicesMax = 1_000_000

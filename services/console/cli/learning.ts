@@ -1,6 +1,6 @@
 /** `di learn` and `di signals jumps`: what dispositions teach, and releases that went wrong. */
 import type { Command } from 'commander'
-import type { Learning, Precision } from '#shared/io/learning-store.ts'
+import type { Learning, Precision } from '#shared/io/analytics/learning-store.ts'
 import type { CliContext } from './context.ts'
 import { toTable, toTime } from './tables.ts'
 

@@ -1,6 +1,6 @@
 /** `di ledger`: what every stage did with a tenant's events, hour by hour, and where they differ. */
 import type { Command } from 'commander'
-import type { LedgerView } from '#shared/core/ledger-api.ts'
+import type { LedgerView } from '#shared/core/reconciliation/ledger-api.ts'
 import type { CliContext } from './context.ts'
 import { toTable, toTime } from './tables.ts'
 

@@ -1,7 +1,7 @@
 /** `di audit` and `di edges`: who changed what, and how far the edges are. */
 import type { Command } from 'commander'
-import type { AuditRow } from '#shared/io/audit-store.ts'
-import type { EdgeView } from '#shared/io/tenant-projection.ts'
+import type { AuditRow } from '#shared/io/postgres/audit-store.ts'
+import type { EdgeView } from '#shared/io/tenants/directory/tenant-projection.ts'
 import type { CliContext } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'

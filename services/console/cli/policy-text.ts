@@ -2,8 +2,8 @@
  * How policies look to a person: what decides first (thresholds, caps, floors), then the rules,
  * then what weighs most; and what changed between two documents, by JSON path.
  */
-import { type Policy, policySchema, type SignalWeight } from '#shared/core/policy.ts'
-import { isObject } from '#shared/core/telemetry-check.ts'
+import { type Policy, policySchema, type SignalWeight } from '#shared/core/policies/policy.ts'
+import { isObject } from '#shared/core/telemetry/telemetry-check.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 /** Signals listed by weight; the document has all of them. */

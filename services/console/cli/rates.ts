@@ -7,8 +7,8 @@ import {
   restRatePerSecond,
   undecidedShare,
   undecidedShareMax,
-} from '#shared/core/limits.ts'
-import type { TenantView } from '#shared/io/tenant-store.ts'
+} from '#shared/core/base/limits.ts'
+import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
 import type { CliContext } from './context.ts'
 import { toFields } from './tables.ts'
 

@@ -5,8 +5,8 @@ import {
   type RetentionView,
   retainedKinds,
   retentionDaysMax,
-} from '#shared/core/retention.ts'
-import type { TenantView } from '#shared/io/tenant-store.ts'
+} from '#shared/core/tenants/retention.ts'
+import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
 import type { CliContext } from './context.ts'
 import { toFields } from './tables.ts'
 

@@ -3,9 +3,9 @@
  * telemetry-key` prints the key that scorers are given in its place.
  */
 import type { Command } from 'commander'
-import { readConfig, variables } from '#shared/io/config.ts'
-import { deriveKey } from '#shared/io/proofs.ts'
-import type { RewrapAnswer } from '../rewrap.ts'
+import { readConfig, variables } from '#shared/io/process/config.ts'
+import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
+import type { RewrapAnswer } from '../tenants/rewrap.ts'
 import { type CliContext, CliError } from './context.ts'
 
 /** Adds the group `secrets`. */

@@ -1,7 +1,7 @@
 /** `di policy shadow`: a policy beside the active one, and what it would have decided. */
 import type { Command } from 'commander'
-import type { ShadowAnswer } from '../manage-shadow.ts'
-import type { ShadowComparisonBody } from '../shadow-schemas.ts'
+import type { ShadowAnswer } from '../policies/manage-shadow.ts'
+import type { ShadowComparisonBody } from '../policies/shadow-schemas.ts'
 import { type CliContext, CliError } from './context.ts'
 import { readPolicyFile } from './policies.ts'
 import { toPolicyText } from './policy-text.ts'

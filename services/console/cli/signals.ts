@@ -1,9 +1,13 @@
 /** `di signals ...`: what may be sent and what it weighs, and what is sent that nobody knows. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policy.ts'
-import { type ListedSignal, type SignalList, toSignalList } from '#shared/core/signal-list.ts'
-import type { SignalsLeftOut, UnknownSignal } from '#shared/io/unknown-signal-store.ts'
-import { unknownSignalDaysMax } from '../schemas.ts'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import {
+  type ListedSignal,
+  type SignalList,
+  toSignalList,
+} from '#shared/core/signals/signal-list.ts'
+import type { SignalsLeftOut, UnknownSignal } from '#shared/io/telemetry/unknown-signal-store.ts'
+import { unknownSignalDaysMax } from '../http/schemas.ts'
 import type { CliContext } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'

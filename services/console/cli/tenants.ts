@@ -1,9 +1,9 @@
 /** `di tenants ...`: everything an operator does to a tenant. */
 import type { Command } from 'commander'
-import type { WebhookHealth } from '#shared/io/tenant-store.ts'
-import type { CreatedTenant } from '../manage-tenants.ts'
-import type { RotationAnswer } from '../rotation.ts'
-import type { RetiredUseAnswer } from '../routes/retired-use.ts'
+import type { WebhookHealth } from '#shared/io/tenants/tenant-store.ts'
+import type { CreatedTenant } from '../tenants/manage-tenants.ts'
+import type { RetiredUseAnswer } from '../tenants/retired-use-routes.ts'
+import type { RotationAnswer } from '../tenants/rotation.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 

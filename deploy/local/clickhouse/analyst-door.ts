@@ -1,0 +1,246 @@
+// The analysts' address of the local stack: ClickHouse's HTTP interface, read-only and confined to
+// the tenant of whoever signs in. It checks the password, names the tenant in a header that no SQL
+// can reach, and passes the query on as the engine's user `analyst`; the engine's own grants and
+// row policies do the rest. A real server has users of its own and needs none of this.
+
+import { hash } from 'node:crypto'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  analystAnswerBytesMax,
+  analystQueryMaxMs,
+  parseAnalystUser,
+  toTurnLimits,
+} from '#shared/core/analytics/analyst-access.ts'
+import { createTurns, type Turn, type TurnLimits } from '#shared/io/process/turns.ts'
+import {
+  type AnalystQuery,
+  type Answer,
+  AnswerTooLarge,
+  openAnalystEngine,
+} from './analyst-engine.ts'
+import { type Refusal, readAskedQuery } from './analyst-request.ts'
+
+export type AnalystDoorOptions = {
+  /** 0 takes a free port of 127.0.0.1. */
+  port: number
+  /** The engine, with the password of `default` in it. */
+  clickhouseUrl: string
+  /** Whether somebody is who they say. */
+  isAnalyst: (analyst: { tenantId: string; name: string; passwordHash: Buffer }) => Promise<boolean>
+  /** By the machine's cores when left out. */
+  limits?: TurnLimits
+  answerBytesMax?: number
+  queryMaxMs?: number
+  sendMaxMs?: number
+}
+
+export type AnalystDoor = { url: string; close: () => Promise<void> }
+
+const bodyBytesMax = 1024 * 1024
+/** A client that takes longer to take its answer is cut off: the largest at 2 MiB a second. */
+const defaultSendMaxMs = 32_000
+/** How long a query keeps its place from other tenants once its answer is known. */
+const endingMs = 2_000
+const passedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-database']
+
+/** Opens the address; it answers as long as it is not closed, whether the engine runs or not. */
+export async function openAnalystDoor(options: AnalystDoorOptions): Promise<AnalystDoor> {
+  const turns = createTurns(options.limits ?? toTurnLimits(availableParallelism()))
+  const { answerBytesMax = analystAnswerBytesMax, queryMaxMs = analystQueryMaxMs } = options
+  const { sendMaxMs = defaultSendMaxMs } = options
+  const engine = openAnalystEngine({ clickhouseUrl: options.clickhouseUrl, answerBytesMax })
+  const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (from, to) => {
+    answer(from, to).catch((error: unknown) => {
+      if (to.headersSent) to.destroy()
+      else refuse(to, unreachable(error))
+    })
+  })
+  server.maxConnections = 256
+
+  async function answer(from: IncomingMessage, to: ServerResponse): Promise<void> {
+    const url = new URL(from.url ?? '/', 'http://analysts')
+    if (url.pathname === '/ping') return void to.end('Ok.\n')
+    if (url.pathname !== '/') return refuse(to, { ...wrongRequest, status: 404, text: 'No page' })
+    if (from.method !== 'GET' && from.method !== 'POST') {
+      return refuse(to, { ...wrongRequest, status: 405, text: 'GET and POST only' })
+    }
+    const tenantId = await findTenant(from.headers, url)
+    if (tenantId === null) return refuse(to, notSignedIn)
+    const body = await readBody(from)
+    if (typeof body !== 'string') return refuse(to, body)
+    const reading = readAskedQuery(url, body)
+    if (!reading.ok) return refuse(to, reading.refusal)
+    const turn = await turns.take(tenantId)
+    if (turn === null) return refuse(to, tooMany)
+    await answerInTurn(
+      { tenantId, asked: reading.asked, headers: toPassed(from.headers) },
+      to,
+      turn,
+    )
+  }
+
+  /** The turn ends when the answer is sent and the engine no longer works on the query. */
+  async function answerInTurn(query: AnalystQuery, to: ServerResponse, turn: Turn): Promise<void> {
+    const left = new Promise<void>((resolve) => to.once('close', resolve))
+    try {
+      // Who left while waiting needs no answer.
+      if (to.destroyed) return
+      const refusal = await engine.judge(query)
+      if (refusal !== null) return refuse(to, refusal)
+      if (!to.destroyed) await run(query, to, turn)
+      await left
+    } finally {
+      turn.end()
+    }
+  }
+
+  async function run(query: AnalystQuery, to: ServerResponse, turn: Turn): Promise<void> {
+    const stopping = new AbortController()
+    const timer = setTimeout(() => stopping.abort(), queryMaxMs)
+    to.once('close', () => stopping.abort())
+    const { answer, ended } = engine.run(query, stopping.signal)
+    try {
+      send(to, await answer, sendMaxMs)
+    } catch (error) {
+      if (error instanceof AnswerTooLarge) refuse(to, tooLarge(answerBytesMax))
+      else if (stopping.signal.aborted) refuse(to, tooSlow(queryMaxMs))
+      else refuse(to, unreachable(error))
+    } finally {
+      clearTimeout(timer)
+    }
+    await Promise.race([ended, sleep(endingMs)])
+    turn.yieldPlace()
+    await ended
+  }
+
+  async function findTenant(headers: IncomingHttpHeaders, url: URL): Promise<string | null> {
+    const { user, password } = readCredentials(headers, url)
+    const analyst = parseAnalystUser(user)
+    if (analyst === null) return null
+    const passwordHash = hash('sha256', password, 'buffer')
+    return (await options.isAnalyst({ ...analyst, passwordHash })) ? analyst.tenantId : null
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, '127.0.0.1', resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: async () => {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      engine.close()
+      await closed
+    },
+  }
+}
+
+function send(to: ServerResponse, { status, headers, body }: Answer, maxMs: number): void {
+  const timer = setTimeout(() => to.destroy(), maxMs)
+  to.once('close', () => clearTimeout(timer))
+  to.writeHead(status, { ...headers, 'content-length': body.length })
+  to.end(body)
+}
+
+function toPassed(headers: IncomingHttpHeaders): Record<string, string> {
+  const passed: Record<string, string> = {}
+  for (const name of passedHeaders) {
+    const value = headers[name]
+    if (typeof value === 'string') passed[name] = value
+  }
+  return passed
+}
+
+/** The three ways of ClickHouse's clients: headers of its own, Basic, parameters. */
+function readCredentials(
+  headers: IncomingHttpHeaders,
+  url: URL,
+): { user: string; password: string } {
+  const own = headers['x-clickhouse-user']
+  if (typeof own === 'string') {
+    return { user: own, password: String(headers['x-clickhouse-key'] ?? '') }
+  }
+  const basic = /^Basic ([\w+/=]+)$/i.exec(headers.authorization ?? '')?.[1]
+  if (basic !== undefined) {
+    const [user = '', ...password] = Buffer.from(basic, 'base64').toString().split(':')
+    return { user, password: password.join(':') }
+  }
+  const { searchParams } = url
+  return { user: searchParams.get('user') ?? '', password: searchParams.get('password') ?? '' }
+}
+
+/** The text of the body; a form or a compressed body could hide what was not read here. */
+async function readBody(from: IncomingMessage): Promise<string | Refusal> {
+  const type = from.headers['content-type'] ?? ''
+  if (/^multipart\//i.test(type)) return { ...wrongRequest, text: 'Send the query as the body' }
+  if ((from.headers['content-encoding'] ?? 'identity') !== 'identity') {
+    return { ...wrongRequest, text: 'Send the query uncompressed' }
+  }
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of from as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > bodyBytesMax) return { ...wrongRequest, status: 413, text: 'The body is too large' }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+const plainText = { 'content-type': 'text/plain; charset=UTF-8' }
+const wrongRequest = { status: 400, code: 36, name: 'BAD_ARGUMENTS' } as const
+const notSignedIn: Refusal = {
+  status: 403,
+  code: 516,
+  name: 'AUTHENTICATION_FAILED',
+  text: 'Authentication failed: password is incorrect, or there is no user with such name',
+}
+const tooMany: Refusal = {
+  status: 503,
+  code: 202,
+  name: 'TOO_MANY_SIMULTANEOUS_QUERIES',
+  text: 'Too many simultaneous queries of this tenant; try again',
+}
+
+const tooLarge = (bytes: number): Refusal => ({
+  status: 500,
+  code: 396,
+  name: 'TOO_MANY_ROWS_OR_BYTES',
+  text: `Limit for result exceeded, max bytes: ${bytes}; ask for less, or for a part at a time`,
+})
+
+const tooSlow = (ms: number): Refusal => ({
+  status: 408,
+  code: 159,
+  name: 'TIMEOUT_EXCEEDED',
+  text: `Timeout exceeded: maximum: ${ms} ms`,
+})
+
+function unreachable(error: unknown): Refusal {
+  const why = (error as NodeJS.ErrnoException).code ?? 'no answer'
+  return {
+    status: 503,
+    code: 210,
+    name: 'NETWORK_ERROR',
+    text: `The engine cannot be asked now (${why})`,
+  }
+}
+
+function refuse(to: ServerResponse, { status, code, name, text }: Refusal): void {
+  if (to.destroyed) return
+  to.writeHead(status, {
+    ...plainText,
+    'x-clickhouse-exception-code': String(code),
+    connection: 'close',
+  })
+  to.end(`Code: ${code}. DB::Exception: ${text}. (${name})\n`)
+}

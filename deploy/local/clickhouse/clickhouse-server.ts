@@ -1,0 +1,112 @@
+// The embedded ClickHouse as a process of its own: `node deploy/local/clickhouse/clickhouse-server.ts --path
+// DIR --listen 127.0.0.1:PORT [--parent-pid PID]`. It prints one JSON line on stdout when queries
+// are accepted, logs to stderr, and is the only place that uses the engine. Rows it acknowledged
+// survive its kill -9. It ends on SIGTERM or SIGINT within five seconds, and by itself when the
+// parent is gone.
+import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { isAlive } from '../stack/launch.ts'
+import { findBrokenPart } from './broken-parts.ts'
+import { drainQueries } from './drain.ts'
+import { type Engine, startEngine } from './engine.ts'
+import type { EngineUser } from './server-config.ts'
+import { spreadParts } from './spread-parts.ts'
+
+const parentCheckMs = 500
+// Together under the five seconds in which a stop must end.
+const drainMaxMs = 2_500
+const shutdownMaxMs = 700
+
+const { values: flags } = parseArgs({
+  options: {
+    path: { type: 'string' },
+    listen: { type: 'string', default: '127.0.0.1:8123' },
+    'parent-pid': { type: 'string' },
+  },
+})
+const listen = /^(?<host>[\d.]+|localhost|\[[\da-f:]+\]):(?<port>\d{1,5})$/.exec(flags.listen)
+if (flags.path === undefined || listen?.groups === undefined) {
+  fail('usage: clickhouse-server.ts --path DIR --listen HOST:PORT [--parent-pid PID]')
+}
+const dataDir = resolve(flags.path)
+const host = listen.groups.host!
+const password = process.env.CLICKHOUSE_PASSWORD ?? ''
+// The engine takes its time zone from here; as in ClickHouse's own image, every machine gets UTC.
+process.env.TZ = 'UTC'
+
+const engine = await startEngine({
+  dataDir,
+  host: host.replace(/^\[|\]$/g, ''),
+  port: Number(listen.groups.port),
+  password,
+  users: readUsers(process.env.ENGINE_USERS),
+  logLevel: toEngineLogLevel(process.env.LOG_LEVEL),
+}).catch((error: unknown) => fail(error instanceof Error ? error.message : String(error)))
+const url = `http://${host}:${engine.port}`
+
+// Only now: the engine sets handlers of its own while it starts, and these must be the last.
+let stopping = false
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, stop)
+if (flags['parent-pid'] !== undefined) watchParent(Number(flags['parent-pid']))
+engine.ended.then(
+  () => engine.exitNow(stopping ? 0 : 1),
+  (error: unknown) => {
+    process.stderr.write(`${String(error)}\n`)
+    engine.exitNow(1)
+  },
+)
+void restartWhenBroken(engine)
+spreadParts(dataDir)
+process.stdout.write(`${JSON.stringify({ listening: url })}\n`)
+
+function stop(): void {
+  if (stopping) return
+  stopping = true
+  void drainAndEnd(engine)
+}
+
+// An idle kept-alive connection would hold the engine's own shutdown for five seconds, so that
+// gets a moment and is then cut: after draining there is nothing left to lose.
+async function drainAndEnd(running: Engine): Promise<void> {
+  await drainQueries({ url, password }, drainMaxMs)
+  running.release()
+  await sleep(shutdownMaxMs)
+  running.exitNow(0)
+}
+
+// By force: what it acknowledged survives that, and a stop in order would take seconds of the time
+// in which what the part was merged from is still there.
+async function restartWhenBroken(running: Engine): Promise<void> {
+  const why = await findBrokenPart({ url, password }).then(
+    (path) => `a part was left broken, probably by a full disk: ${path}`,
+    (error: unknown) => `parts cannot be looked at: ${String(error)}`,
+  )
+  process.stderr.write(`clickhouse-server: ${why}; starting again\n`)
+  running.exitNow(1)
+}
+
+// A parent that was killed may linger unreaped under its old id, but its child is handed to another
+// process at once; only for somebody else's child is the id itself all there is to go by.
+function watchParent(parentPid: number): void {
+  const isChild = process.ppid === parentPid
+  setInterval(() => {
+    if (isChild ? process.ppid !== parentPid : !isAlive(parentPid)) stop()
+  }, parentCheckMs)
+}
+
+// The engine reports every failed query of every client as an error, with a stack trace: that is
+// the client's to handle. From `debug` on the operator asked for it.
+function toEngineLogLevel(level: string | undefined): string {
+  return level === 'debug' || level === 'trace' ? level : 'critical'
+}
+
+/** A JSON list of users beside `default`, which the stack makes for its processes. */
+function readUsers(text: string | undefined): EngineUser[] {
+  return text ? (JSON.parse(text) as EngineUser[]) : []
+}
+
+function fail(message: string): never {
+  process.stderr.write(`clickhouse-server: ${message}\n`)
+  process.exit(1)
+}

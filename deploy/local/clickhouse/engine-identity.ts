@@ -1,0 +1,36 @@
+// The operating-system user of the embedded engine. A process that root starts becomes a user of its
+// own before the engine runs, so the engine's functions read neither the stack's secrets nor the
+// other servers' data. An ordinary user's process stays what it is.
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { giveFolder } from '../stack/give-folder.ts'
+
+/** No account has this id, so no other program's files are readable to it alone. */
+const engineUser = { uid: 65_533, gid: 65_533 }
+
+const othersMayEnter = 0o001
+
+/**
+ * Becomes the engine's user where root runs this process, and makes the data folder that user's.
+ * Everything that the process loads from folders of root must be loaded by then.
+ * @returns why it stays root, or null
+ */
+export function becomeEngineUser(dataDir: string): string | null {
+  if (process.getuid?.() !== 0) return null
+  const closed = findClosedFolder(dataDir)
+  if (closed !== null) {
+    return `only root may enter ${closed}, so the engine runs as root; move DATA_DIR elsewhere`
+  }
+  giveFolder(dataDir, engineUser)
+  process.setgroups?.([])
+  process.setgid?.(engineUser.gid)
+  process.setuid?.(engineUser.uid)
+  return null
+}
+
+function findClosedFolder(dataDir: string): string | null {
+  for (let folder = dirname(dataDir); ; folder = dirname(folder)) {
+    if ((statSync(folder).mode & othersMayEnter) === 0) return folder
+    if (folder === dirname(folder)) return null
+  }
+}

@@ -1,0 +1,226 @@
+// The text of the engine's own configuration files: what the embedded ClickHouse is told before it
+// starts. Pure, so that a test can read it. Two files, as ClickHouse wants them: the server's
+// settings, and the users with the settings their queries begin with.
+
+import { createHmac } from 'node:crypto'
+import {
+  analystChoices,
+  guardedTables,
+  localAnalystSettings,
+  readerSettings,
+  readerUser,
+  sharedTables,
+  toRowFilter,
+} from '#shared/core/analytics/analyst-access.ts'
+
+/** A user that the engine knows from its start, with what it may do and nothing more. */
+export type EngineUser = {
+  /** Letters, digits and `_`. */
+  name: string
+  passwordSha256Hex: string
+  /** Statements without a grantee, such as `GRANT SELECT ON device_intelligence.sessions`. */
+  grants: readonly string[]
+}
+
+/** What the files depend on. */
+export type ServerConfigFacts = {
+  /** ClickHouse's own name for how much it logs: `critical`, `debug`, `trace`. */
+  logLevel: string
+  /** SHA-256 of the password of user `default`, in hex; null leaves the server open. */
+  passwordSha256Hex: string | null
+  /** SHA-256 of the password of user `analyst`, whom only the analysts' address signs in as. */
+  analystPasswordSha256Hex: string
+  /** Port on 127.0.0.1 of the boot door (see boot-door.ts); used only with a password. */
+  bootDoorPort: number | null
+  /** The service's processes. They see the rows of every tenant, also through the views. */
+  users: readonly EngineUser[]
+}
+
+// Sized for a developer's machine that also runs everything else: half of the memory, and merges
+// that leave a core to the queries. Larger values only queue up behind the same two cores.
+const serverSizes = `
+  <max_server_memory_usage_to_ram_ratio>0.5</max_server_memory_usage_to_ram_ratio>
+  <max_concurrent_queries>1000</max_concurrent_queries>
+  <background_pool_size>4</background_pool_size>
+  <background_common_pool_size>2</background_common_pool_size>
+  <background_schedule_pool_size>16</background_schedule_pool_size>`
+
+// A shell throws away at once what it has merged, and with it the way back from a merge that a full
+// disk cut short, which takes half a second to find (see broken-parts.ts); a server keeps it for eight
+// minutes. It is not kept longer than it takes, because an erasure waits for it to go. Inserts end
+// before the disk does, so that merges can finish.
+const partSettings = `
+  <merge_tree>
+    <old_parts_lifetime>2</old_parts_lifetime>
+    <min_free_disk_bytes_to_perform_insert>67108864</min_free_disk_bytes_to_perform_insert>
+  </merge_tree>`
+
+// The engine starts with a shell's conveniences; a server does not have them. The last one ends a
+// read whose reader has gone away.
+const profileSettings = `
+      <implicit_select>0</implicit_select>
+      <cancel_http_readonly_queries_on_client_close>1</cancel_http_readonly_queries_on_client_close>`
+
+/** Renders `config.xml`; `users.xml` is expected beside it. */
+export function toServerConfigXml(facts: ServerConfigFacts): string {
+  return `<clickhouse>
+  <logger>
+    <console>1</console>
+    <formatting><type>json</type></formatting>
+  </logger>
+  <log-level>${facts.logLevel}</log-level>
+  <display_name>embedded</display_name>
+  <users_config>users.xml</users_config>${serverSizes}${partSettings}${toBootDoorXml(facts)}
+</clickhouse>
+`
+}
+
+/** The header by which the analysts' address says whose rows a request is about. */
+export const tenantHeader = 'X-Analyst-Tenant'
+
+// What nobody but that address can say: no SQL changes a header.
+const tenantOfRequest = `getClientHTTPHeader('${tenantHeader}')`
+
+/** The databases of the local stack; analysts are confined to the views of these. */
+const internalDatabase = 'device_intelligence'
+const analyticsDatabase = 'analytics'
+
+/**
+ * Renders `users.xml`, all from this machine alone: `default`, who may do everything; `analyst`,
+ * who may read the views; the service's processes; and the reader that the views read as, who
+ * cannot sign in.
+ */
+export function toUsersXml(facts: ServerConfigFacts): string {
+  return `<clickhouse>
+  <profiles>
+    <default>${profileSettings}
+    </default>${toAnalystProfileXml()}${toReaderProfileXml()}
+  </profiles>
+  <quotas><default></default></quotas>
+  <users>
+    <default>${toAuthenticationXml(facts)}
+      <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
+      <profile>default</profile>
+      <quota>default</quota>
+      <access_management>1</access_management>
+      <named_collection_control>1</named_collection_control>
+    </default>
+    <analyst>
+      <password_sha256_hex>${facts.analystPasswordSha256Hex}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
+      <profile>analyst</profile>
+      <quota>default</quota>
+      <grants><query>GRANT SELECT ON ${analyticsDatabase}.*</query></grants>
+    </analyst>${facts.users.map(toUserXml).join('')}${toReaderXml(facts)}
+  </users>
+</clickhouse>
+`
+}
+
+function toUserXml({ name, passwordSha256Hex, grants }: EngineUser): string {
+  if (!/^\w+$/.test(name) || !/^[\da-f]{64}$/.test(passwordSha256Hex)) {
+    throw new Error(`not a user of the engine: ${name}`)
+  }
+  return `
+    <${name}>
+      <password_sha256_hex>${passwordSha256Hex}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
+      <profile>default</profile>
+      <quota>default</quota>
+      <grants>
+        ${grants.map((grant) => `<query>${escapeXml(grant)}</query>`).join('\n        ')}
+      </grants>
+    </${name}>`
+}
+
+const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+
+function toAnalystProfileXml(): string {
+  const settings = Object.entries(localAnalystSettings).map(
+    ([name, value]) => `<${name}>${value}</${name}>`,
+  )
+  const choices = Object.entries(analystChoices).map(([name, range]) => {
+    const limits = range ? `<min>${range.min}</min><max>${range.max}</max>` : ''
+    return `<${name}>${limits}<changeable_in_readonly/></${name}>`
+  })
+  return `
+    <analyst>
+      ${settings.join('\n      ')}
+      <constraints>
+        ${choices.join('\n        ')}
+      </constraints>
+    </analyst>`
+}
+
+function toReaderProfileXml(): string {
+  const settings = Object.entries({ ...readerSettings, allow_get_client_http_header: 1 })
+  return `
+    <${readerUser}>
+      ${settings.map(([name, value]) => `<${name}>${value}</${name}>`).join('\n      ')}
+      <constraints>
+        ${settings.map(([name]) => `<${name}><const/></${name}>`).join('\n        ')}
+      </constraints>
+    </${readerUser}>`
+}
+
+// No password has this hash, and no address is among its networks.
+function toReaderXml({ users }: ServerConfigFacts): string {
+  const services = ['default', ...users.map(({ name }) => name)]
+  const filter = toRowFilter(services, tenantOfRequest)
+  const tables = [...guardedTables, ...sharedTables].map(
+    (table) => `<query>GRANT SELECT ON ${internalDatabase}.${table}</query>`,
+  )
+  const policies = guardedTables.map((table) => `<${table}><filter>${filter}</filter></${table}>`)
+  return `
+    <${readerUser}>
+      <password_sha256_hex>${'0'.repeat(64)}</password_sha256_hex>
+      <networks></networks>
+      <profile>${readerUser}</profile>
+      <quota>default</quota>
+      <grants>
+        ${tables.join('\n        ')}
+      </grants>
+      <databases><${internalDatabase}>
+        ${policies.join('\n        ')}
+      </${internalDatabase}></databases>
+    </${readerUser}>`
+}
+
+// The password first: a request that has it never gets as far as the boot door.
+function toAuthenticationXml({ passwordSha256Hex }: ServerConfigFacts): string {
+  if (passwordSha256Hex === null) return '<password></password>'
+  return `
+      <auth_methods>
+        <password><password_sha256_hex>${passwordSha256Hex}</password_sha256_hex></password>
+        <boot>
+          <http_authentication><server>boot</server><scheme>basic</scheme></http_authentication>
+        </boot>
+      </auth_methods>`
+}
+
+function toBootDoorXml({ passwordSha256Hex, bootDoorPort }: ServerConfigFacts): string {
+  if (passwordSha256Hex === null || bootDoorPort === null) return ''
+  return `
+  <http_authentication_servers>
+    <boot>
+      <uri>http://127.0.0.1:${bootDoorPort}/</uri>
+      <max_tries>1</max_tries>
+      <connection_timeout_ms>1000</connection_timeout_ms>
+      <receive_timeout_ms>1000</receive_timeout_ms>
+      <send_timeout_ms>1000</send_timeout_ms>
+    </boot>
+  </http_authentication_servers>`
+}
+
+/** Statements the engine runs first: listen, then write the port it got to `portFile`. */
+export function toBootSql(portFile: string): string {
+  const quoted = portFile.replaceAll('\\', '\\\\').replaceAll("'", "\\'")
+  return `SYSTEM START LISTEN HTTP;
+SELECT getServerPort('http_port') INTO OUTFILE '${quoted}' TRUNCATE FORMAT TSV;
+`
+}
+
+/** The password of user `analyst`, which follows from that of `default` as no one can guess. */
+export function toAnalystPassword(password: string): string {
+  return createHmac('sha256', password).update('analyst').digest('hex')
+}

@@ -1,0 +1,160 @@
+// The embedded NATS server: finds or fetches a nats-server, writes its configuration and starts it.
+// JetStream lives on disk and syncs before each acknowledgement (`sync_interval: always`), so a
+// stored message survives a power cut. Only an old server (Debian 12's own 2.9) cannot do that, and
+// then the caller is told so.
+
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+
+import { cacheFolder } from '#shared/io/process/cache-folder.ts'
+import {
+  type NatsUser,
+  natsUserNames,
+  OPERATOR,
+  passwordVariable,
+  renderNatsUsers,
+} from '../../nats-users.ts'
+import { findProgram, type LaunchSpec } from '../stack/launch.ts'
+import { StartError } from '../stack/settings.ts'
+import { cachedNatsServer, fetchNatsServer } from './nats-fetch.ts'
+import { type NatsServerBinary, readNatsVersion, SYNC_ALWAYS_ORDER } from './nats-version.ts'
+
+const MAX_PAYLOAD = '8MB'
+/**
+ * Streams reserve their largest size when they are made, and by default the server lets them
+ * reserve three quarters of the free disk. A laptop has less than a production stream may grow to.
+ */
+const MAX_FILE_STORE = '64GB'
+const WAYS_OUT =
+  'Set NATS_SERVER_BIN to a nats-server 2.10 or newer, put one on the PATH (the package is called' +
+  ' nats-server in Debian, Ubuntu and Homebrew), or set NATS_URL to a server that runs already.'
+
+export type FoundNatsServer = NatsServerBinary & { syncAlways: boolean }
+
+/**
+ * Finds a nats-server: `NATS_SERVER_BIN`, the PATH when it is 2.10 or newer, the cache folder, and
+ * at last a fetch into the cache. Throws an error that names the ways out when there is none.
+ */
+export async function findNatsServer(options: {
+  env: Record<string, string | undefined>
+  projectDir: string
+  say?: (line: string) => void
+  signal?: AbortSignal
+}): Promise<FoundNatsServer> {
+  const say = options.say ?? (() => undefined)
+  const named = options.env.NATS_SERVER_BIN
+  if (named) {
+    const binary = readNatsVersion(named)
+    if (!binary)
+      throw new StartError(`NATS_SERVER_BIN=${named} is not a nats-server that runs here`)
+    return withSync(binary)
+  }
+  const onPath = findProgram('nats-server', options.env.PATH)
+  const ofPath = onPath === null ? null : readNatsVersion(onPath)
+  if (ofPath && ofPath.order >= SYNC_ALWAYS_ORDER) return withSync(ofPath)
+  const cacheDir = cacheFolder(options.env, options.projectDir)
+  const cached = cachedNatsServer(cacheDir)
+  if (cached && cached.order >= SYNC_ALWAYS_ORDER) return withSync(cached)
+
+  const { binary, reasons } = await fetchNatsServer({
+    cacheDir,
+    pathVar: options.env.PATH,
+    say,
+    signal: options.signal,
+    minOrder: SYNC_ALWAYS_ORDER,
+  })
+  const usable = [binary, ofPath, cached].find((candidate) => candidate !== null)
+  if (usable) return withSync(usable)
+  throw missingNatsServer(reasons)
+}
+
+/** What to tell whoever has no nats-server: why none could be fetched, and every way out. */
+export function missingNatsServer(reasons: string[]): StartError {
+  const why = reasons.map((reason) => `  - ${reason}`).join('\n')
+  return new StartError(`no nats-server found, and none could be fetched:\n${why}\n${WAYS_OUT}`)
+}
+
+function withSync(binary: NatsServerBinary): FoundNatsServer {
+  return { ...binary, syncAlways: binary.order >= SYNC_ALWAYS_ORDER }
+}
+
+export type NatsSettings = {
+  binary: FoundNatsServer
+  /** Holds the configuration and JetStream's files. */
+  dir: string
+  port: number
+  /** Of every user in `deploy/nats-users.ts`: letters and digits, a letter first. */
+  passwords: Readonly<Record<NatsUser, string>>
+  /** More lines of the configuration. */
+  more?: readonly string[]
+}
+
+/** The server's configuration file. Monitoring stays off: nothing listens but the client port. */
+function natsConfig(settings: NatsSettings): string {
+  const text = (value: string) => JSON.stringify(value)
+  return [
+    '# Written at every start of the local stack.',
+    `listen: "127.0.0.1:${settings.port}"`,
+    `max_payload: ${MAX_PAYLOAD}`,
+    'jetstream {',
+    `  store_dir: ${text(settings.dir)}`,
+    `  max_file_store: ${MAX_FILE_STORE}`,
+    ...(settings.binary.syncAlways ? ['  sync_interval: always'] : []),
+    '}',
+    ...(settings.more ?? []),
+    ...natsUserNames.map((user) => `${passwordVariable(user)}: ${text(settings.passwords[user])}`),
+    renderNatsUsers(),
+    '',
+  ].join('\n')
+}
+
+/**
+ * Half of the cores for its own work: the rest is not idle here, and Go's runtime looks for work on
+ * every core it may use. With two cores an event costs nats-server a third less that way.
+ */
+const toGoCores = (cores: number) => String(Math.max(1, Math.floor(cores / 2)))
+
+/** Writes the configuration and returns what to launch. */
+export function natsLaunchSpec(
+  settings: NatsSettings,
+  env: Record<string, string | undefined>,
+): LaunchSpec {
+  mkdirSync(settings.dir, { recursive: true, mode: 0o700 })
+  const file = join(settings.dir, 'nats-server.conf')
+  writeFileSync(file, natsConfig(settings), { mode: 0o600 })
+  chmodSync(file, 0o600)
+  return {
+    command: settings.binary.file,
+    args: ['--config', file],
+    env: { ...env, GOMAXPROCS: env.GOMAXPROCS ?? toGoCores(availableParallelism()) },
+    orphanSignal: 'SIGTERM',
+  }
+}
+
+/** The URL a user needs, credentials included. */
+export function natsUrl(
+  { port, passwords }: Pick<NatsSettings, 'port' | 'passwords'>,
+  user: NatsUser = OPERATOR,
+): string {
+  return `nats://${user}:${passwords[user]}@127.0.0.1:${port}`
+}
+
+/**
+ * True once the server greets on its port. nats-server opens it only after JetStream has recovered
+ * its streams, so a greeting means ready.
+ */
+export function natsGreets(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    const end = (answer: boolean) => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.setTimeout(1_000, () => end(false))
+    socket.once('error', () => end(false))
+    socket.once('close', () => end(false))
+    socket.once('data', (bytes) => end(bytes.toString().startsWith('INFO ')))
+  })
+}

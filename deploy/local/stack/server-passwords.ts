@@ -1,0 +1,56 @@
+// The users of the processes in the servers of the local stack, with passwords made of the secret of
+// its data folder: nothing more is to be kept.
+
+import { hash, hkdfSync } from 'node:crypto'
+
+import {
+  type ProcessName,
+  processNames,
+  processRights,
+  type StoreName,
+} from '#shared/core/base/process-rights.ts'
+import { type TableRights, toClickhouseGrants } from '#shared/core/base/store-rights.ts'
+import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
+import { type NatsUser, natsUserNames } from '../../nats-users.ts'
+import type { EngineUser } from '../clickhouse/server-config.ts'
+import type { Secrets } from './state-files.ts'
+
+/** A letter first, then digits: these stand in URLs. */
+function toPassword(secrets: Secrets, store: StoreName, user: string): string {
+  const bytes = hkdfSync('sha256', secrets.master_key, '', `local ${store} password ${user}`, 24)
+  return `p${Buffer.from(bytes).toString('hex')}`
+}
+
+/** Of the processes with a user of their own in a store. */
+function toPasswords(
+  secrets: Secrets,
+  store: 'postgres' | 'clickhouse',
+): Partial<Record<ProcessName, string>> {
+  const names = processNames.filter((name) => {
+    const rights = processRights[name][store]
+    return rights !== null && rights !== 'owner'
+  })
+  return Object.fromEntries(names.map((name) => [name, toPassword(secrets, store, name)]))
+}
+
+export function natsPasswords(secrets: Secrets): Record<NatsUser, string> {
+  const passwords = natsUserNames.map((user) => [user, toPassword(secrets, 'nats', user)])
+  return Object.fromEntries(passwords) as Record<NatsUser, string>
+}
+
+/** Of the roles that `migrate` makes. */
+export const postgresPasswords = (secrets: Secrets) => toPasswords(secrets, 'postgres')
+
+export const clickhousePasswords = (secrets: Secrets) => toPasswords(secrets, 'clickhouse')
+
+/** The processes as users of the embedded engine. */
+export function toEngineUsers(secrets: Secrets, database: string): EngineUser[] {
+  return Object.entries(clickhousePasswords(secrets)).map(([name, password]) => ({
+    name,
+    passwordSha256Hex: hash('sha256', password, 'hex'),
+    grants: toClickhouseGrants(processRights[name as ProcessName].clickhouse as TableRights, {
+      database,
+      analytics: toAnalyticsDatabase(database),
+    }),
+  }))
+}

@@ -1,0 +1,130 @@
+// The five processes of the service, and the migrations before them, as the local stack runs them:
+// the same programs and environment variables as in production, on addresses of this machine.
+
+import type { ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+
+import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
+import { chooseStreamBytes } from '../nats/stream-room.ts'
+import { endChild, exitOf, type LaunchSpec } from './launch.ts'
+import type { PartSpec } from './part.ts'
+import type { PartLog } from './part-log.ts'
+import { answersOk } from './servers.ts'
+import {
+  type Env,
+  internalAddress,
+  type LocalSettings,
+  listenEnv,
+  SERVICE_NAMES,
+  type ServerName,
+  type ServiceName,
+  StartError,
+} from './settings.ts'
+import type { Secrets } from './state-files.ts'
+
+const READY_LIMIT_MS = 60_000
+const MIGRATE_LIMIT_MS = 300_000
+
+/**
+ * Options of Node by process, as in compose.yaml. Left alone, V8 lets the space for new objects
+ * grow to 130 MB under load and the heap to four times what is in use before it collects: a scorer
+ * at 600 events/s held 330 MB of which it used 85. A scorer may grow further than others: in a
+ * backlog collecting took a third of its CPU. There is no limit for all it holds, because what
+ * a batch decodes to is its clients' choice.
+ */
+export const nodeOptions: Record<ServiceName, string[]> = {
+  ingest: ['--max-semi-space-size=16', '--heap-growing-percent=60'],
+  api: ['--max-semi-space-size=8', '--heap-growing-percent=60'],
+  console: ['--max-semi-space-size=8'],
+  scorer: ['--max-semi-space-size=16', '--heap-growing-percent=150'],
+  delivery: ['--max-semi-space-size=4', '--heap-growing-percent=60'],
+}
+
+/** What the image sets for malloc, which says why. */
+export const mallocEnv = { MALLOC_ARENA_MAX: '2' }
+
+/** The environment every process gets. */
+export function serviceEnv(
+  settings: LocalSettings,
+  secrets: Secrets,
+  urls: Record<ServerName, string>,
+): Env {
+  const masterKey = settings.env.MASTER_KEY || secrets.master_key
+  const previous = settings.env.MASTER_KEY_PREVIOUS
+  const own: Env = {
+    NATS_URL: urls.nats,
+    POSTGRES_URL: urls.postgres,
+    CLICKHOUSE_URL: urls.clickhouse,
+    MASTER_KEY: masterKey,
+    TELEMETRY_KEY: deriveKey(masterKey, 'telemetry batch'),
+    ...(previous ? { TELEMETRY_KEY_PREVIOUS: deriveKey(previous, 'telemetry batch') } : {}),
+    ADMIN_TOKEN: settings.env.ADMIN_TOKEN || secrets.admin_token,
+    PARENT_PID: `${process.pid}`,
+  }
+  for (const name of SERVICE_NAMES) Object.assign(own, listenEnv(settings, name))
+  const streamBytes = settings.external.nats ? undefined : chooseStreamBytes(settings.dataDir)
+  const defaults = {
+    ALLOW_PRIVATE_WEBHOOKS: '1',
+    ...mallocEnv,
+    ...(streamBytes === undefined ? {} : { TELEMETRY_STREAM_MAX_BYTES: `${streamBytes}` }),
+  }
+  const env: Env = { ...defaults, ...settings.env, ...own }
+  // A secret's file would win over the value this stack hands down.
+  for (const name of Object.keys(own)) delete env[`${name}_FILE`]
+  return env
+}
+
+/** @param onMessage opens a channel to the process */
+export function servicePart(
+  settings: LocalSettings,
+  name: ServiceName,
+  env: Env,
+  onMessage?: LaunchSpec['onMessage'],
+): PartSpec {
+  return {
+    name,
+    launchSpec: () => ({
+      ...nodeSpec([...nodeOptions[name], join(settings.servicesDir, name, 'main.ts')], env),
+      ...(onMessage === undefined ? {} : { onMessage }),
+    }),
+    isReady: () => answersOk(`http://${internalAddress(settings, name)}/readyz`),
+    readyLimitMs: READY_LIMIT_MS,
+    stopSignal: 'SIGTERM',
+  }
+}
+
+function nodeSpec(args: string[], env: Env): LaunchSpec {
+  return { command: process.execPath, args, env, orphanSignal: 'SIGTERM' }
+}
+
+/** Runs the migrations to their end. Throws a StartError with their last words when they fail. */
+export async function runMigrations(options: {
+  settings: LocalSettings
+  env: Env
+  launch: (spec: LaunchSpec) => ChildProcess
+  log: PartLog
+  signal: AbortSignal
+}): Promise<void> {
+  const { log, signal } = options
+  const file = join(options.settings.servicesDir, 'migrate', 'main.ts')
+  const child = options.launch(nodeSpec([file], options.env))
+  log.follow(child.stdout)
+  log.follow(child.stderr)
+  let failure = ''
+  child.once('error', (error) => {
+    failure = error.message
+  })
+  const stop = () => void endChild(child, { signal: 'SIGTERM', graceMs: 2_000 })
+  const limit = setTimeout(stop, MIGRATE_LIMIT_MS)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    const exit = await exitOf(child)
+    if (exit.code === 0) return
+    const how = failure || (exit.signal ? `signal ${exit.signal}` : `code ${exit.code}`)
+    const words = log.lastLines().map((line) => `  | ${line}`)
+    throw new StartError([`the migrations failed (${how})`, ...words].join('\n'))
+  } finally {
+    clearTimeout(limit)
+    signal.removeEventListener('abort', stop)
+  }
+}

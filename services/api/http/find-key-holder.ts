@@ -1,0 +1,74 @@
+/**
+ * Finds who holds an API key. A key that was found lately is looked up at once. Every other key may
+ * be a guess: such look-ups share a few places of their own, so that no number of guesses keeps a
+ * tenant waiting, and a key that was not found is remembered as unknown for a second.
+ */
+import { LRUCache } from 'lru-cache'
+import {
+  foundKeyMs,
+  foundKeysMax,
+  strangerLookups,
+  unknownKeyMs,
+  unknownKeysMax,
+} from '#shared/core/base/limits.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { createTurns } from '#shared/io/process/turns.ts'
+import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
+
+type FindKeyHolder = TenantStore['findTenantByApiKey']
+
+/**
+ * @param lookUp asks Postgres
+ * @param monotonicMs a clock that never goes back
+ * @returns the same, bounded. A key that is created works at once; one that was tried in the second
+ *   before its creation works within that second.
+ * @throws Problem unavailable when too many unknown keys are looked up
+ */
+export function createFindKeyHolder(
+  lookUp: FindKeyHolder,
+  metrics: Metrics,
+  monotonicMs: () => number,
+): FindKeyHolder {
+  const lookups = metrics.counter<'outcome'>(
+    'di_api_key_lookups_total',
+    'Look-ups of API keys: found, not found, remembered as unknown, or refused for lack of places',
+    ['outcome'],
+  )
+  const clock = { ttlResolution: 0, perf: { now: monotonicMs } }
+  const found = new LRUCache<string, true>({ max: foundKeysMax, ttl: foundKeyMs, ...clock })
+  const unknown = new LRUCache<string, true>({ max: unknownKeysMax, ttl: unknownKeyMs, ...clock })
+  const strangers = createTurns(strangerLookups)
+
+  const ask = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
+    const holder = await lookUp(keyHash)
+    lookups.inc({ outcome: holder === null ? 'not_found' : 'found' })
+    if (holder === null) {
+      found.delete(id)
+      unknown.set(id, true)
+    } else {
+      found.set(id, true)
+    }
+    return holder
+  }
+  const askInTurn = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
+    const turn = await strangers.take('')
+    if (turn === null) {
+      lookups.inc({ outcome: 'refused' })
+      throw unavailable('Too many unknown API keys are being looked up.')
+    }
+    try {
+      return await ask(keyHash, id)
+    } finally {
+      turn.end()
+    }
+  }
+  return async (keyHash) => {
+    const id = keyHash.toString('base64')
+    if (unknown.has(id)) {
+      lookups.inc({ outcome: 'remembered' })
+      return null
+    }
+    return found.has(id) ? ask(keyHash, id) : askInTurn(keyHash, id)
+  }
+}

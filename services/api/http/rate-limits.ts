@@ -1,0 +1,80 @@
+/**
+ * One token bucket per tenant, in this process's memory. A call takes a token, and an answer with
+ * many rows takes more of them: cost counts, not calls. Every answer says where the tenant stands,
+ * as the IETF's draft on rate limit header fields has it; a refusal says when to come back.
+ */
+import type { FastifyReply } from 'fastify'
+import { LRUCache } from 'lru-cache'
+import {
+  cachedTenantsMax,
+  restBurst,
+  restRatePerSecond,
+  rowsPerCall,
+} from '#shared/core/base/limits.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  type Bucket,
+  chargeTokens,
+  fullBucket,
+  type Rate,
+  takeToken,
+  toRateLimitFields,
+} from '#shared/core/http/rate-limit.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+
+export type RateLimits = {
+  /**
+   * Takes a token of the tenant's and sets the headers.
+   * @param own the tenant's own rate, or null for the product's default
+   * @throws Problem rate_limited
+   */
+  take: (tenantId: string, own: Rate | null, reply: FastifyReply) => void
+  /** Takes what an answer of so many rows costs beyond the call itself. */
+  chargeRows: (tenantId: string, own: Rate | null, rows: number, reply: FastifyReply) => void
+}
+
+const defaultRate: Rate = { perSecond: restRatePerSecond, burst: restBurst }
+
+/** @param monotonicMs a clock that never goes back */
+export function createRateLimits(monotonicMs: () => number, metrics: Metrics): RateLimits {
+  const refused = metrics.counter<'tenant'>(
+    'di_api_rate_limited_total',
+    'Calls refused because their tenant was over its rate',
+    ['tenant'],
+  )
+  const buckets = new LRUCache<string, Bucket>({ max: cachedTenantsMax })
+  const findBucket = (tenantId: string, rate: Rate): Bucket => {
+    let bucket = buckets.get(tenantId)
+    if (bucket === undefined) {
+      bucket = fullBucket(rate, monotonicMs())
+      buckets.set(tenantId, bucket)
+    }
+    return bucket
+  }
+  const setHeaders = (reply: FastifyReply, bucket: Bucket, rate: Rate): void => {
+    const fields = toRateLimitFields(bucket, rate)
+    reply.header('ratelimit-policy', fields.policy)
+    reply.header('ratelimit', fields.limit)
+  }
+  return {
+    chargeRows: (tenantId, own, rows, reply) => {
+      const calls = Math.ceil(rows / rowsPerCall) - 1
+      if (calls <= 0) return
+      const rate = own ?? defaultRate
+      const bucket = findBucket(tenantId, rate)
+      chargeTokens(bucket, rate, calls)
+      setHeaders(reply, bucket, rate)
+    },
+    take: (tenantId, own, reply) => {
+      const rate = own ?? defaultRate
+      const bucket = findBucket(tenantId, rate)
+      const { allowed, retryAfterSeconds } = takeToken(bucket, rate, monotonicMs())
+      setHeaders(reply, bucket, rate)
+      if (allowed) return
+      refused.inc({ tenant: tenantId })
+      throw new Problem('rate_limited', 'The tenant is over its rate of calls.', {
+        retryAfterSeconds,
+      })
+    },
+  }
+}

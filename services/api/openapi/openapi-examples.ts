@@ -1,0 +1,144 @@
+/**
+ * Examples for the OpenAPI document: one device's story, scored and raised by the same code as a
+ * real one, so that what the page shows is what the service does.
+ */
+import {
+  type Alert,
+  decideAlert,
+  initialDisposition,
+  toAlert,
+} from '#shared/core/alerts/alert-rules.ts'
+import { toEventId } from '#shared/core/base/ids.ts'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import type { LedgerView } from '#shared/core/reconciliation/ledger-api.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { type SignalList, toSignalList } from '#shared/core/signals/signal-list.ts'
+import { correlate, countKey, findVelocity } from '#shared/core/velocity/correlation.ts'
+
+export const submissionExample = {
+  tenant_id: 'demo',
+  device_id: '4f6c1d8e-51c5-4d8b-9a57-0c2b4f1a7e33',
+  session_id: 'b1946ac9-2f0e-4c55-8d0a-6f1f0d7f9c21',
+  user_id: 'customer-1029',
+  sdk_meta: { sdk_version: '3.2.0', platform: 'android', batch_type: 'session_start' },
+  scorer: { rasp_score: 40, rasp_action: 'REVIEW', rasp_flags: ['ROOTED'] },
+  signals: {
+    root: { su_binary: true },
+    emulator: {},
+    debugger: {},
+    tamper: {},
+    ecosystem: {},
+    network: { vpn_active: true },
+  },
+}
+
+const startedAt = '2026-03-01T09:30:00.123Z'
+const eventId = toEventId(Buffer.from(JSON.stringify(submissionExample)))
+const scored = compilePolicy(defaultPolicy)(submissionExample.signals, {
+  sdkVersion: submissionExample.sdk_meta.sdk_version,
+  platform: submissionExample.sdk_meta.platform,
+  receivedAtMs: Date.parse(startedAt),
+})
+const flags = scored.reasons.map((reason) => reason.code)
+const sessionsInFiveMinutes = {
+  key: countKey({ metric: 'sessions_per_device', windowSeconds: 300 }),
+  count: 31,
+}
+
+export const ingestResultExample = {
+  status: 'accepted',
+  rasp_score: scored.score,
+  rasp_action: scored.action,
+  event_id: eventId,
+  flags,
+}
+
+export const alertExample: Alert = toAlertExample()
+
+function toAlertExample(): Alert {
+  const counts = new Map([[sessionsInFiveMinutes.key, sessionsInFiveMinutes.count]])
+  const event = {
+    event_id: eventId,
+    tenant_id: submissionExample.tenant_id,
+    received_at: Date.parse(startedAt),
+    rasp_score: scored.score,
+    rasp_action: scored.action,
+    reasons: scored.reasons,
+    policy_version: 1,
+    policy_hash: toPolicyHash(defaultPolicy),
+    epoch: 1,
+    position: 4_096,
+    body: submissionExample,
+  }
+  const findings = findVelocity(defaultPolicy.velocity, counts)
+  const draft = decideAlert(event, correlate(scored, findings, defaultPolicy))
+  if (draft === null) throw new Error('the example must be one that raises an alert')
+  const createdAt = new Date(Date.parse(startedAt) + 164)
+  return toAlert(draft, { seq: 1029, disposition: initialDisposition, createdAt })
+}
+
+export const deviceExample = {
+  device_id: submissionExample.device_id,
+  first_seen_at: '2026-02-11T18:04:12.004Z',
+  last_seen_at: startedAt,
+  peak_rasp_score: scored.score,
+  users_seen_on: ['customer-1029'],
+  users_cursor: null,
+  sessions: [
+    {
+      session_id: submissionExample.session_id,
+      rasp_action: scored.action,
+      started_at: startedAt,
+      last_seen_at: startedAt,
+      rasp_score: scored.score,
+      flags,
+    },
+  ],
+  sessions_total: 31,
+  sessions_cursor: 'WyJDdXJzb3JzQXJlT3BhcXVlIl0',
+}
+
+export const ledgerExample: LedgerView = {
+  from: '2026-03-01T09:00:00.000Z',
+  to: '2026-03-01T10:00:00.000Z',
+  as_of: '2026-03-01T09:41:12.804Z',
+  agrees: false,
+  data: [
+    {
+      hour: '2026-03-01T09:00:00.000Z',
+      accepted: 12_840,
+      stored: 12_843,
+      repeats: 31,
+      refused: 0,
+      erased: 0,
+      rows: 12_811,
+      decided: 12_843,
+      alerts_due: 27,
+      alerts: 27,
+      deliveries: 27,
+      attempted: 27,
+      delivered: 26,
+      in_flight: 0,
+      expired: false,
+      differences: [{ stage: 'rows', kind: 'missing', count: 1, ids: [eventId] }],
+    },
+  ],
+}
+
+export const signalListExample: SignalList = toSignalListExample()
+
+/** The whole list would be most of the document. */
+function toSignalListExample(): SignalList {
+  const shown = ['root.su_binary', 'root.verified_boot_state', 'network.vpn_active']
+  const policyHash = toPolicyHash(defaultPolicy)
+  const list = toSignalList({ policy: defaultPolicy, version: 1, policyHash }, 0)
+  const excerpt = list.categories
+    .map((one) => ({ ...one, signals: one.signals.filter((of) => shown.includes(of.signal)) }))
+    .filter((one) => one.signals.length > 0)
+  const named = new Set(excerpt.flatMap((one) => one.signals.map((of) => of.flag)))
+  return {
+    policy: list.policy,
+    categories: excerpt,
+    flags: Object.fromEntries(Object.entries(list.flags).filter(([flag]) => named.has(flag))),
+  }
+}

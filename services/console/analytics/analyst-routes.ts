@@ -1,0 +1,94 @@
+/** A tenant's analysts. */
+import { z } from 'zod'
+import { analystNamePattern } from '#shared/core/analytics/analyst-access.ts'
+import { adminActor, type ConsoleApp } from '../app.ts'
+import { problemSchema, tenantParams } from '../http/schemas.ts'
+import {
+  type AnalystDeps,
+  createAnalyst,
+  listTenantAnalysts,
+  removeTenantAnalyst,
+} from './manage-analysts.ts'
+
+const nameSchema = z
+  .string()
+  .regex(analystNamePattern, 'must be 1 to 32 lower-case letters, digits and hyphens')
+
+const createdSchema = z
+  .object({
+    tenant_id: z.string(),
+    name: z.string(),
+    url: z.string(),
+    user: z.string(),
+    password: z.string(),
+    database: z.string(),
+  })
+  .describe('The only time that the password is shown.')
+
+const listSchema = z.object({
+  tenant_id: z.string(),
+  data: z.array(
+    z.object({
+      name: z.string(),
+      user: z.string(),
+      created_at: z.string(),
+      created_by: z.string(),
+    }),
+  ),
+})
+
+export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
+  app.post(
+    '/tenants/:tenant_id/analysts',
+    {
+      schema: {
+        summary: 'Make somebody who may ask the analytics views of this tenant',
+        description:
+          'A user of ClickHouse, or of the local stack where the engine keeps no users. It reads ' +
+          'this tenant alone and changes nothing.',
+        params: tenantParams,
+        body: z.strictObject({ name: nameSchema.default('analyst') }),
+        response: { 201: createdSchema, default: problemSchema },
+      },
+    },
+    async ({ params, body }, reply) =>
+      reply.code(201).send(
+        await createAnalyst(deps, {
+          tenantId: params.tenant_id,
+          name: body.name,
+          actor: adminActor,
+        }),
+      ),
+  )
+  app.get(
+    '/tenants/:tenant_id/analysts',
+    {
+      schema: {
+        summary: 'List the analysts of a tenant, without secrets',
+        params: tenantParams,
+        response: { 200: listSchema, default: problemSchema },
+      },
+    },
+    async ({ params }) => listTenantAnalysts(deps, params.tenant_id),
+  )
+  app.delete(
+    '/tenants/:tenant_id/analysts/:name',
+    {
+      schema: {
+        summary: 'Remove an analyst',
+        description: 'No query begins with its password once this has returned.',
+        params: tenantParams.extend({ name: nameSchema }),
+        response: {
+          200: z.object({ tenant_id: z.string(), name: z.string() }),
+          default: problemSchema,
+        },
+      },
+    },
+    async ({ params }) =>
+      removeTenantAnalyst(deps, {
+        tenantId: params.tenant_id,
+        name: params.name,
+        actor: adminActor,
+      }),
+  )
+}

@@ -1,0 +1,55 @@
+/** Signals: the catalog as a tenant's policy weighs it, and what SDKs send that nobody knows. */
+import { signalListSchema, toSignalList } from '#shared/core/signals/signal-list.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import {
+  listUnknownSignalsQuery,
+  problemSchema,
+  tenantParams,
+  unknownSignalsSchema,
+} from '../http/schemas.ts'
+import { tenantNotFound } from '../tenants/directory.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+
+export function addSignalRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  const policies = createCurrentPolicyStore(deps.postgres)
+  app.get(
+    '/tenants/:tenant_id/signals',
+    {
+      schema: {
+        summary: 'The signal catalog with what each signal weighs for a tenant',
+        params: tenantParams,
+        response: { 200: signalListSchema, default: problemSchema },
+      },
+    },
+    async ({ params }) => {
+      const current = await policies.findCurrentPolicy(params.tenant_id)
+      if (current === null) throw tenantNotFound(params.tenant_id)
+      return toSignalList(current, deps.wallMs())
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/unknown-signals',
+    {
+      schema: {
+        summary: 'What a tenant’s SDKs send that the catalog does not know, most events first',
+        params: tenantParams,
+        querystring: listUnknownSignalsQuery,
+        response: { 200: unknownSignalsSchema, default: problemSchema },
+      },
+    },
+    async ({ params, query: { days, limit } }) => {
+      const tenantId = params.tenant_id
+      await requireTenant(deps.postgres, tenantId)
+      const [data, leftOut] = await Promise.all([
+        deps.listUnknownSignals({ tenantId, days, limit }),
+        deps.countLeftOut({ tenantId, days }),
+      ]).catch((error: unknown) => {
+        throw unavailable('The telemetry cannot be read at the moment.', toLoggable(error))
+      })
+      return { days, left_out: leftOut, data }
+    },
+  )
+}

@@ -1,0 +1,133 @@
+/** Deliveries as operators work on them, and pausing and resuming the webhook they go to. */
+import { z } from 'zod'
+import { parseInstant } from '#shared/core/base/instants.ts'
+import { type CursorScope, decodeCursor, encodeCursor } from '#shared/core/http/pagination.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  type DeliveryPosition,
+  findDeliveries,
+  listDeliveries,
+} from '#shared/io/deliveries/delivery-operations-store.ts'
+import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+import {
+  deliveriesSchema,
+  deliveryParams,
+  deliverySchema,
+  listDeliveriesQuery,
+  replayBody,
+  replayedSchema,
+  webhookStateSchema,
+} from './delivery-schemas.ts'
+import { replayDeliveries, sendTestEvent, setWebhookPaused } from './manage-deliveries.ts'
+
+export function addDeliveryRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  addReads(app, deps)
+  app.post(
+    '/tenants/:tenant_id/deliveries/replay',
+    {
+      schema: {
+        summary: 'Send deliveries again, with their id and bytes and their schedule anew',
+        description:
+          'One of `alert_id`, `since`, `failed`, or `since` with `failed`. What is being sent at ' +
+          'the moment is left alone, and test events are not sent again.',
+        params: tenantParams,
+        body: replayBody,
+        response: { 200: replayedSchema, default: problemSchema },
+      },
+    },
+    async ({ params, body: { alert_id: alertId, since, failed } }) =>
+      replayDeliveries(deps, {
+        tenantId: params.tenant_id,
+        actor: adminActor,
+        what:
+          alertId === undefined
+            ? { sinceMs: since === undefined ? null : parseInstant(since), onlyFailed: failed }
+            : { alertId },
+      }),
+  )
+  app.post(
+    '/tenants/:tenant_id/deliveries/test',
+    {
+      schema: {
+        summary: 'Send a test event to the webhook; it raises no alert and is tried once',
+        description: 'Returns at once: what became of it is in the attempts of the delivery.',
+        params: tenantParams,
+        response: { 201: deliverySchema, default: problemSchema },
+      },
+    },
+    async ({ params }, reply) => {
+      const wanted = { tenantId: params.tenant_id, actor: adminActor }
+      return reply.code(201).send(await sendTestEvent(deps, wanted))
+    },
+  )
+  for (const [verb, paused, summary] of [
+    ['pause', true, 'Pause the webhook: its deliveries wait'],
+    ['resume', false, 'Switch the webhook on again, after a pause or when it was switched off'],
+  ] as const) {
+    app.post(
+      `/tenants/:tenant_id/webhook/${verb}`,
+      {
+        schema: {
+          summary,
+          params: tenantParams,
+          response: { 200: webhookStateSchema, default: problemSchema },
+        },
+      },
+      async ({ params }) =>
+        setWebhookPaused(deps, { tenantId: params.tenant_id, paused, actor: adminActor }),
+    )
+  }
+}
+
+function addReads(app: ConsoleApp, { postgres }: ConsoleDeps): void {
+  app.get(
+    '/tenants/:tenant_id/deliveries',
+    {
+      schema: {
+        summary: 'List deliveries with their attempts, newest first',
+        params: tenantParams,
+        querystring: listDeliveriesQuery,
+        response: { 200: deliveriesSchema, default: problemSchema },
+      },
+    },
+    async ({ params, query: { state, alert_id: alertId, limit, after } }) => {
+      const tenantId = params.tenant_id
+      await requireTenant(postgres, tenantId)
+      const scope = { list: 'deliveries', tenantId, filters: [state ?? null, alertId ?? null] }
+      const { deliveries, next } = await listDeliveries(postgres, {
+        tenantId,
+        state,
+        alertId,
+        limit,
+        after: after === undefined ? undefined : toPosition(scope, after),
+      })
+      const cursor = next && encodeCursor(scope, [next.createdAtUs, next.deliveryId])
+      return { data: deliveries, next: cursor }
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/deliveries/:delivery_id',
+    {
+      schema: {
+        summary: 'Show a delivery with all its attempts',
+        params: deliveryParams,
+        response: { 200: deliverySchema, default: problemSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId, delivery_id: deliveryId } }) => {
+      await requireTenant(postgres, tenantId)
+      const [found] = await findDeliveries(postgres, tenantId, [deliveryId])
+      if (found !== undefined) return found
+      throw new Problem('delivery_not_found', `There is no delivery ${deliveryId}.`)
+    },
+  )
+}
+
+const positionSchema = z.tuple([z.int(), z.string().max(64)])
+
+function toPosition(scope: CursorScope, cursor: string): DeliveryPosition {
+  const [createdAtUs, deliveryId] = decodeCursor(scope, cursor, positionSchema, 'after')
+  return { createdAtUs, deliveryId }
+}

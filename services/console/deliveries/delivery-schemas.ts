@@ -1,0 +1,88 @@
+/** Deliveries and the webhook's state in the admin API: requests and answers. */
+import { z } from 'zod'
+import { parseInstant } from '#shared/core/base/instants.ts'
+import { cursorCharactersMax } from '#shared/core/base/limits.ts'
+import { deliveryStates } from '#shared/io/deliveries/delivery-operations-store.ts'
+import { limitSchema, tenantIdSchema } from '../http/schemas.ts'
+
+const alertIdSchema = z.string().min(1).max(64)
+
+export const deliveryParams = z.object({
+  tenant_id: tenantIdSchema,
+  delivery_id: z.string().min(1).max(64),
+})
+
+export const listDeliveriesQuery = z.strictObject({
+  state: z.enum(deliveryStates).optional(),
+  alert_id: alertIdSchema.optional(),
+  limit: limitSchema(500, 50),
+  after: z.string().max(cursorCharactersMax).optional().describe('`next` of the page before'),
+})
+
+const attemptSchema = z.object({
+  attempt: z.number().int().describe('from 1; replays go on counting'),
+  at: z.string(),
+  duration_ms: z.number().int(),
+  status: z.number().int().nullable().describe('null when no answer came'),
+  error_kind: z
+    .string()
+    .nullable()
+    .describe(
+      'null on success; status, timeout, dns, connect, tls, reset, protocol or refused_address',
+    ),
+  error: z.string().nullable(),
+  address: z.string().nullable().describe('the address that was dialled'),
+  answer: z.string().nullable().describe('the first 4 KiB of the answer'),
+})
+
+export const deliverySchema = z.object({
+  delivery_id: z.string(),
+  tenant_id: z.string(),
+  alert_id: z.string().nullable().describe('null for a test event'),
+  event: z.string().describe('risk.alert or webhook.test'),
+  state: z.enum(deliveryStates),
+  reason: z.string().nullable().describe('why it ended without being delivered'),
+  created_at: z.string(),
+  due_at: z.string().nullable().describe('the next attempt; null when it has ended'),
+  ended_at: z.string().nullable(),
+  attempts: z.array(attemptSchema),
+})
+export type Delivery = z.infer<typeof deliverySchema>
+
+export const deliveriesSchema = z.object({
+  data: z.array(deliverySchema),
+  next: z.string().nullable().describe('`after` of the next page; null on the last one'),
+})
+
+export const replayBody = z
+  .strictObject({
+    alert_id: alertIdSchema.optional().describe('the delivery of this alert'),
+    since: z
+      .string()
+      .max(64)
+      .refine(
+        (text) => parseInstant(text) !== null,
+        'must be an ISO-8601 date, or date and time with its offset',
+      )
+      .optional()
+      .describe('all that were created at this instant or later'),
+    failed: z.boolean().default(false).describe('only those that failed or were skipped'),
+  })
+  .refine(
+    ({ alert_id, since, failed }) =>
+      alert_id === undefined ? since !== undefined || failed : since === undefined && !failed,
+    'must be alert_id, or since, or failed, or the last two together',
+  )
+  .meta({ examples: [{ since: '2026-03-01T00:00:00Z' }, { failed: true }] })
+
+export const replayedSchema = z.object({
+  tenant_id: z.string(),
+  replayed: z.number().int().describe('how many deliveries are due now'),
+  data: z.array(deliverySchema).describe('the first 50 of them'),
+})
+
+export const webhookStateSchema = z.object({
+  tenant_id: z.string(),
+  webhook_url: z.string().nullable(),
+  webhook_state: z.enum(['on', 'off', 'paused']),
+})

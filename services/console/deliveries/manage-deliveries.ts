@@ -1,0 +1,207 @@
+/**
+ * What operators do to deliveries and to a webhook that has its URL: replay, send a test event,
+ * pause and resume. Every change is one transaction with its audit row (a large replay is several),
+ * and delivery is told afterwards, so that it goes out at once.
+ */
+import { replayedShownMax } from '#shared/core/deliveries/delivery-limits.ts'
+import { toTestEvent } from '#shared/core/deliveries/test-event.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  beginReplay,
+  type DeliveryView,
+  findDeliveries,
+  insertTestEvent,
+  type ReplayScope,
+  replayAlert,
+  replayNext,
+} from '#shared/io/deliveries/delivery-operations-store.ts'
+import {
+  holdWebhook,
+  pauseWebhook,
+  probeNow,
+  resumeWebhook,
+  type Webhook,
+  type WebhookState,
+} from '#shared/io/deliveries/webhook-store.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+
+export type DeliveryDeps = {
+  postgres: Postgres
+  log: Log
+  randomBytes: (size: number) => Buffer
+  wallMs: () => number
+  /** Tells delivery that a tenant has something due. @throws when it could not be told */
+  hintDelivery: (hint: { tenantId: string; deliveryId: string }) => Promise<void>
+}
+
+/** One alert's delivery, or all of a scope. */
+export type ReplayWanted = { alertId: string } | ReplayScope
+
+export type ReplayAnswer = {
+  tenant_id: string
+  /** How many deliveries are due now because of this. */
+  replayed: number
+  /** The first of them, as they are now. */
+  data: DeliveryView[]
+}
+
+/**
+ * Makes deliveries due now, ended ones with their schedule anew.
+ * @throws Problem tenant_not_found, alert_not_found, webhook_not_on
+ */
+export async function replayDeliveries(
+  deps: DeliveryDeps,
+  wanted: { tenantId: string; what: ReplayWanted; actor: string },
+): Promise<ReplayAnswer> {
+  const { tenantId, what } = wanted
+  const { replayed, first } =
+    'alertId' in what
+      ? await replayOne(deps, { ...wanted, what })
+      : await replayAll(deps, { ...wanted, what })
+  await hint(deps, tenantId, first[0])
+  const data = await findDeliveries(deps.postgres, tenantId, first)
+  return { tenant_id: tenantId, replayed, data }
+}
+
+type Replayed = { replayed: number; first: string[] }
+
+async function replayOne(
+  deps: DeliveryDeps,
+  wanted: { tenantId: string; what: { alertId: string }; actor: string },
+): Promise<Replayed> {
+  const { tenantId, actor } = wanted
+  const { alertId } = wanted.what
+  return await deps.postgres.transaction(async (tx) => {
+    await requireWebhookOn(tx, tenantId)
+    const found = await replayAlert(tx, { tenantId, alertId })
+    if (found === null) throw new Problem('alert_not_found', `There is no alert ${alertId}.`)
+    const replayed = found.replayed ? 1 : 0
+    await probeNow(tx, tenantId)
+    const after = { alert_id: alertId, delivery_id: found.deliveryId, replayed }
+    await insertAudit(tx, { actor, tenantId, action: 'deliveries.replayed', after })
+    return { replayed, first: [found.deliveryId] }
+  })
+}
+
+/** Part by part, each a transaction: what is replayed is sent while the rest is still to come. */
+async function replayAll(
+  deps: DeliveryDeps,
+  wanted: { tenantId: string; what: ReplayScope; actor: string },
+): Promise<Replayed> {
+  const { tenantId, what: scope, actor } = wanted
+  const { sinceMs, onlyFailed } = scope
+  const about = {
+    since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
+    only_failed: onlyFailed,
+  }
+  const first: string[] = []
+  let replayed = 0
+  let progress = await beginReplay(deps.postgres)
+  for (let part = 1; ; part++) {
+    const step = await deps.postgres.transaction(async (tx) => {
+      await requireWebhookOn(tx, tenantId)
+      const next = await replayNext(tx, { tenantId, scope, progress })
+      const { length } = next.deliveryIds
+      if (length === 0 && part > 1) return next
+      await probeNow(tx, tenantId)
+      const after = { ...about, replayed: length, part }
+      await insertAudit(tx, { actor, tenantId, action: 'deliveries.replayed', after })
+      return next
+    })
+    if (step.deliveryIds.length === 0) return { replayed, first }
+    replayed += step.deliveryIds.length
+    progress = step.progress
+    first.push(...step.deliveryIds.slice(0, replayedShownMax - first.length))
+    if (part === 1) await hint(deps, tenantId, first[0])
+  }
+}
+
+/**
+ * Sends a test event: marked as such, tried once, before everything that waits. It raises no alert.
+ * @returns its delivery, which is due now
+ * @throws Problem tenant_not_found, webhook_not_on
+ */
+export async function sendTestEvent(
+  deps: DeliveryDeps,
+  wanted: { tenantId: string; actor: string },
+): Promise<DeliveryView> {
+  const { tenantId, actor } = wanted
+  const { deliveryId, event } = toTestEvent(deps.randomBytes(16), deps.wallMs())
+  const delivery = await deps.postgres.transaction(async (tx) => {
+    await requireWebhookOn(tx, tenantId)
+    await insertTestEvent(tx, { tenantId, deliveryId, body: JSON.stringify(event) })
+    await probeNow(tx, tenantId)
+    const after = { delivery_id: deliveryId }
+    await insertAudit(tx, { actor, tenantId, action: 'webhook.tested', after })
+    const [inserted] = await findDeliveries(tx, tenantId, [deliveryId])
+    return inserted!
+  })
+  await hint(deps, tenantId, deliveryId)
+  return delivery
+}
+
+export type WebhookAnswer = {
+  tenant_id: string
+  webhook_url: string | null
+  webhook_state: WebhookState
+}
+
+/**
+ * Pauses a webhook, so that its deliveries wait, or switches it on (again). Saying it twice is
+ * harmless. Resuming one that is on and failing forgets its failures: nothing is held any more.
+ * @throws Problem tenant_not_found, webhook_not_on (pausing one that is off), webhook_has_no_url
+ */
+export async function setWebhookPaused(
+  deps: DeliveryDeps,
+  wanted: { tenantId: string; paused: boolean; actor: string },
+): Promise<WebhookAnswer> {
+  const { tenantId, paused, actor } = wanted
+  const answer = await deps.postgres.transaction(async (tx) => {
+    const { webhook_health: health } = await requireTenant(tx, tenantId)
+    const webhook = await holdWebhook(tx, tenantId)
+    if (paused && webhook.state === 'off') throw notOn(tenantId, webhook)
+    if (!paused && webhook.url === null) {
+      const why = `The webhook of ${tenantId} has no URL, so there is nothing to resume. Set one.`
+      throw new Problem('webhook_has_no_url', why)
+    }
+    const state: WebhookState = paused ? 'paused' : 'on'
+    const changed = paused ? await pauseWebhook(tx, tenantId) : await resumeWebhook(tx, tenantId)
+    if (changed) {
+      await insertAudit(tx, {
+        actor,
+        tenantId,
+        action: paused ? 'webhook.paused' : 'webhook.resumed',
+        before: { state: webhook.state, off_reason: webhook.offReason, health },
+        after: { state, url: webhook.url },
+      })
+    }
+    return { tenant_id: tenantId, webhook_url: webhook.url, webhook_state: state }
+  })
+  if (!paused) await hint(deps, tenantId, undefined)
+  return answer
+}
+
+/** Off, its deliveries would be skipped at once; paused, they would wait unseen. */
+async function requireWebhookOn(tx: Queryable, tenantId: string): Promise<void> {
+  await requireTenant(tx, tenantId)
+  const webhook = await holdWebhook(tx, tenantId)
+  if (webhook.state !== 'on') throw notOn(tenantId, webhook)
+}
+
+function notOn(tenantId: string, { state, offReason }: Webhook): Problem {
+  const why = offReason === null ? '' : ` (${offReason})`
+  const remedy = state === 'paused' ? 'Resume it first.' : 'Set its URL or resume it first.'
+  return new Problem('webhook_not_on', `The webhook of ${tenantId} is ${state}${why}. ${remedy}`)
+}
+
+/** What delivery is not told of it finds by itself a moment later. */
+async function hint(deps: DeliveryDeps, tenantId: string, deliveryId = 'any'): Promise<void> {
+  try {
+    await deps.hintDelivery({ tenantId, deliveryId })
+  } catch (error) {
+    deps.log.warn({ err: error, tenant_id: tenantId }, 'delivery could not be told what is due')
+  }
+}

@@ -1,0 +1,297 @@
+/**
+ * Erasing a device or a user of a tenant from every store, with a receipt of what was there before
+ * and after. The order makes it safe to interrupt: first everything that was accepted is stored and
+ * decided, then alerts go, then the messages that could bring it back, then ClickHouse, whose
+ * traces lead to all the rest. Whatever fails, calling again finishes it; when it returns, a second
+ * look found nothing. The id itself is written nowhere.
+ */
+import { Problem } from '#shared/core/http/problem.ts'
+import { withoutMirroring } from '#shared/io/analytics/analytics-mirror-store.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  type AlertCounts,
+  countAuditMentions,
+  countErasableAlerts,
+  eraseAlerts,
+  listErasableAlerts,
+} from '#shared/io/erasure/erasure-alerts-store.ts'
+import type { ErasureStore, ErasureTable, ErasureTraces } from '#shared/io/erasure/erasure-store.ts'
+import {
+  awaitWorkedOff,
+  eraseDeadLetters,
+  eraseTelemetryMessages,
+  readTelemetryCut,
+  type TelemetryCut,
+} from '#shared/io/erasure/erasure-streams.ts'
+import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
+import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
+import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+
+export type EraseDeps = {
+  /** Connections that hold the tenant's erasure lock; one for as long as an erasure takes. */
+  locks: Locks
+  /** Of a client whose requests may take as long as a mutation does. */
+  store: ErasureStore
+  findNats: () => Nats | null
+  /** The monotonic clock. */
+  nowMs: () => number
+  wallMs: () => number
+  onOutcome: (outcome: 'done' | 'failed') => void
+  /** How long accepted events may take until they are stored and decided; 30 s by default. */
+  waitMaxMs?: number
+}
+
+export type EraseWanted = ErasureSubject & { actor: string }
+
+export type ErasureCount = { before: number; after: number }
+
+export type ErasureReceipt = {
+  tenant_id: string
+  subject: { kind: ErasureSubject['kind']; sha256: string }
+  started_at: string
+  finished_at: string
+  /** By store and table or stream. */
+  counts: Record<string, ErasureCount>
+  kept_mentions: KeptMentions
+  notes: string[]
+}
+
+/** What stays of the id: events of other devices or users may hold it in a free field. */
+export type KeptMentions = {
+  /** Null when there are too many bodies to look through. */
+  events: number | null
+}
+
+export type Erase = (wanted: EraseWanted) => Promise<ErasureReceipt>
+
+/** Each rewrites parts of the largest tables, and keeps a connection. */
+const erasuresAtOnceMax = 2
+/** A subject that sends all the time may need another pass for what came meanwhile. */
+const passesMax = 3
+const workedOffMaxMs = 30_000
+const oldPartsMaxMs = 15_000
+
+/**
+ * @returns the one way to erase
+ * @throws Problem tenant_not_found; conflict while others are erased; unavailable when a store is
+ *   away: nothing is lost, call again
+ */
+export function createErase(deps: EraseDeps): Erase {
+  let running = 0
+  return async (wanted) => {
+    if (running >= erasuresAtOnceMax) {
+      throw new Problem('conflict', `${running} erasures are under way. Call again.`)
+    }
+    running++
+    try {
+      const receipt = await withTenantLock(
+        deps.locks,
+        wanted.tenantId,
+        (session) => eraseLocked(deps, session, wanted),
+        'erasure',
+      )
+      deps.onOutcome('done')
+      return receipt
+    } catch (error) {
+      deps.onOutcome('failed')
+      throw error
+    } finally {
+      running--
+    }
+  }
+}
+
+type Counts = { clickhouse: Record<ErasureTable, number>; postgres: AlertCounts; streams: Streams }
+type Streams = { TELEMETRY: number; DEAD_LETTERS: number }
+
+async function eraseLocked(
+  deps: EraseDeps,
+  session: Session,
+  { actor, ...subject }: EraseWanted,
+): Promise<ErasureReceipt> {
+  const { tenantId, kind } = subject
+  const startedAt = new Date(deps.wallMs()).toISOString()
+  await requireTenant(session, tenantId)
+  let before: Counts | null = null
+  let traces: ErasureTraces | null = null
+  for (let pass = 1; ; pass++) {
+    const erased: Pass = await erasePass(deps, session, subject, traces)
+    traces = erased.traces
+    before ??= erased.before
+    if (isEmpty(erased.after) || (erased.later > 0 && isEmptyUpToCut(erased.after))) {
+      const receipt: ErasureReceipt = {
+        tenant_id: tenantId,
+        subject: { kind, sha256: toSubjectSha256(subject) },
+        started_at: startedAt,
+        finished_at: new Date(deps.wallMs()).toISOString(),
+        counts: toCounts(before, erased.after),
+        kept_mentions: { events: await inClickhouse(() => deps.store.countMentions(subject)) },
+        notes: await toNotes(session, subject, erased),
+      }
+      const { tenant_id: _, ...after } = receipt
+      await insertAudit(session, { actor, tenantId, action: 'erasure.done', after })
+      return receipt
+    }
+    if (pass === passesMax) throw unavailable('Something was left. Nothing is lost: call again.')
+  }
+}
+
+type Pass = {
+  traces: ErasureTraces
+  before: Counts
+  after: Counts
+  later: number
+  oldParts: number
+}
+
+async function erasePass(
+  deps: EraseDeps,
+  session: Session,
+  subject: ErasureSubject,
+  earlier: ErasureTraces | null,
+): Promise<Pass> {
+  const { store } = deps
+  const nats = requireNats(deps)
+  const cut = await inNats(() => readTelemetryCut(nats))
+  await requireWorkedOff(deps, nats, cut.sequence, true)
+  const traces = await inClickhouse(() => store.readTraces(subject, cut.position, earlier))
+  const clickhouseBefore = await inClickhouse(() => store.countRows(traces))
+  const erasable = { subject, eventIds: traces.eventIds }
+  const postgresBefore = await countErasableAlerts(session, erasable)
+  const alertIds = await listErasableAlerts(session, erasable)
+  // Interrupted after this it is the ledger that still asks for the erasure to be finished.
+  await inClickhouse(() => store.eraseDueAlerts(subject.tenantId, alertIds))
+  await eraseAlerts(session, erasable)
+  // What is copied from here on is read from here on: nothing of the subject is there any more.
+  await inPause(deps.locks, () => inClickhouse(() => store.eraseMirrors(traces)))
+  const streamsBefore = await eraseStreams(nats, subject, cut)
+  await eraseClickhouse(deps, nats, traces)
+  const oldParts = await inClickhouse(() => store.dropOldParts(oldPartsMaxMs))
+  return {
+    traces,
+    before: { clickhouse: clickhouseBefore, postgres: postgresBefore, streams: streamsBefore },
+    after: {
+      clickhouse: await inClickhouse(() => store.countRows(traces)),
+      postgres: await countErasableAlerts(session, erasable),
+      streams: await eraseStreams(nats, subject, cut),
+    },
+    later: await inClickhouse(() => store.countLater(traces)),
+    oldParts,
+  }
+}
+
+async function inPause(locks: Locks, work: () => Promise<void>): Promise<void> {
+  try {
+    await withoutMirroring(locks, work)
+  } catch (error) {
+    if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
+    throw unavailable('Alerts are being copied. Nothing is lost: call again.')
+  }
+}
+
+/** @returns how many messages there were, which are gone */
+async function eraseStreams(
+  nats: Nats,
+  subject: ErasureSubject,
+  cut: TelemetryCut,
+): Promise<Streams> {
+  return inNats(async () => ({
+    TELEMETRY: await eraseTelemetryMessages(nats, subject, cut),
+    DEAD_LETTERS: await eraseDeadLetters(nats, subject),
+  }))
+}
+
+async function eraseClickhouse(deps: EraseDeps, nats: Nats, traces: ErasureTraces): Promise<void> {
+  await inClickhouse(() => deps.store.eraseRows(traces))
+  // An insert that was under way may have put its aggregates where they were just erased, and its
+  // raw events where the rebuild does not see them yet: all that had begun has to end first.
+  const { sequence } = await inNats(() => readTelemetryCut(nats))
+  await requireWorkedOff(deps, nats, sequence, false)
+  await inClickhouse(() => deps.store.rebuild(traces))
+}
+
+async function requireWorkedOff(
+  deps: EraseDeps,
+  nats: Nats,
+  sequence: number,
+  decided: boolean,
+): Promise<void> {
+  const limitMs = deps.waitMaxMs ?? workedOffMaxMs
+  const options = { decided, limitMs, nowMs: deps.nowMs }
+  if (await inNats(() => awaitWorkedOff(nats, sequence, options))) return
+  throw unavailable(
+    `Accepted events were not stored and decided within ${limitMs} ms: is a scorer running? ` +
+      'Nothing is lost: call again.',
+  )
+}
+
+function requireNats({ findNats }: EraseDeps): Nats {
+  const nats = findNats()
+  if (nats?.connected()) return nats
+  throw unavailable('NATS is not connected. Nothing is lost: call again.')
+}
+
+const inNats = <T>(work: () => Promise<T>): Promise<T> => inStore('NATS', work)
+const inClickhouse = <T>(work: () => Promise<T>): Promise<T> => inStore('ClickHouse', work)
+
+async function inStore<T>(store: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Problem || error instanceof TypeError) throw error
+    const detail = `${store} cannot do its part at the moment. Nothing is lost: call again.`
+    throw unavailable(detail, toLoggable(error))
+  }
+}
+
+function isEmpty({ clickhouse, postgres, streams }: Counts): boolean {
+  return [clickhouse, postgres, streams].every((counts) =>
+    Object.values(counts).every((count) => count === 0),
+  )
+}
+
+/** What has a place in the stream is gone; only aggregates may hold what came after the cut. */
+function isEmptyUpToCut({ clickhouse, streams }: Counts): boolean {
+  const { telemetry, activity, shadow_decisions: shadow } = clickhouse
+  return telemetry + activity + shadow + streams.TELEMETRY + streams.DEAD_LETTERS === 0
+}
+
+function toCounts(before: Counts, after: Counts): Record<string, ErasureCount> {
+  const counts: Record<string, ErasureCount> = {}
+  for (const store of ['clickhouse', 'postgres', 'streams'] as const) {
+    const left: Record<string, number> = after[store]
+    for (const [name, count] of Object.entries(before[store])) {
+      counts[`${store}.${name}`] = { before: count, after: left[name] ?? 0 }
+    }
+  }
+  return counts
+}
+
+async function toNotes(session: Session, subject: ErasureSubject, pass: Pass): Promise<string[]> {
+  const notes = [
+    'clickhouse.sdk_norms keeps places of bitmaps, never ids, and expires within 8 days.',
+    'Postgres writes over the space of removed rows in time; its write-ahead log and backups of ' +
+      'any store keep what they held until they are recycled.',
+  ]
+  const mentions = await countAuditMentions(session, subject)
+  if (mentions > 0) {
+    notes.push(
+      `${mentions} rows of the audit log hold the id in an operator's words; it is append-only.`,
+    )
+  }
+  if (pass.oldParts > 0) {
+    notes.push(
+      `${pass.oldParts} replaced part folders are still on ClickHouse's disk; it removes them ` +
+        'after old_parts_lifetime (8 minutes unless set otherwise).',
+    )
+  }
+  if (pass.later > 0) {
+    notes.push(`${pass.later} events came after the erasure had begun: they are new, and are kept.`)
+  }
+  return notes
+}

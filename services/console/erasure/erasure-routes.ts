@@ -1,0 +1,69 @@
+/** Erasing a device or a user of a tenant. */
+import { z } from 'zod'
+import { idSchema } from '#shared/core/telemetry/telemetry.ts'
+import { adminActor, type ConsoleApp } from '../app.ts'
+import { problemSchema, tenantParams } from '../http/schemas.ts'
+import type { Erase } from './erase.ts'
+
+const erasureBody = z
+  .strictObject({ device_id: idSchema.optional(), user_id: idSchema.optional() })
+  .refine(
+    (body) => (body.device_id === undefined) !== (body.user_id === undefined),
+    'must have one of device_id and user_id',
+  )
+  .describe('A user is whatever events name as user_id or as account_id.')
+  .meta({ examples: [{ device_id: '4f6c1d8e-device' }, { user_id: 'user-1729' }] })
+
+const receiptSchema = z.object({
+  tenant_id: z.string(),
+  subject: z.object({
+    kind: z.enum(['device', 'user']),
+    sha256: z.string().describe('of the id, which is kept nowhere'),
+  }),
+  started_at: z.string(),
+  finished_at: z.string(),
+  counts: z
+    .record(z.string(), z.object({ before: z.number().int(), after: z.number().int() }))
+    .describe('by store and its table or stream'),
+  kept_mentions: z
+    .object({
+      events: z
+        .number()
+        .int()
+        .nullable()
+        .describe('null when the tenant has too many bodies to look through'),
+    })
+    .describe(
+      'Events that are kept and hold the text of the id, since they are about other devices or ' +
+        'users: in a field of their body that is no id of theirs, and in what comes from it.',
+    ),
+  notes: z.array(z.string()),
+})
+
+export type EraseRouteDeps = { erase: Erase }
+
+export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
+  app.post(
+    '/tenants/:tenant_id/erasures',
+    {
+      schema: {
+        summary: 'Erase a device or a user from every store; returns once nothing is left',
+        description:
+          'Covers everything accepted before the call. Safe to repeat, and what failed on the ' +
+          'way is finished by calling again. Erased alerts leave gaps in `seq`.',
+        params: tenantParams,
+        body: erasureBody,
+        response: { 200: receiptSchema, default: problemSchema },
+      },
+    },
+    async ({ params, body }) => {
+      const { device_id: deviceId, user_id: userId } = body
+      return deps.erase({
+        tenantId: params.tenant_id,
+        kind: deviceId === undefined ? 'user' : 'device',
+        id: deviceId ?? userId ?? '',
+        actor: adminActor,
+      })
+    },
+  )
+}

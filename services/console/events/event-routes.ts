@@ -1,0 +1,19 @@
+/** Stored events as operators ask about them: why one was scored as it was. */
+import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import { problemSchema } from '../http/schemas.ts'
+import { explainEvent } from './explain-event.ts'
+import { eventExplanationSchema, eventParams } from './explanation-schemas.ts'
+
+export function addEventRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  app.get(
+    '/events/:event_id/explanation',
+    {
+      schema: {
+        summary: 'Score a stored event again, step by step, and compare it with what was answered',
+        params: eventParams,
+        response: { 200: eventExplanationSchema, default: problemSchema },
+      },
+    },
+    async ({ params }) => explainEvent(deps, params.event_id),
+  )
+}

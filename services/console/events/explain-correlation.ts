@@ -1,0 +1,60 @@
+/**
+ * Explains what was known beyond a stored event: counts again, as of the event's place in the
+ * stream, and compares with the alert that it raised.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { dayMs } from '#shared/core/base/instants.ts'
+import type { Policy } from '#shared/core/policies/policy.ts'
+import type { Reason } from '#shared/core/scoring/scoring.ts'
+import type { Telemetry } from '#shared/core/telemetry/telemetry.ts'
+import { decideRisk } from '#shared/core/velocity/risk.ts'
+import type { SessionAlert } from '#shared/io/alerts/session-alerts-store.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { StoredEvent } from '#shared/io/telemetry/event-store.ts'
+import type { KnownStore } from '#shared/io/velocity/known-store.ts'
+import type { EventExplanation } from './explanation-schemas.ts'
+
+export type CorrelationDeps = { findKnown: KnownStore['findKnown']; wallMs: () => number }
+
+/** What is counted from is kept 35 days, and the longest window takes 30 of them. */
+const recountableMs = 5 * dayMs
+
+/** @returns null when what it was counted from is gone or was never kept */
+export async function explainCorrelation(
+  { findKnown, wallMs }: CorrelationDeps,
+  event: StoredEvent,
+  about: { policy: Policy; body: Telemetry; alerts: readonly SessionAlert[] },
+): Promise<EventExplanation['correlation']> {
+  const { policy, body, alerts } = about
+  if (event.position === 0 || wallMs() - event.receivedAtMs > recountableMs) return null
+  const asked = {
+    tenant_id: event.tenantId,
+    event_id: event.eventId,
+    position: event.position,
+    received_at: event.receivedAtMs,
+    body,
+  }
+  const [known] = await findKnown([asked], () => policy).catch((error: unknown) => {
+    throw unavailable('What was known of the device cannot be read now.', toLoggable(error))
+  })
+  const verdict = { rasp_score: event.raspScore, rasp_action: event.raspAction }
+  const scored = { ...verdict, reasons: event.reasons ?? [], body }
+  const risk = decideRisk(scored, policy, known!)
+  const raised = alerts.find(
+    ({ alert, eventId }) => eventId === event.eventId && alert.decision.action === risk.action,
+  )
+  const own = new Set((event.reasons ?? []).map((reason) => reason.code))
+  return {
+    risk_score: risk.riskScore,
+    action: risk.action,
+    reasons: risk.reasons.filter(({ code }) => !own.has(code)),
+    retry: known!.retry,
+    matches_alert: raised === undefined ? null : isSame(risk, raised),
+  }
+}
+
+function isSame(risk: { riskScore: number; reasons: Reason[] }, { alert }: SessionAlert): boolean {
+  const plain = JSON.parse(JSON.stringify(risk.reasons))
+  return alert.decision.risk_score === risk.riskScore && isDeepStrictEqual(plain, alert.reasons)
+}

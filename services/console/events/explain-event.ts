@@ -1,0 +1,207 @@
+/**
+ * Explains a stored event: scores its stored body again under the stored policy that scored it, as
+ * the edge did, shows every step, and compares the result with what was answered at the time. Reads
+ * only, and depends on nothing that may have changed since but the code itself.
+ */
+import { hash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { toEventId } from '#shared/core/base/ids.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
+import { explainScore } from '#shared/core/scoring/score-explanation.ts'
+import type { Reason, Score } from '#shared/core/scoring/scoring.ts'
+import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
+import {
+  type Signals,
+  settleOptionals,
+  type Telemetry,
+  telemetrySchema,
+} from '#shared/core/telemetry/telemetry.ts'
+import { isObject } from '#shared/core/telemetry/telemetry-check.ts'
+import { listSessionAlerts, type SessionAlert } from '#shared/io/alerts/session-alerts-store.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { EventStore, StoredEvent } from '#shared/io/telemetry/event-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { type CorrelationDeps, explainCorrelation } from './explain-correlation.ts'
+import type { EventExplanation, ExplainedAlert } from './explanation-schemas.ts'
+
+export type ExplainDeps = CorrelationDeps & {
+  postgres: Queryable
+  findEvent: EventStore['findEvent']
+}
+
+/**
+ * @throws Problem event_not_found; event_not_explainable, saying what is missing; unavailable
+ */
+export async function explainEvent(deps: ExplainDeps, eventId: string): Promise<EventExplanation> {
+  const event = await deps.findEvent(eventId).catch((error: unknown) => {
+    throw unavailable('The stored events cannot be read at the moment.', toLoggable(error))
+  })
+  if (event === null) throw new Problem('event_not_found', `There is no event ${eventId}.`)
+  const store = createPolicyStore(deps.postgres)
+  const { tenantId, policyVersion: version } = event
+  const [text, stored, tenant, alerts] = await Promise.all([
+    store.findDocument(event.policyHash),
+    store.findVersion({ tenantId, version }),
+    createTenantStore(deps.postgres).findTenant(tenantId),
+    listSessionAlerts(deps.postgres, event),
+  ])
+  const policy = readPolicy(event, text)
+  const body = readBody(event)
+  const steps = explainScore(policy, body.signals as Signals, {
+    sdkVersion: body.sdk_meta.sdk_version,
+    platform: body.sdk_meta.platform,
+    receivedAtMs: event.receivedAtMs,
+  })
+  // A tenant that is gone can no longer say whether it was a sandbox; its events can.
+  const sandbox =
+    tenant === null ? event.flags.includes(sandboxForced) : tenant.environment === 'sandbox'
+  const forced = sandbox ? findForcedScore(body.device_id, policy.thresholds) : null
+  const comparison = compare(event, forced ?? steps, stored)
+  return {
+    event: toShownEvent(event),
+    policy: {
+      version,
+      policy_hash: event.policyHash,
+      name: policy.name,
+      created_at: stored?.created_at ?? null,
+      created_by: stored?.created_by ?? null,
+      document_intact: hash('sha256', text ?? '', 'hex').startsWith(event.policyHash),
+    },
+    ...comparison,
+    body_intact: toEventId(Buffer.from(event.body)) === event.eventId,
+    forced:
+      forced === null
+        ? null
+        : { device_id: body.device_id, rasp_score: forced.score, rasp_action: forced.action },
+    steps,
+    correlation: await explainCorrelation(deps, event, { policy, body, alerts }),
+    alerts: alerts.map((one) => toExplainedAlert(one, event)),
+  }
+}
+
+function readPolicy({ eventId, policyHash }: StoredEvent, text: string | null): Policy {
+  const refuse = (why: string) =>
+    new Problem(
+      'event_not_explainable',
+      `Event ${eventId} was scored by the policy document ${policyHash}, ${why}.`,
+    )
+  if (text === null) throw refuse('which is not stored here')
+  const parsed = policySchema.safeParse(parseJson(text))
+  if (!parsed.success) throw refuse('which this release cannot read')
+  return parsed.data
+}
+
+/** @returns undefined, which no schema accepts, when it is none */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function readBody({ eventId, body }: StoredEvent): Telemetry {
+  const value = parseJson(body)
+  if (isObject(value)) settleOptionals(value)
+  const parsed = telemetrySchema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new Problem(
+    'event_not_explainable',
+    `The stored body of event ${eventId} is no telemetry any more: it was changed or damaged.`,
+  )
+}
+
+function compare(
+  event: StoredEvent,
+  again: Pick<Score, 'score' | 'action' | 'reasons'>,
+  version: PolicyVersion | null,
+): Pick<
+  EventExplanation,
+  'answered' | 'recomputed' | 'matches' | 'evidence_differs' | 'differences'
+> {
+  const answered = {
+    rasp_score: event.raspScore,
+    rasp_action: event.raspAction,
+    flags: event.flags,
+    reasons: event.reasons,
+  }
+  const recomputed = {
+    rasp_score: again.score,
+    rasp_action: again.action,
+    flags: again.reasons.map(({ code }) => code),
+    reasons: again.reasons,
+  }
+  const differences: EventExplanation['differences'] = []
+  for (const field of ['rasp_score', 'rasp_action', 'flags'] as const) {
+    if (isDeepStrictEqual(answered[field], recomputed[field])) continue
+    differences.push({ field, answered: answered[field], recomputed: recomputed[field] })
+  }
+  const weights = toWeights(answered.reasons)
+  if (!isDeepStrictEqual(weights, toWeights(recomputed.reasons))) {
+    differences.push({
+      field: 'reasons',
+      answered: answered.reasons,
+      recomputed: recomputed.reasons,
+    })
+  }
+  if (version !== null && version.policy_hash !== event.policyHash) {
+    differences.push({
+      field: 'policy_hash',
+      answered: event.policyHash,
+      recomputed: version.policy_hash,
+    })
+  }
+  const matches = differences.length === 0
+  return {
+    answered,
+    recomputed,
+    matches,
+    evidence_differs:
+      matches && !isDeepStrictEqual(toPlain(answered.reasons), toPlain(again.reasons)),
+    differences,
+  }
+}
+
+/** What a reason must have in common with itself of another release: its code and its weight. */
+const toWeights = (reasons: Reason[] | null): [string, number][] | null =>
+  reasons === null ? null : reasons.map(({ code, weight }) => [code, weight])
+
+/** As it would be stored: without what JSON has no word for. */
+const toPlain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
+
+function toShownEvent(event: StoredEvent): EventExplanation['event'] {
+  return {
+    event_id: event.eventId,
+    tenant_id: event.tenantId,
+    device_id: event.deviceId,
+    session_id: event.sessionId,
+    user_id: event.userId,
+    account_id: event.accountId,
+    received_at: new Date(event.receivedAtMs).toISOString(),
+    sdk_version: event.sdkVersion,
+    platform: event.platform,
+    epoch: event.epoch,
+  }
+}
+
+function toExplainedAlert(
+  { alert, eventId, policyVersion }: SessionAlert,
+  event: StoredEvent,
+): ExplainedAlert {
+  return {
+    alert_id: alert.alert_id,
+    event_id: eventId,
+    raised_by_this_event: eventId === event.eventId,
+    ...alert.decision,
+    rasp_score: alert.rasp_score,
+    policy_version: policyVersion,
+    disposition: alert.disposition,
+    created_at: alert.created_at,
+    reasons: alert.reasons,
+    correlation_reasons: alert.reasons.filter(({ evidence }) => Object.hasOwn(evidence, 'metric')),
+  }
+}

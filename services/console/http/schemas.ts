@@ -1,0 +1,274 @@
+/**
+ * The admin API's requests and answers, in one place: what is validated is what the OpenAPI
+ * document says. Answers are written through these, so a field that is not named here never leaves.
+ */
+import { z } from 'zod'
+import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { tenantIdPattern } from '#shared/core/base/ids.ts'
+import {
+  bodyBytesMax,
+  nameCharactersMax,
+  noteCharactersMax,
+  undecidedShareMax,
+  urlCharactersMax,
+} from '#shared/core/base/limits.ts'
+
+const environmentSchema = z.enum(['live', 'sandbox'])
+const statusSchema = z.enum(['active', 'suspended'])
+
+export const tenantIdSchema = z
+  .string()
+  .regex(tenantIdPattern, 'must be 1 to 63 lower-case letters, digits and hyphens')
+
+export const tenantParams = z.object({ tenant_id: tenantIdSchema })
+export const alertParams = z.object({ alert_id: z.string().min(1).max(64) })
+
+/**
+ * What operators write for one another, without what Postgres cannot hold: NUL, and half of a
+ * surrogate pair, which no audit record's jsonb takes.
+ */
+function operatorText(charactersMax: number) {
+  const text = z.string().trim().max(charactersMax)
+  return text
+    .refine((value) => !value.includes('\0'), 'must not contain NUL')
+    .refine((value) => value.isWellFormed(), 'must not contain a lone surrogate')
+}
+
+const urlSchema = z.string().min(1).max(urlCharactersMax)
+
+export const createTenantBody = z.strictObject({
+  tenant_id: tenantIdSchema,
+  name: operatorText(nameCharactersMax).default(''),
+  environment: environmentSchema.default('live'),
+  webhook_url: urlSchema.nullish(),
+})
+
+export const createdTenantSchema = z
+  .object({
+    tenant_id: z.string(),
+    environment: environmentSchema,
+    public_api_key: z.string(),
+    hmac_secret: z.string(),
+    webhook_secret: z.string(),
+    webhook_url: z.string().nullable(),
+  })
+  .describe('The only time the secrets are shown.')
+
+const retentionSchema = z
+  .object({ days: z.number().int().nullable(), default: z.boolean() })
+  .describe("days is null without a limit; default is whether it is the product's")
+
+const rateSchema = z.object({ per_second: z.number(), burst: z.number() }).nullable()
+
+export const tenantSchema = z.object({
+  tenant_id: z.string(),
+  name: z.string(),
+  environment: environmentSchema,
+  status: statusSchema,
+  epoch: z.number().int(),
+  created_at: z.string(),
+  webhook_url: z.string().nullable(),
+  webhook_state: z.enum(['on', 'off', 'paused']),
+  webhook_off_reason: z
+    .string()
+    .nullable()
+    .describe('operator, gone (it answered 410) or failing (for five days)'),
+  webhook_changed_at: z.string().nullable(),
+  webhook_health: z
+    .object({
+      failing_since: z.string().describe('the first failed attempt since the last success'),
+      failed_attempts: z.number().int(),
+      last_failure: z.string().nullable(),
+      held_until: z
+        .string()
+        .nullable()
+        .describe('set while deliveries are held: when the next probe is sent'),
+      failed_probes: z.number().int(),
+    })
+    .nullable()
+    .describe('null when nothing is known against it'),
+  policy_version: z.number().int(),
+  policy_hash: z.string(),
+  ingest_rate: rateSchema,
+  ingest_bytes: rateSchema,
+  ingest_share: z
+    .number()
+    .nullable()
+    .describe("the share of the telemetry stream; null is the product's default"),
+  rest_rate: rateSchema,
+  retention: z
+    .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })
+    .describe('how long what is kept'),
+  public_api_key: z
+    .object({
+      prefix: z.string(),
+      last4: z.string(),
+      created_at: z.string(),
+      last_used_at: z.string().nullable(),
+    })
+    .nullable(),
+  hmac_secret: z
+    .object({ last4: z.string(), created_at: z.string(), state: z.string() })
+    .nullable(),
+  webhook_secret: z.object({ last4: z.string(), created_at: z.string() }).nullable(),
+})
+
+const asItIs = "null is the product's default, leaving it out leaves it as it is"
+
+const newRateSchema = z
+  .strictObject({
+    per_second: z.number().positive().max(1_000_000),
+    burst: z.number().min(1).max(1_000_000),
+  })
+  .nullish()
+  .describe(asItIs)
+
+const newByteRateSchema = z
+  .strictObject({
+    per_second: z.number().positive().max(1e9),
+    burst: z.number().min(bodyBytesMax).max(1e9),
+  })
+  .nullish()
+  .describe(`bytes of submissions; ${asItIs}`)
+
+const newShareSchema = z
+  .number()
+  .positive()
+  .max(undecidedShareMax)
+  .nullish()
+  .describe(`share of the telemetry stream that may wait undecided; ${asItIs}`)
+
+export const ratesBody = z.strictObject({
+  ingest_rate: newRateSchema,
+  ingest_bytes: newByteRateSchema,
+  ingest_share: newShareSchema,
+  rest_rate: newRateSchema,
+})
+
+export const limitSchema = (most: number, usual: number) =>
+  z.coerce.number().int().min(1).max(most).default(usual)
+
+export const listTenantsQuery = z.strictObject({
+  limit: limitSchema(1_000, 1_000),
+  after: z
+    .string()
+    .max(63)
+    .refine((text) => !text.includes('\0'), 'must not contain NUL')
+    .optional()
+    .describe('`next` of the page before'),
+})
+
+export const tenantsSchema = z.object({
+  data: z.array(tenantSchema),
+  total: z.number().int(),
+  next: z.string().nullable(),
+})
+
+/** An empty request means both secrets, as the dashboard's button does. */
+export const rotateBody = z
+  .strictObject({
+    hmac: z.boolean().default(false),
+    webhook: z.boolean().default(false),
+    api_key: z.boolean().default(false),
+  })
+  .nullish()
+
+export const rotatedSchema = z
+  .object({
+    tenant_id: z.string(),
+    public_api_key: z.string().optional(),
+    hmac_secret: z.string().optional(),
+    webhook_secret: z.string().optional(),
+    duration_ms: z.number().int(),
+    confirmed_edges: z.array(z.string()),
+    lease_expired_edges: z.array(z.string()),
+  })
+  .describe('The new credentials, shown once; the old ones are dead everywhere.')
+
+export const webhookBody = z.strictObject({ url: urlSchema })
+export const webhookSchema = z.object({ tenant_id: z.string(), webhook_url: z.string().nullable() })
+export const tenantStatusSchema = z.object({ tenant_id: z.string(), status: statusSchema })
+
+export const dispositionBody = z.strictObject({
+  disposition: z.enum(dispositions),
+  note: operatorText(noteCharactersMax).nullish(),
+})
+
+/** The one shape of an alert; its parts are described by the REST API. */
+export const alertSchema = z.looseObject({
+  alert_id: z.string(),
+  seq: z.number().int(),
+  disposition: z.enum(dispositions),
+  created_at: z.string(),
+})
+
+export const listAuditQuery = z.strictObject({
+  limit: limitSchema(500, 100),
+  before: z.coerce.number().int().positive().optional().describe('`next` of the page before'),
+})
+
+export const auditSchema = z.object({
+  data: z.array(
+    z.object({
+      audit_id: z.number().int(),
+      at: z.string(),
+      actor: z.string(),
+      tenant_id: z.string().nullable(),
+      action: z.string(),
+      before: z.unknown(),
+      after: z.unknown(),
+    }),
+  ),
+  next: z.number().int().nullable(),
+})
+
+export const edgesSchema = z.object({
+  revision: z.number().int().describe('the newest revision that a tenant or policy has'),
+  data: z.array(
+    z.object({
+      edge_id: z.string(),
+      applied_revision: z.number().int(),
+      announced_at: z.string(),
+    }),
+  ),
+})
+
+/** The days that the widest window of any policy looks back. */
+export const unknownSignalDaysMax = 30
+
+export const listUnknownSignalsQuery = z.strictObject({
+  days: limitSchema(unknownSignalDaysMax, 7).describe('how far to look back'),
+  limit: limitSchema(1_000, 100),
+})
+
+export const unknownSignalsSchema = z.object({
+  days: z.number().int(),
+  left_out: z
+    .object({ events: z.number().int(), values: z.number().int() })
+    .describe(
+      'values of signals that only the stored bodies have, because the tenant sends more unknown ' +
+        'names than get a place beside the catalog, and the events that they were in',
+    ),
+  data: z.array(
+    z.object({
+      signal: z.string().describe('category.name'),
+      sdk_version: z.string(),
+      platform: z.string(),
+      events: z.number().int().describe('each once, however often it was delivered'),
+      devices: z.number().int(),
+      first_seen_at: z.string(),
+      last_seen_at: z.string(),
+    }),
+  ),
+})
+
+/** RFC 9457, for every answer that is not a success. */
+export const problemSchema = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.number().int(),
+  detail: z.string(),
+  code: z.string(),
+  request_id: z.string(),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+})

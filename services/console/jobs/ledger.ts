@@ -1,0 +1,339 @@
+/**
+ * Keeps the ledger comparable and compares it. Every few seconds: what edges claim is copied, and
+ * it is marked up to where everything is decided, so that what is on its way is never taken for a
+ * difference. Every minute the last hours of all tenants are compared, and every hour the next two
+ * days of the month before them, so that what a look costs does not grow with the past. A
+ * difference counts when it is still there a moment later. Of any number of consoles one does this.
+ */
+import { ledgerHourMs, ledgerStages, toLedgerHour } from '#shared/core/reconciliation/ledger.ts'
+import { telemetryStream, toPosition } from '#shared/core/telemetry/messages.ts'
+import { readMark } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import { readDecidedFloor } from '#shared/io/nats/stream-floors.ts'
+import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { pause } from '#shared/io/process/pause.ts'
+import { listAcceptedClaims } from '#shared/io/reconciliation/accepted-claims.ts'
+import {
+  listTenantIds,
+  readClockMs,
+  requireLock,
+} from '#shared/io/reconciliation/ledger-postgres-store.ts'
+import { insertAcceptedClaims, markDecided } from '#shared/io/reconciliation/ledger-rows-store.ts'
+import type { LedgerStore, NamedDifference } from '#shared/io/reconciliation/ledger-store.ts'
+
+export type LedgerDeps = {
+  findNats: () => Nats | null
+  postgres: Postgres
+  /** Connections for work that holds a lock. */
+  locks: Locks
+  clickhouse: Clickhouse
+  store: LedgerStore
+  log: Log
+  metrics: Metrics
+  /** The monotonic clock, and the wall clock. */
+  nowMs: () => number
+  wallMs: () => number
+  /** How long a difference must last. */
+  confirmMs?: number
+}
+
+/** A difference of one tenant and hour; the tenant of a lost message is not known. */
+export type FoundDifference = Omit<NamedDifference, 'stage'> & {
+  stage: NamedDifference['stage'] | 'messages'
+  tenantId: string | null
+  hourMs: number | null
+}
+
+export type LedgerKeeper = {
+  /**
+   * Marks up to where everything is decided and copies what edges claim.
+   * @returns false when not all that had been published was decided within seconds
+   */
+  mark: () => Promise<boolean>
+  /**
+   * Compares the hours from one on, and sets the metric.
+   * @param toMs before which hour; without end when left out
+   * @returns what differs
+   */
+  check: (fromMs: number, toMs?: number) => Promise<FoundDifference[]>
+  /** Does both until it is stopped, for as long as no other console does. */
+  start: () => { stop: () => Promise<void> }
+}
+
+const markEveryMs = 2_000
+/** How often to say that nothing has come. */
+const idleMarkMs = 10_000
+const checkEveryMs = 60_000
+const recentMs = 3 * ledgerHourMs
+/** Older hours are compared a part at a time: a month in fifteen hours. */
+const olderEveryMs = ledgerHourMs
+const olderPartMs = 2 * 24 * ledgerHourMs
+const olderMs = 31 * 24 * ledgerHourMs
+/** How often a console asks whether the ledger is its to keep. */
+const leadEveryMs = 5_000
+const confirmMs = 5_000
+/** How long decisions, and then the copies, may take until a mark is made without the claims. */
+const workedOffMaxMs = 5_000
+const pollMs = 100
+/** A copy is made each second. */
+const copyPollMs = 500
+/** The clock may be read this much later than the snapshot that a copy is of. */
+const clockMarginMs = 1_000
+/** How far back messages are looked for at the start, in time and in number. */
+const messagesMs = 20 * ledgerHourMs
+const messagesMax = 1_000_000
+
+type State = LedgerDeps & {
+  report: Report
+  /** Up to which position of which stream every message is known to the ledger. */
+  complete: { streamMs: number; position: number } | null
+  /** The claims that are copied, as text; null before the first round. */
+  claimed: ReadonlySet<string> | null
+  /** The last mark, and when it was made. */
+  marked: { position: number; atMs: number } | null
+  stopped: AbortController
+}
+
+/** The ledger of one console. */
+export function createLedgerKeeper(deps: LedgerDeps): LedgerKeeper {
+  const state: State = {
+    ...deps,
+    complete: null,
+    claimed: null,
+    marked: null,
+    stopped: new AbortController(),
+    report: createReport(deps),
+  }
+  const mark = () => markNow(state)
+  const check = (fromMs: number, toMs?: number) => checkSpan(state, toSpan(state, fromMs, toMs))
+  return { mark, check, start: () => start(state) }
+}
+
+type Span = { fromMs: number; toMs: number }
+
+type Report = {
+  /** What a look at some hours found takes the place of what was found in them before. */
+  found: (span: Span, found: readonly FoundDifference[]) => void
+  /** Another console reports. */
+  nothing: () => void
+}
+
+function createReport({ metrics }: LedgerDeps): Report {
+  const gauge = metrics.gauge(
+    'di_ledger_difference',
+    'Events, alerts and deliveries in which the stages of the ledger differ: 0 when all agree',
+    { labels: ['stage'] },
+  )
+  let known: readonly FoundDifference[] = []
+  const set = (found: readonly FoundDifference[]) => {
+    known = found
+    for (const stage of ['messages', ...ledgerStages]) {
+      const of = found.filter((one) => one.stage === stage)
+      gauge.set(
+        { stage },
+        of.reduce((sum, { count }) => sum + count, 0),
+      )
+    }
+  }
+  set([])
+  return {
+    found: ({ fromMs, toMs }, found) => {
+      const elsewhere = known.filter(
+        ({ hourMs }) => hourMs !== null && (hourMs < fromMs || hourMs >= toMs),
+      )
+      set([...elsewhere, ...found])
+    },
+    nothing: () => set([]),
+  }
+}
+
+/** An edge's clock may be ahead. */
+const toSpan = ({ wallMs }: State, fromMs: number, toMs?: number): Span => ({
+  fromMs,
+  toMs: toMs ?? wallMs() + 24 * ledgerHourMs,
+})
+
+async function markNow(state: State): Promise<boolean> {
+  const { findNats, postgres, clickhouse, nowMs } = state
+  const nats = findNats()
+  if (nats?.connected() !== true) throw new Error('NATS is not connected')
+  // All of these claims are of messages that the stream has by now.
+  const all = await readClaims(state, nats)
+  const texts = new Set(all.map((claim) => JSON.stringify(claim)))
+  const claims = all.filter((claim) => !state.claimed?.has(JSON.stringify(claim)))
+  const { created, state: stream } = await nats.manager.streams.info(telemetryStream)
+  const streamMs = Date.parse(String(created))
+  const deadlineMs = nowMs() + workedOffMaxMs
+  let floor = await readDecidedFloor(nats)
+  while (floor < stream.last_seq && nowMs() < deadlineMs && !state.stopped.signal.aborted) {
+    await pause(pollMs, state.stopped.signal)
+    floor = await readDecidedFloor(nats)
+  }
+  const position = toPosition(streamMs, floor + 1)
+  const idle = claims.length === 0 && position === state.marked?.position
+  if (idle && nowMs() - state.marked!.atMs < idleMarkMs) return floor >= stream.last_seq
+  // What was decided is committed: a later copy has it.
+  const atMs = (await readClockMs(postgres)) + clockMarginMs
+  await markDecided(clickhouse, { position, atMs })
+  state.marked = { position, atMs: nowMs() }
+  if (floor < stream.last_seq) return false
+  const copiedByMs = nowMs() + 2 * workedOffMaxMs
+  while ((await readMark(clickhouse)).copiedAtMs < atMs) {
+    if (nowMs() > copiedByMs || state.stopped.signal.aborted) return false
+    await pause(copyPollMs, state.stopped.signal)
+  }
+  await insertAcceptedClaims(clickhouse, claims)
+  state.claimed = texts
+  return true
+}
+
+/** All at first, then those of the last hours: an edge reports an hour while it is. */
+async function readClaims(state: State, nats: Nats) {
+  if (state.claimed === null) return listAcceptedClaims(nats, null)
+  const hour = Math.floor(state.wallMs() / ledgerHourMs)
+  const claims = []
+  for (const one of [hour - 1, hour, hour + 1])
+    claims.push(...(await listAcceptedClaims(nats, one)))
+  return claims
+}
+
+async function checkSpan(state: State, span: Span): Promise<FoundDifference[]> {
+  const first = await findDifferences(state, span)
+  let found = first
+  if (first.length > 0) {
+    await pause(state.confirmMs ?? confirmMs, state.stopped.signal)
+    const before = new Map(first.map((one) => [toKey(one), one]))
+    found = (await findDifferences(state, span)).flatMap((one) => {
+      const earlier = before.get(toKey(one))
+      return earlier === undefined ? [] : [{ ...one, count: Math.min(one.count, earlier.count) }]
+    })
+  }
+  state.report.found(span, found)
+  for (const { tenantId, hourMs, ...difference } of found) {
+    const hour = hourMs === null ? null : new Date(hourMs).toISOString()
+    state.log.error({ tenant: tenantId, hour, ...difference }, 'the ledger does not agree')
+  }
+  return found
+}
+
+const toKey = ({ tenantId, hourMs, stage, kind }: FoundDifference): string =>
+  `${tenantId} ${hourMs} ${stage} ${kind}`
+
+async function findDifferences(state: State, span: Span): Promise<FoundDifference[]> {
+  const { store, postgres } = state
+  const tenantIds = await listTenantIds(postgres)
+  const { hours } = await store.readLedger(span)
+  const found = hours
+    .filter(({ tenantId }) => tenantIds.has(tenantId))
+    .flatMap(({ tenantId, hourMs, differences }) =>
+      differences.map((difference): FoundDifference => ({ tenantId, hourMs, ...difference })),
+    )
+  const lost = await countLostMessages(state)
+  if (lost === 0) return found
+  const message = { stage: 'messages', kind: 'missing', count: lost } as const
+  return [...found, { ...message, ids: [], tenantId: null, hourMs: null }]
+}
+
+/** Messages that were worked off, and of which no scorer has said what they brought. */
+async function countLostMessages(state: State): Promise<number> {
+  const nats = state.findNats()
+  if (nats?.connected() !== true) return 0
+  const { created } = await nats.manager.streams.info(telemetryStream)
+  const streamMs = Date.parse(String(created))
+  const floor = await readDecidedFloor(nats)
+  const step = toPosition(0, 1)
+  const to = toPosition(streamMs, floor + 1)
+  const known = state.complete?.streamMs === streamMs ? state.complete.position : 0
+  // At first those of the last hours: retention may have removed what older ones brought.
+  const first = known > 0 ? known : await state.store.readFirstPosition(state.wallMs() - messagesMs)
+  if (first === null) return 0
+  const from = Math.max(first, toPosition(streamMs, Math.max(1, floor - messagesMax)))
+  if (from >= to) return 0
+  const lost = await state.store.countUnknownMessages({ from, to, step })
+  if (lost === 0) state.complete = { streamMs, position: to }
+  return lost
+}
+
+function start(state: State): { stop: () => Promise<void> } {
+  const { signal } = state.stopped
+  const lead = () =>
+    tryNamedLock(state.locks, 'ledger', (session) => keep(state, session)).finally(
+      state.report.nothing,
+    )
+  const running = repeat(state, signal, {
+    what: 'the ledger cannot be kept now',
+    everyMs: leadEveryMs,
+    work: lead,
+  })
+  return {
+    stop: async () => {
+      state.stopped.abort()
+      await running
+    },
+  }
+}
+
+/** Keeps the ledger until the console stops or loses the lock. */
+async function keep(state: State, session: Session): Promise<void> {
+  const lost = new AbortController()
+  const signal = AbortSignal.any([state.stopped.signal, lost.signal])
+  const whileLocked = (work: () => Promise<unknown>) => async () => {
+    await requireLock(session).catch((error: unknown) => {
+      lost.abort()
+      throw error
+    })
+    await work()
+  }
+  await Promise.all([
+    repeat(state, signal, {
+      what: 'the ledger cannot be marked now',
+      everyMs: markEveryMs,
+      work: whileLocked(() => markNow(state)),
+    }),
+    repeat(state, signal, {
+      what: 'the ledger cannot be compared now',
+      everyMs: checkEveryMs,
+      work: whileLocked(createComparison(state)),
+    }),
+  ])
+}
+
+/** @returns one round: the last hours, and now and then the next part of what is older */
+function createComparison(state: State): () => Promise<void> {
+  let olderAtMs = Number.NEGATIVE_INFINITY
+  let olderToMs = Number.NEGATIVE_INFINITY
+  return async () => {
+    const recentFromMs = toLedgerHour(state.wallMs()) - recentMs
+    await checkSpan(state, toSpan(state, recentFromMs))
+    if (state.nowMs() - olderAtMs < olderEveryMs) return
+    // From the latest to the earliest, and again.
+    const isOver = olderToMs <= recentFromMs - olderMs
+    const toMs = isOver ? recentFromMs : olderToMs
+    await checkSpan(state, { fromMs: toMs - olderPartMs, toMs })
+    olderToMs = toMs - olderPartMs
+    olderAtMs = state.nowMs()
+  }
+}
+
+type Repeated = { what: string; everyMs: number; work: () => Promise<unknown> }
+
+async function repeat(
+  { log }: State,
+  signal: AbortSignal,
+  { what, everyMs, work }: Repeated,
+): Promise<void> {
+  for (let failures = 0; !signal.aborted; await pause(everyMs, signal)) {
+    try {
+      await work()
+      failures = 0
+    } catch (error) {
+      failures += 1
+      // Once is nothing: at the start NATS may not be there yet.
+      if (failures === 2) log.warn({ err: describeFailure(error) }, what)
+    }
+  }
+}

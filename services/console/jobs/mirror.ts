@@ -1,0 +1,266 @@
+/**
+ * Copies alerts, their dispositions and deliveries to ClickHouse, where fraud teams query them. Any
+ * number of consoles take turns under one lock. A round reads one snapshot of Postgres and copies
+ * exactly what the last one did not see; it is recorded once its rows are stored, so a round that
+ * breaks off anywhere is copied again, and a copy that is repeated changes nothing. Postgres is
+ * never written to on the way of a delivery.
+ */
+import { hourMs } from '#shared/core/base/instants.ts'
+import {
+  insertAlertRows,
+  insertDeliveryRows,
+  insertRemovals,
+  markRound,
+  purgeRemovals,
+  readMark,
+  removeOlderRounds,
+} from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import {
+  type AlertKey,
+  type AlertMirrorRow,
+  beginRound,
+  findChangedDeliveries,
+  findDispositioned,
+  findRemovals,
+  findTenantsBehind,
+  fixSnapshot,
+  forgetCopied,
+  type MirrorState,
+  mirrorLock,
+  readAlerts,
+  readAlertsAfter,
+  readDeliveries,
+  readDeliveriesAfter,
+  readDeliveriesOfAlerts,
+  readMirrorState,
+  recordCopied,
+  type TenantSeq,
+} from '#shared/io/analytics/analytics-mirror-store.ts'
+import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { pause } from '#shared/io/process/pause.ts'
+
+export type MirrorDeps = {
+  postgres: Postgres
+  /** Connections for work that holds a lock. */
+  locks: Locks
+  clickhouse: Clickhouse
+  log: Log
+  metrics: Metrics
+  /** The monotonic clock, and the wall clock. */
+  nowMs: () => number
+  wallMs: () => number
+}
+
+export type Mirror = {
+  /** One round. @returns `idle` when there was nothing new, `elsewhere` when another is at it */
+  runRound: () => Promise<'copied' | 'idle' | 'elsewhere'>
+  /** Runs rounds until it is stopped. */
+  start: () => { stop: () => Promise<void> }
+}
+
+/** How long a change may wait until it is copied. */
+const pollMs = 2_000
+/** How often to say that nothing has changed. */
+const idleMarkMs = 5_000
+/** How often what was removed is rewritten away. */
+const purgeMs = hourMs
+/** Rows in one read and one insert. */
+const pageRows = 2_000
+
+type State = MirrorDeps & {
+  copiedRows: (kind: string, count: number) => void
+  copiedAtMs: number
+  markedAtMs: number
+  purgedAtMs: number
+}
+
+/** The copier of one console. */
+export function createMirror(deps: MirrorDeps): Mirror {
+  const { metrics } = deps
+  const rows = metrics.counter(
+    'di_mirror_rows_total',
+    'Rows copied from Postgres to ClickHouse for the views of fraud teams',
+    ['kind'],
+  )
+  const rounds = metrics.counter('di_mirror_rounds_total', 'Rounds of copying', ['outcome'])
+  const state: State = {
+    ...deps,
+    copiedRows: (kind, count) => rows.inc({ kind }, count),
+    copiedAtMs: 0,
+    markedAtMs: Number.NEGATIVE_INFINITY,
+    // The first time a minute after the start: a console may not run for as long as an hour.
+    purgedAtMs: deps.nowMs() - purgeMs + 60_000,
+  }
+  metrics.gauge('di_mirror_lag_seconds', 'Age of the copy of alerts and deliveries', {
+    collect() {
+      if (state.copiedAtMs > 0) this.set(Math.max(0, deps.wallMs() - state.copiedAtMs) / 1000)
+    },
+  })
+  const runRound: Mirror['runRound'] = async () => {
+    const outcome = await tryNamedLock(deps.locks, mirrorLock, (session) =>
+      copyRound(state, session),
+    )
+    // What another console copied is just as fresh here.
+    if (outcome === null) state.copiedAtMs = (await readMark(deps.clickhouse)).copiedAtMs
+    return outcome ?? 'elsewhere'
+  }
+  const run = async (stopping: AbortSignal) => {
+    for (let failing = false; !stopping.aborted; await pause(pollMs, stopping)) {
+      try {
+        rounds.inc({ outcome: await runRound() })
+        failing = false
+      } catch (error) {
+        rounds.inc({ outcome: 'failed' })
+        if (!failing) deps.log.warn({ err: describeFailure(error) }, 'the mirror cannot be copied')
+        failing = true
+      }
+    }
+  }
+  return {
+    runRound,
+    start: () => {
+      const stopped = new AbortController()
+      const running = run(stopped.signal)
+      return {
+        stop: async () => {
+          stopped.abort()
+          await running
+        },
+      }
+    },
+  }
+}
+
+async function copyRound(state: State, session: Session): Promise<'copied' | 'idle'> {
+  const { clickhouse, nowMs } = state
+  const mark = await readMark(clickhouse)
+  const before = await readTrusted(session, mark.round)
+  const numbered = numberRound(state, before, mark.round)
+  const round: Round = { state, copied: before.copied, numberOf: numbered.take }
+  const { snapshot, atMs, seqs } = await state.postgres.withSession((own) =>
+    own.transaction(async (tx) => {
+      const fixed = await fixSnapshot(tx)
+      return { ...fixed, seqs: await copyAll(round, tx) }
+    }),
+  )
+  const number = numbered.taken()
+  state.copiedAtMs = atMs
+  if (number !== null) {
+    if (before.copied === null) await removeOlderRounds(clickhouse, number)
+    await markRound(clickhouse, { round: number, copiedAtMs: atMs })
+    await recordCopied(session, { snapshot, round: number, seqs })
+    state.markedAtMs = nowMs()
+  } else if (nowMs() - state.markedAtMs >= idleMarkMs) {
+    await markRound(clickhouse, { round: before.round, copiedAtMs: atMs })
+    state.markedAtMs = nowMs()
+  }
+  if (nowMs() - state.purgedAtMs >= purgeMs) {
+    await purgeRemovals(clickhouse)
+    state.purgedAtMs = nowMs()
+  }
+  return number === null ? 'idle' : 'copied'
+}
+
+/**
+ * The state, unless one of the stores has forgotten what the other remembers (it was restored, or
+ * moved): then everything is copied anew.
+ */
+async function readTrusted(session: Session, marked: number): Promise<MirrorState> {
+  const state = await readMirrorState(session)
+  if (state.copied === null) return state
+  if (state.own && state.completed <= marked && marked <= state.round) return state
+  await forgetCopied(session)
+  return { ...state, copied: null }
+}
+
+/** A round has its number before its first row is written, and none when there is no row. */
+function numberRound({ postgres }: State, before: MirrorState, marked: number) {
+  let number: number | null = null
+  const take = async (): Promise<number> => {
+    number ??= await beginRound(postgres, Math.max(before.round, marked))
+    return number
+  }
+  return { take, taken: () => number }
+}
+
+type Round = { state: State; copied: string | null; numberOf: () => Promise<number> }
+
+/** @returns up to which `seq` the alerts of which tenants are copied */
+async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
+  const { copied } = round
+  // A first copy is a round even of nothing: what follows it is found by its snapshot.
+  if (copied === null) await round.numberOf()
+  const seqs: TenantSeq[] = []
+  for (const { tenantId, copied: seq, last } of await findTenantsBehind(tx)) {
+    await copyAlertsAfter(round, tx, { tenantId, seq })
+    seqs.push({ tenantId, seq: last })
+  }
+  // Even where the alerts that raised it are erased again, a sequence has moved.
+  if (seqs.length > 0) await round.numberOf()
+  if (copied === null) await copyAllDeliveries(round, tx)
+  else await copyChanges(round, tx, copied)
+  return seqs
+}
+
+async function copyAlertsAfter(round: Round, tx: Queryable, from: TenantSeq): Promise<void> {
+  for (let seq = from.seq; ; ) {
+    const alerts = await readAlertsAfter(tx, { tenantId: from.tenantId, seq }, pageRows)
+    await writeAlerts(round, alerts)
+    // A first copy reads all deliveries anyway.
+    if (round.copied !== null) {
+      await writeDeliveries(round, await readDeliveriesOfAlerts(tx, alerts.map(toKey)))
+    }
+    if (alerts.length < pageRows) return
+    seq = alerts.at(-1)!.seq
+  }
+}
+
+const toKey = (row: AlertMirrorRow): AlertKey => ({
+  tenantId: row.tenant_id,
+  alertId: row.alert_id,
+})
+
+async function copyAllDeliveries(round: Round, tx: Queryable): Promise<void> {
+  for (let after = ''; ; ) {
+    const deliveries = await readDeliveriesAfter(tx, after, pageRows)
+    await writeDeliveries(round, deliveries)
+    if (deliveries.length < pageRows) return
+    after = deliveries.at(-1)!.delivery_id
+  }
+}
+
+async function copyChanges(round: Round, tx: Queryable, copied: string): Promise<void> {
+  for (const some of pagesOf(await findDispositioned(tx, copied))) {
+    await writeAlerts(round, await readAlerts(tx, some))
+  }
+  for (const some of pagesOf(await findChangedDeliveries(tx, copied))) {
+    await writeDeliveries(round, await readDeliveries(tx, some))
+  }
+  const removals = await findRemovals(tx, copied)
+  if (removals.length === 0) return
+  await insertRemovals(round.state.clickhouse, await round.numberOf(), removals)
+  round.state.copiedRows('removal', removals.length)
+}
+
+function* pagesOf<T>(all: readonly T[]): Generator<T[]> {
+  for (let at = 0; at < all.length; at += pageRows) yield all.slice(at, at + pageRows)
+}
+
+async function writeAlerts({ state, numberOf }: Round, rows: AlertMirrorRow[]): Promise<void> {
+  if (rows.length === 0) return
+  await insertAlertRows(state.clickhouse, await numberOf(), rows)
+  state.copiedRows('alert', rows.length)
+}
+
+async function writeDeliveries(
+  { state, numberOf }: Round,
+  rows: Awaited<ReturnType<typeof readDeliveries>>,
+): Promise<void> {
+  if (rows.length === 0) return
+  await insertDeliveryRows(state.clickhouse, await numberOf(), rows)
+  state.copiedRows('delivery', rows.length)
+}

@@ -1,0 +1,70 @@
+/**
+ * What the console does unasked: keeps the tenant directory equal to Postgres, undoes rotations
+ * whose console is gone, and makes sure that MASTER_KEY opens what is stored. A round that fails
+ * because a server is away is counted and tried again.
+ */
+
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { ConfigError } from '#shared/io/process/config.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { pause } from '#shared/io/process/pause.ts'
+import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import { findMasterKeyFault } from '#shared/io/tenants/sealed-secret-store.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { type RotationDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
+
+/** A lost projection is noticed within a second and a half, a wrong entry within three. */
+const roundMs = 1_000
+
+export type Upkeep = { stop: () => Promise<void> }
+
+export type UpkeepDeps = {
+  rotation: RotationDeps
+  projection: TenantProjection
+  log: Log
+  metrics: Metrics
+}
+
+/** Starts the rounds. */
+export function startUpkeep(deps: UpkeepDeps): Upkeep {
+  const rounds = deps.metrics.counter(
+    'di_console_upkeep_rounds_total',
+    'Rounds of comparing the tenant directory with Postgres',
+    ['outcome'],
+  )
+  const stopped = new AbortController()
+  let failing = false
+  const run = async () => {
+    while (!stopped.signal.aborted) {
+      try {
+        await undoAbandonedRotations(deps.rotation)
+        await deps.projection.repair()
+        rounds.inc({ outcome: 'done' })
+        failing = false
+      } catch (error) {
+        rounds.inc({ outcome: 'failed' })
+        if (!failing) deps.log.warn({ err: error }, 'the tenant directory cannot be compared now')
+        failing = true
+      }
+      await pause(roundMs, stopped.signal)
+    }
+  }
+  const running = run()
+  return {
+    stop: async () => {
+      stopped.abort()
+      await running
+      deps.projection.stop()
+    },
+  }
+}
+
+/**
+ * Opens one stored secret per master key in use.
+ * @throws ConfigError when neither MASTER_KEY nor MASTER_KEY_PREVIOUS opens one of them
+ */
+export async function requireMasterKey(db: Queryable, sealer: Sealer): Promise<void> {
+  const fault = await findMasterKeyFault(db, sealer)
+  if (fault !== null) throw new ConfigError([fault])
+}

@@ -1,0 +1,268 @@
+/**
+ * Backtests of a tenant's policy: what a document would have done with the stored events. One runs
+ * at a time for each tenant, whichever console it was asked of, and two in one console, so that the
+ * engine stays free for what cannot wait. A backtest goes slice by slice and tells how far it is;
+ * it ends when nobody listens any more. It reads and changes nothing.
+ */
+
+import { Problem, type ProblemBody, toProblemBody } from '#shared/core/http/problem.ts'
+import {
+  type BacktestReport,
+  createBacktestSum,
+  eventsPerSlice,
+  type ScoredBy,
+} from '#shared/core/policies/backtest.ts'
+import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { type Clickhouse, toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { toProblem, unavailable } from '#shared/io/http/http-server.ts'
+import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
+import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
+import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { within } from '#shared/io/process/pause.ts'
+
+export type BacktestDeps = {
+  postgres: Postgres
+  /** Connections for work that holds a lock. */
+  locks: Locks
+  /** A client that waits as long as a slice may take. */
+  clickhouse: Clickhouse
+  log: Log
+  metrics: Metrics
+  nowMs: () => number
+}
+
+export type BacktestRequest = {
+  tenantId: string
+  policy: Policy
+  sinceMs: number | null
+  requestId: string
+}
+
+/** Events of one policy that were not computed again, and why. */
+type NotRecomputed = { policy_hash: string; events: number; why: 'not_stored' | 'too_many' }
+
+export type BacktestAnswer = BacktestReport & {
+  tenant_id: string
+  since: string | null
+  policy: { name: string; policy_hash: string }
+  /** The policies that scored the events, most events first. */
+  scored_by: { policy_hash: string; name: string; events: number }[]
+  not_recomputed: NotRecomputed[]
+  duration_ms: number
+}
+
+export type BacktestProgress = {
+  slices_done: number
+  slices: number
+  /** The devices that were done last, by their ids; null is open. */
+  devices: { from: string | null; to: string | null } | 'test devices' | null
+  events_done: number
+  events: number
+  elapsed_ms: number
+}
+
+export type BacktestLine =
+  | { progress: BacktestProgress }
+  | { report: BacktestAnswer }
+  | { problem: ProblemBody }
+
+export type RunningBacktest = {
+  /** Progress, then the report or a problem as the last line. */
+  lines: () => AsyncGenerator<BacktestLine, void>
+  /** Ends it, whatever it is at. To be called in the end in any case. */
+  cancel: () => void
+}
+
+export type Backtests = {
+  /** @throws Problem conflict when one runs already for the tenant; unavailable */
+  start: (request: BacktestRequest) => Promise<RunningBacktest>
+  /** Ends all that run. */
+  stop: () => void
+}
+
+/** Of one console: each takes up to two threads of the engine. */
+const runningMax = 2
+/** Policies that one query recomputes by; each is a look-up more for every event. */
+const scorersMax = 16
+/** How long a last line waits for the turn to be back: Postgres may be away. */
+const returnMaxMs = 1_000
+
+/** The backtests of one console. */
+export function createBacktests(deps: BacktestDeps): Backtests {
+  const outcomes = deps.metrics.counter('di_backtests_total', 'Backtests of policies', ['outcome'])
+  const running = new Set<AbortController>()
+  const count = (outcome: string) => outcomes.inc({ outcome })
+  return {
+    start: async (request) => {
+      if (running.size >= runningMax) {
+        count('refused')
+        throw unavailable(`${runningMax} backtests are running here; try again later.`)
+      }
+      const abort = new AbortController()
+      running.add(abort)
+      let returned: Promise<void>
+      try {
+        returned = (await hold(deps, request, abort.signal, () => running.delete(abort))).returned
+      } catch (error) {
+        running.delete(abort)
+        count('refused')
+        throw error
+      }
+      return {
+        lines: () => tellLines(deps, request, { abort, returned }, count),
+        cancel: () => abort.abort(),
+      }
+    },
+    stop: () => {
+      for (const abort of running) abort.abort()
+    },
+  }
+}
+
+/**
+ * Takes the tenant's turn, and gives it back when the signal says so.
+ * @returns what resolves once it is back
+ */
+async function hold(
+  { locks }: BacktestDeps,
+  { tenantId }: BacktestRequest,
+  signal: AbortSignal,
+  onEnd: () => void,
+): Promise<{ returned: Promise<void> }> {
+  const { promise: returned, resolve: giveBack } = Promise.withResolvers<void>()
+  await new Promise<void>((resolve, reject) => {
+    tryNamedLock(locks, `backtest ${tenantId}`, async () => {
+      resolve()
+      await new Promise<void>((ended) => {
+        if (signal.aborted) ended()
+        else signal.addEventListener('abort', () => ended(), { once: true })
+      })
+      return true
+    })
+      .then((held) => {
+        if (held === null) reject(busy(tenantId))
+      }, reject)
+      .finally(() => {
+        onEnd()
+        giveBack()
+      })
+  })
+  return { returned }
+}
+
+function busy(tenantId: string): Problem {
+  return new Problem('conflict', `A backtest of tenant ${tenantId} is running already.`)
+}
+
+/** A turn, which `abort` gives back. */
+type Turn = { abort: AbortController; returned: Promise<void> }
+
+async function* tellLines(
+  deps: BacktestDeps,
+  request: BacktestRequest,
+  { abort, returned }: Turn,
+  count: (outcome: string) => void,
+): AsyncGenerator<BacktestLine, void> {
+  let outcome = 'cancelled'
+  // Whoever has read the last line may begin the next backtest.
+  const giveBack = async () => {
+    abort.abort()
+    await within(returned, returnMaxMs)
+  }
+  try {
+    for await (const line of backtest(deps, request, abort.signal)) {
+      if ('report' in line) await giveBack()
+      yield line
+    }
+    outcome = 'done'
+  } catch (error) {
+    if (abort.signal.aborted) return
+    outcome = 'failed'
+    const { requestId } = request
+    const cause = unavailable('The stored events cannot be read at the moment.', toLoggable(error))
+    const problem = toProblem(error instanceof Problem ? error : cause, deps.log)
+    await giveBack()
+    yield { problem: toProblemBody(problem, requestId) }
+  } finally {
+    abort.abort()
+    count(outcome)
+  }
+}
+
+async function* backtest(
+  deps: BacktestDeps,
+  { tenantId, policy, sinceMs }: BacktestRequest,
+  signal: AbortSignal,
+): AsyncGenerator<BacktestLine, void> {
+  const startedMs = deps.nowMs()
+  const range = { tenantId, sinceMs }
+  const store = createBacktestStore(deps.clickhouse, signal)
+  const scorers = await findScorers(deps, await store.listScorers(range))
+  const { events } = scorers
+  const sum = createBacktestSum()
+  sum.addCorrelated(await store.listCorrelated(range))
+  const slices = await store.planSlices(range, Math.max(1, Math.ceil(events / eventsPerSlice)))
+  const elapsedMs = () => Math.round(deps.nowMs() - startedMs)
+  const tell = (done: number): BacktestLine => ({
+    progress: {
+      slices_done: done,
+      slices: slices.length,
+      devices: done === 0 ? null : slices[done - 1]!,
+      events_done: sum.report().events,
+      events,
+      elapsed_ms: elapsedMs(),
+    },
+  })
+  yield tell(0)
+  if (events > 0) {
+    const prepared = await store.prepare({ ...range, policy, scoredBy: scorers.scoredBy })
+    for (const [at, slice] of slices.entries()) {
+      sum.add(await store.scoreSlice(prepared, slice))
+      signal.throwIfAborted()
+      yield tell(at + 1)
+    }
+  }
+  yield {
+    report: {
+      tenant_id: tenantId,
+      since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
+      policy: { name: policy.name, policy_hash: toPolicyHash(policy) },
+      ...sum.report(),
+      scored_by: scorers.known,
+      not_recomputed: scorers.notRecomputed,
+      duration_ms: elapsedMs(),
+    },
+  }
+}
+
+type Scorers = {
+  /** Rows: a redelivered event may be counted twice until it is merged. */
+  events: number
+  scoredBy: ScoredBy[]
+  known: BacktestAnswer['scored_by']
+  notRecomputed: NotRecomputed[]
+}
+
+async function findScorers(
+  { postgres }: BacktestDeps,
+  found: readonly { policyHash: string; events: number }[],
+): Promise<Scorers> {
+  const { findPolicy } = createPolicyDocuments(postgres)
+  const scorers: Scorers = { events: 0, scoredBy: [], known: [], notRecomputed: [] }
+  for (const { policyHash, events } of found) {
+    scorers.events += events
+    const policy = await findPolicy(policyHash)
+    const plain = { policy_hash: policyHash, events }
+    if (policy === null) scorers.notRecomputed.push({ ...plain, why: 'not_stored' })
+    else if (scorers.scoredBy.length >= scorersMax) {
+      scorers.notRecomputed.push({ ...plain, why: 'too_many' })
+    } else {
+      scorers.scoredBy.push({ policyHash, policy })
+      scorers.known.push({ ...plain, name: policy.name })
+    }
+  }
+  return scorers
+}

@@ -1,0 +1,198 @@
+/** Policies: what is in force, every version there was, presets, and setting one. */
+
+import { Problem } from '#shared/core/http/problem.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
+import { toPolicyJsonSchema } from '#shared/core/policies/policy-check.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
+import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantNotFound } from '../tenants/directory.ts'
+import { setTenantPolicy } from './manage-policies.ts'
+import {
+  listVersionsQuery,
+  policyAnswerSchema,
+  policyBody,
+  policyDocumentSchema,
+  presetParams,
+  presetSchema,
+  presetsSchema,
+  setPolicyQuery,
+  shownPolicySchema,
+  versionParams,
+  versionsSchema,
+} from './policy-schemas.ts'
+
+export function addPolicyRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  addVersionRoutes(app, deps)
+  addPresetRoutes(app)
+  app.put(
+    '/tenants/:tenant_id/policy',
+    {
+      schema: {
+        summary: 'Set the policy of a tenant; returns once every edge scores by it',
+        description:
+          'The body is the document itself, or `{"preset":"strict"}`. The policy that is in force ' +
+          'already adds no version.',
+        params: tenantParams,
+        querystring: setPolicyQuery,
+        body: policyBody,
+        response: { 200: policyAnswerSchema, default: problemSchema },
+      },
+    },
+    async ({ params, query, body }) =>
+      setTenantPolicy(deps, {
+        tenantId: params.tenant_id,
+        document: toDocument(body),
+        ifVersion: query.if_version,
+        actor: adminActor,
+      }),
+  )
+}
+
+function addVersionRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  const store = createPolicyStore(deps.postgres)
+  app.get(
+    '/tenants/:tenant_id/policy',
+    {
+      schema: {
+        summary: 'The policy in force',
+        params: tenantParams,
+        response: { 200: shownPolicySchema, default: problemSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId } }) => {
+      const policy = await store.findInForce(tenantId)
+      if (policy === null) throw tenantNotFound(tenantId)
+      return toShown(tenantId, policy, policy.version)
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/policy/versions',
+    {
+      schema: {
+        summary: 'All versions of the policy, newest first',
+        params: tenantParams,
+        querystring: listVersionsQuery,
+        response: { 200: versionsSchema, default: problemSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, query: { limit, before } }) => {
+      const inForce = await store.findInForce(tenantId)
+      if (inForce === null) throw tenantNotFound(tenantId)
+      const versions = await store.listVersions({ tenantId, limit, before })
+      return {
+        data: versions.map((one) => ({ ...one, in_force: one.version === inForce.version })),
+        next: versions.length === limit ? versions.at(-1)!.version : null,
+      }
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/policy/versions/:version',
+    {
+      schema: {
+        summary: 'One version of the policy: all of them stay for good',
+        params: versionParams,
+        response: { 200: shownPolicySchema, default: problemSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId, version } }) => {
+      const inForce = await store.findInForce(tenantId)
+      if (inForce === null) throw tenantNotFound(tenantId)
+      const policy = await store.findVersion({ tenantId, version })
+      if (policy !== null) return toShown(tenantId, policy, inForce.version)
+      const detail = `Tenant ${tenantId} has no version ${version} of its policy.`
+      throw new Problem('policy_not_found', detail)
+    },
+  )
+}
+
+/** The document with its keys in the order in which it was hashed. */
+function toShown(
+  tenantId: string,
+  { text, ...version }: PolicyVersion & { text: string },
+  inForce: number,
+) {
+  return {
+    tenant_id: tenantId,
+    ...version,
+    in_force: version.version === inForce,
+    document: JSON.parse(text) as unknown,
+  }
+}
+
+type PresetName = keyof typeof presets
+
+function addPresetRoutes(app: ConsoleApp): void {
+  const names = Object.keys(presets) as PresetName[]
+  app.get(
+    '/policy-presets',
+    {
+      schema: {
+        summary: 'The presets that a policy can be set to',
+        response: { 200: presetsSchema, default: problemSchema },
+      },
+    },
+    async () => ({
+      data: names.map((name) => ({ name, policy_hash: toPolicyHash(presets[name]) })),
+    }),
+  )
+  app.get(
+    '/policy-presets/:name',
+    {
+      schema: {
+        summary: 'A preset in full',
+        params: presetParams,
+        response: { 200: presetSchema, default: problemSchema },
+      },
+    },
+    async ({ params: { name } }) => {
+      if (!isPresetName(name)) {
+        throw new Problem('policy_not_found', `There is no preset ${name}: ${names.join(', ')}.`)
+      }
+      return { name, policy_hash: toPolicyHash(presets[name]), document: presets[name] }
+    },
+  )
+  app.get(
+    '/policy.schema.json',
+    {
+      schema: {
+        summary: 'The JSON Schema of a policy document',
+        response: { 200: policyDocumentSchema, default: problemSchema },
+      },
+    },
+    async (_, reply) => reply.type('application/schema+json').send(toPolicyJsonSchema()),
+  )
+}
+
+const isPresetName = (name: string): name is PresetName => Object.hasOwn(presets, name)
+
+/**
+ * The document that a request's body is, or names.
+ * @throws Problem invalid_policy when there is no such preset
+ */
+export const toDocument = (body: unknown): unknown => (isPreset(body) ? findPreset(body) : body)
+
+/** No policy document has a field of this name. */
+export const isPreset = (body: unknown): body is { preset: unknown } =>
+  typeof body === 'object' && body !== null && Object.hasOwn(body, 'preset')
+
+/**
+ * The preset that a body names.
+ * @throws Problem invalid_policy
+ */
+export function findPreset({ preset, ...more }: { preset: unknown }) {
+  if (typeof preset === 'string' && isPresetName(preset) && Object.keys(more).length === 0) {
+    return presets[preset]
+  }
+  const errors = [
+    ...Object.keys(more).map((key) => ({
+      path: `$.${key}`,
+      message: 'must not stand beside a preset',
+    })),
+    ...(typeof preset === 'string' && isPresetName(preset)
+      ? []
+      : [{ path: '$.preset', message: `must be one of ${Object.keys(presets).join(', ')}` }]),
+  ]
+  throw new Problem('invalid_policy', 'There is no such preset. Nothing was changed.', { errors })
+}

@@ -1,0 +1,47 @@
+/** How long a tenant's data is kept. */
+import { z } from 'zod'
+import { retentionDaysMax } from '#shared/core/tenants/retention.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { adminActor, type ConsoleApp } from '../app.ts'
+import { problemSchema, tenantParams, tenantSchema } from '../http/schemas.ts'
+import { setTenantRetention } from './retention.ts'
+
+const settingSchema = z
+  .union([z.number().int().min(1).max(retentionDaysMax), z.enum(['default', 'forever'])], {
+    error: `must be a number of days from 1 to ${retentionDaysMax}, "default" or "forever"`,
+  })
+  .optional()
+  .describe('leaving it out leaves it as it is')
+
+const retentionBody = z.strictObject({
+  events: settingSchema,
+  alerts: settingSchema,
+  deliveries: settingSchema,
+})
+
+export function addRetentionRoutes(app: ConsoleApp, deps: { postgres: Postgres }): void {
+  app.put(
+    '/tenants/:tenant_id/retention',
+    {
+      schema: {
+        summary: 'Set how many days events, alerts and deliveries of a tenant are kept',
+        description: 'What is older by it is removed within minutes, and cannot be brought back.',
+        params: tenantParams,
+        body: retentionBody,
+        response: { 200: tenantSchema, default: problemSchema },
+      },
+    },
+    async ({ params, body }) => {
+      const { events, alerts, deliveries } = body
+      return setTenantRetention(deps, {
+        tenantId: params.tenant_id,
+        actor: adminActor,
+        settings: {
+          ...(events === undefined ? {} : { events }),
+          ...(alerts === undefined ? {} : { alerts }),
+          ...(deliveries === undefined ? {} : { deliveries }),
+        },
+      })
+    },
+  )
+}

@@ -1,0 +1,60 @@
+/** Credentials and the webhook: rotate, set, switch off. */
+import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import {
+  problemSchema,
+  rotateBody,
+  rotatedSchema,
+  tenantParams,
+  webhookBody,
+  webhookSchema,
+} from '../http/schemas.ts'
+import { setTenantWebhook } from './manage-tenants.ts'
+import { rotate } from './rotation.ts'
+
+export function addCredentialRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  app.post(
+    '/tenants/:tenant_id/rotate',
+    {
+      schema: {
+        summary: 'Rotate credentials; returns once the old ones are dead everywhere',
+        description: 'With nothing asked for, the HMAC and the webhook secret are rotated.',
+        params: tenantParams,
+        body: rotateBody,
+        response: { 200: rotatedSchema, default: problemSchema },
+      },
+    },
+    async ({ params, body }) => {
+      const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
+      const asked = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
+      const wanted = { ...asked, apiKey, tenantId: params.tenant_id, actor: adminActor }
+      const rotated = await rotate(deps, wanted)
+      await deps.onRotated?.(rotated)
+      return rotated
+    },
+  )
+  app.put(
+    '/tenants/:tenant_id/webhook',
+    {
+      schema: {
+        summary: 'Set the webhook URL and switch the webhook on',
+        params: tenantParams,
+        body: webhookBody,
+        response: { 200: webhookSchema, default: problemSchema },
+      },
+    },
+    async ({ params, body }) =>
+      setTenantWebhook(deps, { tenantId: params.tenant_id, url: body.url, actor: adminActor }),
+  )
+  app.delete(
+    '/tenants/:tenant_id/webhook',
+    {
+      schema: {
+        summary: 'Switch the webhook off',
+        params: tenantParams,
+        response: { 200: webhookSchema, default: problemSchema },
+      },
+    },
+    async ({ params }) =>
+      setTenantWebhook(deps, { tenantId: params.tenant_id, url: null, actor: adminActor }),
+  )
+}

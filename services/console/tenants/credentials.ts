@@ -1,0 +1,41 @@
+/**
+ * Makes credentials: the plain ones for the one answer that shows them, and what is stored of them.
+ */
+import {
+  credentialBytes,
+  type Environment,
+  hashApiKey,
+  toApiKey,
+  toApiKeyPrefix,
+  toHmacSecret,
+  toLast4,
+  toWebhookSecret,
+} from '#shared/core/tenants/credentials.ts'
+import type { SealedSecret, StoredKey } from '#shared/io/tenants/credential-store.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+
+export type Maker = {
+  sealer: Sealer
+  /** Cryptographically random bytes. */
+  randomBytes: (count: number) => Buffer
+}
+
+export type Made<Stored> = { plain: string; stored: Stored }
+
+export function makeHmacSecret(maker: Maker, tenantId: string): Made<SealedSecret> {
+  const plain = toHmacSecret(maker.randomBytes(credentialBytes))
+  const sealed = maker.sealer.seal(plain, { tenantId, kind: 'hmac' })
+  return { plain, stored: { sealed, last4: toLast4(plain) } }
+}
+
+export function makeWebhookSecret(maker: Maker, tenantId: string): Made<SealedSecret> {
+  const plain = toWebhookSecret(maker.randomBytes(credentialBytes))
+  const sealed = maker.sealer.seal(plain, { tenantId, kind: 'webhook' })
+  return { plain, stored: { sealed, last4: toLast4(plain) } }
+}
+
+export function makeApiKey(maker: Maker, environment: Environment): Made<StoredKey> {
+  const plain = toApiKey(environment, maker.randomBytes(credentialBytes))
+  const prefix = toApiKeyPrefix(environment)
+  return { plain, stored: { hash: hashApiKey(plain), prefix, last4: toLast4(plain) } }
+}

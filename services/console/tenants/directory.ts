@@ -1,0 +1,81 @@
+/**
+ * The console's hand on the tenant directory: puts a tenant's present state from Postgres before
+ * the edges, and waits until they all act on it or cannot act at all.
+ */
+import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'
+import {
+  awaitEdges,
+  type EdgesWaited,
+  projectTenant,
+} from '#shared/io/tenants/directory/tenant-directory.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createTenantStore, type Projection } from '#shared/io/tenants/tenant-store.ts'
+
+export type DirectoryWriter = {
+  /** Whether NATS answers right now. */
+  connected: () => boolean
+  /** @returns the revision that carries this state */
+  project: (projection: Projection) => Promise<number>
+  /** Returns once every edge acts on the revision or refuses to act; never later than a lease. */
+  awaitEdges: (revision: number) => Promise<EdgesWaited>
+}
+
+/**
+ * @param findNats the connection, or null while there has not been one yet
+ * @param sealer whose keys prove what is written
+ * @param nowMs the monotonic clock
+ */
+export function createDirectoryWriter(
+  findNats: () => Nats | null,
+  sealer: Sealer,
+  nowMs: () => number,
+): DirectoryWriter {
+  const requireNats = () => {
+    const nats = findNats()
+    if (nats !== null) return nats
+    throw unavailable('NATS is not connected.')
+  }
+  return {
+    connected: () => findNats()?.connected() ?? false,
+    project: async ({ entry, policy }) =>
+      projectTenant(await openDirectory(requireNats(), sealer), entry, policy),
+    awaitEdges: (revision) =>
+      awaitEdges({
+        nats: requireNats(),
+        sealer,
+        revision,
+        nowMs,
+        leaseMs,
+        marginMs: leaseMarginMs,
+      }),
+  }
+}
+
+/** Refuses a change that the edges could not learn of, before anything is changed. */
+export function requireDirectory(directory: DirectoryWriter): void {
+  if (directory.connected()) return
+  throw unavailable('The edges cannot be told of it: NATS is not connected. Nothing was changed.')
+}
+
+/**
+ * Projects what Postgres says of a tenant now.
+ * @returns the revision to wait for
+ */
+export async function projectPresent(
+  directory: DirectoryWriter,
+  db: Queryable,
+  tenantId: string,
+): Promise<number> {
+  const projection = await createTenantStore(db).findProjection(tenantId)
+  if (projection === null) throw tenantNotFound(tenantId)
+  return directory.project(projection)
+}
+
+export function tenantNotFound(tenantId: string): Problem {
+  return new Problem('tenant_not_found', `There is no tenant ${tenantId}.`)
+}

@@ -1,0 +1,251 @@
+/**
+ * What operators do to a tenant apart from rotating its credentials: create, suspend, resume, and
+ * set the webhook. Every change and its audit row are one transaction; a change that edges must
+ * know of returns only once they all act on it.
+ */
+
+import { Problem } from '#shared/core/http/problem.ts'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { type Environment, toApiKeyPrefix } from '#shared/core/tenants/credentials.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
+import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
+import type { EdgesWaited } from '#shared/io/tenants/directory/tenant-directory.ts'
+import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { setRates, type TenantRates } from '#shared/io/tenants/tenant-rate-store.ts'
+import {
+  createTenantStore,
+  type TenantStatus,
+  type TenantView,
+} from '#shared/io/tenants/tenant-store.ts'
+import { type Maker, makeApiKey, makeHmacSecret, makeWebhookSecret } from './credentials.ts'
+import {
+  type DirectoryWriter,
+  projectPresent,
+  requireDirectory,
+  tenantNotFound,
+} from './directory.ts'
+
+export type ManageDeps = Maker & {
+  postgres: Postgres
+  /** Connections for changes that hold a tenant's lock while they wait for the edges. */
+  locks: Locks
+  directory: DirectoryWriter
+  log: Log
+  /** Judges a webhook URL, names resolved; returns it as it is to be stored. */
+  checkWebhookUrl: (
+    url: string,
+    environment: Environment,
+  ) => Promise<{ ok: true; url: string } | { ok: false; why: string }>
+}
+
+export type CreateTenant = {
+  tenantId: string
+  name: string
+  environment: Environment
+  webhookUrl: string | null
+  actor: string
+}
+
+/** A new tenant with its secrets in the clear: the only time they are shown. */
+export type CreatedTenant = {
+  tenant_id: string
+  environment: Environment
+  public_api_key: string
+  hmac_secret: string
+  webhook_secret: string
+  webhook_url: string | null
+}
+
+/**
+ * Creates a tenant that every live edge accepts when this returns.
+ * @throws Problem tenant_exists, webhook_url_refused, unavailable (then nothing was created)
+ */
+export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Promise<CreatedTenant> {
+  const { tenantId, environment } = wanted
+  requireDirectory(deps.directory)
+  const webhookUrl = await judgeUrl(deps, wanted.webhookUrl, environment)
+  const hmac = makeHmacSecret(deps, tenantId)
+  const webhook = makeWebhookSecret(deps, tenantId)
+  const apiKey = makeApiKey(deps, environment)
+  await withTenantLock(deps.locks, tenantId, async (session) => {
+    await session.transaction(async (tx) => {
+      const policy = { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(defaultPolicy) }
+      await createTenantStore(tx).insertTenant({
+        tenantId,
+        name: wanted.name,
+        environment,
+        webhookUrl,
+        policy,
+        createdBy: wanted.actor,
+      })
+      await createCredentialStore(tx).insertCredentials(tenantId, {
+        hmac: hmac.stored,
+        webhook: webhook.stored,
+        apiKey: apiKey.stored,
+      })
+      const after = {
+        name: wanted.name,
+        environment,
+        webhook_url: webhookUrl,
+        public_api_key: { prefix: toApiKeyPrefix(environment), last4: apiKey.stored.last4 },
+        hmac_secret: { last4: hmac.stored.last4 },
+        webhook_secret: { last4: webhook.stored.last4 },
+      }
+      await insertAudit(tx, { actor: wanted.actor, tenantId, action: 'tenant.created', after })
+    })
+    await introduce(deps, session, tenantId)
+  })
+  return {
+    tenant_id: tenantId,
+    environment,
+    public_api_key: apiKey.plain,
+    hmac_secret: hmac.plain,
+    webhook_secret: webhook.plain,
+    webhook_url: webhookUrl,
+  }
+}
+
+/** Tells the edges of a new tenant. When they cannot be told it is as if it had never been made. */
+async function introduce(deps: ManageDeps, session: Session, tenantId: string): Promise<void> {
+  try {
+    const revision = await projectPresent(deps.directory, session, tenantId)
+    await deps.directory.awaitEdges(revision)
+  } catch (error) {
+    await session.transaction(async (tx) => {
+      await createTenantStore(tx).removeTenant(tenantId)
+      await insertAudit(tx, { actor: 'system', tenantId, action: 'tenant.creation_undone' })
+    })
+    throw unavailable('The edges could not be told of the tenant, so it was not created.', error)
+  }
+}
+
+/**
+ * Suspends or resumes a tenant. Saying it again is harmless and waits for the edges again.
+ * @throws Problem tenant_not_found; unavailable when it is recorded but an edge may not know yet
+ */
+export async function setTenantStatus(
+  deps: ManageDeps,
+  wanted: { tenantId: string; status: TenantStatus; actor: string },
+): Promise<{ tenant_id: string; status: TenantStatus }> {
+  const { tenantId, status, actor } = wanted
+  await withTenantLock(deps.locks, tenantId, async (session) => {
+    const before = await requireTenant(session, tenantId)
+    await session.transaction(async (tx) => {
+      if (!(await createTenantStore(tx).setStatus(tenantId, status))) return
+      await insertAudit(tx, {
+        actor,
+        tenantId,
+        action: status === 'suspended' ? 'tenant.suspended' : 'tenant.resumed',
+        before: { status: before.status },
+        after: { status },
+      })
+    })
+    await tellEdges(deps, session, tenantId)
+  })
+  return { tenant_id: tenantId, status }
+}
+
+/**
+ * Sets a tenant's rates; null is the product's default, undefined leaves a rate as it is.
+ * @throws Problem as `setTenantStatus`
+ */
+export async function setTenantRates(
+  deps: ManageDeps,
+  wanted: TenantRates & { tenantId: string; actor: string },
+): Promise<TenantView> {
+  const { tenantId, actor, ...rates } = wanted
+  return withTenantLock(deps.locks, tenantId, async (session) => {
+    const before = await requireTenant(session, tenantId)
+    const after = await session.transaction(async (tx) => {
+      await setRates(tx, tenantId, rates)
+      const after = await requireTenant(tx, tenantId)
+      const pick = ({ ingest_rate, ingest_bytes, ingest_share, rest_rate }: TenantView) => ({
+        ingest_rate,
+        ingest_bytes,
+        ingest_share,
+        rest_rate,
+      })
+      await insertAudit(tx, {
+        actor,
+        tenantId,
+        action: 'tenant.rates_set',
+        before: pick(before),
+        after: pick(after),
+      })
+      return after
+    })
+    await tellEdges(deps, session, tenantId)
+    return after
+  })
+}
+
+/**
+ * Waits until every edge acts on what was just committed.
+ * @throws Problem unavailable when it is recorded but an edge may not know yet
+ */
+export async function tellEdges(
+  deps: Pick<ManageDeps, 'directory'>,
+  session: Session,
+  tenantId: string,
+): Promise<EdgesWaited> {
+  try {
+    const revision = await projectPresent(deps.directory, session, tenantId)
+    return await deps.directory.awaitEdges(revision)
+  } catch (error) {
+    throw unavailable(
+      'The change is recorded, but the edges cannot be reached: they follow as soon as NATS is ' +
+        'back. Ask again to be sure.',
+      error,
+    )
+  }
+}
+
+/**
+ * Sets the webhook's URL and switches it on, or switches it off with null.
+ * @throws Problem tenant_not_found, webhook_url_refused
+ */
+export async function setTenantWebhook(
+  deps: ManageDeps,
+  wanted: { tenantId: string; url: string | null; actor: string },
+): Promise<{ tenant_id: string; webhook_url: string | null }> {
+  const { tenantId, actor } = wanted
+  const { environment } = await requireTenant(deps.postgres, tenantId)
+  const url = await judgeUrl(deps, wanted.url, environment)
+  await deps.postgres.transaction(async (tx) => {
+    const before = await requireTenant(tx, tenantId)
+    await createTenantStore(tx).setWebhook(tenantId, url)
+    await insertAudit(tx, {
+      actor,
+      tenantId,
+      action: url === null ? 'webhook.switched_off' : 'webhook.set',
+      before: { url: before.webhook_url, state: before.webhook_state },
+      after: { url, state: url === null ? 'off' : 'on' },
+    })
+  })
+  return { tenant_id: tenantId, webhook_url: url }
+}
+
+/** @throws Problem tenant_not_found */
+export async function requireTenant(
+  db: Pick<Postgres, 'query'>,
+  tenantId: string,
+): Promise<TenantView> {
+  const tenant = await createTenantStore(db).findTenant(tenantId)
+  if (tenant === null) throw tenantNotFound(tenantId)
+  return tenant
+}
+
+async function judgeUrl(
+  deps: ManageDeps,
+  url: string | null,
+  environment: Environment,
+): Promise<string | null> {
+  if (url === null) return null
+  const verdict = await deps.checkWebhookUrl(url, environment)
+  if (verdict.ok) return verdict.url
+  throw new Problem('webhook_url_refused', `The webhook URL cannot be used: ${verdict.why}.`)
+}

@@ -1,0 +1,41 @@
+/** What happened and how far the edges are: the audit log and the register of edges. */
+import { listAudit } from '#shared/io/postgres/audit-store.ts'
+import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import {
+  auditSchema,
+  edgesSchema,
+  listAuditQuery,
+  problemSchema,
+  tenantParams,
+} from '../http/schemas.ts'
+
+export function addOverviewRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  app.get(
+    '/tenants/:tenant_id/audit',
+    {
+      schema: {
+        summary: 'The audit log of a tenant, newest first, also of one that is gone',
+        params: tenantParams,
+        querystring: listAuditQuery,
+        response: { 200: auditSchema, default: problemSchema },
+      },
+    },
+    async ({ params, query: { limit, before } }) => {
+      const data = await listAudit(deps.postgres, { tenantId: params.tenant_id, limit, before })
+      return { data, next: data.length === limit ? data.at(-1)!.audit_id : null }
+    },
+  )
+  app.get(
+    '/edges',
+    {
+      schema: {
+        summary: 'The edges and the revision that each has applied',
+        response: { 200: edgesSchema, default: problemSchema },
+      },
+    },
+    async () => {
+      const { revision, edges } = deps.projection.listEdges()
+      return { revision, data: edges }
+    },
+  )
+}

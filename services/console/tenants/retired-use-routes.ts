@@ -1,0 +1,58 @@
+/** Who still signs with the secret that a tenant's last rotation replaced. */
+import { z } from 'zod'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { RetiredUseByVersion } from '#shared/io/tenants/retired-use.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { requireTenant } from './manage-tenants.ts'
+
+export type RetiredUseDeps = {
+  /** @throws when NATS is away */
+  listRetiredUse: (secret: { tenantId: string; last4: string }) => Promise<RetiredUseByVersion[]>
+}
+
+const retiredUseAnswer = z.object({
+  tenant_id: z.string(),
+  retired_secret: z
+    .object({ last4: z.string(), retired_at: z.string() })
+    .nullable()
+    .describe('the HMAC secret that the last rotation replaced; null before the first'),
+  requests: z.number().int().describe('refused because they were signed with it'),
+  data: z.array(
+    z.object({ sdk_version: z.string(), requests: z.number().int(), last_seen_at: z.string() }),
+  ),
+})
+export type RetiredUseAnswer = z.infer<typeof retiredUseAnswer>
+
+export function addRetiredUseRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  const store = createTenantStore(deps.postgres)
+  app.get(
+    '/tenants/:tenant_id/retired-secret-use',
+    {
+      schema: {
+        summary: 'Count requests still signed with the retired HMAC secret, by SDK version',
+        description: 'Since the last rotation. Edges report every two seconds.',
+        params: tenantParams,
+        response: { 200: retiredUseAnswer, default: problemSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId } }) => {
+      await requireTenant(deps.postgres, tenantId)
+      const retired = await store.findRetiredHmac(tenantId)
+      if (retired === null) {
+        return { tenant_id: tenantId, retired_secret: null, requests: 0, data: [] }
+      }
+      const { last4, retiredAt } = retired
+      const data = await deps.listRetiredUse({ tenantId, last4 }).catch((error: unknown) => {
+        throw unavailable('What the edges report cannot be read: NATS does not answer.', error)
+      })
+      return {
+        tenant_id: tenantId,
+        retired_secret: { last4, retired_at: retiredAt },
+        requests: data.reduce((sum, { requests }) => sum + requests, 0),
+        data,
+      }
+    },
+  )
+}

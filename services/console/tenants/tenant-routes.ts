@@ -1,0 +1,114 @@
+/** Tenants: create, list, show, suspend, resume. */
+import type { Rate } from '#shared/core/http/rate-limit.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import {
+  createdTenantSchema,
+  createTenantBody,
+  listTenantsQuery,
+  problemSchema,
+  ratesBody,
+  tenantParams,
+  tenantSchema,
+  tenantStatusSchema,
+  tenantsSchema,
+} from '../http/schemas.ts'
+import { tenantNotFound } from './directory.ts'
+import { createTenant, setTenantRates, setTenantStatus } from './manage-tenants.ts'
+
+export function addTenantRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  const store = createTenantStore(deps.postgres)
+  app.post(
+    '/tenants',
+    {
+      schema: {
+        summary: 'Create a tenant',
+        body: createTenantBody,
+        response: { 201: createdTenantSchema, default: problemSchema },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request
+      const created = await createTenant(deps, {
+        tenantId: body.tenant_id,
+        name: body.name,
+        environment: body.environment,
+        webhookUrl: body.webhook_url ?? null,
+        actor: adminActor,
+      })
+      return reply.code(201).send(created)
+    },
+  )
+  app.get(
+    '/tenants',
+    {
+      schema: {
+        summary: 'List tenants by id',
+        querystring: listTenantsQuery,
+        response: { 200: tenantsSchema, default: problemSchema },
+      },
+    },
+    async ({ query: { limit, after } }) => {
+      const [data, total] = await Promise.all([
+        store.listTenants({ limit, after }),
+        store.countTenants(),
+      ])
+      return { data, total, next: data.length === limit ? data.at(-1)!.tenant_id : null }
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id',
+    {
+      schema: {
+        summary: 'Show a tenant, without secrets',
+        params: tenantParams,
+        response: { 200: tenantSchema, default: problemSchema },
+      },
+    },
+    async ({ params }) => {
+      const tenant = await store.findTenant(params.tenant_id)
+      if (tenant === null) throw tenantNotFound(params.tenant_id)
+      return tenant
+    },
+  )
+  app.put(
+    '/tenants/:tenant_id/rates',
+    {
+      schema: {
+        summary: 'Set the rates of a tenant: requests and bytes per second, burst, and its share',
+        params: tenantParams,
+        body: ratesBody,
+        response: { 200: tenantSchema, default: problemSchema },
+      },
+    },
+    async ({ params, body: { ingest_rate, ingest_bytes, ingest_share, rest_rate } }) =>
+      setTenantRates(deps, {
+        tenantId: params.tenant_id,
+        actor: adminActor,
+        ...(ingest_rate === undefined ? {} : { ingest: toRate(ingest_rate) }),
+        ...(ingest_bytes === undefined ? {} : { ingestBytes: toRate(ingest_bytes) }),
+        ...(ingest_share === undefined ? {} : { ingestShare: ingest_share }),
+        ...(rest_rate === undefined ? {} : { rest: toRate(rest_rate) }),
+      }),
+  )
+  for (const [verb, status, summary] of [
+    ['suspend', 'suspended', 'Suspend a tenant; returns once every edge refuses it'],
+    ['resume', 'active', 'Resume a tenant; returns once every edge accepts it'],
+  ] as const) {
+    app.post(
+      `/tenants/:tenant_id/${verb}`,
+      {
+        schema: {
+          summary,
+          params: tenantParams,
+          response: { 200: tenantStatusSchema, default: problemSchema },
+        },
+      },
+      async ({ params }) =>
+        setTenantStatus(deps, { tenantId: params.tenant_id, status, actor: adminActor }),
+    )
+  }
+}
+
+const toRate = (rate: { per_second: number; burst: number } | null): Rate | null =>
+  rate === null ? null : { perSecond: rate.per_second, burst: rate.burst }

@@ -1,0 +1,128 @@
+/**
+ * Writes outcomes to Postgres in batches: those that come while a write is under way travel
+ * together in the next one, so an idle process adds no delay. An outage only delays: what happened
+ * is kept until it is written, for a request that was answered must not be sent again.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import type {
+  DeliveryOutcome,
+  Recorded,
+  RecordedHealth,
+} from '#shared/io/deliveries/delivery-store.ts'
+import { isPassing } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { DeliveryMetrics } from '../metrics.ts'
+
+export type Recorder = {
+  /** Takes an outcome; it is written as soon as possible. */
+  add: (outcome: DeliveryOutcome) => void
+  /** Outcomes not yet written. */
+  waiting: () => number
+  /** Resolves when nothing is waiting. */
+  drained: () => Promise<void>
+  /** Gives up what cannot be written: the claims run out by themselves. */
+  stop: () => void
+}
+
+export type RecorderDeps = {
+  record: (outcomes: readonly DeliveryOutcome[]) => Promise<Recorded>
+  /** Told of each webhook that fails or has recovered, once that is recorded. */
+  onHealth: (health: RecordedHealth) => Promise<void>
+  monotonicMs: () => number
+  log: Log
+  metrics: DeliveryMetrics
+}
+
+/**
+ * From the beginning of one statement to the next. It costs Postgres the better part of a
+ * millisecond whatever it holds; a first outcome waits for none of this.
+ */
+const writeEveryMs = 10
+/** Outcomes in one statement. Answers are up to 4 KiB each, so a batch is 2 MiB at most. */
+const batchMax = 500
+const pauseMaxMs = 1_000
+
+export function createRecorder(deps: RecorderDeps): Recorder {
+  const { record, onHealth, monotonicMs, log, metrics } = deps
+  const queue: DeliveryOutcome[] = []
+  let drains: (() => void)[] = []
+  let writing = false
+  let stopped = false
+  let lastWriteMs = Number.NEGATIVE_INFINITY
+
+  const write = async (batch: DeliveryOutcome[]): Promise<void> => {
+    const { recorded, switchedOff, health } = await record(batch)
+    metrics.countOutcomes(batch, recorded)
+    for (const tenantId of switchedOff) {
+      metrics.switchedOff.inc({ reason: 'gone' })
+      log.warn({ tenant_id: tenantId }, 'a receiver answered 410: its webhook is off')
+    }
+    for (const one of health) {
+      // What could not be done now is asked for again by the next failed attempt.
+      await onHealth(one).catch((error: unknown) =>
+        log.warn({ err: error, tenant_id: one.tenantId }, 'a webhook could not be switched off'),
+      )
+    }
+  }
+  /** Postgres refused the batch itself: one bad outcome must not hold up the others. */
+  const writeOneByOne = async (batch: DeliveryOutcome[]): Promise<void> => {
+    for (const outcome of batch) {
+      try {
+        await write([outcome])
+      } catch (error) {
+        if (isPassing(error)) throw error
+        log.error({ err: error, delivery_id: outcome.deliveryId }, 'an outcome cannot be recorded')
+        // What the receiver sent can be at fault, the outcome itself hardly.
+        await write([withoutTexts(outcome)]).catch((again: unknown) => {
+          if (isPassing(again)) throw again
+          metrics.unrecorded.inc()
+        })
+      }
+    }
+  }
+  const run = async (): Promise<void> => {
+    writing = true
+    for (let pauseMs = 25; queue.length > 0 && !stopped; ) {
+      const earlyMs = lastWriteMs + writeEveryMs - monotonicMs()
+      if (earlyMs > 0) await pause(earlyMs)
+      const batch = queue.slice(0, batchMax)
+      lastWriteMs = monotonicMs()
+      try {
+        await write(batch).catch((error: unknown) => {
+          if (isPassing(error)) throw error
+          return writeOneByOne(batch)
+        })
+        queue.splice(0, batch.length)
+        pauseMs = 25
+      } catch (error) {
+        log.warn({ err: error, waiting: queue.length }, 'outcomes wait for Postgres')
+        await pause(pauseMs)
+        pauseMs = Math.min(pauseMaxMs, pauseMs * 2)
+      }
+    }
+    writing = false
+    for (const drained of drains.splice(0)) drained()
+  }
+
+  return {
+    add: (outcome) => {
+      queue.push(outcome)
+      if (!writing && !stopped) void run()
+    },
+    waiting: () => queue.length,
+    drained: () =>
+      writing ? new Promise((resolve) => drains.push(() => resolve())) : Promise.resolve(),
+    stop: () => {
+      stopped = true
+      if (queue.length > 0) log.error({ waiting: queue.length }, 'outcomes were not recorded')
+      const waiting = drains
+      drains = []
+      for (const drained of waiting) drained()
+    },
+  }
+}
+
+function withoutTexts(outcome: DeliveryOutcome): DeliveryOutcome {
+  if (outcome.attempt === null) return outcome
+  return { ...outcome, attempt: { ...outcome.attempt, error: null, answer: null, address: null } }
+}

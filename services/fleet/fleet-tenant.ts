@@ -1,0 +1,112 @@
+/**
+ * The tenant that the fleet reports to: a fresh sandbox tenant of its own, so that everything in it
+ * can be accounted for, or a given one whose secrets are read from files and whose webhook is put
+ * back at the end.
+ */
+import { readFileSync } from 'node:fs'
+import { type CliContext, CliError } from '../console/cli/context.ts'
+
+export type FleetTenant = {
+  tenantId: string
+  hmacSecret: string
+  /** Null when it is not known: then nothing can be read back. */
+  apiKey: string | null
+  webhookSecret: string | null
+  /** Whether it was made for this run and holds nothing else. */
+  own: boolean
+  /** Points the webhook away from the receiver again. */
+  release(): Promise<void>
+}
+
+export type TenantOptions = {
+  tenant?: string | undefined
+  hmacSecretFile?: string | undefined
+  apiKeyFile?: string | undefined
+  webhookSecretFile?: string | undefined
+  /** Where the receiver listens, or null when there is none. */
+  webhookUrl: string | null
+  /** Characters that make the slug of a fresh tenant unique. */
+  suffix: string
+}
+
+/** @throws CliError when secrets are missing or the console refuses */
+export async function openTenant(
+  context: CliContext,
+  options: TenantOptions,
+): Promise<FleetTenant> {
+  return options.tenant === undefined
+    ? createOwn(context, options)
+    : openGiven(context, options, options.tenant)
+}
+
+type Created = {
+  tenant_id: string
+  public_api_key: string
+  hmac_secret: string
+  webhook_secret: string
+}
+
+async function createOwn(context: CliContext, options: TenantOptions): Promise<FleetTenant> {
+  const tenantId = `fleet-${options.suffix}`
+  const created = (await context.adminFetch('POST', '/tenants', {
+    tenant_id: tenantId,
+    name: 'Simulated fleet',
+    environment: 'sandbox',
+    ...(options.webhookUrl === null ? {} : { webhook_url: options.webhookUrl }),
+  })) as Created
+  return {
+    tenantId,
+    hmacSecret: created.hmac_secret,
+    apiKey: created.public_api_key,
+    webhookSecret: created.webhook_secret,
+    own: true,
+    release: async () => {
+      if (options.webhookUrl !== null) await setWebhook(context, tenantId, null)
+    },
+  }
+}
+
+async function openGiven(
+  context: CliContext,
+  options: TenantOptions,
+  tenantId: string,
+): Promise<FleetTenant> {
+  const demo = context.findStack()?.demo
+  const known = demo?.tenant_id === tenantId ? demo : undefined
+  const hmacSecret = readSecret(options.hmacSecretFile) ?? known?.hmac_secret
+  const webhookSecret = readSecret(options.webhookSecretFile) ?? known?.webhook_secret ?? null
+  if (hmacSecret === undefined) {
+    throw new CliError(`--tenant ${tenantId} needs --hmac-secret-file`)
+  }
+  const tenant = {
+    tenantId,
+    hmacSecret,
+    apiKey: readSecret(options.apiKeyFile) ?? known?.public_api_key ?? null,
+    webhookSecret,
+    own: false,
+  }
+  if (options.webhookUrl === null) return { ...tenant, release: async () => {} }
+  if (webhookSecret === null) {
+    throw new CliError(`--tenant ${tenantId} with --receive needs --webhook-secret-file`)
+  }
+  const shown = (await context.adminFetch('GET', `/tenants/${encodeURIComponent(tenantId)}`)) as {
+    webhook_url?: string | null
+  }
+  await setWebhook(context, tenantId, options.webhookUrl)
+  return { ...tenant, release: () => setWebhook(context, tenantId, shown.webhook_url ?? null) }
+}
+
+async function setWebhook(context: CliContext, tenantId: string, url: string | null) {
+  const path = `/tenants/${encodeURIComponent(tenantId)}/webhook`
+  if (url === null) await context.adminFetch('DELETE', path)
+  else await context.adminFetch('PUT', path, { url })
+}
+
+function readSecret(file: string | undefined): string | undefined {
+  if (file === undefined) return undefined
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new CliError(`${file} cannot be read`, { cause: error })
+  }
+}

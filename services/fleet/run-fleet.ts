@@ -1,0 +1,263 @@
+/**
+ * One run from end to end: population, plan, tenant, receiver, sending, settling, comparing. The
+ * clocks, the terminal and the sources of seeds are handed in, so a test can run it as it is.
+ */
+import { createSecretKey } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { signBody } from '#shared/core/telemetry/signature.ts'
+import { type CliContext, CliError } from '../console/cli/context.ts'
+import { type FleetTenant, openTenant } from './fleet-tenant.ts'
+import { type Get, openApi, openIngest } from './http-calls.ts'
+import { type Judgement, judge } from './judge.ts'
+import { createLatencies, type Latencies } from './latencies.ts'
+import { addMismatch, createLedger, type EventFact, type Ledger } from './ledger.ts'
+import { type LiveLine, type Screen, startLiveLine } from './live-line.ts'
+import { makePlan, type Plan } from './plan.ts'
+import { makePopulation } from './population.ts'
+import { createProber, type Prober } from './probes.ts'
+import { createRandom } from './random.ts'
+import { ApiAnswerError } from './read-back.ts'
+import { type Receiver, startReceiver } from './receiver.ts'
+import { sendPlan } from './sender.ts'
+import { type Sent, summarize } from './summarize.ts'
+import type { Summary } from './summary.ts'
+import { prepareEvent } from './telemetry-bodies.ts'
+
+export type FleetOptions = {
+  tenant?: string | undefined
+  hmacSecretFile?: string | undefined
+  apiKeyFile?: string | undefined
+  webhookSecretFile?: string | undefined
+  ingestUrl?: string | undefined
+  apiUrl?: string | undefined
+  devices: number
+  ratePerSecond: number
+  durationMs: number
+  seed: number
+  receive: boolean
+  /** Share of webhooks that are answered 500. */
+  receiveFaults: number
+  settleMs: number
+}
+
+export type FleetDeps = {
+  context: CliContext
+  screen: Screen
+  nowMs: () => number
+  monotonicMs: () => number
+  /** Ends the run early; what was sent is still compared. */
+  stop: AbortSignal
+  /** Makes the slug of a fresh tenant unique. */
+  newSuffix: () => string
+}
+
+/** Sockets to ingest: as many as keep 2,000 requests/s moving at 50 ms each, with room. */
+const connections = 128
+const probesPerSecond = 2
+
+/** Between the last preparation and the first request: time to make the first bodies. */
+const leadMs = 500
+
+export type Run = FleetDeps & {
+  urls: Urls
+  options: FleetOptions
+  plan: Plan
+  tenant: FleetTenant
+  receiver: Receiver | null
+  ledger: Ledger
+  latencies: Latencies
+  visible: Latencies
+  live: Latencies
+  startedAtMs: number
+  sinceStartMs: () => number
+}
+
+/**
+ * Runs the fleet.
+ * @throws CliError when there is nothing to run against or the options contradict each other
+ */
+export async function runFleet(deps: FleetDeps, options: FleetOptions): Promise<Summary> {
+  const urls = findUrls(deps.context, options)
+  const phones = makePopulation(options.seed, options.devices)
+  const { seed, ratePerSecond, durationMs } = options
+  const plan = makePlan({ seed, phones, ratePerSecond, durationMs })
+  // The run starts when everything is ready; until then its clock is below zero.
+  let originMs = Number.POSITIVE_INFINITY
+  const sinceStartMs = () => deps.monotonicMs() - originMs
+  const receiver = options.receive ? await openReceiver(deps, options, sinceStartMs) : null
+  try {
+    const tenant = await openTenant(deps.context, {
+      ...options,
+      webhookUrl: receiver?.url ?? null,
+      suffix: deps.newSuffix(),
+    })
+    if (tenant.webhookSecret !== null) receiver?.trust(tenant.webhookSecret)
+    originMs = deps.monotonicMs() + leadMs
+    const run: Run = {
+      ...deps,
+      urls,
+      options,
+      plan,
+      tenant,
+      receiver,
+      ledger: createLedger(plan),
+      latencies: createLatencies(),
+      visible: createLatencies(),
+      live: createLatencies(),
+      startedAtMs: deps.nowMs() + leadMs,
+      sinceStartMs,
+    }
+    try {
+      return await runOpened(run)
+    } finally {
+      // The result counts more than a console that happens to be away by now.
+      await tenant.release().catch((error: Error) => deps.screen.write(`${error.message}\n`))
+    }
+  } finally {
+    await receiver?.close()
+  }
+}
+
+type Urls = { ingest: string; api: string }
+
+function findUrls({ env, findStack }: CliContext, options: FleetOptions): Urls {
+  const stack = findStack()
+  const ingest = options.ingestUrl ?? (env.INGEST_URL || stack?.ingest)
+  const api = options.apiUrl ?? (env.API_URL || stack?.api)
+  if (ingest && api) return { ingest, api }
+  throw new CliError(
+    'There is no running local stack to send to: start one with `npm start`, or give ' +
+      '--ingest-url and --api-url.',
+  )
+}
+
+function openReceiver(
+  deps: FleetDeps,
+  options: FleetOptions,
+  sinceStartMs: () => number,
+): Promise<Receiver> {
+  return startReceiver({
+    faultShare: options.receiveFaults,
+    random: createRandom(options.seed, 'receiver'),
+    nowMs: deps.nowMs,
+    sinceStartMs,
+  })
+}
+
+async function runOpened(run: Run): Promise<Summary> {
+  const ingest = openIngest(run.urls.ingest, connections, run.nowMs)
+  const api =
+    run.tenant.apiKey === null ? null : openApi(run.urls.api, run.tenant.apiKey, run.nowMs)
+  const liveLine = startLiveLine(run.screen, () => ({
+    elapsedMs: run.sinceStartMs(),
+    ratePerSecond: run.options.ratePerSecond,
+    counters: run.ledger.counters,
+    mismatches: run.ledger.mismatches.total,
+    latencies: run.live,
+    webhooks: run.receiver?.received.verified ?? null,
+  }))
+  try {
+    const prober =
+      api === null
+        ? null
+        : createProber({
+            get: api.get,
+            latencies: run.visible,
+            perSecond: probesPerSecond,
+            sinceStartMs: run.sinceStartMs,
+          })
+    const sent = await send(run, ingest.post, prober)
+    const probed = await prober?.finish()
+    const judgement = api === null ? null : await readBack(run, api.get, liveLine)
+    return summarize(run, sent, { unseen: probed?.unseen ?? null, judgement })
+  } finally {
+    liveLine.stop()
+    await Promise.all([ingest.close(), api?.close()])
+  }
+}
+
+async function send(
+  run: Run,
+  post: Parameters<typeof sendPlan>[0]['post'],
+  prober: Prober | null,
+): Promise<Sent> {
+  const { plan, ledger, options, tenant, startedAtMs } = run
+  const scorer = compilePolicy(defaultPolicy)
+  const key = createSecretKey(Buffer.from(tenant.hmacSecret, 'utf8'))
+  const bodies = { plan, tenantId: tenant.tenantId, scorer, startedAtMs }
+  const { lastDepartureMs } = await sendPlan({
+    plan,
+    ledger,
+    latencies: {
+      ...run.latencies,
+      record: (ms) => {
+        run.latencies.record(ms)
+        run.live.record(ms)
+      },
+    },
+    post,
+    prepare: (event, occurredMs) => prepareEvent(bodies, event, occurredMs),
+    sign: (body) => signBody(body, key),
+    sinceStartMs: run.sinceStartMs,
+    random: createRandom(options.seed, 'retries'),
+    stop: run.stop,
+    onAccepted: (fact) => offerProbe(plan, fact, prober),
+  })
+  return { lastDepartureMs, interrupted: run.stop.aborted }
+}
+
+/** The first event of a session is what makes it visible. */
+function offerProbe(plan: Plan, fact: EventFact, prober: Prober | null): void {
+  if (prober === null || plan.batchOf[fact.event] !== 0 || fact.acceptedMs === null) return
+  const { phone, sessionId } = plan.sessions[fact.session]!
+  const { deviceId } = plan.phones[phone]!
+  prober.offer({ deviceId, sessionId, acceptedMs: fact.acceptedMs })
+}
+
+/** Compares everything; null when it could not be read, which is a mismatch of its own. */
+async function readBack(run: Run, get: Get, liveLine: LiveLine): Promise<Judgement | null> {
+  const { tenant, plan, ledger, options, receiver, startedAtMs, sinceStartMs } = run
+  try {
+    return await judge({
+      tenantId: tenant.tenantId,
+      ownTenant: tenant.own,
+      policy: defaultPolicy,
+      plan,
+      ledger,
+      get,
+      received: receiver?.received ?? null,
+      listDeliveries: (state) => listDeliveries(run.context, tenant.tenantId, state),
+      startedAtMs,
+      clockToleranceMs: toleranceMs(run),
+      sinceStartMs,
+      settleMs: options.settleMs,
+      pause: (ms) => sleep(ms),
+      onProgress: liveLine.tell,
+    })
+  } catch (error) {
+    if (!(error instanceof ApiAnswerError || error instanceof CliError)) throw error
+    addMismatch(ledger.mismatches, { what: 'not_readable', got: error.message })
+    return null
+  }
+}
+
+/**
+ * One machine has one clock, but a wall clock is slewed while ours is not; others only keep time.
+ */
+function toleranceMs({ urls, sinceStartMs }: Run): number {
+  const { hostname } = new URL(urls.ingest)
+  const isLocal = hostname === '127.0.0.1' || hostname === 'localhost' || hostname === '[::1]'
+  return isLocal ? 250 + sinceStartMs() * 0.0005 : 5_000
+}
+
+async function listDeliveries(
+  context: CliContext,
+  tenantId: string,
+  state: string,
+): Promise<unknown[]> {
+  const path = `/tenants/${encodeURIComponent(tenantId)}/deliveries?state=${state}&limit=500`
+  const answer = (await context.adminFetch('GET', path)) as { data: unknown[] }
+  return answer.data
+}

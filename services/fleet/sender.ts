@@ -1,0 +1,203 @@
+/**
+ * Sends the plan as an open loop: every request leaves when the plan says, however slow the answers
+ * are, and its latency counts from that planned moment, so a stall is never hidden. What is refused
+ * for lack of capacity is tried again with the same bytes, as an SDK does, a bounded number of
+ * times.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toEventId } from '#shared/core/base/ids.ts'
+import type { Answer, Post } from './http-calls.ts'
+import type { Latencies } from './latencies.ts'
+import { addMismatch, type EventFact, type Ledger, noteEnded, noteSent } from './ledger.ts'
+import type { Plan } from './plan.ts'
+import type { Random } from './random.ts'
+import type { PreparedEvent } from './telemetry-bodies.ts'
+
+export type Sending = {
+  plan: Plan
+  ledger: Ledger
+  latencies: Latencies
+  post: Post
+  /** Makes an event's bytes; `occurredMs` is when it was planned first. */
+  prepare: (event: number, occurredMs: number) => PreparedEvent
+  sign: (body: Uint8Array) => string
+  /** Monotonic ms from the start of the run; negative before it, while bodies are made ahead. */
+  sinceStartMs: () => number
+  /** For the jitter of waits before another try. */
+  random: Random
+  /** Ends the run early: nothing more leaves, waiting tries are given up. */
+  stop: AbortSignal
+  onAccepted: (fact: EventFact) => void
+}
+
+/** How far ahead bodies are made and signed, so that a burst of work never delays a request. */
+const aheadMs = 1_000
+const aheadBytesMax = 32 * 1024 * 1024
+
+/** One slice of work ahead: short enough not to delay what is due. */
+const sliceMs = 3
+
+/** Requests without an answer at which the fleet holds back; latency keeps counting meanwhile. */
+const inFlightMax = 20_000
+
+/** 0.25 s, doubled to 4 s: with `Retry-After` about half a minute of patience. */
+const triesMax = 10
+const firstWaitMs = 250
+const waitMaxMs = 4_000
+
+type Ready = PreparedEvent & { signature: string }
+
+/** Sends everything; resolves when the last request has ended. */
+export async function sendPlan(sending: Sending): Promise<{ lastDepartureMs: number }> {
+  const { plan, sinceStartMs, stop } = sending
+  const ready: (Ready | undefined)[] = []
+  const arrivals = plan.eventOf.length
+  const firstMs = firstTimes(plan)
+  let next = 0
+  let prepared = 0
+  let aheadBytes = 0
+  let inFlight = 0
+  let lastDepartureMs = 0
+  let ended: () => void = () => {}
+  const prepareOne = () => {
+    const event = plan.eventOf[prepared]!
+    const made = sending.prepare(event, firstMs[event]!)
+    ready[prepared] = { ...made, signature: sending.sign(made.body) }
+    aheadBytes += made.body.length
+    prepared++
+  }
+  const depart = (arrival: number) => {
+    if (prepared === arrival) prepareOne()
+    const one = ready[arrival]!
+    ready[arrival] = undefined
+    aheadBytes -= one.body.length
+    inFlight++
+    lastDepartureMs = sinceStartMs()
+    void deliver(sending, one, arrival).finally(() => {
+      inFlight--
+      if (inFlight === 0) ended()
+    })
+  }
+  while (next < arrivals && !stop.aborted) {
+    const nowMs = sinceStartMs()
+    while (next < arrivals && plan.atMs[next]! <= nowMs && inFlight < inFlightMax) depart(next++)
+    const sliceEndMs = Math.min(sinceStartMs() + sliceMs, plan.atMs[next] ?? 0)
+    const isAhead = () =>
+      prepared >= arrivals || plan.atMs[prepared]! >= nowMs + aheadMs || aheadBytes >= aheadBytesMax
+    while (!isAhead() && sinceStartMs() < sliceEndMs) prepareOne()
+    const waitMs = isAhead() ? Math.min((plan.atMs[next] ?? 0) - sinceStartMs(), 50) : 0
+    await sleep(Math.max(waitMs, inFlight < inFlightMax ? 0 : 5))
+  }
+  if (inFlight > 0) {
+    await new Promise<void>((resolve) => {
+      ended = resolve
+    })
+  }
+  return { lastDepartureMs }
+}
+
+/** When each event is planned to leave for the first time. */
+function firstTimes(plan: Plan): Float64Array {
+  const times = new Float64Array(plan.sessionOf.length)
+  for (let arrival = plan.eventOf.length - 1; arrival >= 0; arrival--) {
+    times[plan.eventOf[arrival]!] = plan.atMs[arrival]!
+  }
+  return times
+}
+
+async function deliver(sending: Sending, one: Ready, arrival: number): Promise<void> {
+  const { plan, ledger, sinceStartMs } = sending
+  const fact = noteSent(ledger, one, sinceStartMs(), plan.isRepeat[arrival] === 1)
+  let mayBeStored = false
+  for (let attempt = 1; ; attempt++) {
+    const answer = await attemptOnce(sending, one)
+    if (answer?.status === 200) {
+      sending.latencies.record(sinceStartMs() - plan.atMs[arrival]!)
+      const isFirst = fact.acceptedMs === null
+      noteEnded(ledger, fact, 'accepted', sinceStartMs())
+      checkAnswer(ledger, answer.json, one, plan)
+      if (isFirst) sending.onAccepted(fact)
+      return
+    }
+    // A 503 says that the service could not be sure, no answer says nothing at all.
+    if (answer === null || answer.status >= 500) mayBeStored = true
+    const again = answer === null || answer.status === 429 || answer.status === 503
+    if (again && attempt < triesMax && !sending.stop.aborted) {
+      const waitMs = Math.min(firstWaitMs * 2 ** (attempt - 1), waitMaxMs)
+      const jittered = waitMs * (0.75 + 0.5 * sending.random.next())
+      await pause(Math.max(jittered, answer?.retryAfterMs ?? 0), sending.stop)
+      if (!sending.stop.aborted) {
+        ledger.counters.retries++
+        continue
+      }
+    }
+    noteEnded(ledger, fact, mayBeStored ? 'unknown' : 'refused', sinceStartMs())
+    // What an interrupted run gave up itself is nobody's fault.
+    if (!again || !sending.stop.aborted) {
+      addMismatch(ledger.mismatches, refusal(plan, one, answer, mayBeStored))
+    }
+    return
+  }
+}
+
+async function pause(ms: number, stop: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: stop }).catch(() => {})
+}
+
+async function attemptOnce(sending: Sending, one: Ready): Promise<Answer | null> {
+  const { answers } = sending.ledger.counters
+  try {
+    const answer = await sending.post(one.body, one.signature)
+    answers[answer.status] = (answers[answer.status] ?? 0) + 1
+    return answer
+  } catch (error) {
+    const kind = (error as { code?: unknown }).code
+    const name = typeof kind === 'string' ? kind : 'failed'
+    answers[name] = (answers[name] ?? 0) + 1
+    return null
+  }
+}
+
+function refusal(plan: Plan, one: Ready, answer: Answer | null, mayBeStored: boolean) {
+  return {
+    ...placeOf(plan, one.event),
+    what: mayBeStored ? 'telemetry_unanswered' : 'telemetry_refused',
+    expected: 200,
+    got: { status: answer?.status ?? null, body: answer?.json ?? null },
+  }
+}
+
+function placeOf(plan: Plan, event: number): { device_id: string; session_id: string } {
+  const session = plan.sessions[plan.sessionOf[event]!]!
+  return { device_id: plan.phones[session.phone]!.deviceId, session_id: session.sessionId }
+}
+
+type IngestAnswer = {
+  status?: unknown
+  rasp_score?: unknown
+  rasp_action?: unknown
+  event_id?: unknown
+  flags?: unknown
+}
+
+/** The answer says what the pure scorer says, and names the event by its bytes. */
+function checkAnswer(ledger: Ledger, json: unknown, one: Ready, plan: Plan): void {
+  const answer = (json ?? {}) as IngestAnswer
+  const expected = {
+    status: 'accepted',
+    rasp_score: one.scored.score,
+    rasp_action: one.scored.action,
+    event_id: toEventId(one.body),
+    flags: one.scored.reasons.map((reason) => reason.code).sort(),
+  }
+  const flags = Array.isArray(answer.flags) ? answer.flags.map(String).sort() : []
+  const agrees =
+    answer.status === expected.status &&
+    answer.rasp_score === expected.rasp_score &&
+    answer.rasp_action === expected.rasp_action &&
+    answer.event_id === expected.event_id &&
+    flags.join() === expected.flags.join()
+  if (agrees) return
+  const mismatch = { what: 'ingest_answer', ...placeOf(plan, one.event), expected, got: answer }
+  addMismatch(ledger.mismatches, mismatch)
+}

@@ -1,0 +1,105 @@
+/**
+ * The last resort for a message that fails by a defect again and again: nothing waits for it any
+ * longer, what can be done of it is done, and the rest is put aside where somebody can look at it.
+ */
+import { type LedgerEntry, toStoredEntries } from '#shared/core/reconciliation/ledger.ts'
+import { type AcceptedEvent, toPosition } from '#shared/core/telemetry/messages.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
+import { isDefect } from '#shared/io/process/defects.ts'
+import type { LedgerWriter } from '#shared/io/reconciliation/ledger-rows-store.ts'
+import type { ScorerObserver } from '../observe.ts'
+import type { DecodedMessages } from '../store/decoded-messages.ts'
+import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
+
+export type GiveUpDeps = {
+  messages: DecodedMessages
+  ledger: Pick<LedgerWriter, 'insertEntries'>
+  storeDeadLetters: (letters: readonly DeadLetter[]) => Promise<void>
+  observe: Pick<ScorerObserver, 'dropped'>
+  /** The wall clock, in ms since 1970. */
+  wallMs: () => number
+}
+
+/**
+ * Gives up storing a message: decisions wait for everything before them to be stored.
+ * @throws when it cannot be put aside
+ */
+export async function giveUpStoring(
+  message: ConsumedMessage,
+  error: unknown,
+  { messages, ledger, wallMs, ...deps }: GiveUpDeps,
+): Promise<void> {
+  const events = decodeIfPossible(messages, message)
+  // They will have no rows.
+  const refused = new Set(events)
+  const position = toPosition(message.streamCreatedMs, message.sequence)
+  await ledger.insertEntries(toStoredEntries({ position, events }, refused, wallMs()))
+  await putAside({ ...message, error, what: 'store' }, deps)
+}
+
+function decodeIfPossible(messages: DecodedMessages, message: ConsumedMessage): AcceptedEvent[] {
+  try {
+    return messages.decode(message).events
+  } catch {
+    return []
+  }
+}
+
+/**
+ * Gives up deciding a message as a whole and decides each of its events by itself. Those that still
+ * cannot be decided are missing in the ledger for good, and the message is put aside.
+ * @throws when a store cannot be reached, or when it cannot be put aside
+ */
+export async function giveUpDeciding(
+  message: ConsumedMessage,
+  error: unknown,
+  { decide, ...deps }: GiveUpDeps & { decide: DecideBatchDeps },
+): Promise<void> {
+  const entries: LedgerEntry[] = []
+  const alone = {
+    ...decide,
+    ledger: {
+      ...decide.ledger,
+      insertEntries: async (own: readonly LedgerEntry[]) => {
+        entries.push(...own)
+      },
+    },
+  }
+  let failed = false
+  for (const event of decodeIfPossible(deps.messages, message)) {
+    const take = () => ({ events: [event], letters: [] })
+    try {
+      await decideBatch([message], { ...alone, messages: { ...deps.messages, take } })
+    } catch (one) {
+      if (!isDefect(one)) throw one
+      failed = true
+    }
+  }
+  await decide.ledger.insertEntries(mergeEntries(entries))
+  if (failed) await putAside({ ...message, error, what: 'decide' }, deps)
+}
+
+/** An entry of a message replaces the one before, so there is to be one of each tenant and hour. */
+function mergeEntries(entries: readonly LedgerEntry[]): LedgerEntry[] {
+  const merged = new Map<string, LedgerEntry>()
+  for (const entry of entries) {
+    const key = `${entry.tenantId} ${entry.hourMs}`
+    const { events, named } = merged.get(key) ?? { events: 0, named: [] }
+    merged.set(key, {
+      ...entry,
+      events: events + entry.events,
+      named: [...named, ...entry.named],
+    })
+  }
+  return [...merged.values()]
+}
+
+async function putAside(
+  { data, sequence, error, what }: ConsumedMessage & { error: unknown; what: 'store' | 'decide' },
+  { storeDeadLetters, observe }: Pick<GiveUpDeps, 'storeDeadLetters' | 'observe'>,
+): Promise<void> {
+  const detail = `${what}: ${error instanceof Error ? error.name : 'unknown'}`
+  await storeDeadLetters([{ reason: 'defect', detail, id: `${sequence}-${what}`, data }])
+  observe.dropped([{ reason: 'defect' }])
+}

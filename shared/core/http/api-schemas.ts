@@ -1,0 +1,268 @@
+/**
+ * The REST API in schemas: what its parameters can be and what its answers look like. The routes
+ * read queries with them, the OpenAPI document is made from them, and tests hold real answers to
+ * them. What is documented here was promised to clients.
+ */
+import { z } from 'zod'
+import { decisions, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { tenantIdPattern } from '#shared/core/base/ids.ts'
+import { parseInstant } from '#shared/core/base/instants.ts'
+import {
+  alertsPageDefault,
+  alertsPageMax,
+  bodyBytesMax,
+  clientFlagsMax,
+  cursorCharactersMax,
+  membersMax,
+  metaCharactersMax,
+  sessionsPageMax,
+} from '#shared/core/base/limits.ts'
+import { actions } from '#shared/core/scoring/scoring.ts'
+import { flags } from '#shared/core/signals/flags.ts'
+import { idSchema } from '#shared/core/telemetry/telemetry.ts'
+import { problemCodes } from './problem.ts'
+
+/** The named schemas, for the components of the OpenAPI document. */
+export const apiComponents = z.registry<{ id: string }>()
+
+export const instantSchema = z.iso.datetime({ precision: 3 }).meta({
+  description: 'ISO-8601 in UTC with milliseconds.',
+  examples: ['2026-03-01T09:30:00.123Z'],
+})
+const riskSchema = z.int().min(0).max(100)
+export const flagSchema = z
+  .string()
+  .meta({
+    description: `A reason flag. New ones may be added. ${Object.entries(flags)
+      .map(([flag, meaning]) => `\`${flag}\`: ${meaning}`)
+      .join(' ')}`,
+    examples: ['VPN_SUSPECTED', 'HIGH_VELOCITY'],
+  })
+  .register(apiComponents, { id: 'Flag' })
+
+const dispositionSchema = z
+  .enum(dispositions)
+  .meta({ description: 'What an operator thinks of the alert. Every alert begins as OPEN.' })
+  .register(apiComponents, { id: 'Disposition' })
+const decisionSchema = z.enum(decisions)
+const actionSchema = z
+  .enum(actions)
+  .meta({ description: 'The authoritative action. It replaces whatever the client computed.' })
+  .register(apiComponents, { id: 'Action' })
+
+const reasonObjectSchema = z
+  .object({
+    code: flagSchema,
+    weight: z.int().meta({ description: 'The points this reason brings to the score.' }),
+    evidence: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'What proves it: signals by path, or counts with their window.' }),
+  })
+  .meta({ description: 'Why a score is what it is. The weights add up to the score.' })
+  .register(apiComponents, { id: 'Reason' })
+
+export const alertSchema = z
+  .object({
+    alert_id: z
+      .string()
+      .meta({ description: 'Opaque.', examples: ['alr_4mPs_cj1Qjk-Ovhjwc-EHurODL'] }),
+    seq: z.int().min(1).meta({
+      description: 'The place among the tenant’s alerts: ascending, without a gap.',
+    }),
+    decision: z.object({
+      action: decisionSchema,
+      severity: z.enum(['LOW', 'MEDIUM', 'HIGH', 'CRITICAL']).meta({
+        description: 'From `risk_score`: LOW below 40, MEDIUM to 59, HIGH to 79, CRITICAL from 80.',
+      }),
+      risk_score: riskSchema.meta({
+        description: '`rasp_score` raised by what is known of the device’s history.',
+      }),
+    }),
+    rasp_score: riskSchema.meta({ description: 'The score of the signals alone.' }),
+    entity: z.object({
+      device: z.object({ device_id: z.string() }),
+      session: z.object({ session_id: z.string() }),
+      user: z.object({ user_id: z.string() }).optional().meta({
+        description: 'Present where the telemetry named a user or an account.',
+      }),
+    }),
+    flags: z.array(flagSchema).meta({ description: 'The codes of `reasons`.' }),
+    reasons: z.array(reasonObjectSchema),
+    disposition: dispositionSchema,
+    created_at: instantSchema,
+  })
+  .meta({
+    description:
+      'A risky device, told once per device, session and action. The same object over REST and by webhook.',
+  })
+  .register(apiComponents, { id: 'Alert' })
+
+export const alertPageSchema = z
+  .object({
+    data: z.array(alertSchema).meta({
+      description: 'Newest first: by `created_at`, then `alert_id`, both descending.',
+    }),
+    total: z.int().min(0).meta({
+      description: 'The exact number of alerts that match the filters, on all pages.',
+    }),
+    limit: z.int().min(1).max(alertsPageMax).meta({ description: 'The page size in effect.' }),
+    next_cursor: z.string().nullable().meta({
+      description: 'Pass it as `cursor` for the next page; null on the last one.',
+    }),
+  })
+  .register(apiComponents, { id: 'AlertPage' })
+
+const sessionSchema = z
+  .object({
+    session_id: z.string(),
+    rasp_action: z.enum(actions).meta({ description: 'That of the session’s highest score.' }),
+    started_at: instantSchema,
+    last_seen_at: instantSchema,
+    rasp_score: riskSchema.meta({ description: 'The session’s highest score.' }),
+    flags: z.array(flagSchema),
+  })
+  .register(apiComponents, { id: 'Session' })
+
+export const deviceSchema = z
+  .object({
+    device_id: z.string(),
+    first_seen_at: instantSchema,
+    last_seen_at: instantSchema,
+    peak_rasp_score: riskSchema.meta({ description: 'The highest score of all its sessions.' }),
+    users_seen_on: z.array(z.string()).meta({
+      description: 'Every user or account the device has been associated with, sorted.',
+    }),
+    users_cursor: z.string().nullable().meta({
+      description: 'Pass it as `users_cursor` for further users; null when there are none.',
+    }),
+    sessions: z.array(sessionSchema).meta({ description: 'Most recent first.' }),
+    sessions_total: z.int().min(0).meta({ description: 'How many sessions there are in all.' }),
+    sessions_cursor: z.string().nullable().meta({
+      description: 'Pass it as `sessions_cursor` for older sessions; null when there are none.',
+    }),
+  })
+  .register(apiComponents, { id: 'Device' })
+
+const problemCodeSchema = z.enum(Object.keys(problemCodes) as [keyof typeof problemCodes])
+
+export const problemSchema = z
+  .object({
+    type: z.string().meta({ examples: ['urn:device-intelligence:problem:invalid_query'] }),
+    title: z.string(),
+    status: z.int().min(400).max(599),
+    detail: z.string(),
+    code: problemCodeSchema.meta({ description: 'Stable: what a program should look at.' }),
+    request_id: z.string().meta({ description: 'The same as the `X-Request-Id` header.' }),
+    errors: z
+      .array(
+        z.object({
+          path: z.string().meta({ description: 'A parameter, or a JSON path into the body.' }),
+          message: z.string(),
+        }),
+      )
+      .optional()
+      .meta({ description: 'Every fault of a request that was refused with 400.' }),
+  })
+  .meta({ description: 'An error, as RFC 9457 has it.' })
+  .register(apiComponents, { id: 'Problem' })
+
+/** A page size as text. What is above the largest is cut to it, and the answer says so. */
+const pageSize = (largest: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, 'must be a whole number from 1')
+    .transform((text) => Math.min(Number(text), largest))
+    .refine((size) => size >= 1, 'must be a whole number from 1')
+
+export const instantParameter = z.string().transform((text, context) => {
+  const ms = parseInstant(text)
+  if (ms !== null) return ms
+  const message = 'must be an ISO-8601 date, or date and time with its offset'
+  context.addIssue({ code: 'custom', message })
+  return z.NEVER
+})
+
+const cursorParameter = z.string().min(1).max(cursorCharactersMax)
+
+const oneOf = <const Words extends readonly [string, ...string[]]>(words: Words) =>
+  z.enum(words, `must be one of ${words.join(', ')}`)
+
+/** The query of `GET /v1/di/alerts`. Instants become milliseconds. */
+export const alertsQuerySchema = z.strictObject({
+  disposition: oneOf(dispositions).optional(),
+  decision: oneOf(decisions).optional(),
+  device_id: idSchema.optional(),
+  from: instantParameter.optional(),
+  to: instantParameter.optional(),
+  limit: pageSize(alertsPageMax).default(alertsPageDefault),
+  cursor: cursorParameter.optional(),
+})
+
+/** The path of `GET /v1/di/devices/{device_id}`. */
+export const devicePathSchema = z.object({ device_id: idSchema })
+
+/** The query of `GET /v1/di/devices/{device_id}`. */
+export const deviceQuerySchema = z.strictObject({
+  sessions_limit: pageSize(sessionsPageMax).default(sessionsPageMax),
+  sessions_cursor: cursorParameter.optional(),
+  users_cursor: cursorParameter.optional(),
+})
+
+// The ingest call is served by another process, which reads bodies with its own schema by hand;
+// what follows documents it beside the calls served here.
+const metaText = z.string().max(metaCharactersMax)
+const documentedId = idSchema.meta({ examples: ['4f6c1d8e-device'] })
+/** `null` and an empty text are absent. */
+const optionalId = z.union([idSchema, z.literal(''), z.null()]).optional()
+const categoryObject = z.record(z.string(), z.unknown()).meta({
+  description: 'Signals by name. `null` means "not measured"; unknown signals are kept.',
+})
+
+export const submissionSchema = z
+  .looseObject({
+    tenant_id: z.string().regex(tenantIdPattern).meta({ description: 'The tenant slug.' }),
+    device_id: documentedId.meta({ description: 'Persisted, scoped to an install.' }),
+    session_id: idSchema.meta({ description: 'Fresh for each app launch.' }),
+    user_id: optionalId.meta({ description: 'Collected in `users_seen_on`.' }),
+    account_id: optionalId.meta({ description: 'Collected in `users_seen_on`.' }),
+    occurred_at: z
+      .unknown()
+      .optional()
+      .meta({
+        description:
+          'Kept, never trusted for ordering and never a reason to refuse. Stored as a time where it is ' +
+          'an ISO-8601 time with an offset, a date, or milliseconds since 1970.',
+      }),
+    sdk_meta: z.looseObject({ sdk_version: metaText, platform: metaText, batch_type: metaText }),
+    scorer: z
+      .looseObject({
+        rasp_score: z.number(),
+        rasp_action: metaText,
+        rasp_flags: z.array(metaText).max(clientFlagsMax),
+      })
+      .meta({ description: 'What the client computed. Advisory: the server scores `signals`.' }),
+    signals: z
+      .looseObject({
+        root: categoryObject,
+        emulator: categoryObject,
+        debugger: categoryObject,
+        tamper: categoryObject,
+        ecosystem: categoryObject,
+        network: categoryObject,
+      })
+      .meta({ description: 'Detection data by category; each must be there, possibly empty.' }),
+  })
+  .meta({
+    description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,
+  })
+  .register(apiComponents, { id: 'Submission' })
+
+export const ingestResultSchema = z
+  .object({
+    status: z.literal('accepted'),
+    rasp_score: riskSchema.meta({ description: 'Recomputed on the server.' }),
+    rasp_action: actionSchema,
+    event_id: z.string().meta({ description: 'The same for the same bytes, however often sent.' }),
+    flags: z.array(flagSchema),
+  })
+  .register(apiComponents, { id: 'IngestResult' })

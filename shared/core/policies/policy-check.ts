@@ -1,0 +1,259 @@
+/**
+ * What an operator writes is checked harder than what was stored once: beyond its shape, every name
+ * in it must be in the catalog, every weight must fit its signal's type, and nothing may contradict
+ * itself. Faults are named by JSON path, all of them at once.
+ */
+import { z } from 'zod'
+import type { ProblemDetail } from '#shared/core/http/problem.ts'
+import { findSignal, type SignalDefinition, signalCatalog } from '#shared/core/signals/signals.ts'
+import { type Category, categories } from '#shared/core/telemetry/telemetry.ts'
+import {
+  halvingSchema,
+  type Policy,
+  policySchema,
+  type SignalWeight,
+  weightForms,
+} from './policy.ts'
+
+export type CheckedPolicy = { ok: true; policy: Policy } | { ok: false; errors: ProblemDetail[] }
+
+/** Most faults that one answer lists. */
+const faultsListedMax = 100
+
+/**
+ * Checks a policy document that somebody wants to set.
+ * @param document parsed JSON, anything at all
+ * @returns the policy as it is to be stored, or every fault with its JSON path
+ */
+export function checkPolicy(document: unknown): CheckedPolicy {
+  const parsed = policySchema.safeParse(document)
+  const errors = parsed.success
+    ? checkContents(parsed.data)
+    : parsed.error.issues.flatMap((issue) => describeIssue(issue, document))
+  if (parsed.success && errors.length === 0) return { ok: true, policy: parsed.data }
+  return { ok: false, errors: errors.slice(0, faultsListedMax) }
+}
+
+type Key = PropertyKey
+
+function toPath(keys: readonly Key[]): string {
+  return keys.reduce<string>(
+    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : `${text}.${String(key)}`),
+    '$',
+  )
+}
+
+function describeIssue(issue: z.core.$ZodIssue, document: unknown): ProblemDetail[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      path: toPath([...issue.path, key]),
+      message: 'is not known here',
+    }))
+  }
+  if (issue.code === 'invalid_union') {
+    // The form is told by its key, so its own faults say more than "none of these".
+    const value = findValue(document, issue.path)
+    const form = Object.entries(weightForms).find(([key]) => isObject(value) && key in value)
+    const parsed = form?.[1].safeParse(value)
+    if (parsed?.error !== undefined) {
+      return parsed.error.issues.flatMap((one) =>
+        describeIssue({ ...one, path: [...issue.path, ...one.path] }, document),
+      )
+    }
+  }
+  return [{ path: toPath(issue.path), message: issue.message }]
+}
+
+function findValue(document: unknown, path: readonly Key[]): unknown {
+  return path.reduce<unknown>(
+    (at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key as string] : undefined),
+    document,
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+function checkContents(policy: Policy): ProblemDetail[] {
+  const errors: ProblemDetail[] = []
+  const fault = (path: string, message: string) => errors.push({ path, message })
+  const { review, block } = policy.thresholds
+  if (block <= review) fault('$.thresholds', 'block must be above review')
+  for (const category of categories) {
+    checkWeights(category, policy.categories[category].signals, fault)
+    checkGroups(category, policy.categories[category].groups ?? [], fault)
+  }
+  policy.floors.forEach(({ signals }, index) => {
+    checkPaths(signals, `$.floors[${index}].signals`, fault)
+  })
+  checkHalving(policy.halving, fault)
+  policy.suppressions.forEach((suppression, index) => {
+    const path = `$.suppressions[${index}]`
+    checkPaths(suppression.signals, `${path}.signals`, fault)
+    checkVersions(suppression.sdkVersions ?? [], `${path}.sdkVersions`, fault)
+  })
+  const seen = new Set<string>()
+  policy.velocity.forEach(({ metric, windowSeconds }, index) => {
+    const key = `${metric}:${windowSeconds}`
+    if (seen.has(key)) fault(`$.velocity[${index}]`, 'repeats the metric and window of another')
+    seen.add(key)
+  })
+  return errors
+}
+
+type Fault = (path: string, message: string) => void
+
+function checkWeights(
+  category: Category,
+  weights: Record<string, SignalWeight>,
+  fault: Fault,
+): void {
+  for (const [name, weight] of Object.entries(weights)) {
+    const path = `$.categories.${category}.signals.${name}`
+    const definition = findSignal(category, name)
+    if (definition === undefined) fault(path, `is not a known signal of ${category}`)
+    // 0 is "no weight" of any type.
+    else if (weight !== 0 && !fits(weight, definition)) {
+      fault(path, `weighs a ${typeNames[definition.type]}: must be ${formNames[definition.type]}`)
+    }
+  }
+}
+
+const typeNames = {
+  boolean: 'boolean',
+  number: 'number',
+  string: 'text',
+  strings: 'list of texts',
+} as const satisfies Record<SignalDefinition['type'], string>
+
+const formNames = {
+  boolean: 'a number or {"whenFalse"}',
+  number: '{"atLeast","weight"} or 0',
+  string: '{"values"} or 0',
+  strings: '{"values"} or 0',
+} as const satisfies Record<SignalDefinition['type'], string>
+
+function fits(weight: SignalWeight, { type }: SignalDefinition): boolean {
+  if (typeof weight === 'number' || 'whenFalse' in weight) return type === 'boolean'
+  if ('atLeast' in weight) return type === 'number'
+  return type === 'string' || type === 'strings'
+}
+
+function checkGroups(
+  category: Category,
+  groups: NonNullable<Policy['categories'][Category]['groups']>,
+  fault: Fault,
+): void {
+  const seen = new Set<string>()
+  groups.forEach(({ signals }, index) => {
+    signals.forEach((name, at) => {
+      const path = `$.categories.${category}.groups[${index}].signals[${at}]`
+      if (findSignal(category, name) === undefined) {
+        fault(path, `is not a known signal of ${category}: ${name}`)
+      }
+      if (seen.has(name)) fault(path, `is in a group already: ${name}`)
+      seen.add(name)
+    })
+  })
+}
+
+/** Paths as `category.signal`, and `category.*` where the schema lets it through. */
+function checkPaths(paths: readonly string[], at: string, fault: Fault): void {
+  paths.forEach((path, index) => {
+    if (!isKnownPath(path)) fault(`${at}[${index}]`, `is not a known signal: ${path}`)
+  })
+}
+
+function isKnownPath(path: string): boolean {
+  const [category = '', name = ''] = path.split('.')
+  if (!Object.hasOwn(signalCatalog, category)) return false
+  return name === '*' || findSignal(category as Category, name) !== undefined
+}
+
+function checkHalving(rules: Policy['halving'], fault: Fault): void {
+  const seen = new Set<Category>()
+  rules.forEach(({ category, confirmedBy }, index) => {
+    checkPaths(confirmedBy, `$.halving[${index}].confirmedBy`, fault)
+    if (seen.has(category)) fault(`$.halving[${index}]`, `halves ${category} a second time`)
+    seen.add(category)
+  })
+}
+
+function checkVersions(versions: readonly string[], at: string, fault: Fault): void {
+  versions.forEach((version, index) => {
+    if (version.replace(/\.\*$/, '').includes('*')) {
+      fault(`${at}[${index}]`, 'may have a * only at its end, after a dot')
+    }
+  })
+}
+
+type JsonSchema = z.core.JSONSchema.BaseSchema
+
+/**
+ * The JSON Schema of a policy document as an operator writes it, for editors and for other
+ * languages: the schema's own, with every signal of the catalog by name and the weight that fits
+ * its type. What only `checkPolicy` sees, such as two rules for one thing, it cannot say.
+ */
+export function toPolicyJsonSchema(): JsonSchema {
+  const schema: JsonSchema = z.toJSONSchema(policySchema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ jsonSchema, path }) => {
+      // Older spellings of halving are read, but nobody should write them.
+      if (path.join('.') === 'properties.halving') {
+        const { $schema: _, ...list } = z.toJSONSchema(halvingSchema, { io: 'input' })
+        Object.assign(jsonSchema, list)
+      }
+    },
+  })
+  const ofCategories = propertyOf(schema, 'categories')
+  for (const category of categories) {
+    describeSignals(propertyOf(propertyOf(ofCategories, category), 'signals'), category)
+  }
+  return {
+    ...schema,
+    title: 'Policy',
+    $defs: weightSchemas(),
+  }
+}
+
+function propertyOf(schema: JsonSchema, name: string): JsonSchema {
+  const { [name]: property } = schema.properties ?? {}
+  return property as JsonSchema
+}
+
+/** Replaces "any name, any weight" by the signals there are. */
+function describeSignals(signals: JsonSchema, category: Category): void {
+  delete signals.propertyNames
+  const definitions: [string, SignalDefinition][] = Object.entries(signalCatalog[category])
+  signals.additionalProperties = false
+  signals.properties = Object.fromEntries(
+    definitions.map(([name, { type, grade, description }]) => [
+      name,
+      { description: `${description} Grade: ${grade}.`, $ref: `#/$defs/${type}` },
+    ]),
+  )
+}
+
+/** What a signal of each type can weigh. */
+function weightSchemas(): Record<SignalDefinition['type'], JsonSchema> {
+  const form = (schema: z.ZodType): JsonSchema => {
+    const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' })
+    return rest
+  }
+  const points = { type: 'integer', minimum: 0, maximum: 100 } as const
+  const none = { const: 0, description: 'Context that never scores.' }
+  const text = { anyOf: [form(weightForms.values), none] }
+  return {
+    boolean: {
+      anyOf: [
+        { ...points, description: 'The points of `true`; 0 is context that never scores.' },
+        form(weightForms.whenFalse),
+      ],
+    },
+    number: { anyOf: [form(weightForms.atLeast), none] },
+    string: text,
+    strings: text,
+  }
+}

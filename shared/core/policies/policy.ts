@@ -1,0 +1,244 @@
+/**
+ * Policies are data: what each signal weighs, category caps, floors, halving, thresholds, rules on
+ * what is known beyond one event, and suppressions. A policy document is content-addressed, so ten
+ * thousand tenants on the default share one. Every document that was ever stored must stay
+ * readable: a new field has a default that leaves old documents scoring as they did.
+ */
+import { hash } from 'node:crypto'
+import { z } from 'zod'
+import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
+
+const points = z.number().int().min(0).max(100)
+
+/** The ways to weigh a signal by its value; each fits some types of signal only. */
+export const weightForms = {
+  whenFalse: z
+    .strictObject({ whenFalse: points })
+    .describe('The points of a boolean that is false, such as a check that did not pass.'),
+  atLeast: z
+    .strictObject({ atLeast: z.number(), weight: points })
+    .describe('The points of a number from `atLeast` on.'),
+  values: z
+    .strictObject({
+      values: z
+        .record(z.string(), points)
+        .describe('Points by value; of a list the highest counts. `(empty)` is an empty list.'),
+      unless: z
+        .array(z.string())
+        .optional()
+        .describe('A list that holds one of these brings no points.'),
+    })
+    .describe('The points of a text or a list of texts, by what it says.'),
+} as const
+
+/** What a signal weighs: a number for a boolean that is true, or a rule by value. */
+const signalWeightSchema = z
+  .union(
+    [
+      points.describe('The points of a boolean that is true; 0 is context that never scores.'),
+      weightForms.whenFalse,
+      weightForms.atLeast,
+      weightForms.values,
+    ],
+    {
+      error:
+        'must be a whole number from 0 to 100, {"whenFalse"}, {"atLeast","weight"} or {"values"}',
+    },
+  )
+  .describe('What the signal weighs. Absence and null are "not measured" and never weigh anything.')
+
+const signalGroupSchema = z
+  .strictObject({
+    cap: points.describe('The most points that the signals of the group bring together.'),
+    signals: z.array(z.string()).min(2).max(64).describe('Names of signals of this category.'),
+  })
+  .describe('Signals that tell the same fact several times, so that it is not counted as often.')
+
+const categoryPolicySchema = z
+  .strictObject({
+    cap: points.describe('The most points that the category brings.'),
+    signals: z
+      .record(z.string(), signalWeightSchema)
+      .describe('Weights by signal; one that is not named weighs 0.'),
+    groups: z
+      .array(signalGroupSchema)
+      .max(16)
+      .optional()
+      .describe('Groups with caps of their own, below the cap of the category.'),
+  })
+  .describe('A category scores the sum of its signals, limited by its groups and its cap.')
+
+/** What can be counted in a window of time that ends with an event. */
+export const velocityMetrics = [
+  'sessions_per_device',
+  'users_per_device',
+  'platforms_per_device',
+  /** How often one signal of the device went from detected to clean or back. */
+  'signal_flips',
+  'devices_per_user',
+  'devices_per_session',
+] as const
+
+const velocityRuleSchema = z.strictObject({
+  metric: z
+    .enum(velocityMetrics)
+    .describe('What is counted: different sessions, users, ... ; for `signal_flips`, changes.'),
+  windowSeconds: z
+    .number()
+    .int()
+    .min(60)
+    .max(2_592_000)
+    .describe('The time before the event that is looked at; at most 30 days.'),
+  threshold: z.number().int().min(0).describe('The rule acts when the count is above this.'),
+  weight: points.describe('Points added to the risk score; 0 switches the rule off.'),
+})
+
+const categoryName = z.enum(['root', 'emulator', 'debugger', 'tamper', 'ecosystem', 'network'])
+const signalPath = z
+  .string()
+  .regex(/^[a-z]+\.[a-z0-9_]+$/, 'must be a signal as `category.signal`')
+  .describe('A signal as `category.signal`.')
+
+const halvingRuleSchema = z.strictObject({
+  category: categoryName.describe('The category that counts half.'),
+  confirmedBy: z.array(signalPath).describe('Any of these signals, when it scores, halves it.'),
+})
+export const halvingSchema = z.array(halvingRuleSchema).max(6)
+
+/** Documents written before there could be several have one rule or null. */
+function toHalvingRules(value: unknown): unknown {
+  if (value === null) return []
+  const old = typeof value === 'object' && !Array.isArray(value)
+  return old ? [value] : value
+}
+
+/** Signals that score nothing for some SDK versions or platforms: the switch for a bad release. */
+const suppressionSchema = z.strictObject({
+  signals: z
+    .array(
+      z.string().regex(/^[a-z]+\.([a-z0-9_]+|\*)$/, 'must be `category.signal` or `category.*`'),
+    )
+    .min(1)
+    .max(100)
+    .describe('What scores nothing: `category.signal`, or `category.*` for all of a category.'),
+  sdkVersions: z
+    .array(z.string().min(1).max(64))
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('SDK versions; `4.2.*` is all that begin with `4.2.`. Left out, all.'),
+  platforms: z
+    .array(z.string().min(1).max(64))
+    .min(1)
+    .max(20)
+    .optional()
+    .describe('Platforms, whatever their case. Left out, all.'),
+  expiresAt: z.iso
+    .datetime({ offset: true })
+    .nullable()
+    .describe('Events received from then on score as if it were not there; null is never.'),
+  reason: z.string().min(1).max(500).describe('Why, for whoever asks what became of the points.'),
+})
+
+const thresholdsSchema = z
+  .strictObject({
+    review: points.min(1).describe('REVIEW from this score.'),
+    block: z
+      .number()
+      .int()
+      .min(1)
+      .max(101)
+      .describe('BLOCK from this score; 101 is never, since no score is above 100.'),
+  })
+  .refine(({ review, block }) => review <= block, 'review must not be above block')
+
+const floorSchema = z.strictObject({
+  score: points,
+  signals: z
+    .array(signalPath)
+    .describe('Any of these, when it scores, lifts the score to `score`.'),
+})
+
+const scoreMismatchSchema = z
+  .strictObject({
+    threshold: z.number().int().min(1).max(100).describe('Points between the two scores.'),
+    weight: points.describe('Points added to the risk score; 0 switches it off.'),
+  })
+  .describe('Acts when the score that the client sent differs from ours by more.')
+
+const signalsMissingSchema = z
+  .strictObject({
+    threshold: z.number().int().min(0).max(5).describe('Acts when more categories are empty.'),
+    usualShare: z.number().min(0.5).max(1).describe('The share of devices that fill a category.'),
+    devicesMin: z.number().int().min(10).describe('Acts from this many devices to compare with.'),
+    weight: points.describe('Points added to the risk score; 0 switches it off.'),
+  })
+  .describe(
+    'Acts when more categories than the threshold are empty that the SDK version and platform of ' +
+      'the event usually fill: on that share of at least so many devices, in 24 hours.',
+  )
+
+export const policySchema = z
+  .strictObject({
+    schema: z.literal(1).describe('The version of this format.'),
+    name: z.string().min(1).max(100),
+    thresholds: thresholdsSchema,
+    categories: z.strictObject({
+      root: categoryPolicySchema,
+      emulator: categoryPolicySchema,
+      debugger: categoryPolicySchema,
+      tamper: categoryPolicySchema,
+      ecosystem: categoryPolicySchema,
+      network: categoryPolicySchema,
+    }),
+    halving: z
+      .preprocess(toHalvingRules, halvingSchema)
+      .describe(
+        'Categories that count half once a signal confirms why they would look bad anyway: ' +
+          'emulators are normally rooted. It never makes one more detected signal lower a score.',
+      ),
+    strongEvidence: z
+      .strictObject({ signals: z.number().int().min(2) })
+      .nullable()
+      .describe('So many signals of critical grade in one category fill it to its cap.'),
+    floors: z.array(floorSchema).max(32).describe('Signals that are proof by themselves.'),
+    softCategories: z
+      .array(categoryName)
+      .describe('Categories that, however bad, together stay one point below `thresholds.block`.'),
+    suppressions: z
+      .array(suppressionSchema)
+      .max(100)
+      .default([])
+      .describe('Signals that score nothing for some SDK versions or platforms for a while.'),
+    velocity: z
+      .array(velocityRuleSchema)
+      .max(32)
+      .describe('Counts over time; each rule is a column of a query, hence the limit.'),
+    correlationAloneMax: z
+      .enum(['REVIEW', 'BLOCK'])
+      .default('REVIEW')
+      .describe(
+        'The highest action for an event whose own signals are below `thresholds.review`: how far ' +
+          'velocity, a score mismatch and missing signals alone may raise it.',
+      ),
+    scoreMismatch: scoreMismatchSchema.nullable().default(null),
+    signalsMissing: signalsMissingSchema.nullable().default(null),
+  })
+  .describe('What a tenant holds against a device, and how much of it leads to which action.')
+
+export type Policy = z.output<typeof policySchema>
+export type SignalWeight = z.infer<typeof signalWeightSchema>
+export type VelocityRule = z.infer<typeof velocityRuleSchema>
+export type VelocityMetric = VelocityRule['metric']
+export type Suppression = z.infer<typeof suppressionSchema>
+
+/** The policy of a tenant that never set one. */
+export const defaultPolicy: Policy = balancedPolicy
+
+/** 128 bits of SHA-256: no second document with the same address can be found. */
+export const policyHashCharacters = 32
+
+/** The content address of a policy document: 32 hex characters of SHA-256 over its JSON text. */
+export function toPolicyHash(policy: Policy): string {
+  return hash('sha256', JSON.stringify(policy), 'hex').slice(0, policyHashCharacters)
+}

@@ -1,0 +1,18 @@
+/**
+ * The shipped policies by name. Each is a whole document; all but "balanced" are written as what
+ * they change of it.
+ */
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { balancedPolicy } from './balanced.ts'
+import { permissivePolicy } from './permissive.ts'
+import { regulatedBankingPolicy } from './regulated-banking.ts'
+import { strictPolicy } from './strict.ts'
+
+export const presets = {
+  permissive: permissivePolicy,
+  balanced: balancedPolicy,
+  strict: strictPolicy,
+  'regulated-banking': regulatedBankingPolicy,
+} satisfies Record<string, Policy>
+
+export type PresetName = keyof typeof presets

@@ -1,0 +1,86 @@
+/**
+ * "regulated-banking": "balanced", and on top of it BLOCK by any single proof of what Vietnam's
+ * Circular 77 tells banking apps to refuse: a debugger or a debuggable app, an emulator, adb, hooks
+ * and injected code, a repackaged app, root or jailbreak, an unlocked bootloader.
+ */
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { balancedPolicy } from './balanced.ts'
+
+const { root, network } = balancedPolicy.categories
+
+/** By the circular's own headings. Hints that may be false alarms alone are left to their weights. */
+const circular77 = {
+  debugger: [
+    'debugger.debugger_attached',
+    'debugger.tracer_pid',
+    'debugger.ptrace_detected',
+    'debugger.waiting_for_debugger',
+    'debugger.app_debuggable',
+    'debugger.breakpoint_detected',
+    'debugger.watchpoint_detected',
+  ],
+  emulator: ['emulator.is_emulator', 'emulator.is_simulator', 'emulator.cloud_phone'],
+  adb: ['ecosystem.adb_enabled', 'ecosystem.wireless_adb', 'root.adb_root'],
+  hook: [
+    'debugger.frida_detected',
+    'debugger.frida_maps',
+    'debugger.frida_dbus_reply',
+    'debugger.xposed_detected',
+    'debugger.native_hooks',
+    'debugger.memdisk_mismatch',
+    'debugger.symbol_or_runtime_hook',
+    'debugger.callback_suppressed',
+    'tamper.library_injected',
+  ],
+  repackaging: [
+    'tamper.signature_mismatch',
+    'tamper.package_name_mismatch',
+    'tamper.bundle_id_mismatch',
+    'tamper.code_integrity_failed',
+    'tamper.pi_app_verdict',
+  ],
+  root: [
+    'root.su_binary',
+    'root.root_management_app',
+    'root.magisk_detected',
+    'root.kernelsu_detected',
+    'root.apatch_detected',
+    'root.zygisk_detected',
+    'root.root_hiding',
+    'root.rw_system_paths',
+    'root.selinux_permissive',
+    'root.jailbroken',
+    'root.jb_files_openable',
+    'root.jb_restricted_writable',
+    'root.jb_fork_allowed',
+    'root.jb_symlinks',
+    'root.jb_dylib_injected',
+  ],
+  bootloader: ['root.bootloader_unlocked'],
+}
+
+/** How verified boot says "unlocked"; heavy by value, since SELF_SIGNED is a locked bootloader. */
+const bootStates = { UNVERIFIED: 80, FAILED: 80, SELF_SIGNED: 12 }
+
+export const regulatedBankingPolicy: Policy = {
+  ...balancedPolicy,
+  name: 'regulated-banking',
+  categories: {
+    ...balancedPolicy.categories,
+    root: {
+      ...root,
+      // Above BLOCK, or the boot state could not reach it.
+      cap: 85,
+      signals: { ...root.signals, verified_boot_state: { values: bootStates } },
+      groups: (root.groups ?? []).map((group) => ({
+        ...group,
+        signals: group.signals.filter((name) => name !== 'verified_boot_state'),
+      })),
+    },
+    // With the cap of ecosystem, one point below BLOCK: only adb lifts these two to it.
+    network: { ...network, cap: 34 },
+  },
+  floors: [...balancedPolicy.floors, { score: 80, signals: Object.values(circular77).flat() }],
+  // Soft categories cannot block, and adb is posture.
+  softCategories: ['network'],
+}

@@ -1,0 +1,87 @@
+/**
+ * "strict": for apps that would rather turn a customer away than serve one doubtful device. Lower
+ * thresholds; every critical signal blocks by itself; what says that a phone is open to others
+ * (debugging, no screen lock, a changed binding) is worth a review.
+ */
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { balancedPolicy } from './balanced.ts'
+
+const { root, emulator, debugger: debug, tamper, ecosystem, network } = balancedPolicy.categories
+
+export const strictPolicy: Policy = {
+  ...balancedPolicy,
+  name: 'strict',
+  // 60 is the floor of every critical signal, so each of them blocks.
+  thresholds: { review: 25, block: 60 },
+  categories: {
+    root: {
+      ...root,
+      signals: {
+        ...root.signals,
+        dangerous_apps: 25,
+        bootloader_unlocked: 20,
+        system_integrity: { values: { COMPROMISED: 60, POSSIBLY_COMPROMISED: 25 } },
+        jb_url_scheme: 30,
+        jb_suspicious_files: 30,
+      },
+      // A custom ROM is worth a review here, and by itself still no more than that.
+      groups: (root.groups ?? []).map((group) => ({ ...group, cap: 45 })),
+    },
+    emulator: {
+      ...emulator,
+      signals: {
+        ...emulator.signals,
+        is_emulator: 60,
+        is_simulator: 60,
+        cloud_phone: 60,
+        device_farm_suspected: 45,
+        ios_app_on_mac: 25,
+        app_cloned: 35,
+        multi_instance: 35,
+      },
+    },
+    debugger: {
+      ...debug,
+      signals: {
+        ...debug.signals,
+        debugger_attached: 60,
+        tracer_pid: { atLeast: 1, weight: 60 },
+        frida_port_open: 30,
+        frida_threads: 30,
+        automation_detected: 45,
+        auto_clicker: 30,
+      },
+    },
+    tamper: {
+      ...tamper,
+      signals: {
+        ...tamper.signals,
+        untrusted_install_source: 30,
+        device_binding_changed: 20,
+        device_info_spoofed: 45,
+        time_spoofed: 15,
+        hardware_keystore_missing: 15,
+        pi_licensing: { values: { UNLICENSED: 25 } },
+        app_attest_valid: { whenFalse: 45 },
+      },
+    },
+    ecosystem: {
+      ...ecosystem,
+      cap: 50,
+      signals: {
+        ...ecosystem.signals,
+        developer_mode: 10,
+        adb_enabled: 15,
+        wireless_adb: 20,
+        no_passcode: 15,
+        malware_detected: 40,
+        remote_control_active: 40,
+        screen_mirrored: 25,
+        screen_recording: 25,
+        overlay_or_interfering_apps: 25,
+        location_spoofed: 30,
+      },
+    },
+    network: { ...network, signals: { ...network.signals, user_ca_installed: 25, tor_ip: 30 } },
+  },
+}

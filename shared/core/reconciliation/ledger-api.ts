@@ -1,0 +1,132 @@
+/**
+ * The ledger as the REST API and the admin API show it: what may be asked for, and what an answer
+ * looks like.
+ */
+import { z } from 'zod'
+import { apiComponents, instantParameter, instantSchema } from '#shared/core/http/api-schemas.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { type LedgerDifference, type LedgerHour, ledgerHourMs, ledgerStages } from './ledger.ts'
+
+/** Hours of one answer: 31 days. */
+export const ledgerHoursMax = 31 * 24
+/** Hours of an answer to a question without a beginning. */
+export const ledgerHoursDefault = 24
+
+/** The query of `GET /v1/di/ledger`. Instants become milliseconds. */
+export const ledgerQuerySchema = z.strictObject({
+  from: instantParameter.optional(),
+  to: instantParameter.optional(),
+})
+
+const count = (description: string) => z.int().min(0).meta({ description })
+
+const differenceSchema = z
+  .object({
+    stage: z.enum(ledgerStages),
+    kind: z.enum(['missing', 'unexplained']).meta({
+      description: 'Should be there and is not, or is there and should not be.',
+    }),
+    count: z.int().min(1),
+    ids: z.array(z.string()).meta({
+      description:
+        'Some of what it is about: events of `rows`, alerts of `alerts` and `deliveries`. Empty where only the number is known.',
+    }),
+  })
+  .register(apiComponents, { id: 'LedgerDifference' })
+
+const hourSchema = z
+  .object({
+    hour: instantSchema,
+    accepted: count(
+      'Events that edges say they answered with a 200, repeats of the same bytes included. Less than `stored` where an edge was killed: the count of its last seconds ended with it.',
+    ),
+    stored: count('Events in the messages of the stream, repeats included.'),
+    repeats: count('Of those, the same bytes again: they have no row of their own.'),
+    refused: count('Of those, what could not be held and was put aside.'),
+    erased: count('Of those, taken out by the erasure of a device or a user.'),
+    rows: count('Events in the history: `stored` without the four that explain why not.'),
+    decided: count('Events that were decided, repeats included.'),
+    alerts_due: count('Alerts that events of the hour were the first to deserve.'),
+    alerts: count('Of those, the alerts that are there.'),
+    deliveries: count('Of those alerts, the ones with a delivery.'),
+    attempted: count('Of those deliveries, the ones with an attempt.'),
+    delivered: count('Of those deliveries, the ones that succeeded.'),
+    in_flight: count('Of `stored`, what was not decided by `as_of`: in no other number.'),
+    expired: z.boolean().meta({
+      description: 'Retention has removed the events of this hour: they are not compared.',
+    }),
+    differences: z.array(differenceSchema).meta({ description: 'Empty when all agree.' }),
+  })
+  .meta({ description: 'An hour by when the edges received the events, in UTC.' })
+  .register(apiComponents, { id: 'LedgerHour' })
+
+export const ledgerSchema = z
+  .object({
+    from: instantSchema,
+    to: instantSchema,
+    as_of: instantSchema.nullable().meta({
+      description: 'All that was decided by then is compared; null before the first comparison.',
+    }),
+    agrees: z.boolean().meta({ description: 'Whether no hour has a difference.' }),
+    data: z.array(hourSchema).meta({ description: 'The latest first; hours without events out.' }),
+  })
+  .register(apiComponents, { id: 'Ledger' })
+
+export type LedgerView = z.infer<typeof ledgerSchema>
+
+/**
+ * The hours that are asked for: those that begin within the span. Without `to` up to now, without
+ * `from` a day.
+ * @throws Problem invalid_query when there are too many
+ */
+export function toLedgerSpan(
+  query: { from?: number | undefined; to?: number | undefined },
+  nowMs: number,
+): { fromMs: number; toMs: number } {
+  const toMs = query.to ?? Math.floor(nowMs / ledgerHourMs + 1) * ledgerHourMs
+  const fromMs = query.from ?? toMs - ledgerHoursDefault * ledgerHourMs
+  if (toMs - fromMs <= ledgerHoursMax * ledgerHourMs) return { fromMs, toMs }
+  throw new Problem('invalid_query', 'The query has parameters that cannot be used.', {
+    errors: [
+      { path: 'from', message: `must be at most ${ledgerHoursMax / 24} days before \`to\`` },
+    ],
+  })
+}
+
+const toIso = (ms: number): string => new Date(ms).toISOString()
+
+/** The answer for some hours. */
+export function toLedgerView(
+  ledger: {
+    hours: readonly (LedgerHour & {
+      differences: readonly (LedgerDifference & { ids: string[] })[]
+    })[]
+    asOfMs: number
+  },
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): LedgerView {
+  return {
+    from: toIso(fromMs),
+    to: toIso(toMs),
+    as_of: ledger.asOfMs === 0 ? null : toIso(ledger.asOfMs),
+    agrees: ledger.hours.every(({ differences }) => differences.length === 0),
+    data: ledger.hours.map((hour) => ({
+      hour: toIso(hour.hourMs),
+      accepted: hour.accepted,
+      stored: hour.stored,
+      repeats: hour.repeats,
+      refused: hour.refused,
+      erased: hour.erased,
+      rows: hour.rows,
+      decided: hour.decided,
+      alerts_due: hour.alertsDue,
+      alerts: hour.alerts,
+      deliveries: hour.deliveries,
+      attempted: hour.attempted,
+      delivered: hour.delivered,
+      in_flight: hour.inFlight,
+      expired: hour.expired,
+      differences: [...hour.differences],
+    })),
+  }
+}

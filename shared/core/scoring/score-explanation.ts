@@ -1,0 +1,169 @@
+/**
+ * Why an event scored what it did, step by step: what every signal gave or why it gave nothing, how
+ * each category came to its points, and what lifted or limited the whole. It reads the steps of the
+ * very scorer that answered, so it cannot tell another story.
+ */
+import { z } from 'zod'
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { findSignal } from '#shared/core/signals/signals.ts'
+import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { type CompiledPolicy, compileRules } from './score-rules.ts'
+import { findSuppression, softLimit, type Tally } from './score-tally.ts'
+import { type Assessment, actions, assess, reasonSchema, type ScoringContext } from './scoring.ts'
+
+/** What became of a signal that was sent. */
+const signalOutcomes = [
+  'scored',
+  /** `null`: the client could not tell. */
+  'not_measured',
+  /** Measured, and nothing is wrong. */
+  'clean',
+  /** Known, but the policy gives it no weight. */
+  'weightless',
+  /** Not in the catalog. */
+  'unknown',
+  /** It would have scored, but for a suppression. */
+  'suppressed',
+] as const
+
+const pointsSchema = z.int().min(0)
+const pathsSchema = z.array(z.string())
+
+const signalStepSchema = z.object({
+  signal: z.string().meta({ description: 'The path below `signals`: category and name.' }),
+  value: z.unknown().meta({ description: 'What was sent.' }),
+  outcome: z.enum(signalOutcomes).meta({
+    description:
+      'What became of it. `not_measured`: it is null. `clean`: nothing is wrong. `weightless`: ' +
+      'the policy gives it no weight. `unknown`: the catalog does not have it. `suppressed`: it ' +
+      'would have scored.',
+  }),
+  points: pointsSchema.meta({ description: 'Its points before anything limits them.' }),
+  suppressed_because: z.string().optional().meta({ description: 'The suppression’s reason.' }),
+})
+
+const categoryStepSchema = z.object({
+  category: z.enum(categories),
+  sum: pointsSchema.meta({ description: 'What its signals add up to.' }),
+  groups: z
+    .array(z.object({ signals: pathsSchema, cap: pointsSchema, sum: pointsSchema }))
+    .meta({ description: 'Detected signals that tell the same fact: together at most the cap.' }),
+  cap: pointsSchema.meta({ description: 'The most that the category brings.' }),
+  strong_evidence: pathsSchema.nullable().meta({
+    description: 'The critical signals that filled the category to its cap; null if they did not.',
+  }),
+  capped: pointsSchema.meta({ description: 'After groups, strong evidence and cap.' }),
+  halved_by: pathsSchema.meta({ description: 'The signals that confirm its halving.' }),
+  halved: pointsSchema.meta({
+    description:
+      'After halving, of which so much is given back that no confirmation lowers a score.',
+  }),
+  soft_limit: pointsSchema.nullable().meta({
+    description: 'The most that all soft categories bring; null for one that can lead to BLOCK.',
+  }),
+  points: pointsSchema.meta({ description: 'What the category brings.' }),
+})
+
+export const scoreExplanationSchema = z
+  .object({
+    signals: z.array(signalStepSchema),
+    categories: z.array(categoryStepSchema),
+    sum: pointsSchema.meta({ description: 'What the categories add up to.' }),
+    total: pointsSchema.max(100).meta({ description: 'That, limited to 100.' }),
+    floor: z
+      .object({ signal: z.string(), score: pointsSchema.max(100) })
+      .nullable()
+      .meta({ description: 'The signal that lifted the score, and to what; null if none did.' }),
+    score: pointsSchema.max(100),
+    thresholds: z.object({ review: pointsSchema, block: pointsSchema }),
+    action: z.enum(actions),
+    reasons: z.array(reasonSchema),
+  })
+  .meta({ description: 'Every step from signals to a score.' })
+
+export type ScoreExplanation = z.infer<typeof scoreExplanationSchema>
+type SignalStep = z.infer<typeof signalStepSchema>
+type CategoryStep = z.infer<typeof categoryStepSchema>
+
+/** Explains the score of an event under a policy; `score`, `action` and `reasons` are its own. */
+export function explainScore(
+  policy: Policy,
+  signals: Signals,
+  context: ScoringContext,
+): ScoreExplanation {
+  const compiled = compileRules(policy)
+  const assessment = assess(compiled, signals, context)
+  const { score, tallied } = assessment
+  const sum = tallied?.sum ?? 0
+  return {
+    signals: categories.flatMap((category) =>
+      Object.entries(signals[category]).map(([name, value]) =>
+        explainSignal(compiled, assessment, context, { category, name, value }),
+      ),
+    ),
+    categories: compiled.categories.map((rules) => {
+      const tally = tallied?.tallies.find((one) => one.category === rules)
+      const soft_limit = rules.soft ? softLimit(compiled) : null
+      return { ...explainCategory(rules, tally), soft_limit }
+    }),
+    sum,
+    total: Math.min(100, sum),
+    floor: tallied?.floor ?? null,
+    score: score.score,
+    thresholds: { review: policy.thresholds.review, block: policy.thresholds.block },
+    action: score.action,
+    reasons: score.reasons,
+  }
+}
+
+function explainSignal(
+  compiled: CompiledPolicy,
+  { tallied }: Assessment,
+  context: ScoringContext,
+  sent: { category: Category; name: string; value: unknown },
+): SignalStep {
+  const { category, name, value } = sent
+  const signal = `${category}.${name}`
+  const step = (outcome: SignalStep['outcome'], points = 0) => ({ signal, value, outcome, points })
+  const tally = tallied?.tallies.find((one) => one.category.category === category)
+  const hit = tally?.hits.find((one) => one.rule.path === signal)
+  if (hit !== undefined) return step('scored', hit.points)
+  if (findSignal(category, name) === undefined) return step('unknown')
+  if (value === null) return step('not_measured')
+  const rules = compiled.categories.find((one) => one.category === category)
+  const rule = rules?.rules.get(name)
+  if (rule === undefined) return step('weightless')
+  const reason = rule.points(value) === 0 ? null : findSuppression(rule, context)
+  if (reason === null) return step('clean')
+  return { ...step('suppressed'), suppressed_because: reason }
+}
+
+function explainCategory(
+  { category, cap, groupCaps }: CompiledPolicy['categories'][number],
+  tally: Tally | undefined,
+): Omit<CategoryStep, 'soft_limit'> {
+  if (tally === undefined) {
+    const nothing = { sum: 0, capped: 0, halved: 0, points: 0 }
+    return { category, ...nothing, groups: [], cap, strong_evidence: null, halved_by: [] }
+  }
+  const { sum, groupSums, grouped, capped, halved, halvedBy, points, hits } = tally
+  const pathsOf = (of: (hit: Tally['hits'][number]) => boolean) =>
+    hits
+      .filter(of)
+      .map((hit) => hit.rule.path)
+      .sort()
+  return {
+    category,
+    sum,
+    groups: groupCaps.flatMap((groupCap, group) => {
+      const paths = pathsOf((hit) => hit.rule.group === group)
+      return paths.length < 2 ? [] : [{ signals: paths, cap: groupCap, sum: groupSums[group]! }]
+    }),
+    cap,
+    strong_evidence: capped > grouped ? pathsOf((hit) => hit.rule.critical) : null,
+    capped,
+    halved_by: halvedBy,
+    halved,
+    points,
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * From a tally to reasons: each flag with the points its signals brought and what proves it. Their
+ * weights add up to the score exactly, whatever was capped, halved or lifted; a flag whose points
+ * were all cut stays, with a weight of 0, for the fact is still there.
+ */
+import type { Flag } from '#shared/core/signals/flags.ts'
+import type { CompiledPolicy } from './score-rules.ts'
+import { softLimit, type Tallied, type Tally } from './score-tally.ts'
+import type { Reason } from './scoring.ts'
+
+/**
+ * What proves a reason, and what acted on its points. `signals` is always there, as sorted paths;
+ * the rest only where it acted:
+ * - `caps`: what limited them, each with what it limited. A `category` with a `group` is the cap
+ *   on those signals of it together; without, the cap of the category; `all` is the limit of 100.
+ * - `strong_evidence`: the critical signals that together filled the category to its cap.
+ * - `halved_by`: the signals that explain the category away.
+ * - `soft_limit`: the most that categories bring together which cannot lead to BLOCK by themselves.
+ * - `floor`: the signal that is proof by itself, and the score that it lifted the whole to.
+ */
+export type Evidence = {
+  signals: string[]
+  caps?: EvidenceCap[]
+  strong_evidence?: string[]
+  halved_by?: string[]
+  soft_limit?: number
+  floor?: { signal: string; score: number }
+}
+
+export type EvidenceCap = { category: string; group?: string[]; cap: number; sum: number }
+
+type Draft = { code: Flag; weight: number; evidence: Evidence }
+
+/** @returns the reasons, heaviest first; their weights add up to the score */
+export function toReasons(compiled: CompiledPolicy, tallied: Tallied): Reason[] {
+  const drafts = new Map<Flag, Draft>()
+  const total = Math.min(100, tallied.sum)
+  const whole = { category: 'all', cap: 100, sum: tallied.sum }
+  let room = total
+  // Where the sum of categories passes 100, the strongest categories keep their points.
+  const ordered = [...tallied.tallies].sort((a, b) => b.points - a.points)
+  for (const tally of ordered) {
+    const granted = Math.min(tally.points, room)
+    room -= granted
+    addTally(drafts, compiled, tally, { granted, whole: granted < tally.points ? whole : null })
+  }
+  if (tallied.floor !== null) lift(drafts, tallied, tallied.score - total)
+  const reasons = [...drafts.values()]
+  for (const { evidence } of reasons) evidence.signals.sort()
+  return reasons.sort((a, b) => b.weight - a.weight || (a.code < b.code ? -1 : 1))
+}
+
+function addTally(
+  drafts: Map<Flag, Draft>,
+  compiled: CompiledPolicy,
+  tally: Tally,
+  limit: { granted: number; whole: EvidenceCap | null },
+): void {
+  const { hits } = tally
+  const groups = tally.grouped < tally.sum ? findActedGroups(tally) : noGroups
+  // Strong evidence lifts even a category whose groups left it nothing.
+  const limited = tally.grouped === 0 ? noGroups : groups
+  const shares = shareOut(limitGroups(tally, limited), limit.granted)
+  const touched = new Set<Evidence>()
+  for (let index = 0; index < hits.length; index++) {
+    const { rule } = hits[index]!
+    let draft = drafts.get(rule.flag)
+    if (draft === undefined) {
+      draft = { code: rule.flag, weight: 0, evidence: { signals: [] } }
+      drafts.set(rule.flag, draft)
+    }
+    draft.weight += shares[index]!
+    draft.evidence.signals.push(rule.path)
+    touched.add(draft.evidence)
+    const group = groups.find((one) => one.group === rule.group)
+    if (group !== undefined) addCap(draft.evidence, group.told)
+  }
+  for (const evidence of touched) tellLimits(evidence, compiled, tally, limit.whole)
+}
+
+/** A group whose cap acted, and how evidence tells it. */
+type ActedGroup = { group: number; told: EvidenceCap }
+
+const noGroups: readonly ActedGroup[] = []
+
+function findActedGroups({ category, hits, groupSums }: Tally): ActedGroup[] {
+  return groupSums.flatMap((sum, group) => {
+    const cap = category.groupCaps[group]!
+    if (sum <= cap) return []
+    const paths = hits.filter((hit) => hit.rule.group === group).map((hit) => hit.rule.path)
+    return [{ group, told: { category: category.category, group: paths.sort(), cap, sum } }]
+  })
+}
+
+/** The points of each hit after the caps of groups. */
+function limitGroups({ hits }: Tally, groups: readonly ActedGroup[]): number[] {
+  const points = hits.map((hit) => hit.points)
+  for (const { group, told } of groups) {
+    const members = hits.flatMap((hit, index) => (hit.rule.group === group ? index : []))
+    const shares = shareOut(
+      members.map((index) => points[index]!),
+      told.cap,
+    )
+    members.forEach((index, at) => {
+      points[index] = shares[at]!
+    })
+  }
+  return points
+}
+
+function addCap(evidence: Evidence, cap: EvidenceCap): void {
+  if (evidence.caps === undefined) evidence.caps = [cap]
+  else if (!evidence.caps.includes(cap)) evidence.caps.push(cap)
+}
+
+function tellLimits(
+  evidence: Evidence,
+  compiled: CompiledPolicy,
+  tally: Tally,
+  whole: EvidenceCap | null,
+): void {
+  const { category, hits, grouped, capped, halved, halvedBy, points } = tally
+  if (grouped > capped) {
+    addCap(evidence, { category: category.category, cap: category.cap, sum: grouped })
+  }
+  if (capped > grouped) {
+    const critical = hits.filter((hit) => hit.rule.critical).map((hit) => hit.rule.path)
+    evidence.strong_evidence = union(evidence.strong_evidence, critical)
+  }
+  if (halved < capped) evidence.halved_by = union(evidence.halved_by, halvedBy)
+  if (points < halved) evidence.soft_limit = softLimit(compiled)
+  if (whole !== null) addCap(evidence, whole)
+}
+
+/** A flag of two categories tells what acted in both. */
+function union(present: readonly string[] = [], more: readonly string[]): string[] {
+  return [...new Set([...present, ...more])].sort()
+}
+
+function lift(drafts: Map<Flag, Draft>, { tallies, floor }: Tallied, points: number): void {
+  for (const { hits } of tallies) {
+    for (const { rule } of hits) {
+      const draft = rule.path === floor?.signal ? drafts.get(rule.flag) : undefined
+      if (draft === undefined || floor === null) continue
+      draft.weight += points
+      draft.evidence.floor = floor
+    }
+  }
+}
+
+/**
+ * Splits `total` whole points in proportion to `parts`; what rounding leaves goes to the largest
+ * remainders, ties to the earlier part.
+ */
+export function shareOut(parts: readonly number[], total: number): number[] {
+  let sum = 0
+  for (const part of parts) sum += part
+  if (sum === 0 || total === 0) return new Array<number>(parts.length).fill(0)
+  if (sum === total) return [...parts]
+  const shares: number[] = []
+  let left = total
+  for (const part of parts) {
+    const share = Math.floor((part * total) / sum)
+    shares.push(share)
+    left -= share
+  }
+  // What is left is less than one point for each part, so each is lifted once at most.
+  const remainders = parts.map((part, index) => (part * total) / sum - shares[index]!)
+  for (; left > 0; left--) {
+    let largest = 0
+    for (let index = 1; index < remainders.length; index++) {
+      if (remainders[index]! > remainders[largest]!) largest = index
+    }
+    shares[largest]!++
+    remainders[largest] = -1
+  }
+  return shares
+}

@@ -1,0 +1,232 @@
+/**
+ * From signals to points, step by step, each kept so that reasons and explanations can tell what
+ * acted: signals add up within their groups and their category, a category may be halved or
+ * limited, categories add up to 100, floors lift what is proof. One more detected signal never
+ * lowers a score.
+ */
+
+import type { CategorySignals, Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { CategoryRules, CompiledPolicy, HalvingRule, Rule } from './score-rules.ts'
+import type { ScoringContext } from './suppressions.ts'
+
+/** A signal that scores, and its points before anything limits them. */
+export type Hit = { rule: Rule; points: number }
+
+export type Tally = {
+  category: CategoryRules
+  /** Heaviest first, then by path: the order of keys in an event means nothing. */
+  hits: Hit[]
+  /** The points of the signals. */
+  sum: number
+  /** What each group's signals add up to; the group's cap may be less. */
+  groupSums: readonly number[]
+  /** The sum after the caps of groups. */
+  grouped: number
+  /** The points after the category's cap, or at the cap by strong evidence. */
+  capped: number
+  /** The detected signals that confirm its halving; empty when there is none. */
+  halvedBy: string[]
+  halved: number
+  /** After the limit of soft categories: what the category brings to the score. */
+  points: number
+}
+
+export type Tallied = {
+  /** Only categories with a hit. */
+  tallies: Tally[]
+  /** What the categories add up to, before 100 limits it. */
+  sum: number
+  /** Null when no floor is above the sum. */
+  floor: { signal: string; score: number } | null
+  score: number
+}
+
+/** Tallies an event. @returns null when nothing scores, which is nearly always */
+export function tallySignals(
+  compiled: CompiledPolicy,
+  signals: Signals,
+  context: ScoringContext,
+): Tallied | null {
+  let tallies: Tally[] | null = null
+  for (const category of compiled.categories) {
+    const hits = findHits(category, signals[category.category], context)
+    if (hits === null) continue
+    tallies ??= []
+    tallies.push(addUp(category, hits, compiled.strongFrom))
+  }
+  if (tallies === null) return null
+  if (compiled.halving.length > 0) applyHalving(compiled, tallies)
+  limitSoft(compiled, tallies)
+  let sum = 0
+  for (const one of tallies) sum += one.points
+  const total = Math.min(100, sum)
+  const floor = findFloor(compiled, tallies, total)
+  return { tallies, sum, floor, score: floor?.score ?? total }
+}
+
+function findHits(
+  category: CategoryRules,
+  signals: CategorySignals,
+  context: ScoringContext,
+): Hit[] | null {
+  const { rules, falseRules } = category
+  let hits: Hit[] | null = null
+  for (const name in signals) {
+    const value = signals[name]
+    // Most are false; a look-up is for what may score.
+    if (value === null || (value === false && falseRules === null)) continue
+    const rule = value === false ? falseRules?.get(name) : rules.get(name)
+    if (rule === undefined) continue
+    const points = rule.points(value)
+    if (points === 0 || findSuppression(rule, context) !== null) continue
+    hits ??= []
+    hits.push({ rule, points })
+  }
+  if (hits !== null && hits.length > 1) hits.sort(byPointsThenPath)
+  return hits
+}
+
+/** @returns the suppression's reason, or null when the signal scores; of several, the first acts */
+export function findSuppression(rule: Rule, context: ScoringContext): string | null {
+  if (rule.suppressions === null) return null
+  return rule.suppressions.find((one) => one.acts(context))?.reason ?? null
+}
+
+function byPointsThenPath(a: Hit, b: Hit): number {
+  return b.points - a.points || (a.rule.path < b.rule.path ? -1 : 1)
+}
+
+const noGroups: readonly number[] = []
+const nobody: string[] = []
+
+function addUp(category: CategoryRules, hits: Hit[], strongFrom: number): Tally {
+  const { groupCaps } = category
+  const groupSums = groupCaps.length === 0 ? noGroups : groupCaps.map(() => 0)
+  let sum = 0
+  let critical = 0
+  for (const { rule, points } of hits) {
+    sum += points
+    if (rule.critical) critical++
+    if (rule.group >= 0) (groupSums as number[])[rule.group]! += points
+  }
+  let grouped = sum
+  for (let group = 0; group < groupSums.length; group++) {
+    grouped -= Math.max(0, groupSums[group]! - groupCaps[group]!)
+  }
+  // Independent critical signals fill a category, whatever they weigh.
+  const capped = critical >= strongFrom ? category.cap : Math.min(category.cap, grouped)
+  const halvedBy = nobody
+  return {
+    category,
+    hits,
+    sum,
+    groupSums,
+    grouped,
+    capped,
+    halvedBy,
+    halved: capped,
+    points: capped,
+  }
+}
+
+type Halving = { rule: HalvingRule; target: Tally }
+
+/**
+ * Halves what is confirmed. A confirming signal must not lower a score by being detected, so the
+ * score is the highest of all ways to leave confirmations out, together with their own points; what
+ * that is above the halves is given back to them. Being a maximum over parts of what was detected,
+ * it cannot fall when more is.
+ */
+function applyHalving(compiled: CompiledPolicy, tallies: Tally[]): void {
+  const halvings: Halving[] = []
+  for (const rule of compiled.halving) {
+    const target = tallies.find((one) => one.category.category === rule.category)
+    if (target === undefined) continue
+    const proofs = tallies.flatMap((one) =>
+      one.hits.filter((hit) => rule.confirming.has(hit.rule.path)).map((hit) => hit.rule.path),
+    )
+    if (proofs.length === 0) continue
+    target.halvedBy = proofs.sort()
+    target.halved = Math.ceil(target.capped / 2)
+    halvings.push({ rule, target })
+  }
+  if (halvings.length === 0) return
+  const highest = findHighest(compiled, tallies, halvings)
+  for (const { target } of halvings) {
+    const missing = highest - combine(compiled, tallies)
+    if (missing > 0) target.halved = Math.min(target.capped, target.halved + missing)
+  }
+}
+
+/** The highest score with any choice of the halvings and without what confirms the others. */
+function findHighest(
+  compiled: CompiledPolicy,
+  tallies: readonly Tally[],
+  halvings: readonly Halving[],
+): number {
+  // With all of them chosen, it is what they are now.
+  let highest = combine(compiled, tallies)
+  // At most 6 rules, one per category: at most 64 choices, nearly always these two.
+  for (let chosen = 0; highest < 100 && chosen < (1 << halvings.length) - 1; chosen++) {
+    const isChosen = (index: number) => (chosen & (1 << index)) !== 0
+    const stays = ({ rule: { path } }: Hit) =>
+      halvings.every(({ rule }, index) => isChosen(index) || !rule.confirming.has(path))
+    const choice = tallies.map((one) => {
+      const { category } = one
+      const capped = one.hits.every(stays)
+        ? one.capped
+        : addUp(category, one.hits.filter(stays), compiled.strongFrom).capped
+      const halves = halvings.some(({ target }, index) => target === one && isChosen(index))
+      return { category, halved: halves ? Math.ceil(capped / 2) : capped }
+    })
+    highest = Math.max(highest, combine(compiled, choice))
+  }
+  return highest
+}
+
+function combine(
+  compiled: CompiledPolicy,
+  tallies: readonly Pick<Tally, 'category' | 'halved'>[],
+): number {
+  let hard = 0
+  let soft = 0
+  for (const { category, halved } of tallies) {
+    if (category.soft) soft += halved
+    else hard += halved
+  }
+  return Math.min(100, hard + Math.min(softLimit(compiled), soft))
+}
+
+/** The most points that soft categories bring together. */
+export function softLimit(compiled: CompiledPolicy): number {
+  return compiled.thresholds.block - 1
+}
+
+function limitSoft(compiled: CompiledPolicy, tallies: Tally[]): void {
+  let room = softLimit(compiled)
+  for (const one of tallies) {
+    one.points = one.halved
+    if (!one.category.soft) continue
+    one.points = Math.min(one.halved, room)
+    room -= one.points
+  }
+}
+
+function findFloor(
+  compiled: CompiledPolicy,
+  tallies: readonly Tally[],
+  total: number,
+): Tallied['floor'] {
+  let score = total
+  let signal = ''
+  for (const { category, hits } of tallies) {
+    const limit = category.soft ? softLimit(compiled) : 100
+    for (const { rule } of hits) {
+      const floor = Math.min(limit, compiled.floors.get(rule.path) ?? 0)
+      if (floor <= score) continue
+      score = floor
+      signal = rule.path
+    }
+  }
+  return signal === '' ? null : { signal, score }
+}

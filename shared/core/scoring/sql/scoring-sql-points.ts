@@ -1,0 +1,188 @@
+/**
+ * What one signal of a stored event brings, as ClickHouse sees it: the leaves of scoring in SQL.
+ * Signals are read where it is cheapest to read them exactly: watched booleans from the bits that
+ * were made of the event itself, the rest from the JSON column, by the type a value was stored
+ * with. The few rows where those lost something are read from the stored body instead.
+ */
+import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
+import type { Category } from '#shared/core/telemetry/telemetry.ts'
+import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
+import { detectedWhenFalse, watchedSignals } from '#shared/core/velocity/signal-flips.ts'
+import { quoteNumber, quoteText, quoteTexts } from './scoring-sql-text.ts'
+
+/** `columns`: bits and the JSON column. `body`: the submission itself, a hundred times slower. */
+export type Source = 'columns' | 'body'
+
+/** Signals whose bits every row has that has bits at all: later ones say nothing of older rows. */
+const bitsMax = 54
+const bitOf = new Map(watchedSignals.slice(0, bitsMax).map((path, bit) => [path, bit]))
+
+type Leaf = {
+  category: Category
+  signal: string
+  weight: SignalWeight
+  policy: Pick<Policy, 'suppressions'>
+  source: Source
+}
+
+/** @returns the points of a signal as UInt8; null when it can have none */
+export function pointsOf({ category, signal, weight, policy, source }: Leaf): string | null {
+  const read = source === 'body' ? toBodyReader : toColumnReader
+  const points = weigh(weight, read(category, signal))
+  if (points === null) return null
+  const path = `${category}.${signal}`
+  const acting = policy.suppressions.flatMap((one) => (names(one, path) ? toCondition(one) : []))
+  return acting.length === 0 ? points : `if(${acting.join(' or ')}, toUInt8(0), ${points})`
+}
+
+/** A signal as a row has it, read by type: nothing is true of a value of another type. */
+type Reader = {
+  isTrue: string
+  isFalse: string
+  atLeast: (limit: string) => string
+  /** A text, or null. */
+  text: string
+  isEmptyList: string
+  /** Texts of a list; empty when it is none. */
+  list: string
+}
+
+function toColumnReader(category: Category, signal: string): Reader {
+  const path = `signals.${category}.${signal}`
+  const bit = bitOf.get(`${category}.${signal}`)
+  const texts = 'Array(Nullable(String))'
+  const inverse = detectedWhenFalse.has(`${category}.${signal}`)
+  const bits = (word: string) => `bitTest(${word}, ${bit})`
+  const isTrue = bits(inverse ? 'clean_bits' : 'detected_bits')
+  const isFalse = bits(inverse ? 'detected_bits' : 'clean_bits')
+  return {
+    isTrue: bit === undefined ? `ifNull(${path}.:Bool, false)` : isTrue,
+    isFalse: bit === undefined ? `ifNull(not ${path}.:Bool, false)` : isFalse,
+    atLeast: (limit) =>
+      `(ifNull(${path}.:Int64 >= ${limit}, 0) or ifNull(${path}.:Float64 >= ${limit}, 0))`,
+    text: `${path}.:String`,
+    // A list that is absent reads as an empty one; its type tells them apart.
+    isEmptyList: `(dynamicType(${path}) = '${texts}' and empty(${path}.:\`${texts}\`))`,
+    list: `${path}.:\`${texts}\``,
+  }
+}
+
+function toBodyReader(category: Category, signal: string): Reader {
+  const at = `body, 'signals', ${quoteText(category)}, ${quoteText(signal)}`
+  const type = `JSONType(${at})`
+  const items = `JSONExtractArrayRaw(${at})`
+  const decode = `arrayMap(x -> if(JSONType(x) = 'String', JSONExtractString(x), null), ${items})`
+  return {
+    isTrue: `(JSONExtractRaw(${at}) = 'true')`,
+    isFalse: `(JSONExtractRaw(${at}) = 'false')`,
+    atLeast: (limit) =>
+      `(${type} in ('Int64', 'UInt64', 'Double') and JSONExtractFloat(${at}) >= ${limit})`,
+    text: `if(${type} = 'String', JSONExtractString(${at}), null)`,
+    isEmptyList: `(${type} = 'Array' and empty(${items}))`,
+    list: `if(${type} = 'Array', ${decode}, [])`,
+  }
+}
+
+function weigh(weight: SignalWeight, reader: Reader): string | null {
+  if (typeof weight === 'number') return when(reader.isTrue, weight)
+  if ('whenFalse' in weight) return when(reader.isFalse, weight.whenFalse)
+  if ('atLeast' in weight) return when(reader.atLeast(quoteNumber(weight.atLeast)), weight.weight)
+  return weighValues(weight, reader)
+}
+
+function when(condition: string, points: number): string | null {
+  return points === 0 ? null : `if(${condition}, toUInt8(${points}), toUInt8(0))`
+}
+
+function weighValues(
+  { values, unless = [] }: Extract<SignalWeight, { values: unknown }>,
+  { text, list, isEmptyList }: Reader,
+): string | null {
+  // Stored text is well formed; what is not equals none of it, but would once it was encoded.
+  const known = Object.entries(values).filter(([value, points]) => points > 0 && isText(value))
+  if (known.length === 0) return null
+  const keys = quoteTexts(known.map(([value]) => value))
+  const points = `[${known.map(([, one]) => `toUInt8(${one})`).join(', ')}]`
+  const look = (value: string) => `transform(${value}, ${keys}, ${points}, toUInt8(0))`
+  const ofNullable = (value: string) =>
+    `if(isNull(${value}), toUInt8(0), ${look(`assumeNotNull(${value})`)})`
+  const highest = `arrayMax(arrayMap(v -> ${ofNullable('v')}, ${list}))`
+  const excused = unless.filter(isText)
+  const unlessNone =
+    excused.length === 0
+      ? highest
+      : `if(hasAny(${list}, ${quoteTexts(excused)}), toUInt8(0), ${highest})`
+  const ofList = `if(empty(${list}), toUInt8(0), ${unlessNone})`
+  const ofEmpty = when(isEmptyList, values['(empty)'] ?? 0)
+  return `greatest(${[ofNullable(text), ofList, ...(ofEmpty === null ? [] : [ofEmpty])].join(', ')})`
+}
+
+function isText(text: string): boolean {
+  return text.isWellFormed()
+}
+
+function names({ signals }: Suppression, path: string): boolean {
+  return signals.some((one) =>
+    one.endsWith('.*') ? path.startsWith(one.slice(0, -1)) : one === path,
+  )
+}
+
+/** When a suppression acts, over the columns of a row; empty when it never does. */
+function toCondition({ expiresAt, sdkVersions, platforms }: Suppression): string[] {
+  const conditions: string[] = []
+  if (expiresAt !== null) {
+    const expiresAtMs = Date.parse(expiresAt)
+    if (Number.isNaN(expiresAtMs)) return []
+    conditions.push(`toUnixTimestamp64Milli(received_at) < ${expiresAtMs}`)
+  }
+  if (sdkVersions !== undefined) conditions.push(`(${anyOf(sdkVersions.flatMap(toVersion))})`)
+  if (platforms !== undefined) conditions.push(`(${anyOf(platforms.flatMap(toPlatform))})`)
+  return [conditions.length === 0 ? '1' : `(${conditions.join(' and ')})`]
+}
+
+/**
+ * What suppressions of the policies look at, each condition once: of two rows for which they hold
+ * alike, the same is suppressed.
+ */
+export function listSuppressionConditions(policies: readonly Policy[]): string[] {
+  const all = policies.flatMap(({ suppressions }) => suppressions.flatMap(toCondition))
+  return [...new Set(all)].filter((condition) => condition !== '1').sort()
+}
+
+const anyOf = (conditions: readonly string[]) =>
+  conditions.length === 0 ? '0' : [...new Set(conditions)].join(' or ')
+
+function toVersion(version: string): string[] {
+  if (!isText(version)) return []
+  const exact = `sdk_version = ${quoteText(version)}`
+  if (!version.endsWith('.*')) return [exact]
+  return [exact, `startsWith(sdk_version, ${quoteText(version.slice(0, -1))})`]
+}
+
+function toPlatform(platform: string): string[] {
+  const lower = platform.toLowerCase()
+  return isText(lower) ? [`${lowerPlatform} = ${quoteText(lower)}`] : []
+}
+
+const lowerPlatform = 'lowerUTF8(platform)'
+
+/**
+ * The rows that columns do not tell all of: without parsed signals, from before there were bits, or
+ * with a list that was unknown when it was stored and may have become JSON text.
+ */
+export function needsBody(policies: readonly Policy[]): string {
+  const listed = policies.flatMap(({ categories }) =>
+    Object.entries(categories).flatMap(([category, { signals }]) =>
+      Object.entries(signals)
+        .filter(([, weight]) => typeof weight === 'object' && 'values' in weight)
+        .map(([name]) => `${category}.${name}`),
+    ),
+  )
+  const paths = [...new Set(listed)].filter(isText).sort()
+  return [
+    'signals_refused',
+    'position = 0',
+    `(notEmpty(unknown_signals) and (length(unknown_signals) >= ${unknownSignalsMax} or hasAny(` +
+      `unknown_signals, ${quoteTexts(paths)})))`,
+  ].join(' or ')
+}

@@ -1,0 +1,271 @@
+/**
+ * A policy as ClickHouse expressions: the second compiler of scoring, for backtests over the whole
+ * history inside the engine. It scores rows of `telemetry` exactly as the closure of scoring.ts
+ * scores the events they came from; a property test holds the two equal. All arithmetic is whole
+ * numbers, so there is nothing that could round in another order.
+ *
+ * The closure gives back what halving took until the score is the highest of all ways to leave
+ * confirmations out. What it ends with is therefore that highest itself, however the points are
+ * spread, and only that is computed here.
+ */
+
+import type { Policy } from '#shared/core/policies/policy.ts'
+import {
+  type CategoryRules,
+  type CompiledPolicy,
+  compileRules,
+} from '#shared/core/scoring/score-rules.ts'
+import { softLimit } from '#shared/core/scoring/score-tally.ts'
+import { type Flag, flags } from '#shared/core/signals/flags.ts'
+import type { Category } from '#shared/core/telemetry/telemetry.ts'
+import { pointsOf, type Source } from './scoring-sql-points.ts'
+import { quoteTexts } from './scoring-sql-text.ts'
+
+/** One item of a SELECT list. */
+export type SqlColumn = { name: string; sql: string }
+
+/**
+ * Three layers, each the SELECT list over a subquery with the one before: `points` over rows of
+ * `telemetry`, `tallies` over those, and `verdict`, whose columns are score, action and, where
+ * wanted, flags. Layers keep expressions small: a name of one stands for all that is below it.
+ */
+export type ScoringSql = {
+  points: SqlColumn[]
+  tallies: SqlColumn[]
+  /** `score` 0..100, UInt8, and `action` 0, 1 or 2 for ALLOW, REVIEW, BLOCK, UInt8. */
+  verdict: SqlColumn[]
+}
+
+export type ScoringSqlOptions = {
+  /** Begins every name, so that two policies fit into one query: letters, digits and `_`. */
+  prefix: string
+  /** Where signals are read; `columns` is right for rows that `needsBody` does not name. */
+  source: Source
+  /** Whether `verdict` has `flags` too: UInt64, a bit for each, see `readFlagBits`. */
+  withFlags: boolean
+}
+
+/** A signal that can score, with the name of its column of points. */
+type Term = {
+  name: string
+  path: string
+  flag: Flag
+  critical: boolean
+  group: number
+}
+
+type CategoryTerms = { rules: CategoryRules; terms: Term[] }
+
+/** Compiles a policy to SQL. */
+export function compileToSql(policy: Policy, options: ScoringSqlOptions): ScoringSql {
+  const { prefix, source, withFlags } = options
+  const compiled = compileRules(policy)
+  const points: SqlColumn[] = []
+  const terms: CategoryTerms[] = compiled.categories.map((rules) => ({
+    rules,
+    terms: [...rules.rules].flatMap(([signal, rule]) => {
+      const { category } = rules
+      const weight = policy.categories[category].signals[signal]!
+      const sql = pointsOf({ category, signal, weight, policy, source })
+      if (sql === null) return []
+      const name = `${prefix}p${points.length}`
+      points.push({ name, sql })
+      return { name, path: rule.path, flag: rule.flag, critical: rule.critical, group: rule.group }
+    }),
+  }))
+  const tallies = createTallies(compiled, terms, prefix)
+  const score = toScore(compiled, terms, tallies.nameOf)
+  const { review, block } = compiled.thresholds
+  const name = `${prefix}score`
+  return {
+    points,
+    tallies: [
+      ...tallies.columns,
+      ...toFloors(compiled, terms, prefix),
+      ...(withFlags ? [toFlags(terms, prefix)] : []),
+    ],
+    verdict: [
+      { name, sql: `toUInt8(${greatest([score, ...floorNames(compiled, terms, prefix)])})` },
+      { name: `${prefix}action`, sql: `toUInt8((${name} >= ${review}) + (${name} >= ${block}))` },
+      ...(withFlags ? [{ name: `${prefix}flags`, sql: `${prefix}flags` }] : []),
+    ],
+  }
+}
+
+/** A choice of halvings: which categories count half, and which signals are left out for it. */
+type Choice = { halved: ReadonlySet<Category>; without: ReadonlySet<string> }
+
+/**
+ * Every choice of the policy's halvings: those that are not chosen lose what confirms them. One
+ * whose signals were not detected, or whose category is empty, needs no case of its own: leaving it
+ * out then loses nothing, or choosing it does not, and the other way brings no more.
+ */
+function listChoices(compiled: CompiledPolicy, terms: readonly CategoryTerms[]): Choice[] {
+  const known = new Set(terms.flatMap((one) => one.terms.map(({ path }) => path)))
+  const halvings = compiled.halving.flatMap(({ category, confirming }) => {
+    const paths = [...confirming].filter((path) => known.has(path))
+    const target = terms.find((one) => one.rules.category === category)
+    return paths.length === 0 || target?.terms.length === 0 ? [] : { category, paths }
+  })
+  return Array.from({ length: 1 << halvings.length }, (_, chosen) => ({
+    halved: new Set(halvings.filter((_, at) => chosen & (1 << at)).map((one) => one.category)),
+    without: new Set(halvings.flatMap((one, at) => (chosen & (1 << at) ? [] : one.paths))),
+  }))
+}
+
+type Tallies = {
+  columns: SqlColumn[]
+  /** The column of a category's points without some signals; null when it can have none. */
+  nameOf: (category: CategoryTerms, without: ReadonlySet<string>) => string | null
+}
+
+/** Columns of what categories bring after their caps, one for each way of leaving signals out. */
+function createTallies(
+  compiled: CompiledPolicy,
+  terms: readonly CategoryTerms[],
+  prefix: string,
+): Tallies {
+  const bySql = new Map<string, SqlColumn>()
+  const nameOf: Tallies['nameOf'] = (category, without) => {
+    const staying = category.terms.filter(({ path }) => !without.has(path))
+    if (staying.length === 0 || category.rules.cap === 0) return null
+    const sql = toCapped(category.rules, staying, compiled.strongFrom)
+    const column = bySql.get(sql) ?? { name: `${prefix}c${bySql.size}`, sql }
+    bySql.set(sql, column)
+    return column.name
+  }
+  for (const { without } of listChoices(compiled, terms)) {
+    for (const category of terms) nameOf(category, without)
+  }
+  return { columns: [...bySql.values()], nameOf }
+}
+
+function toCapped(rules: CategoryRules, terms: readonly Term[], strongFrom: number): string {
+  const free = terms.filter(({ group }) => group < 0).map(({ name }) => name)
+  const grouped = rules.groupCaps.flatMap((cap, index) => {
+    const own = terms.filter(({ group }) => group === index).map(({ name }) => name)
+    return own.length === 0 ? [] : `least(${cap}, ${add(own)})`
+  })
+  const capped = `toUInt8(least(${rules.cap}, ${add([...free, ...grouped])}))`
+  const critical = terms.filter((term) => term.critical).map(({ name }) => `(${name} > 0)`)
+  if (critical.length < strongFrom) return capped
+  return `if(${add(critical)} >= ${strongFrom}, toUInt8(${rules.cap}), ${capped})`
+}
+
+function toScore(
+  compiled: CompiledPolicy,
+  terms: readonly CategoryTerms[],
+  nameOf: Tallies['nameOf'],
+): string {
+  const sums = listChoices(compiled, terms).map(({ halved, without }) => {
+    const hard: string[] = []
+    const soft: string[] = []
+    for (const category of terms) {
+      const name = nameOf(category, without)
+      if (name === null) continue
+      const isHalved = halved.has(category.rules.category)
+      const points = isHalved ? `bitShiftRight(${name} + 1, 1)` : name
+      if (category.rules.soft) soft.push(points)
+      else hard.push(points)
+    }
+    if (soft.length > 0) hard.push(`least(${softLimit(compiled)}, ${add(soft)})`)
+    return hard.length === 0 ? '0' : `least(100, ${add(hard)})`
+  })
+  return greatest([...new Set(sums)])
+}
+
+/** Signals by the score that one of them lifts an event to. */
+function listFloors(compiled: CompiledPolicy, terms: readonly CategoryTerms[]) {
+  const byScore = new Map<number, string[]>()
+  for (const { rules, terms: own } of terms) {
+    const limit = rules.soft ? softLimit(compiled) : 100
+    for (const { name, path } of own) {
+      const floor = Math.min(limit, compiled.floors.get(path) ?? 0)
+      if (floor > 0) byScore.set(floor, [...(byScore.get(floor) ?? []), name])
+    }
+  }
+  return [...byScore]
+}
+
+function toFloors(
+  compiled: CompiledPolicy,
+  terms: readonly CategoryTerms[],
+  prefix: string,
+): SqlColumn[] {
+  return listFloors(compiled, terms).map(([floor, names]) => ({
+    name: `${prefix}f${floor}`,
+    sql: `if(${greatest(names)} > 0, toUInt8(${floor}), toUInt8(0))`,
+  }))
+}
+
+function floorNames(
+  compiled: CompiledPolicy,
+  terms: readonly CategoryTerms[],
+  prefix: string,
+): string[] {
+  return listFloors(compiled, terms).map(([floor]) => `${prefix}f${floor}`)
+}
+
+/** The flags of what was detected; a flag whose points were all cut is among them. */
+function toFlags(terms: readonly CategoryTerms[], prefix: string): SqlColumn {
+  const byFlag = new Map<Flag, string[]>()
+  for (const { name, flag } of terms.flatMap((one) => one.terms)) {
+    byFlag.set(flag, [...(byFlag.get(flag) ?? []), name])
+  }
+  const parts = [...byFlag].map(
+    ([flag, names]) => `if(${greatest(names)} > 0, ${bitOf(flag)}, toUInt64(0))`,
+  )
+  return { name: `${prefix}flags`, sql: parts.length === 0 ? 'toUInt64(0)' : add(parts) }
+}
+
+const flagNames = Object.keys(flags) as Flag[]
+
+/** One bit for each flag, in the order of the documented list; 53 would not fit into a number. */
+const bitOf = (flag: Flag): string => `toUInt64(${2 ** flagNames.indexOf(flag)})`
+
+/** The same bits of an array of flags; what is no flag today has none. */
+export function toFlagBits(array: string): string {
+  const bits = `[${flagNames.map(bitOf).join(', ')}]`
+  const bit = `transform(toString(flag), ${quoteTexts(flagNames)}, ${bits}, toUInt64(0))`
+  return `arraySum(arrayMap(flag -> ${bit}, ${array}))`
+}
+
+/** The flags that a row's bits name, sorted. */
+export function readFlagBits(bits: number): Flag[] {
+  return flagNames.filter((_, bit) => Math.floor(bits / 2 ** bit) % 2 === 1).sort()
+}
+
+/** A sum as a balanced tree: each level doubles the width of the numbers, so few of them are wide. */
+function add(parts: readonly string[]): string {
+  if (parts.length === 0) return '0'
+  if (parts.length === 1) return parts[0]!
+  const half = parts.length >> 1
+  return `(${add(parts.slice(0, half))} + ${add(parts.slice(half))})`
+}
+
+function greatest(parts: readonly string[]): string {
+  if (parts.length === 0) return '0'
+  return parts.length === 1 ? parts[0]! : `greatest(${parts.join(', ')})`
+}
+
+/**
+ * Scores rows of `telemetry`: a query of the columns that were asked for and the verdict's.
+ * @param from what stands after FROM, with its WHERE
+ * @param keep columns and expressions over `telemetry` that stay beside the verdict
+ */
+export function toScoringQuery(
+  policies: readonly ScoringSql[],
+  { from, keep }: { from: string; keep: readonly SqlColumn[] },
+): string {
+  const kept = keep.map(({ name }) => name)
+  const layer = (columns: readonly SqlColumn[]) =>
+    columns.map(({ name, sql }) => `${sql} as ${name}`)
+  const select = (items: readonly string[], inner: string) =>
+    `select ${items.join(',\n')}\nfrom ${inner}`
+  const points = policies.flatMap((one) => one.points)
+  const tallies = policies.flatMap((one) => one.tallies)
+  const verdicts = policies.flatMap((one) => one.verdict)
+  const first = select([...layer(keep), ...layer(points)], from)
+  const second = select([...kept, ...layer(tallies)], `(${first})`)
+  return select([...kept, ...layer(verdicts)], `(${second})`)
+}

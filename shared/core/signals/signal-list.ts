@@ -1,0 +1,193 @@
+/**
+ * The signal catalog as a tenant sees it: what may be sent, what it means, and what its policy
+ * makes of it. Every signal of the catalog is in it once; one that the policy does not name weighs
+ * 0. The schemas are what the REST and the admin API promise.
+ */
+import { z } from 'zod'
+import { apiComponents, flagSchema, instantSchema } from '#shared/core/http/api-schemas.ts'
+import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
+import { categories } from '#shared/core/telemetry/telemetry.ts'
+import { flags } from './flags.ts'
+import { type SignalCategory, type SignalDefinition, signalCatalog } from './signals.ts'
+
+/** The query of `GET /v1/di/signals`: there are no parameters. */
+export const signalsQuerySchema = z.strictObject({})
+
+const pointsSchema = z.int().min(0).max(100)
+
+const weightSchema = z
+  .union([
+    pointsSchema.meta({ description: 'The points of a signal that is `true`.' }),
+    z
+      .object({ when_false: pointsSchema })
+      .meta({ description: 'The points of a signal that is `false`.' }),
+    z
+      .object({ at_least: z.number(), weight: pointsSchema })
+      .meta({ description: 'The points of a number from `at_least` on.' }),
+    z
+      .object({
+        values: z.record(z.string(), pointsSchema).meta({
+          description:
+            'Points by value; of a list, the highest counts. `(empty)` is an empty list.',
+        }),
+        unless: z.array(z.string()).optional().meta({
+          description: 'A list that holds one of these brings no points.',
+        }),
+      })
+      .meta({ description: 'The points of a text or a list by what it says.' }),
+  ])
+  .meta({
+    description:
+      'What the signal weighs for this tenant. Absence and `null` weigh nothing, 0 is context only.',
+    examples: [40, { when_false: 30 }, { at_least: 5, weight: 12 }, { values: { FAILED: 30 } }],
+  })
+  .register(apiComponents, { id: 'SignalWeight' })
+
+const suppressedSchema = z
+  .object({
+    sdk_versions: z.array(z.string()).optional().meta({
+      description: 'Only for these SDK versions; `4.2.*` is all that begin with `4.2.`.',
+    }),
+    platforms: z.array(z.string()).optional().meta({ description: 'Only for these platforms.' }),
+    expires_at: instantSchema.nullable().meta({ description: 'Until then; null is for good.' }),
+    reason: z.string(),
+  })
+  .register(apiComponents, { id: 'SignalSuppression' })
+
+const signalSchema = z
+  .object({
+    signal: z.string().meta({
+      description: 'The path below `signals`: category and name.',
+      examples: ['root.su_binary'],
+    }),
+    name: z.string(),
+    type: z.enum(['boolean', 'number', 'string', 'strings']).meta({
+      description: 'What it must be where it is sent; any may be `null`, which is "not measured".',
+    }),
+    platforms: z.array(z.enum(['android', 'ios'])),
+    grade: z.enum(['critical', 'high', 'medium', 'low', 'informational']).meta({
+      description: 'How severe the sources hold it.',
+    }),
+    flag: flagSchema.meta({ description: 'The reason that it counts towards.' }),
+    description: z.string(),
+    sources: z
+      .array(z.string())
+      .meta({ description: 'The public SDKs and documents that have it.' }),
+    weight: weightSchema,
+    suppressed: z.array(suppressedSchema).meta({
+      description: 'Where it brings no points at the moment: for a faulty SDK release, say.',
+    }),
+  })
+  .register(apiComponents, { id: 'Signal' })
+
+export const signalListSchema = z
+  .object({
+    policy: z
+      .object({
+        name: z.string(),
+        version: z.int().min(1),
+        policy_hash: z.string(),
+        thresholds: z.object({
+          review: pointsSchema.meta({ description: 'REVIEW from this score.' }),
+          block: z.int().min(1).max(101).meta({
+            description: 'BLOCK from this score; 101 is never.',
+          }),
+        }),
+      })
+      .meta({ description: 'The policy that scores the tenant’s telemetry now.' }),
+    categories: z.array(
+      z.object({
+        category: z.enum(categories),
+        cap: pointsSchema.meta({ description: 'The most that its signals bring together.' }),
+        soft: z.boolean().meta({
+          description: 'Whether it cannot lead to BLOCK without another category.',
+        }),
+        groups: z
+          .array(z.object({ cap: pointsSchema, signals: z.array(z.string()) }))
+          .meta({ description: 'Signals of one fact, by name, and the most they bring together.' }),
+        signals: z.array(signalSchema),
+      }),
+    ),
+    flags: z.record(z.string(), z.string()).meta({ description: 'What each reason flag means.' }),
+  })
+  .meta({ description: 'Every known signal and what it weighs for the tenant.' })
+  .register(apiComponents, { id: 'SignalList' })
+
+export type SignalList = z.infer<typeof signalListSchema>
+export type ListedSignal = z.infer<typeof signalSchema>
+
+/** A tenant's policy and which version of its own it is. */
+export type TenantPolicy = { policy: Policy; version: number; policyHash: string }
+
+/**
+ * Lists the catalog with what each signal weighs under a policy.
+ * @param nowMs suppressions that have expired by then are left out
+ */
+export function toSignalList(of: TenantPolicy, nowMs: number): SignalList {
+  const { policy, version, policyHash } = of
+  const suppressions = toSuppressions(policy, nowMs)
+  return {
+    policy: {
+      name: policy.name,
+      version,
+      policy_hash: policyHash,
+      thresholds: { review: policy.thresholds.review, block: policy.thresholds.block },
+    },
+    categories: categories.map((category) => {
+      const { cap, groups, signals: weights } = policy.categories[category]
+      const definitions: [string, SignalDefinition][] = Object.entries(signalCatalog[category])
+      return {
+        category,
+        cap,
+        soft: policy.softCategories.includes(category),
+        groups: (groups ?? []).map((group) => ({ cap: group.cap, signals: group.signals })),
+        signals: definitions.map(([name, definition]) => ({
+          ...toDescription(category, name, definition),
+          weight: toWeight(weights[name] ?? 0),
+          suppressed: suppressions
+            .filter(({ covers }) => covers(category, name))
+            .map(({ shown }) => shown),
+        })),
+      }
+    }),
+    flags: { ...flags },
+  }
+}
+
+function toDescription(category: SignalCategory, name: string, definition: SignalDefinition) {
+  const { type, platforms, grade, flag, description, sources } = definition
+  const signal = `${category}.${name}`
+  return { signal, name, type, platforms, grade, flag, description, sources }
+}
+
+function toWeight(weight: SignalWeight): ListedSignal['weight'] {
+  if (typeof weight === 'number') return weight
+  if ('whenFalse' in weight) return { when_false: weight.whenFalse }
+  if ('atLeast' in weight) return { at_least: weight.atLeast, weight: weight.weight }
+  const { values, unless } = weight
+  return { values, ...(unless === undefined ? {} : { unless }) }
+}
+
+type ShownSuppression = {
+  covers: (category: SignalCategory, name: string) => boolean
+  shown: ListedSignal['suppressed'][number]
+}
+
+function toSuppressions(policy: Policy, nowMs: number): ShownSuppression[] {
+  return policy.suppressions
+    .map((one) => ({
+      ...one,
+      expiresMs: one.expiresAt === null ? null : Date.parse(one.expiresAt),
+    }))
+    .filter(({ expiresMs }) => expiresMs === null || nowMs < expiresMs)
+    .map(({ signals, sdkVersions, platforms, expiresMs, reason }) => ({
+      covers: (category, name) =>
+        signals.includes(`${category}.${name}`) || signals.includes(`${category}.*`),
+      shown: {
+        ...(sdkVersions === undefined ? {} : { sdk_versions: sdkVersions }),
+        ...(platforms === undefined ? {} : { platforms }),
+        expires_at: expiresMs === null ? null : new Date(expiresMs).toISOString(),
+        reason,
+      },
+    }))
+}

@@ -1,0 +1,42 @@
+/**
+ * Which boolean signals an event found detected, by name: the column `detected_signals`. It is what
+ * the column's default makes of the body, without the made-up names that a tenant has no room for,
+ * and made here because that costs the engine as much as the rest of a row.
+ */
+import { compareBytes } from '#shared/core/base/byte-order.ts'
+import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { detectedWhenFalse } from '#shared/core/velocity/signal-flips.ts'
+import { findSignal } from './signals.ts'
+
+/** Longest name that is listed, in bytes, and most of one event. */
+const nameBytesMax = 64
+const detectedMax = 256
+
+/**
+ * `category.signal` of every boolean that was found detected, each once, sorted by its bytes.
+ * @param admit whether a signal beyond the catalog is listed
+ */
+export function findDetectedSignals(
+  signals: Signals,
+  admit: (category: Category, name: string) => boolean,
+): string[] {
+  const found: string[] = []
+  for (const category of categories) {
+    const own = signals[category]
+    for (const name in own) {
+      const value = own[name]
+      if (typeof value !== 'boolean') continue
+      if (value === isDetectedWhenFalse(category, name)) continue
+      if (Buffer.byteLength(name) > nameBytesMax) continue
+      if (findSignal(category, name) === undefined && !admit(category, name)) continue
+      found.push(`${category}.${name}`)
+    }
+  }
+  if (found.length > 1) found.sort(compareBytes)
+  return found.length > detectedMax ? found.slice(0, detectedMax) : found
+}
+
+// Asked for every signal of every event: no text is made where none can be listed.
+const whenFalseNames = new Set([...detectedWhenFalse].map((path) => path.split('.')[1]!))
+const isDetectedWhenFalse = (category: string, name: string): boolean =>
+  whenFalseNames.has(name) && detectedWhenFalse.has(`${category}.${name}`)

@@ -1,0 +1,86 @@
+/**
+ * The signal catalog: every signal we know, by category, with its type, platforms, severity grade,
+ * flag and the public sources that report it. What a signal weighs is the policy's business.
+ * Signals that are not in the catalog are kept and score 0.
+ */
+
+import type { ProblemDetail } from '#shared/core/http/problem.ts'
+import { debuggerSignals } from '#shared/core/signals/catalog/debugger.ts'
+import { ecosystemSignals } from '#shared/core/signals/catalog/ecosystem.ts'
+import { emulatorSignals } from '#shared/core/signals/catalog/emulator.ts'
+import { networkSignals } from '#shared/core/signals/catalog/network.ts'
+import { rootSignals } from '#shared/core/signals/catalog/root.ts'
+import { tamperSignals } from '#shared/core/signals/catalog/tamper.ts'
+import type { Flag } from './flags.ts'
+
+export type SignalType = 'boolean' | 'number' | 'string' | 'strings'
+export type Grade = 'critical' | 'high' | 'medium' | 'low' | 'informational'
+
+export type SignalDefinition = {
+  type: SignalType
+  platforms: ('android' | 'ios')[]
+  grade: Grade
+  flag: Flag
+  description: string
+  /** The public SDKs and documents that report or grade this signal. */
+  sources: string[]
+}
+
+/** The catalog. Category order is that of the public interface. */
+export const signalCatalog = {
+  root: rootSignals,
+  emulator: emulatorSignals,
+  debugger: debuggerSignals,
+  tamper: tamperSignals,
+  ecosystem: ecosystemSignals,
+  network: networkSignals,
+} as const satisfies Record<string, Record<string, SignalDefinition>>
+
+export type SignalCategory = keyof typeof signalCatalog
+
+/** The definition of a signal, or undefined for one we do not know. */
+export function findSignal(category: SignalCategory, name: string): SignalDefinition | undefined {
+  const signals: Record<string, SignalDefinition> = signalCatalog[category]
+  return Object.hasOwn(signals, name) ? signals[name] : undefined
+}
+
+const typeNames: Record<SignalType, string> = {
+  boolean: 'a boolean or null',
+  number: 'a number or null',
+  string: 'a string or null',
+  strings: 'an array of strings or null',
+}
+
+/**
+ * Checks the known signals of one category against their types. `null` means "not measured", as
+ * absence does. Adds one fault per wrong type, naming the signal.
+ */
+export function checkKnownSignals(
+  category: SignalCategory,
+  signals: Record<string, unknown>,
+  errors: ProblemDetail[],
+): void {
+  for (const name of Object.keys(signals)) {
+    const value = signals[name]
+    if (value === null) continue
+    const definition = findSignal(category, name)
+    if (definition === undefined) continue
+    const path = `$.signals.${category}.${name}`
+    if (!hasType(value, definition.type)) {
+      errors.push({ path, message: `must be ${typeNames[definition.type]}` })
+    } else if (typeof value === 'number' && !isPlainNumber(value)) {
+      const message = 'is a number that a double cannot hold, or an integer beyond 2^53'
+      errors.push({ path, message })
+    }
+  }
+}
+
+function hasType(value: unknown, type: SignalType): boolean {
+  if (type !== 'strings') return typeof value === type
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+/** Finite, and no integer that may have lost its value. */
+export function isPlainNumber(value: number): boolean {
+  return value > Number.MIN_SAFE_INTEGER && value < Number.MAX_SAFE_INTEGER
+}

@@ -1,0 +1,308 @@
+/**
+ * What the processes say to one another over JetStream, and how the streams are named. An edge
+ * writes batches, a scorer reads them; a scorer writes hints, delivery reads them. A field that may
+ * be missing says which older sender it tolerates.
+ */
+import { z } from 'zod'
+import { tenantIdPattern, toEventId } from '#shared/core/base/ids.ts'
+import { idCharactersMax } from '#shared/core/base/limits.ts'
+import { PoisonError } from '#shared/core/base/outcome.ts'
+import { reasonSchema } from '#shared/core/scoring/scoring.ts'
+import { isPlainNumber } from '#shared/core/signals/signals.ts'
+import { isPlainEvent } from './event-check.ts'
+import { type Signals, settleOptionals, type Telemetry, telemetrySchema } from './telemetry.ts'
+import { isObject } from './telemetry-check.ts'
+
+/** Streams, subjects, buckets and durable consumers, one name each. */
+export const telemetryStream = 'TELEMETRY'
+export const telemetrySubject = 'telemetry.batch'
+/** The header with the proof that an edge wrote a batch message, over the message alone. */
+export const batchProofHeader = 'Proof'
+/** Who stores events, and who decides on them once everything before them is stored. */
+export const scorerConsumer = 'scorer'
+export const deciderConsumer = 'decider'
+export const alertsStream = 'ALERTS'
+export const deliveryHintSubject = 'alerts.delivery'
+export const deliveryConsumer = 'delivery'
+export const deadLetterStream = 'DEAD_LETTERS'
+export const deadLetterSubject = 'dead.telemetry'
+/** KV bucket of the tenant directory's projection, and of what each edge has applied. */
+export const tenantsBucket = 'tenants'
+
+/** What the edge knows of an event it took: everything but the body. */
+export const eventHeaderSchema = z.object({
+  event_id: z.string(),
+  tenant_id: z.string(),
+  /** The edge's wall clock when the body had arrived, in ms since 1970. */
+  received_at: z.number().int(),
+  rasp_score: z.number().int(),
+  rasp_action: z.enum(['ALLOW', 'REVIEW', 'BLOCK']),
+  reasons: z.array(reasonSchema),
+  policy_version: z.number().int(),
+  /** Content address of the policy document that scored it. */
+  policy_hash: z.string(),
+  /** The tenant's credential epoch that verified the signature. */
+  epoch: z.number().int(),
+  /** There when a number outside the catalog's signals is one that a double may not hold. */
+  inexact_numbers: z.literal(true).optional(),
+})
+
+export type EventHeader = z.infer<typeof eventHeaderSchema>
+
+/** One accepted event as the scorer works on it. */
+export type AcceptedEvent = EventHeader & {
+  /** Its place in the stream: of two events, the lower came first. */
+  position: number
+  body: Telemetry
+  /**
+   * The body as it was signed, proven by the event id. Every decoded event has it; what is kept in
+   * memory until it is decided does not.
+   */
+  bodyBytes?: Uint8Array
+  /** `toFilledCategories` of its signals, where these are no longer at hand. */
+  filledCategories?: number
+}
+
+/**
+ * What stands before the body in one element of a batch message; the body and `}` follow. It begins
+ * with two lengths: the bytes from after them up to the body, and the bytes of the body. Ids,
+ * hashes and actions come from closed alphabets that need no escaping; reasons are encoded in full.
+ * @param bodyBytes the body's length
+ */
+export function encodeEventHead(header: EventHeader, bodyBytes: number): string {
+  const reasons = header.reasons.length === 0 ? '[]' : JSON.stringify(header.reasons)
+  const inexact = header.inexact_numbers === true ? '"inexact_numbers":true,' : ''
+  const rest =
+    `"event_id":"${header.event_id}","tenant_id":"${header.tenant_id}",` +
+    `"received_at":${header.received_at},"rasp_score":${header.rasp_score},` +
+    `"rasp_action":"${header.rasp_action}","reasons":${reasons},` +
+    `"policy_version":${header.policy_version},"policy_hash":"${header.policy_hash}",` +
+    `"epoch":${header.epoch},${inexact}"body":`
+  return `${headBytesKey}${Buffer.byteLength(rest)}${bodyBytesKey}${bodyBytes},${rest}`
+}
+
+const headBytesKey = '{"head_bytes":'
+const bodyBytesKey = ',"body_bytes":'
+
+export type DecodedBatch = {
+  events: AcceptedEvent[]
+  /**
+   * Elements that are no event, by index, and their text: poison, never a reason to lose their
+   * neighbours. Behind one whose lengths are wrong no bytes can be told apart, so all are invalid.
+   */
+  invalid: { index: number; detail: string; data: Uint8Array }[]
+}
+
+/** Positions that one message has room for: no edge of any release puts more events into one. */
+export const positionsPerMessage = 256
+
+/**
+ * The position of a message's first event: rises with the sequence, and from a stream to one that
+ * is made later, as long as a stream takes less than 3,900 messages a second on average.
+ * @param streamCreatedMs when the stream was made, since its sequences begin at 1
+ */
+export function toPosition(streamCreatedMs: number, sequence: number): number {
+  return streamCreatedMs * 1_000 + sequence * positionsPerMessage
+}
+
+/**
+ * Reads a batch message.
+ * @param position of its first event
+ * @throws PoisonError when the message as a whole cannot be read
+ */
+export function decodeBatch(data: Uint8Array, position: number): DecodedBatch {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
+  let values: unknown
+  try {
+    values = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    throw new PoisonError('unreadable_batch', 'a batch message is not JSON')
+  }
+  if (!Array.isArray(values)) {
+    throw new PoisonError('unreadable_batch', 'a batch message is not an array')
+  }
+  const batch: DecodedBatch = { events: [], invalid: [] }
+  let place: ElementPlace | null = { start: 0, bodyStart: 0, end: 0 }
+  values.forEach((value: unknown, index) => {
+    place = place === null ? null : findElement(bytes, place.end + 1)
+    const body = place === null ? null : bytes.subarray(place.bodyStart, place.end - 1)
+    const fault = findFault(value, body)
+    if (fault === null) {
+      const event = value as AcceptedEvent
+      event.position = position + Math.min(index, positionsPerMessage - 1)
+      event.bodyBytes = body!
+      if (event.inexact_numbers) event.body = { ...event.body, signals: readExactly(body!) }
+      batch.events.push(event)
+    } else {
+      const data = place === null ? JSON.stringify(value) : bytes.subarray(place.start, place.end)
+      batch.invalid.push({ index, detail: fault, data: Buffer.from(data) })
+    }
+  })
+  return batch
+}
+
+/**
+ * The elements of a batch message as they were written.
+ * @returns null when not every element begins as edges write it
+ */
+export function listElements(data: Uint8Array): Uint8Array[] | null {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
+  const elements: Uint8Array[] = []
+  for (let start = 1; start < bytes.length; ) {
+    const place = findElement(bytes, start)
+    if (place === null) return null
+    elements.push(bytes.subarray(place.start, place.end))
+    start = place.end + 1
+  }
+  return elements
+}
+
+/** Where an element of a batch stands: its end is the index after its closing brace. */
+type ElementPlace = { start: number; bodyStart: number; end: number }
+
+/**
+ * Finds an element by the lengths that it begins with.
+ * @param start the index of its opening brace
+ * @returns null when it does not begin as edges write it: then no later one can be found either
+ */
+function findElement(bytes: Buffer, start: number): ElementPlace | null {
+  const head = readLength(bytes, start, headBytesKey)
+  const body = head === null ? null : readLength(bytes, head.end, bodyBytesKey)
+  if (head === null || body === null) return null
+  const bodyStart = body.end + 1 + head.length
+  const end = bodyStart + body.length + 1
+  return end < bytes.length ? { start, bodyStart, end } : null
+}
+
+/** Reads a key and the whole number after it. */
+function readLength(bytes: Buffer, start: number, key: string) {
+  let at = start + key.length
+  if (bytes.toString('latin1', start, at) !== key) return null
+  let length = 0
+  const digits = at
+  for (; bytes[at]! >= 0x30 && bytes[at]! <= 0x39 && at < digits + 8; at++) {
+    length = length * 10 + bytes[at]! - 0x30
+  }
+  return at === digits ? null : { length, end: at }
+}
+
+/** Signals in which a number that a double cannot be sure to hold is the text that was sent. */
+function readExactly(body: Buffer): Signals {
+  const reviver = (_key: string, value: unknown, context?: { source: string }): unknown =>
+    typeof value === 'number' && !isPlainNumber(value) ? context?.source : value
+  return (JSON.parse(body.toString('utf8'), reviver) as { signals: Signals }).signals
+}
+
+/** @param bytes the element's body; null when it cannot be found */
+function findFault(value: unknown, bytes: Buffer | null): string | null {
+  const body = isObject(value) ? value.body : undefined
+  if (isObject(body)) settleOptionals(body)
+  const fault = isPlainEvent(value) ? null : describeFault(value, body)
+  if (fault !== null) return fault
+  if (bytes === null) return 'body_bytes'
+  return toEventId(bytes) === (value as EventHeader).event_id ? null : 'event_id'
+}
+
+function describeFault(value: unknown, bodyValue: unknown): string | null {
+  const header = eventHeaderSchema.safeParse(value)
+  if (!header.success) return `header: ${header.error.issues[0]?.path.join('.') ?? ''}`
+  const body = telemetrySchema.safeParse(bodyValue)
+  if (!body.success) return `body: ${body.error.issues[0]?.path.join('.') ?? ''}`
+  return body.data.tenant_id === header.data.tenant_id ? null : 'body: tenant_id'
+}
+
+/** A hint that a delivery is due: only a hint, the Postgres row is the truth. */
+export const deliveryHintSchema = z.object({
+  tenant_id: z.string().regex(tenantIdPattern),
+  delivery_id: z.string().max(idCharactersMax),
+})
+export type DeliveryHint = z.infer<typeof deliveryHintSchema>
+
+/** The KV key of a tenant's entry, and of a policy document by its content address. */
+export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
+export const policyKey = (policyHash: string): string => `policy.${policyHash}`
+export const edgeKey = (edgeId: string): string => `edge.${edgeId}`
+
+/**
+ * The KV key that says the bucket holds every tenant. It is lost with the bucket, and written again
+ * only once the bucket was found equal to Postgres: without it an edge cannot tell a tenant that
+ * does not exist from one that was not put back yet.
+ */
+export const wholeKey = 'whole'
+/** How many tenants there are at least, for those that are lost one by one. */
+export const wholeEntrySchema = z.object({ tenants: z.number().int().min(0) })
+export type WholeEntry = z.infer<typeof wholeEntrySchema>
+
+/** A tenant as the edges see it. The secret is sealed under MASTER_KEY. */
+export const tenantEntrySchema = z.object({
+  tenant_id: z.string(),
+  environment: z.enum(['live', 'sandbox']),
+  status: z.enum(['active', 'suspended']),
+  /** Rises with every change of a credential or of the status. */
+  epoch: z.number().int(),
+  /** Null while a rotation has the old secret off and the new one not yet on. */
+  hmac_secret_sealed: z.string().nullable(),
+  /**
+   * The one before, off for good: only to tell who still signs with it. Missing where there was no
+   * rotation yet, and from consoles that do not know of it.
+   */
+  hmac_secret_retired_sealed: z.string().optional(),
+  policy_version: z.number().int(),
+  /** Stands unescaped in every event's header. */
+  policy_hash: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  /** Ingest rate; null is unlimited. */
+  ingest_rate: z
+    .object({ perSecond: z.number().positive(), burst: z.number().positive() })
+    .nullable(),
+  /** Ingest rate in bytes; null or missing, as from older consoles, is the product's default. */
+  ingest_bytes: z
+    .object({ perSecond: z.number().positive(), burst: z.number().positive() })
+    .nullish(),
+  /** Share of the stream that it may have waiting undecided; likewise. */
+  ingest_share: z.number().positive().lt(1).nullish(),
+})
+export type TenantEntry = z.infer<typeof tenantEntrySchema>
+
+/** KV bucket of what edges report of requests still signed with a retired secret. */
+export const retiredUseBucket = 'retired_use'
+/** One edge's report on one tenant; an edge's id is of letters, digits, `-` and `_`. */
+export const retiredUseKey = (tenantId: string, edgeId: string): string => `${tenantId}.${edgeId}`
+
+/** Requests that one edge refused because they were signed with a tenant's retired secret. */
+export const retiredUseSchema = z.object({
+  /** Which secret: a later rotation begins at zero. */
+  last4: z.string(),
+  versions: z.array(
+    z.object({
+      sdk_version: z.string(),
+      requests: z.number().int(),
+      /** How long ago the last one was, when this was reported: no clock is compared. */
+      age_ms: z.number(),
+    }),
+  ),
+})
+export type RetiredUseReport = z.infer<typeof retiredUseSchema>
+
+/** KV bucket of what edges claim to have accepted, for the ledger. */
+export const acceptedBucket = 'accepted'
+/** One edge's claims on one hour, a part of the tenants each; `*` for any. */
+export const acceptedKey = (edgeId: string, hour: number | '*', part: number | '*'): string =>
+  `${edgeId}.${hour}.${part}`
+
+/** What an edge has answered with a 200 since its start, by tenant. */
+export const acceptedSchema = z.object({
+  edge_id: z.string(),
+  hour_ms: z.number().int(),
+  accepted: z.record(z.string(), z.number().int()),
+})
+export type AcceptedClaim = z.infer<typeof acceptedSchema>
+
+/** What an edge reports: the newest revision of the tenants bucket that it has applied. */
+export const edgeEntrySchema = z.object({ edge_id: z.string(), applied_revision: z.number().int() })
+export type EdgeEntry = z.infer<typeof edgeEntrySchema>
+/**
+ * The last entry under an edge's id: no lease is held under it and none ever will be. An edge that
+ * lives on announces itself under another id.
+ */
+export const edgeGoneSchema = z.object({ edge_id: z.string(), gone: z.literal(true) })
+export type EdgeGone = z.infer<typeof edgeGoneSchema>

@@ -1,0 +1,40 @@
+/**
+ * Test devices of sandbox tenants: three device ids that force an action, whatever their signals
+ * say, so that an integrator can rehearse the whole path. They mean nothing in a live tenant.
+ */
+
+import type { Policy } from '#shared/core/policies/policy.ts'
+import type { Action, Reason, Score } from '#shared/core/scoring/scoring.ts'
+import type { Flag } from '#shared/core/signals/flags.ts'
+
+/** The flag of a forced score: nothing that is known of such a device changes its action. */
+export const sandboxForced: Flag = 'SANDBOX_FORCED'
+
+const forcedActions = new Map<string, Action>([
+  ['test-allow', 'ALLOW'],
+  ['test-review', 'REVIEW'],
+  ['test-block', 'BLOCK'],
+])
+
+/**
+ * The score that a sandbox device id forces: the lowest of its action under the tenant's
+ * thresholds.
+ * @returns null when the device is not a test device
+ */
+export function findForcedScore(deviceId: string, thresholds: Policy['thresholds']): Score | null {
+  const action = forcedActions.get(deviceId)
+  if (action === undefined) return null
+  const score = toForcedScore(action, thresholds)
+  const reason: Reason = {
+    code: sandboxForced,
+    weight: score,
+    evidence: { device_id: deviceId },
+  }
+  return { score, action, reasons: [reason] }
+}
+
+function toForcedScore(action: Action, thresholds: Policy['thresholds']): number {
+  if (action === 'ALLOW') return 0
+  // A policy that never blocks has its threshold above the scale.
+  return action === 'REVIEW' ? thresholds.review : Math.min(100, thresholds.block)
+}

@@ -1,0 +1,286 @@
+/**
+ * Telemetry as clients send it: one parse and validation, after `findTenant` has named the tenant
+ * and its signature has been verified over the raw bytes. The parsed tenant must be the verified
+ * one, so no spelling of a body can be verified as one tenant's and stored as another's.
+ */
+import { isUtf8 } from 'node:buffer'
+import { z } from 'zod'
+import { tenantIdPattern } from '#shared/core/base/ids.ts'
+import {
+  categoryKeysMax,
+  clientFlagsMax,
+  idCharactersMax,
+  jsonDepthMax,
+  membersMax,
+  metaCharactersMax,
+} from '#shared/core/base/limits.ts'
+import type { ProblemDetail } from '#shared/core/http/problem.ts'
+import { checkKnownSignals } from '#shared/core/signals/signals.ts'
+import { findJsonFault } from './json-fault.ts'
+import {
+  controlCharacters,
+  type Findings,
+  findMore,
+  isForbiddenKey,
+  isObject,
+  isPlainlyValid,
+} from './telemetry-check.ts'
+
+/** The six categories of `signals`, in the order of the public interface. */
+export const categories = [
+  'root',
+  'emulator',
+  'debugger',
+  'tamper',
+  'ecosystem',
+  'network',
+] as const
+export type Category = (typeof categories)[number]
+
+/**
+ * Detection data of one category: known signals are typed by the catalog, unknown ones are kept.
+ */
+export type CategorySignals = Record<string, unknown>
+export type Signals = Record<Category, CategorySignals>
+
+/** What a device, session, user or account id can be. */
+export const idSchema = z
+  .string()
+  .min(1)
+  .max(idCharactersMax)
+  .refine((id) => !controlCharacters.test(id), 'must not contain control characters')
+
+const metaSchema = z.string().max(metaCharactersMax)
+// The catalog checks what is inside; a record schema would copy every key of every event.
+const categorySchema = z.custom<CategorySignals>(isObject, 'must be an object')
+
+/** The submission of the public interface, settled; unknown extra fields are accepted and kept. */
+export const telemetrySchema = z.looseObject({
+  tenant_id: z.string().regex(tenantIdPattern),
+  device_id: idSchema,
+  session_id: idSchema,
+  user_id: idSchema.optional(),
+  account_id: idSchema.optional(),
+  // Never a reason to refuse: stored as a time where `readOccurredAt` reads it as one.
+  occurred_at: z.unknown().optional(),
+  sdk_meta: z.looseObject({
+    sdk_version: metaSchema,
+    platform: metaSchema,
+    batch_type: metaSchema,
+  }),
+  scorer: z.looseObject({
+    rasp_score: z.number(),
+    rasp_action: metaSchema,
+    rasp_flags: z.array(metaSchema).max(clientFlagsMax),
+  }),
+  signals: z.looseObject({
+    root: categorySchema,
+    emulator: categorySchema,
+    debugger: categorySchema,
+    tamper: categorySchema,
+    ecosystem: categorySchema,
+    network: categorySchema,
+  }),
+})
+
+export type Telemetry = z.infer<typeof telemetrySchema>
+
+/** What the byte scan of a verified body saw. */
+export type Scan = {
+  /** Deepest nesting of objects and arrays. */
+  depth: number
+  /** Object members anywhere in the body: more than the parsed tree has means duplicate keys. */
+  members: number
+  /** Whether a `\u` escape occurs, the only way to write a lone surrogate or a hidden key. */
+  unicodeEscape: boolean
+}
+
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
+const letterU = 0x75
+
+/**
+ * Scans a verified body once, byte by byte, before it is parsed. It is exact for every legal JSON
+ * text; for anything else the parse that follows has the last word.
+ * @param body at most `bodyBytesMax` bytes
+ */
+export function scanTelemetry(body: Buffer): Scan {
+  const scan: Scan = { depth: 0, members: 0, unicodeEscape: false }
+  const { length } = body
+  let depth = 0
+  let deepest = 0
+  let members = 0
+  for (let at = 0; at < length; at++) {
+    const byte = body[at]
+    if (byte === quote) at = findStringEnd(body, at + 1, scan)
+    // Outside a string: the string before it was a member's key.
+    else if (byte === colon) members++
+    else if (byte === openBrace || byte === openBracket) {
+      depth++
+      if (depth > deepest) deepest = depth
+    } else if (byte === closeBrace || byte === closeBracket) depth--
+  }
+  scan.depth = deepest
+  scan.members = members
+  return scan
+}
+
+/** @returns the index of the closing quote, or the body's length when there is none */
+function findStringEnd(body: Buffer, start: number, scan: Scan): number {
+  let at = start
+  let byte = body[at]
+  while (byte !== quote && byte !== undefined) {
+    if (byte === backslash && body[++at] === letterU) scan.unicodeEscape = true
+    byte = body[++at]
+  }
+  return at
+}
+
+export type ParsedTelemetry =
+  | ({ ok: true; telemetry: Telemetry } & Findings)
+  | { ok: false; errors: ProblemDetail[] }
+
+/**
+ * Parses and validates a body whose signature has been verified for a tenant.
+ * @param tenantId `findTenant` of the body
+ * @returns the telemetry, or every fault with its JSON path
+ */
+export function parseTelemetry(body: Buffer, tenantId: string): ParsedTelemetry {
+  const scan = scanTelemetry(body)
+  if (scan.depth > jsonDepthMax) return refuse('$', `is nested deeper than ${jsonDepthMax} levels`)
+  if (scan.members > membersMax) return refuse('$', `has more than ${membersMax} members in all`)
+  const text = body.toString('utf8')
+  if (!isUtf8(body)) return refuse('$', `is not valid UTF-8 at ${describeByte(body, text)}`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return refuse('$', describeJsonFault(body))
+  }
+  if (!isObject(value)) return refuse('$', 'must be an object')
+  // The tenant that was verified stands first. Only a second one can have replaced it.
+  if (value.tenant_id !== tenantId) return refuse('$.tenant_id', 'is given more than once')
+  settleOptionals(value)
+  return validate(value, scan)
+}
+
+function validate(value: Record<string, unknown>, scan: Scan): ParsedTelemetry {
+  const findings: Findings = { unknownSignals: 0, inexactNumbers: false }
+  if (!scan.unicodeEscape && isPlainlyValid(value, scan.members, findings)) {
+    return { ok: true, telemetry: value as Telemetry, ...findings }
+  }
+  const walk: Walk = { members: 0, checkText: scan.unicodeEscape, errors: [] }
+  walkValue(value, '$', walk)
+  if (walk.errors.length === 0 && walk.members !== scan.members) {
+    walk.errors.push({ path: '$', message: 'contains a duplicate key' })
+  }
+  if (walk.errors.length > 0) return { ok: false, errors: walk.errors }
+  const parsed = telemetrySchema.safeParse(value)
+  if (!parsed.success) return { ok: false, errors: toProblemDetails(parsed.error) }
+  const errors = checkSignals(value.signals as Signals)
+  if (errors.length > 0) return { ok: false, errors }
+  return { ok: true, telemetry: value as Telemetry, ...findMore(value) }
+}
+
+/**
+ * Makes absent what says nothing: `user_id` and `account_id` that are null or empty, as an SDK sends
+ * before a login. The client's score, which is advisory, becomes a finite double.
+ * @param value a parsed body; changed
+ */
+export function settleOptionals(value: Record<string, unknown>): void {
+  for (const name of ['user_id', 'account_id']) {
+    // The member stays, so that a body has as many members as its text.
+    if (value[name] === null || value[name] === '') value[name] = undefined
+  }
+  const { scorer } = value
+  if (!isObject(scorer) || typeof scorer.rasp_score !== 'number') return
+  const most = Number.MAX_VALUE
+  scorer.rasp_score = Math.min(Math.max(scorer.rasp_score, -most), most)
+}
+
+/** @param text the stored body of an accepted event */
+export function readStoredTelemetry(text: string): Telemetry {
+  const body = JSON.parse(text) as Record<string, unknown>
+  settleOptionals(body)
+  return body as Telemetry
+}
+
+function describeJsonFault(body: Buffer): string {
+  const at = findJsonFault(body) ?? body.length
+  return at === body.length
+    ? `is not valid JSON: it is cut off after ${at} bytes`
+    : `is not valid JSON at byte ${at} of ${body.length}, counted from 0`
+}
+
+/** @param text the body as it was decoded, with a replacement character where it could not be */
+function describeByte(body: Buffer, text: string): string {
+  const again = Buffer.from(text)
+  return `byte ${body.findIndex((byte, index) => byte !== again[index])}, counted from 0`
+}
+
+function refuse(path: string, message: string) {
+  return { ok: false as const, errors: [{ path, message }] }
+}
+
+function checkSignals(signals: Signals): ProblemDetail[] {
+  const errors: ProblemDetail[] = []
+  for (const category of categories) {
+    if (Object.keys(signals[category]).length > categoryKeysMax) {
+      const message = `has more than ${categoryKeysMax} keys`
+      errors.push({ path: `$.signals.${category}`, message })
+    } else {
+      checkKnownSignals(category, signals[category], errors)
+    }
+  }
+  return errors
+}
+
+type Walk = { members: number; checkText: boolean; errors: ProblemDetail[] }
+
+/** Most faults that one answer lists. */
+const faultsListedMax = 32
+
+// What JSON.parse lets through and no store or analyst can use: lone surrogates, and keys that other
+// languages' object models act upon.
+function walkValue(value: unknown, path: string, walk: Walk): void {
+  if (typeof value === 'string') {
+    if (walk.checkText && !value.isWellFormed()) fault(walk, path, 'contains a lone surrogate')
+  } else if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const item: unknown = value[index]
+      if (typeof item !== 'boolean' && item !== null) walkValue(item, `${path}[${index}]`, walk)
+    }
+  } else if (typeof value === 'object' && value !== null) {
+    walkObject(value as Record<string, unknown>, path, walk)
+  }
+}
+
+function walkObject(value: Record<string, unknown>, path: string, walk: Walk): void {
+  for (const key of Object.keys(value)) {
+    walk.members++
+    if (isForbiddenKey(key)) {
+      fault(walk, path, `has a key that is not allowed: ${key}`)
+    } else if (walk.checkText && !key.isWellFormed()) {
+      fault(walk, path, 'has a key with a lone surrogate')
+    }
+    const item = value[key]
+    if (typeof item !== 'boolean' && item !== null) walkValue(item, `${path}.${key}`, walk)
+  }
+}
+
+function fault(walk: Walk, path: string, message: string): void {
+  if (walk.errors.length < faultsListedMax) walk.errors.push({ path, message })
+}
+
+/** Zod issues as JSON paths and reasons, at most 32 of them. */
+function toProblemDetails(error: z.ZodError): ProblemDetail[] {
+  return error.issues.slice(0, faultsListedMax).map((issue) => ({
+    path: `$${issue.path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('')}`,
+    message: issue.message,
+  }))
+}

@@ -1,0 +1,42 @@
+/**
+ * Which signals of an event nobody knows, by name: what an operator looks at to see that an SDK is
+ * ahead of the catalog, or misspells. They are bounded, because clients choose these names.
+ */
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { categories, type Signals } from './telemetry.ts'
+
+/** Names kept of one event: the catalog's largest category has under 50, an SDK adds a few. */
+export const unknownSignalsMax = 32
+
+/** Longest name that is kept, in characters. The catalog's longest has about 30. */
+const unknownNameCharactersMax = 64
+
+/** Stands for every longer name, so that their events are counted all the same. */
+const longName = '(longer name)'
+
+const known = categories.map((category) => ({
+  category,
+  names: new Set(Object.keys(signalCatalog[category])),
+}))
+
+/**
+ * The unknown signals of an event as `category.name`, each once, sorted.
+ * Those beyond the first 32 that the event names are left out; names of more than 64 characters
+ * become one `category.(longer name)`.
+ */
+export function findUnknownSignals(signals: Signals): string[] {
+  const found = new Set<string>()
+  for (const { category, names } of known) {
+    const own = signals[category]
+    for (const name in own) {
+      if (names.has(name)) continue
+      found.add(toPath(category, name))
+      if (found.size === unknownSignalsMax) return [...found].sort()
+    }
+  }
+  return found.size > 1 ? [...found].sort() : [...found]
+}
+
+function toPath(category: string, name: string): string {
+  return `${category}.${name.length > unknownNameCharactersMax ? longName : name}`
+}

@@ -1,0 +1,51 @@
+/**
+ * How long what is kept: the product's defaults, what a tenant may set, and from which instant on
+ * data is too old. Everything younger than its limit stays.
+ */
+import { dayMs } from '#shared/core/base/instants.ts'
+
+/** What is kept for a time of its own. */
+export const retainedKinds = ['events', 'alerts', 'deliveries'] as const
+export type RetainedKind = (typeof retainedKinds)[number]
+
+/** Days, or null for without limit. */
+export type RetentionDays = Record<RetainedKind, number | null>
+
+/**
+ * Events for a season more than a year, so that the same weeks of two years can be compared; alerts
+ * until an operator says otherwise; deliveries for as long as somebody may ask where one went.
+ */
+const retentionDefaults: RetentionDays = { events: 400, alerts: null, deliveries: 30 }
+
+/** The longest limit that can be set: a century. */
+export const retentionDaysMax = 36_500
+
+/** A limit as operators set it. */
+export type RetentionSetting = number | 'default' | 'forever'
+
+/** A limit as it is stored: null is the default, 0 is without limit. */
+export const toStoredDays = (setting: RetentionSetting): number | null =>
+  setting === 'default' ? null : setting === 'forever' ? 0 : setting
+
+/** A limit as operators see it. `default` says that the tenant has none of its own. */
+export type RetentionView = { days: number | null; default: boolean }
+
+/** @param stored null is the default, 0 is without limit */
+export function toRetentionView(kind: RetainedKind, stored: number | null): RetentionView {
+  if (stored === null) return { days: retentionDefaults[kind], default: true }
+  return { days: stored === 0 ? null : stored, default: false }
+}
+
+/** Before which instant something is too old; null when it never is. */
+export function toCutoffMs(days: number | null, nowMs: number): number | null {
+  return days === null ? null : nowMs - days * dayMs
+}
+
+/**
+ * The same, at the UTC midnight before: where every removal rewrites files, there is one a day for
+ * each limit and not one an hour.
+ */
+export function toCutoffDayMs(days: number | null, nowMs: number): number | null {
+  const cutoffMs = toCutoffMs(days, nowMs)
+  return cutoffMs === null ? null : Math.floor(cutoffMs / dayMs) * dayMs
+}

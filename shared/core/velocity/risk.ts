@@ -1,0 +1,47 @@
+/**
+ * From an event, its policy and what is known beyond it to the risk that alerts are raised by.
+ */
+
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { actions } from '#shared/core/scoring/scoring.ts'
+import type { Flag } from '#shared/core/signals/flags.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
+import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
+import { type Counts, correlate, type Finding, findVelocity, type Risk } from './correlation.ts'
+import { findScoreMismatch } from './score-mismatch.ts'
+
+/** What is known beyond one event, as of its place in the stream. */
+export type Known = {
+  counts: Counts
+  /** More evidence, by the key of the count. */
+  details: ReadonlyMap<string, Record<string, unknown>>
+  /** Categories that its SDK version usually fills and this event does not. */
+  missing: Finding | null
+  /** Whether the same bytes were taken before: then this is a client's retry. */
+  retry: boolean
+}
+
+/** The flag of an event with an id that is none: nothing was counted by it. */
+const placeholderId: Flag = 'PLACEHOLDER_ID'
+
+export type RiskEvent = Pick<AcceptedEvent, 'rasp_score' | 'rasp_action' | 'reasons' | 'body'>
+
+/** What the edge decided, raised by what is known beyond the event; never lowered. */
+export function decideRisk(event: RiskEvent, policy: Policy, known: Known): Risk {
+  const { rasp_score: score, rasp_action: action, reasons } = event
+  // A test device of a sandbox rehearses one action: nothing else may raise it.
+  if (reasons.some((reason) => reason.code === sandboxForced)) {
+    return { riskScore: score, action, reasons }
+  }
+  const findings = findVelocity(policy.velocity, known.counts, known.details)
+  const mismatch = findScoreMismatch(event.body.scorer, score, policy)
+  if (mismatch !== null) findings.push(mismatch)
+  if (known.missing !== null) findings.push(known.missing)
+  const risk = correlate({ score, reasons }, findings, policy)
+  const fields = findPlaceholderIds(event.body)
+  if (fields.length > 0) risk.reasons.push({ code: placeholderId, weight: 0, evidence: { fields } })
+  // Only with a policy that is not the one it was scored by can the edge's action be the higher
+  // one.
+  return actions.indexOf(action) > actions.indexOf(risk.action) ? { ...risk, action } : risk
+}

@@ -1,0 +1,101 @@
+/**
+ * Changing what an operator thinks of an alert: the alert, its counters, its history and the audit
+ * log move in one transaction, so no total is ever seen between two of them.
+ */
+import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-listing-store.ts'
+import { lockSequences } from './alert-lock.ts'
+
+export type DispositionChange = {
+  alertId: string
+  /** Only an alert of this tenant; left out, operators name an alert by its id alone. */
+  tenantId?: string | undefined
+  disposition: Disposition
+  note: string | null
+  /** Who: an operator's name, as the audit log has it. */
+  actor: string
+}
+
+/**
+ * Sets an alert's disposition. Setting what is set already changes and records nothing.
+ * @returns the alert as it now is, or null when there is none
+ * @throws PostgresUnavailableError
+ */
+export function setDisposition(
+  postgres: Postgres,
+  change: DispositionChange,
+): Promise<Alert | null> {
+  return postgres.transaction(async (tx) => {
+    const row = await lockAlert(tx, change)
+    if (row === null) return null
+    if (row.disposition !== change.disposition) await move(tx, row, change)
+    return toAlertOfRow({ ...row, disposition: change.disposition })
+  })
+}
+
+type LockedRow = AlertRow & { tenant_id: string }
+
+/** Takes the lock of the tenant's alerts, then that of the alert. */
+async function lockAlert(
+  tx: Queryable,
+  { alertId, tenantId }: DispositionChange,
+): Promise<LockedRow | null> {
+  if (!canBeStored(alertId)) return null
+  const owner = await tx.query<{ tenant_id: string }>(
+    `select tenant_id from tenants
+     where tenant_id = (
+       select tenant_id from alerts
+       where alert_id = $1 and tenant_id = coalesce($2, tenant_id) limit 1
+     )`,
+    [alertId, tenantId ?? null],
+  )
+  if (owner.rows[0] === undefined) return null
+  await lockSequences(tx, [owner.rows[0].tenant_id])
+  const found = await tx.query<LockedRow>(
+    `select tenant_id, ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2 for update`,
+    [owner.rows[0].tenant_id, alertId],
+  )
+  return found.rows[0] ?? null
+}
+
+const moveSql = `
+with moved as (
+  update alerts set disposition = $3 where tenant_id = $1 and alert_id = $2
+), changes (disposition, change) as (
+  values ($4::text, -1), ($3::text, 1)
+), counted as (
+  insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
+  select $1, ($6::timestamptz at time zone 'UTC')::date, disposition, $5, change
+  from changes
+  on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
+), counted_by_hour as (
+  insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
+  select $1, date_bin('1 hour', $6::timestamptz, 'epoch'), disposition, $5, change
+  from changes
+  on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n
+)
+insert into alert_dispositions (tenant_id, alert_id, from_disposition, to_disposition, actor, note)
+values ($1, $2, $4, $3, $7, $8)`
+
+async function move(tx: Queryable, row: LockedRow, change: DispositionChange): Promise<void> {
+  await tx.query(moveSql, [
+    row.tenant_id,
+    row.alert_id,
+    change.disposition,
+    row.disposition,
+    row.action,
+    row.created_at.toISOString(),
+    change.actor,
+    change.note,
+  ])
+  const { alert_id, disposition } = row
+  await insertAudit(tx, {
+    actor: change.actor,
+    tenantId: row.tenant_id,
+    action: 'alert.dispositioned',
+    before: { alert_id, disposition },
+    after: { alert_id, disposition: change.disposition, note: change.note },
+  })
+}

@@ -1,0 +1,267 @@
+/**
+ * Raising alerts: once, whoever raises them and how often, numbered without a gap, each with its
+ * delivery and its counters in the same transaction, so that a crash leaves all of it or nothing.
+ * All of it happens under the locks of the tenants' sequences (alert-lock.ts).
+ */
+import {
+  type Alert,
+  type AlertDraft,
+  initialDisposition,
+  toAlert,
+} from '#shared/core/alerts/alert-rules.ts'
+import { toDeliveryId } from '#shared/core/base/ids.ts'
+import {
+  isSqlState,
+  type Postgres,
+  type Queryable,
+  sqlStates,
+} from '#shared/io/postgres/postgres.ts'
+import { lockSequences, type Sequences } from './alert-lock.ts'
+
+export type RaisedAlert = { tenantId: string; alertId: string; deliveryId: string }
+
+export type RaiseOutcome = {
+  /** Alerts that this call brought into being, by tenant and `seq`. */
+  raised: RaisedAlert[]
+  /** How many alerts of this call were there before. */
+  existing: number
+  /** Tenants of drafts that do not exist (any more); their drafts were left out. */
+  unknownTenants: string[]
+}
+
+/**
+ * Raises alerts with their deliveries, due now. Repeating a call, or a draft within it, changes
+ * nothing; of two drafts of one alert in one call the first counts.
+ * @param toNowMs what the alerts are dated by, from the clock of Postgres, read once the tenants'
+ *   sequences are locked: one clock for all scorers, since a tenant's alerts never go back in time
+ * @throws PostgresUnavailableError; the outcome is then unknown and the call is to be repeated
+ */
+export async function raiseAlerts(
+  postgres: Postgres,
+  drafts: readonly AlertDraft[],
+  toNowMs: (postgresMs: number) => number = (postgresMs) => postgresMs,
+): Promise<RaiseOutcome> {
+  const wanted = dedupe(drafts)
+  if (wanted.length === 0) return { raised: [], existing: 0, unknownTenants: [] }
+  const tenantIds = [...new Set(wanted.map((draft) => draft.tenantId))]
+  for (;;) {
+    const outcome = await postgres.transaction(async (tx) => {
+      const sequences = await lockSequences(tx, tenantIds)
+      return sequences === null ? null : raiseLocked(tx, wanted, sequences, toNowMs)
+    })
+    if (outcome !== null) return outcome
+    await insertSequences(postgres, tenantIds)
+  }
+}
+
+/**
+ * @returns those of the drafts whose alerts do not exist yet, without any lock: somebody else may
+ *   raise them at this moment
+ */
+export async function findUnraised(
+  postgres: Queryable,
+  drafts: readonly AlertDraft[],
+): Promise<AlertDraft[]> {
+  const existing = await findExisting(postgres, drafts)
+  return drafts.filter((draft) => !existing.has(`${draft.tenantId} ${draft.alertId}`))
+}
+
+/** One draft per alert: the first. */
+function dedupe(drafts: readonly AlertDraft[]): AlertDraft[] {
+  const byId = new Map<string, AlertDraft>()
+  for (const draft of drafts) {
+    const key = `${draft.tenantId} ${draft.alertId}`
+    if (!byId.has(key)) byId.set(key, draft)
+  }
+  // Ascending ids within a tenant: alerts of one instant then have `seq` in the order of the list.
+  return [...byId.values()].sort((a, b) => compare(a.alertId, b.alertId))
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/**
+ * Gives tenants their sequence row, once in their life. In a transaction of its own, since a new
+ * row is locked by its inserter and would break the order of locks of a longer one.
+ */
+async function insertSequences(postgres: Postgres, tenantIds: string[]): Promise<void> {
+  try {
+    await postgres.query(
+      `insert into alert_sequences (tenant_id)
+       select tenant_id from tenants where tenant_id = any($1) order by tenant_id
+       on conflict (tenant_id) do nothing`,
+      [tenantIds],
+    )
+  } catch (error) {
+    // A tenant was removed after it was read. The caller looks again and no longer finds it.
+    if (!isSqlState(error, sqlStates.foreignKeyViolation)) throw error
+  }
+}
+
+async function raiseLocked(
+  tx: Queryable,
+  wanted: AlertDraft[],
+  sequences: Sequences,
+  toNowMs: (postgresMs: number) => number,
+): Promise<RaiseOutcome> {
+  const known = wanted.filter((draft) => sequences.has(draft.tenantId))
+  const unknownTenants = [
+    ...new Set(wanted.map((draft) => draft.tenantId).filter((id) => !sequences.has(id))),
+  ]
+  const existing = await findExisting(tx, known)
+  const fresh = known.filter((draft) => !existing.has(`${draft.tenantId} ${draft.alertId}`))
+  if (fresh.length > 0) {
+    const tenantIds = [...new Set(fresh.map((one) => one.tenantId))]
+    const { lastMs, postgresMs } = await findLastCreated(tx, tenantIds)
+    await insertAlerts(tx, toRows(fresh, sequences, lastMs, toNowMs(postgresMs)))
+  }
+  return {
+    raised: fresh.map(({ tenantId, alertId }) => ({
+      tenantId,
+      alertId,
+      deliveryId: toDeliveryId(alertId),
+    })),
+    existing: existing.size,
+    unknownTenants,
+  }
+}
+
+// A statement of its own after the lock: under READ COMMITTED its snapshot then has everything that
+// earlier holders of the lock committed.
+async function findExisting(tx: Queryable, drafts: readonly AlertDraft[]): Promise<Set<string>> {
+  const found = await tx.query<{ tenant_id: string; alert_id: string }>({
+    name: 'raise-find-existing',
+    text: `select tenant_id, alert_id
+           from unnest($1::text[], $2::text[]) as wanted (tenant_id, alert_id)
+           join alerts using (tenant_id, alert_id)`,
+    values: [drafts.map((draft) => draft.tenantId), drafts.map((draft) => draft.alertId)],
+  })
+  return new Set(found.rows.map((row) => `${row.tenant_id} ${row.alert_id}`))
+}
+
+/** When each tenant's newest alert was dated, and what time it is. */
+async function findLastCreated(
+  tx: Queryable,
+  tenantIds: string[],
+): Promise<{ lastMs: Map<string, number>; postgresMs: number }> {
+  const found = await tx.query<{ tenant_id: string; ms: number | null; now_ms: number }>({
+    name: 'raise-find-last-created',
+    text: `select tenant_id, (extract(epoch from created_at) * 1000)::float8 as ms,
+             (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms
+           from unnest($1::text[]) as wanted (tenant_id)
+           left join lateral (
+             select created_at from alerts where alerts.tenant_id = wanted.tenant_id
+             order by created_at desc limit 1
+           ) as newest on true`,
+    values: [tenantIds],
+  })
+  const dated = found.rows.flatMap(({ tenant_id: tenantId, ms }) =>
+    ms === null ? [] : [[tenantId, ms] as const],
+  )
+  return { lastMs: new Map(dated), postgresMs: found.rows[0]!.now_ms }
+}
+
+type AlertRow = { draft: AlertDraft; seq: number; createdAt: string; alert: Alert }
+
+/**
+ * Numbers and dates the alerts. Every call's alerts of a tenant are later than all before them by
+ * at least a millisecond, whatever the clock does: the newest-first order is then that of `seq`,
+ * and nothing is ever inserted in the middle of a list that somebody is paging through.
+ */
+function toRows(
+  fresh: AlertDraft[],
+  sequences: Sequences,
+  lastMs: Map<string, number>,
+  nowMs: number,
+): AlertRow[] {
+  const seqs = new Map(sequences)
+  return fresh.map((draft) => {
+    const seq = (seqs.get(draft.tenantId) ?? 0) + 1
+    seqs.set(draft.tenantId, seq)
+    const last = lastMs.get(draft.tenantId) ?? Number.NEGATIVE_INFINITY
+    const createdAt = new Date(Math.max(Math.floor(nowMs), last + 1))
+    const more = { seq, disposition: initialDisposition, createdAt }
+    return { draft, seq, createdAt: createdAt.toISOString(), alert: toAlert(draft, more) }
+  })
+}
+
+/**
+ * All writes in one statement and one round trip: the lock of the sequence keeps others away.
+ * What is JSON lies in one value of bytes, each alert's reasons and then its body: as items of an
+ * array both ends would go through it letter by letter, for its quotes.
+ */
+const insertAlertsSql = `
+with raised as (
+  select *, created_at_text::timestamptz(3) as created_at
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
+    $8::text[], $9::integer[], $10::integer[], $11::integer[], $12::text[], $13::text[],
+    $14::integer[], $15::integer[], $16::integer[])
+  as rows (tenant_id, alert_id, seq, device_id, session_id, user_id, event_id,
+    action, risk_score, rasp_score, policy_version, created_at_text, delivery_id,
+    json_at, reasons_bytes, body_bytes)
+), inserted as (
+  insert into alerts (tenant_id, alert_id, seq, device_id, session_id, user_id, event_id, action,
+    risk_score, rasp_score, reasons, policy_version, disposition, created_at)
+  select tenant_id, alert_id, seq, device_id, session_id, user_id, event_id, action,
+    risk_score, rasp_score,
+    convert_from(substring($17::bytea from json_at for reasons_bytes), 'UTF8')::jsonb,
+    policy_version, $18, created_at
+  from raised
+), delivered as (
+  insert into deliveries (tenant_id, delivery_id, alert_id, body)
+  select tenant_id, delivery_id, alert_id,
+    substring($17::bytea from json_at + reasons_bytes for body_bytes)
+  from raised
+  on conflict (delivery_id) do nothing
+), counted as (
+  insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
+  select tenant_id, (created_at at time zone 'UTC')::date as day, $18, action, count(*)
+  from raised group by 1, 2, 4
+  on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
+), counted_by_hour as (
+  insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
+  select tenant_id, date_bin('1 hour', created_at, 'epoch'), $18, action, count(*)
+  from raised group by 1, 2, 4
+  on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n
+)
+update alert_sequences as sequences set last_seq = newest.seq
+from (select tenant_id, max(seq) as seq from raised group by tenant_id) as newest
+where sequences.tenant_id = newest.tenant_id`
+
+async function insertAlerts(tx: Queryable, rows: AlertRow[]): Promise<void> {
+  const column = <T>(of: (row: AlertRow) => T): T[] => rows.map(of)
+  const json = rows.map(({ draft, alert }) => ({
+    reasons: Buffer.from(JSON.stringify(draft.reasons)),
+    body: Buffer.from(JSON.stringify(alert)),
+  }))
+  let end = 0
+  // Of SQL: the first byte is the one at 1.
+  const jsonAt = json.map(({ reasons, body }) => {
+    const at = end + 1
+    end += reasons.length + body.length
+    return at
+  })
+  await tx.query({
+    name: 'raise-insert',
+    text: insertAlertsSql,
+    values: [
+      column(({ draft }) => draft.tenantId),
+      column(({ draft }) => draft.alertId),
+      column(({ seq }) => seq),
+      column(({ draft }) => draft.deviceId),
+      column(({ draft }) => draft.sessionId),
+      column(({ draft }) => draft.userId),
+      column(({ draft }) => draft.eventId),
+      column(({ draft }) => draft.action),
+      column(({ draft }) => draft.riskScore),
+      column(({ draft }) => draft.raspScore),
+      column(({ draft }) => draft.policyVersion),
+      column(({ createdAt }) => createdAt),
+      column(({ draft }) => toDeliveryId(draft.alertId)),
+      jsonAt,
+      json.map(({ reasons }) => reasons.length),
+      json.map(({ body }) => body.length),
+      Buffer.concat(json.flatMap(({ reasons, body }) => [reasons, body])),
+      initialDisposition,
+    ],
+  })
+}

@@ -1,0 +1,28 @@
+/**
+ * Lists the alerts of one session, at most one per action, each with the event that raised it: what
+ * an explanation of an event shows beside its score.
+ */
+import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-listing-store.ts'
+
+export type SessionAlert = { alert: Alert; eventId: string; policyVersion: number }
+
+/** @returns oldest first @throws PostgresUnavailableError */
+export async function listSessionAlerts(
+  postgres: Queryable,
+  session: { tenantId: string; deviceId: string; sessionId: string },
+): Promise<SessionAlert[]> {
+  const { tenantId, deviceId, sessionId } = session
+  if (!canBeStored(deviceId) || !canBeStored(sessionId)) return []
+  const { rows } = await postgres.query<AlertRow & { event_id: string; policy_version: number }>(
+    `select ${alertColumns}, event_id, policy_version from alerts
+     where tenant_id = $1 and device_id = $2 and session_id = $3 order by seq`,
+    [tenantId, deviceId, sessionId],
+  )
+  return rows.map((row) => ({
+    alert: toAlertOfRow(row),
+    eventId: row.event_id,
+    policyVersion: row.policy_version,
+  }))
+}

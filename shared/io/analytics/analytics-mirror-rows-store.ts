@@ -1,0 +1,126 @@
+/**
+ * Writes the copy of alerts and deliveries in ClickHouse. A row replaces those of lower rounds with
+ * its key; a removal is a row of the key alone, until all rows of the key are rewritten away.
+ */
+import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
+import { type Clickhouse, insertRows, toInstant } from '#shared/io/clickhouse/clickhouse.ts'
+import type { AlertMirrorRow, DeliveryMirrorRow, MirrorRemoval } from './analytics-mirror-store.ts'
+
+const tables = { alert: 'alerts_mirror', delivery: 'deliveries_mirror' } as const
+const idColumns = { alert: 'alert_id', delivery: 'delivery_id' } as const
+type Kind = keyof typeof tables
+
+/** Copies alerts; repeating it changes nothing. */
+export async function insertAlertRows(
+  clickhouse: Clickhouse,
+  round: number,
+  rows: readonly AlertMirrorRow[],
+): Promise<void> {
+  await insertRows(
+    clickhouse,
+    tables.alert,
+    rows.map((row) => ({ ...row, round })),
+  )
+}
+
+/** Copies deliveries; repeating it changes nothing. */
+export async function insertDeliveryRows(
+  clickhouse: Clickhouse,
+  round: number,
+  rows: readonly DeliveryMirrorRow[],
+): Promise<void> {
+  await insertRows(
+    clickhouse,
+    tables.delivery,
+    rows.map((row) => ({ ...row, round })),
+  )
+}
+
+/** Hides what is gone from Postgres. */
+export async function insertRemovals(
+  clickhouse: Clickhouse,
+  round: number,
+  removals: readonly MirrorRemoval[],
+): Promise<void> {
+  for (const kind of ['alert', 'delivery'] as const) {
+    const rows = removals
+      .filter((one) => one.kind === kind)
+      .map((one) => ({
+        tenant_id: one.tenantId,
+        created_at: one.createdAt,
+        [idColumns[kind]]: one.id,
+        round,
+        removed: 1,
+      }))
+    await insertRows(clickhouse, tables[kind], rows)
+  }
+}
+
+/** Hides what a copy of everything did not find. */
+export async function removeOlderRounds(clickhouse: Clickhouse, round: number): Promise<void> {
+  for (const table of Object.values(tables)) {
+    await clickhouse.command({
+      query: `alter table ${table} delete where round < ${round}`,
+      clickhouse_settings: { mutations_sync: '1' },
+    })
+  }
+}
+
+/** Says up to when the copy is right. */
+export async function markRound(
+  clickhouse: Clickhouse,
+  { round, copiedAtMs }: { round: number; copiedAtMs: number },
+): Promise<void> {
+  await insertRows(clickhouse, 'mirror_rounds', [
+    { only_one: 1, round, copied_at: toInstant(copiedAtMs) },
+  ])
+}
+
+/** The last round that was marked and up to when it copied; of an empty copy 0 and 0. */
+export async function readMark(
+  clickhouse: Clickhouse,
+): Promise<{ round: number; copiedAtMs: number }> {
+  const result = await clickhouse.query({
+    query: `select max(round), toUnixTimestamp64Milli(max(copied_at)) from mirror_rounds`,
+    format: 'JSONCompactEachRow',
+  })
+  const [row] = await result.json<[number, number]>()
+  return { round: row![0], copiedAtMs: row![1] }
+}
+
+/** Keys in the text of one mutation: 5,000 of about 90 bytes are 450 KB. */
+const keysPerMutation = 5_000
+const queryBytesMax = 4 * 1024 * 1024
+
+/**
+ * Rewrites what was removed away, some thousands at a time.
+ * @returns how many there were
+ */
+export async function purgeRemovals(clickhouse: Clickhouse): Promise<number> {
+  let purged = 0
+  for (const kind of ['alert', 'delivery'] as const) {
+    for (let found = keysPerMutation; found === keysPerMutation; purged += found) {
+      found = await purgeSome(clickhouse, kind)
+    }
+  }
+  return purged
+}
+
+async function purgeSome(clickhouse: Clickhouse, kind: Kind): Promise<number> {
+  const table = tables[kind]
+  const key = `concat(tenant_id, ' ', toString(toUnixTimestamp64Milli(created_at)), ' ',
+    ${idColumns[kind]})`
+  const result = await clickhouse.query({
+    query: `select distinct ${key} from ${table} where removed = 1 limit ${keysPerMutation}`,
+    format: 'JSONCompactEachRow',
+  })
+  const keys = (await result.json<[string]>()).map(([one]) => one)
+  if (keys.length === 0) return 0
+  // All rows of a key in one mutation: without its last, an older one would be back.
+  await clickhouse.command({
+    // In the text: a parameter of a mutation travels in the address, which takes 128 KiB of it.
+    query: `alter table ${table} delete where ${key} in ${quoteTexts(keys)}`,
+    clickhouse_settings: { mutations_sync: '1', max_query_size: String(queryBytesMax) },
+  })
+  return keys.length
+}

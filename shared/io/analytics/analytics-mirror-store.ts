@@ -1,0 +1,298 @@
+/**
+ * Reads from Postgres what the copy in ClickHouse does not have yet, and writes it there. Changes
+ * are found by the transactions that wrote them: what one snapshot sees and the snapshot of the
+ * last copy did not see is exactly what is new, however late a transaction commits. New alerts are
+ * found by `seq`, which rises without a gap in the order of commits. Copying again changes nothing.
+ */
+import { type Locks, withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
+
+/** How far the copy is. */
+export type MirrorState = {
+  /** Of the last copy that was begun: rows of a higher round replace rows of a lower one. */
+  round: number
+  /** The last that was ended: all of its rows were in ClickHouse. */
+  completed: number
+  /** Whether the snapshot is of this cluster's own transactions. */
+  own: boolean
+  /** The snapshot up to which all is copied, as Postgres writes it; null when nothing is. */
+  copied: string | null
+}
+
+/** The state of a copy whose reads are all of one snapshot. */
+export type MirrorSnapshot = { snapshot: string; atMs: number }
+
+export type AlertKey = { tenantId: string; alertId: string }
+export type TenantSeq = { tenantId: string; seq: number }
+
+export type AlertMirrorRow = { tenant_id: string; alert_id: string; seq: number } & Record<
+  string,
+  unknown
+>
+export type DeliveryMirrorRow = { tenant_id: string; delivery_id: string } & Record<string, unknown>
+export type MirrorRemoval = {
+  kind: 'alert' | 'delivery'
+  tenantId: string
+  createdAt: string
+  id: string
+}
+
+/** The name of the lock that whoever copies holds. */
+export const mirrorLock = 'analytics mirror'
+
+/**
+ * Runs `work` while nothing is copied: what was being copied when it was called is in ClickHouse,
+ * and what is copied afterwards is read afterwards. An erasure removes copies in here.
+ * @throws PostgresUnavailableError, or lockNotAvailable when a copy takes longer than its patience
+ */
+export async function withoutMirroring<T>(locks: Locks, work: () => Promise<T>): Promise<T> {
+  return withNamedLock(locks, mirrorLock, work)
+}
+
+const clusterSql = '(select system_identifier::text from pg_control_system())'
+
+export async function readMirrorState(db: Queryable): Promise<MirrorState> {
+  const { rows } = await db.query<MirrorState>(
+    `select round, completed, copied::text as copied, ${clusterSql} is not distinct from cluster as own
+     from mirror_state`,
+  )
+  return rows[0]!
+}
+
+/**
+ * Begins a round, before anything is read for it.
+ * @param above a round that must be lower: the last that ClickHouse has
+ */
+export async function beginRound(db: Queryable, above: number): Promise<number> {
+  const { rows } = await db.query<{ round: number }>(
+    'update mirror_state set round = greatest(round, $1) + 1 returning round',
+    [above],
+  )
+  return rows[0]!.round
+}
+
+/** Forgets what was copied: the next round copies everything. */
+export async function forgetCopied(db: Session): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.query('update mirror_state set copied = null')
+    await tx.query('delete from mirror_alert_seqs')
+  })
+}
+
+/** Says what is copied, and forgets the notes that led to it. */
+export async function recordCopied(
+  db: Session,
+  { snapshot, round, seqs }: { snapshot: string; round: number; seqs: readonly TenantSeq[] },
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.query(
+      `insert into mirror_alert_seqs (tenant_id, seq)
+       select tenant_id, seq from unnest($1::text[], $2::bigint[]) as copied (tenant_id, seq)
+       where exists (select from tenants where tenants.tenant_id = copied.tenant_id)
+       order by tenant_id
+       on conflict (tenant_id) do update set seq = excluded.seq`,
+      [seqs.map((one) => one.tenantId), seqs.map((one) => one.seq)],
+    )
+    for (const table of ['mirror_changes', 'mirror_removals']) {
+      await tx.query(`delete from ${table} where written_by < pg_snapshot_xmin($1::pg_snapshot)`, [
+        snapshot,
+      ])
+    }
+    await tx.query(
+      `update mirror_state set copied = $1::pg_snapshot, completed = $2, cluster = ${clusterSql}`,
+      [snapshot, round],
+    )
+  })
+}
+
+/** Makes all that a transaction reads one state of the database. Call it first. */
+export async function fixSnapshot(tx: Queryable): Promise<MirrorSnapshot> {
+  await tx.query('set transaction isolation level repeatable read, read only')
+  const { rows } = await tx.query<{ snapshot: string; at_ms: number }>(
+    `select pg_current_snapshot()::text as snapshot,
+       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as at_ms`,
+  )
+  return { snapshot: rows[0]!.snapshot, atMs: rows[0]!.at_ms }
+}
+
+/**
+ * Written by a transaction that the snapshot `$1` did not see. Those that this cluster has not come
+ * to yet, out of a dump of another, were copied with everything else.
+ */
+const unseen = (column: string) =>
+  `${column} >= pg_snapshot_xmin($1::pg_snapshot)
+   and ${column} < pg_snapshot_xmax(pg_current_snapshot())
+   and not pg_visible_in_snapshot(${column}, $1::pg_snapshot)`
+
+/** Tenants that have alerts after the last that was copied, with that one's `seq`. */
+export async function findTenantsBehind(
+  tx: Queryable,
+): Promise<{ tenantId: string; copied: number; last: number }[]> {
+  const { rows } = await tx.query<{ tenant_id: string; copied: number; last_seq: number }>(
+    `select s.tenant_id, coalesce(m.seq, 0) as copied, s.last_seq
+     from alert_sequences as s left join mirror_alert_seqs as m using (tenant_id)
+     where s.last_seq > coalesce(m.seq, 0) order by s.tenant_id`,
+  )
+  return rows.map((row) => ({ tenantId: row.tenant_id, copied: row.copied, last: row.last_seq }))
+}
+
+/** Alerts whose disposition was changed since a snapshot. */
+export async function findDispositioned(tx: Queryable, copied: string): Promise<AlertKey[]> {
+  const { rows } = await tx.query<{ tenant_id: string; alert_id: string }>(
+    `select distinct tenant_id, alert_id from alert_dispositions where ${unseen('written_by')}`,
+    [copied],
+  )
+  return rows.map((row) => ({ tenantId: row.tenant_id, alertId: row.alert_id }))
+}
+
+/** Deliveries that were tried, ended, replayed or made without an alert since a snapshot. */
+export async function findChangedDeliveries(tx: Queryable, copied: string): Promise<string[]> {
+  const { rows } = await tx.query<{ delivery_id: string }>(
+    `select delivery_id from delivery_attempts where ${unseen('written_by')}
+     union select delivery_id from mirror_changes where ${unseen('written_by')}`,
+    [copied],
+  )
+  return rows.map((row) => row.delivery_id)
+}
+
+/** What was removed since a snapshot and is not there again. */
+export async function findRemovals(tx: Queryable, copied: string): Promise<MirrorRemoval[]> {
+  const { rows } = await tx.query<{
+    kind: 'alert' | 'delivery'
+    tenant_id: string
+    created_at: string
+    id: string
+  }>(
+    `select kind, tenant_id, id, ${toInstant('created_at')} as created_at
+     from mirror_removals as r
+     where ${unseen('written_by')}
+       and case kind
+         when 'alert' then not exists (
+           select from alerts as a where a.tenant_id = r.tenant_id and a.alert_id = r.id
+             and a.created_at = r.created_at)
+         else not exists (
+           select from deliveries as d where d.delivery_id = r.id
+             and d.created_at = r.created_at) end`,
+    [copied],
+  )
+  return rows.map((row) => ({
+    kind: row.kind,
+    tenantId: row.tenant_id,
+    createdAt: row.created_at,
+    id: row.id,
+  }))
+}
+
+/** Milliseconds, rounded down, as ClickHouse reads them. */
+const toInstant = (column: string) =>
+  `to_char(date_trunc('milliseconds', ${column}) at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')`
+
+const alertColumns = `
+  a.tenant_id, a.alert_id, a.seq, ${toInstant('a.created_at')} as created_at, a.device_id,
+  a.session_id, coalesce(a.user_id, '') as user_id, a.event_id, a.action, a.risk_score,
+  a.rasp_score, a.policy_version, a.disposition,
+  coalesce((select json_agg(r->>'code') from jsonb_array_elements(a.reasons) as r), '[]')
+    as reason_codes,
+  coalesce((select json_agg((r->>'weight')::float8) from jsonb_array_elements(a.reasons) as r),
+    '[]') as reason_weights,
+  coalesce((select json_agg(coalesce((r->'evidence')::text, '{}'))
+    from jsonb_array_elements(a.reasons) as r), '[]') as reason_evidence,
+  d.disposition_at, d.disposition_from, d.disposition_to, d.disposition_actor, d.disposition_note`
+
+const dispositionsOfAlert = `
+  cross join lateral (
+    select
+      coalesce(json_agg(${toInstant('h.at')} order by h.disposition_id), '[]') as disposition_at,
+      coalesce(json_agg(h.from_disposition order by h.disposition_id), '[]') as disposition_from,
+      coalesce(json_agg(h.to_disposition order by h.disposition_id), '[]') as disposition_to,
+      coalesce(json_agg(h.actor order by h.disposition_id), '[]') as disposition_actor,
+      coalesce(json_agg(coalesce(h.note, '') order by h.disposition_id), '[]') as disposition_note
+    from alert_dispositions as h where h.tenant_id = a.tenant_id and h.alert_id = a.alert_id
+  ) as d`
+
+/** A tenant's alerts after a `seq`, ascending. */
+export async function readAlertsAfter(
+  tx: Queryable,
+  { tenantId, seq }: TenantSeq,
+  most: number,
+): Promise<AlertMirrorRow[]> {
+  const { rows } = await tx.query<AlertMirrorRow>(
+    `select ${alertColumns} from alerts as a ${dispositionsOfAlert}
+     where a.tenant_id = $1 and a.seq > $2 order by a.seq limit $3`,
+    [tenantId, seq, most],
+  )
+  return rows
+}
+
+/** These alerts, those that are gone left out. */
+export async function readAlerts(
+  tx: Queryable,
+  keys: readonly AlertKey[],
+): Promise<AlertMirrorRow[]> {
+  const { rows } = await tx.query<AlertMirrorRow>(
+    `select ${alertColumns}
+     from unnest($1::text[], $2::text[]) as wanted (tenant_id, alert_id)
+     join alerts as a using (tenant_id, alert_id) ${dispositionsOfAlert}`,
+    [keys.map((key) => key.tenantId), keys.map((key) => key.alertId)],
+  )
+  return rows
+}
+
+const deliverySql = (from: string) => `
+  select d.tenant_id, d.delivery_id, coalesce(d.alert_id, '') as alert_id,
+    ${toInstant('d.created_at')} as created_at, coalesce(a.device_id, '') as device_id,
+    coalesce(a.user_id, '') as user_id, coalesce(a.event_id, '') as event_id, d.event,
+    case d.state when 'sending' then 'pending' else d.state end as state,
+    coalesce(d.reason, '') as reason, ${toInstant('d.ended_at')} as ended_at,
+    tried.attempt_at, tried.attempt_duration_ms, tried.attempt_status, tried.attempt_error_kind
+  from ${from}
+  left join alerts as a on a.tenant_id = d.tenant_id and a.alert_id = d.alert_id
+  cross join lateral (
+    select
+      coalesce(json_agg(${toInstant('t.at')} order by t.attempt), '[]') as attempt_at,
+      coalesce(json_agg(greatest(t.duration_ms, 0) order by t.attempt), '[]')
+        as attempt_duration_ms,
+      coalesce(json_agg(t.status order by t.attempt), '[]') as attempt_status,
+      coalesce(json_agg(coalesce(t.error_kind, '') order by t.attempt), '[]')
+        as attempt_error_kind
+    from delivery_attempts as t where t.delivery_id = d.delivery_id
+  ) as tried`
+
+/** The deliveries of these alerts. */
+export async function readDeliveriesOfAlerts(
+  tx: Queryable,
+  keys: readonly AlertKey[],
+): Promise<DeliveryMirrorRow[]> {
+  const from = `unnest($1::text[], $2::text[]) as wanted (tenant_id, alert_id)
+    join deliveries as d using (tenant_id, alert_id)`
+  const { rows } = await tx.query<DeliveryMirrorRow>(deliverySql(from), [
+    keys.map((key) => key.tenantId),
+    keys.map((key) => key.alertId),
+  ])
+  return rows
+}
+
+/** These deliveries, those that are gone left out. */
+export async function readDeliveries(
+  tx: Queryable,
+  ids: readonly string[],
+): Promise<DeliveryMirrorRow[]> {
+  const from = 'unnest($1::text[]) as wanted (delivery_id) join deliveries as d using (delivery_id)'
+  const { rows } = await tx.query<DeliveryMirrorRow>(deliverySql(from), [ids])
+  return rows
+}
+
+/** All deliveries after an id, by id: what a first copy reads. */
+export async function readDeliveriesAfter(
+  tx: Queryable,
+  after: string,
+  most: number,
+): Promise<DeliveryMirrorRow[]> {
+  const from = `(select * from deliveries where delivery_id > $1
+    order by delivery_id limit $2) as d`
+  const { rows } = await tx.query<DeliveryMirrorRow>(
+    `${deliverySql(from)} order by d.delivery_id`,
+    [after, most],
+  )
+  return rows
+}

@@ -1,0 +1,59 @@
+/**
+ * The reference page of the views of fraud teams, written from the comments that the views and
+ * their columns carry in the database.
+ */
+
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { toAnalyticsDatabase } from './analytics-database.ts'
+
+export type AnalyticsColumn = { name: string; type: string; comment: string }
+export type AnalyticsView = { name: string; comment: string; columns: AnalyticsColumn[] }
+
+/** The views beside this internal database by name, their columns in order. */
+export async function listAnalyticsViews(
+  clickhouse: Clickhouse,
+  internal: string,
+): Promise<AnalyticsView[]> {
+  const database = toAnalyticsDatabase(internal)
+  const result = await clickhouse.query({
+    query: `select name, comment, columns from (
+      select name, comment from system.tables where database = {database:String}
+    ) as views
+    left join (
+      select table as name, arrayMap(one -> one.2, arraySort(groupArray(
+        (position, (columns.name, type, columns.comment))))) as columns
+      from system.columns as columns where database = {database:String} group by table
+    ) as described using (name)
+    order by name`,
+    query_params: { database },
+    format: 'JSONCompactEachRow',
+  })
+  const rows = await result.json<[string, string, [string, string, string][]]>()
+  return rows.map(([name, comment, columns]) => ({
+    name,
+    comment,
+    columns: columns.map(([column, type, said]) => ({ name: column, type, comment: said })),
+  }))
+}
+
+const head = `# The \`analytics\` database
+
+Views for fraud teams, beside the service's internal tables. Names and types stay; what is new comes
+at the end. Beside an internal database of another name than \`device_intelligence\` it is called
+\`<name>_analytics\`. This page is written from the database's own comments by
+\`npm run docs:analytics\`.
+
+An answer is whole or an error with its status. A million rows or 256 MiB are the most (64 MiB in
+the local stack). Beyond that it is a 500 that says so: ask for a part at a time, as by
+\`received_at\`.
+`
+
+/** The page as Markdown. A view that takes parameters has no columns of its own in the database. */
+export function toReferencePage(views: readonly AnalyticsView[]): string {
+  return [head, ...views.map(toSection)].join('\n')
+}
+
+function toSection({ name, comment, columns }: AnalyticsView): string {
+  const list = columns.map((one) => `- \`${one.name}\` \`${one.type}\`: ${one.comment}`)
+  return [`## ${name}`, '', comment, ...(list.length === 0 ? [] : ['', ...list]), ''].join('\n')
+}

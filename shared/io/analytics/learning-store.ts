@@ -1,0 +1,126 @@
+/**
+ * Reads what dispositions teach of a tenant: how often each flag, reason and signal is right. The
+ * same figures as the views of fraud teams, here with a beginning in time.
+ */
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+
+/** How often one thing is right. Precision and lift are null where too little was judged. */
+export type Precision = {
+  /** A flag, a signal, or a reason with what it was seen from. */
+  what: string
+  alerts: number
+  confirmed: number
+  false_positive: number
+  precision: number | null
+  /** The true precision lies between these with 95 % confidence. */
+  precision_low: number
+  precision_high: number
+  lift: number | null
+}
+
+export type Learning = {
+  alerts: number
+  confirmed: number
+  false_positive: number
+  /** Of all alerts; null when nothing was judged. */
+  base_precision: number | null
+  flags: Precision[]
+  reasons: Precision[]
+  signals: Precision[]
+}
+
+export type LearningStore = {
+  /** @param question.sinceMs alerts raised before it are left out; null for all */
+  readLearning: (question: { tenantId: string; sinceMs: number | null }) => Promise<Learning>
+}
+
+const queryMaxSeconds = 25
+/** Of each kind, those with the most alerts. */
+const rowsMax = 200
+
+type Row = [kind: string, what: string, alerts: number, confirmed: number, falsePositive: number]
+
+// An alert with ten reasons is ten rows of each kind at most; none counts it twice for one thing.
+const learningSql = `
+  select kind, what, count(), countIf(disposition = 'CONFIRMED'),
+    countIf(disposition = 'FALSE_POSITIVE')
+  from (
+    select
+      disposition,
+      arrayMap(
+        evidence -> JSONExtract(evidence, 'signals', 'Array(String)'), reason_evidence
+      ) as signals_of,
+      arrayMap(
+        (signals, evidence) -> arrayStringConcat(
+          if(empty(signals), [JSONExtractString(evidence, 'metric')], arraySort(signals)), ' + '
+        ),
+        signals_of, reason_evidence
+      ) as seen_from,
+      arrayConcat(
+        [('all', '')],
+        arrayMap(code -> ('flag', toString(code)), arrayDistinct(reason_codes)),
+        arrayMap(
+          (code, from) -> ('reason', concat(code, if(from = '', '', ' by '), from)),
+          reason_codes, seen_from
+        ),
+        arrayMap(signal -> ('signal', signal), arrayDistinct(arrayFlatten(signals_of)))
+      ) as things
+    from alerts_mirror final
+    where tenant_id = {tenant:String} and created_at >= fromUnixTimestamp64Milli({since:Int64})
+  )
+  array join things.1 as kind, things.2 as what
+  group by kind, what
+  order by count() desc, what
+  limit {limit:UInt32} by kind`
+
+/** Fewer judgements than this give no precision: one of one is not 100 %. */
+const judgedMin = 10
+
+export function createLearningStore(clickhouse: Clickhouse): LearningStore {
+  return {
+    readLearning: async ({ tenantId, sinceMs }) => {
+      const result = await clickhouse.query({
+        query: learningSql,
+        query_params: { tenant: tenantId, since: sinceMs ?? 0, limit: rowsMax },
+        clickhouse_settings: { max_execution_time: queryMaxSeconds },
+        format: 'JSONCompactEachRow',
+      })
+      const rows = await result.json<Row>()
+      const [, , alerts = 0, confirmed = 0, falsePositive = 0] =
+        rows.find(([kind]) => kind === 'all') ?? []
+      const base = confirmed + falsePositive === 0 ? null : confirmed / (confirmed + falsePositive)
+      const of = (wanted: string) =>
+        rows.filter(([kind]) => kind === wanted).map((row) => toPrecision(row, base))
+      return {
+        alerts,
+        confirmed,
+        false_positive: falsePositive,
+        base_precision: base,
+        flags: of('flag'),
+        reasons: of('reason'),
+        signals: of('signal'),
+      }
+    },
+  }
+}
+
+// Wilson's interval: it stays within 0 and 1, and is wide where little was judged.
+const z = 1.96
+
+function toPrecision([, what, alerts, confirmed, refuted]: Row, base: number | null): Precision {
+  const judged = confirmed + refuted
+  const middle = (confirmed + (z * z) / 2) / (judged + z * z)
+  const spread = judged === 0 ? 0 : (confirmed * refuted) / judged
+  const half = (z * Math.sqrt(spread + (z * z) / 4)) / (judged + z * z)
+  const precision = judged < judgedMin ? null : confirmed / judged
+  return {
+    what,
+    alerts,
+    confirmed,
+    false_positive: refuted,
+    precision,
+    precision_low: Math.max(0, middle - half),
+    precision_high: Math.min(1, middle + half),
+    lift: precision === null || !base ? null : precision / base,
+  }
+}

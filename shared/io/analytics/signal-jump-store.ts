@@ -1,0 +1,262 @@
+/**
+ * Reads shares of signals by SDK version and day, and keeps the jumps that were found in them. Days
+ * are spans of 24 hours that end with the check. A device counts once in a span, so redelivered
+ * events need no care.
+ */
+import type { SignalDay, SignalJump } from '#shared/core/analytics/signal-jump.ts'
+import { type Clickhouse, insertRows, toInstant } from '#shared/io/clickhouse/clickhouse.ts'
+
+export type JumpKey = { platform: string; sdkVersion: string; signal: string }
+
+/** One platform and version: its fleet by span, the last first, and where signals were detected. */
+export type VersionShares = {
+  platform: string
+  sdkVersion: string
+  /** By span: 0 is the last 24 hours. */
+  fleets: number[]
+  /** By signal: on how many devices of each span. */
+  devices: Map<string, number[]>
+}
+
+export type StoredJump = JumpKey & {
+  startedAtMs: number
+  checkedAtMs: number
+  endedAtMs: number | null
+  devices: number
+  alerts: number
+} & SignalJump
+
+/** What a jump touched; at most `touchedMax` of each are named. */
+export type TouchedByJump = {
+  devices: number
+  alerts: number
+  deviceIds: string[]
+  alertIds: string[]
+}
+
+type Question = { tenantId: string; atMs: number }
+
+export type SignalJumpStore = {
+  /** Tenants that sent anything in the last 24 hours. */
+  listActiveTenants: (atMs: number) => Promise<string[]>
+  readShares: (question: Question & { spans: number }) => Promise<VersionShares[]>
+  /** Newest first. */
+  listJumps: (question: { tenantId: string; openOnly: boolean }) => Promise<StoredJump[]>
+  saveJumps: (tenantId: string, jumps: readonly StoredJump[]) => Promise<void>
+  findTouched: (
+    question: JumpKey & { tenantId: string; fromMs: number; untilMs: number },
+  ) => Promise<TouchedByJump>
+  /** When everybody was checked last; 0 for never. */
+  readCheckedAt: () => Promise<number>
+  markChecked: (atMs: number) => Promise<void>
+  countOpen: () => Promise<number>
+}
+
+const touchedMax = 100
+const jumpsMax = 1_000
+/** A client may invent versions: the largest of the last 24 hours are looked at. */
+const versionsMax = 200
+const queryMaxSeconds = 60
+
+export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
+  const read = async <Row>(query: string, params: Record<string, unknown>): Promise<Row[]> => {
+    const result = await clickhouse.query({
+      query,
+      query_params: params,
+      clickhouse_settings: { max_execution_time: queryMaxSeconds },
+      format: 'JSONCompactEachRow',
+    })
+    return result.json<Row>()
+  }
+  return {
+    listActiveTenants: async (atMs) => {
+      const rows = await read<[string]>(
+        `select distinct tenant_id from sdk_norms
+         where hour >= fromUnixTimestamp64Milli({at:Int64}) - interval 25 hour order by tenant_id`,
+        { at: atMs },
+      )
+      return rows.map(([tenantId]) => tenantId)
+    },
+    readShares: async ({ tenantId, atMs, spans }) => {
+      const params = { tenant: tenantId, at: atMs, spans, versions: versionsMax }
+      return toVersions(await read<ShareRow>(sharesSql, params), spans)
+    },
+    listJumps: async ({ tenantId, openOnly }) =>
+      (await read<JumpRow>(jumpsSql, { tenant: tenantId, open: openOnly, limit: jumpsMax })).map(
+        toJump,
+      ),
+    saveJumps: (tenantId, jumps) =>
+      insertRows(
+        clickhouse,
+        'signal_jumps',
+        jumps.map((jump) => toJumpRow(tenantId, jump)),
+      ),
+    findTouched: async ({ tenantId, platform, sdkVersion, signal, fromMs, untilMs }) => {
+      const what = { tenant: tenantId, platform, version: sdkVersion, signal }
+      const [row] = await read<[number, string[], number, string[]]>(touchedSql, {
+        ...what,
+        from: fromMs,
+        until: untilMs,
+        limit: touchedMax,
+      })
+      const [devices, deviceIds, alerts, alertIds] = row!
+      return { devices, alerts, deviceIds, alertIds }
+    },
+    readCheckedAt: async () => {
+      const [row] = await read<[number]>(
+        'select toUnixTimestamp64Milli(max(checked_at)) from signal_jump_checks',
+        {},
+      )
+      return row![0]
+    },
+    markChecked: (atMs) =>
+      insertRows(clickhouse, 'signal_jump_checks', [{ only_one: 1, checked_at: toInstant(atMs) }]),
+    countOpen: async () => {
+      const [row] = await read<[number]>(
+        'select count() from signal_jumps final where ended_at is null',
+        {},
+      )
+      return row![0]
+    },
+  }
+}
+
+type ShareRow = [
+  platform: string,
+  sdkVersion: string,
+  span: number,
+  fleet: number,
+  devices: Record<string, number>,
+]
+
+const sharesSql = `
+  with fromUnixTimestamp64Milli({at:Int64}, 'UTC') as until
+  select
+    platform, sdk_version,
+    intDiv(toInt64({at:Int64}) - toUnixTimestamp64Milli(received_at) - 1, 86400000) as span,
+    uniqExact(sipHash64(device_id)) as fleet,
+    uniqExactMap(mapFromArrays(
+      cast(detected_signals as Array(String)),
+      arrayMap(signal -> sipHash64(device_id), detected_signals)
+    )) as devices
+  from telemetry
+  where tenant_id = {tenant:String}
+    and received_at >= until - toIntervalDay({spans:UInt16}) and received_at < until
+    and (platform, sdk_version) in (
+      select platform, sdk_version from telemetry
+      where tenant_id = {tenant:String}
+        and received_at >= until - interval 1 day and received_at < until
+      group by platform, sdk_version
+      order by uniq(device_id) desc
+      limit {versions:UInt32}
+    )
+  group by platform, sdk_version, span`
+
+function toVersions(rows: readonly ShareRow[], spans: number): VersionShares[] {
+  const versions = new Map<string, VersionShares>()
+  const zeros = () => Array.from({ length: spans }, () => 0)
+  for (const [platform, sdkVersion, span, fleet, devices] of rows) {
+    const key = JSON.stringify([platform, sdkVersion])
+    let version = versions.get(key)
+    if (version === undefined) {
+      version = { platform, sdkVersion, fleets: zeros(), devices: new Map() }
+      versions.set(key, version)
+    }
+    version.fleets[span] = fleet
+    for (const [signal, count] of Object.entries(devices)) {
+      const counts = version.devices.get(signal) ?? zeros()
+      counts[span] = count
+      version.devices.set(signal, counts)
+    }
+  }
+  return [...versions.values()]
+}
+
+/** The spans from one on, as days to compare with. */
+export function toDays(version: VersionShares, signal: string, from: number): SignalDay[] {
+  const counts = version.devices.get(signal)
+  return version.fleets.slice(from).map((fleet, at) => ({
+    fleet,
+    devices: counts?.[from + at] ?? 0,
+  }))
+}
+
+type JumpRow = [
+  ...[platform: string, sdkVersion: string, signal: string],
+  ...[startedAtMs: number, checkedAtMs: number, endedAtMs: number | null],
+  ...[share: number, earlierShare: number | null, elsewhereShare: number | null, zScore: number],
+  ...[devices: number, alerts: number],
+]
+
+const jumpsSql = `
+  select
+    platform, sdk_version, signal, toUnixTimestamp64Milli(started_at),
+    toUnixTimestamp64Milli(checked_at), toUnixTimestamp64Milli(ended_at), share, earlier_share,
+    elsewhere_share, z_score, devices, alerts
+  from signal_jumps final
+  where tenant_id = {tenant:String} and (ended_at is null or not {open:Bool})
+  order by started_at desc, platform, sdk_version, signal
+  limit {limit:UInt32}`
+
+function toJump(row: JumpRow): StoredJump {
+  const [platform, sdkVersion, signal, startedAtMs, checkedAtMs, endedAtMs, ...measured] = row
+  const [share, earlierShare, elsewhereShare, zScore, devices, alerts] = measured
+  return {
+    platform,
+    sdkVersion,
+    signal,
+    startedAtMs,
+    checkedAtMs,
+    endedAtMs,
+    share,
+    earlierShare,
+    elsewhereShare,
+    zScore,
+    devices,
+    alerts,
+  }
+}
+
+const toJumpRow = (tenantId: string, jump: StoredJump): Record<string, unknown> => ({
+  tenant_id: tenantId,
+  platform: jump.platform,
+  sdk_version: jump.sdkVersion,
+  signal: jump.signal,
+  started_at: toInstant(jump.startedAtMs),
+  checked_at: toInstant(jump.checkedAtMs),
+  ended_at: jump.endedAtMs === null ? null : toInstant(jump.endedAtMs),
+  share: jump.share,
+  earlier_share: jump.earlierShare,
+  elsewhere_share: jump.elsewhereShare,
+  z_score: jump.zScore,
+  devices: jump.devices,
+  alerts: jump.alerts,
+})
+
+// Alerts are copied a second after they are raised, so a check may miss the last of them.
+const touchedSql = `
+  with
+    fromUnixTimestamp64Milli({from:Int64}, 'UTC') as begun,
+    fromUnixTimestamp64Milli({until:Int64}, 'UTC') as until,
+    found as (
+      select device_id, event_id from telemetry
+      where tenant_id = {tenant:String} and received_at >= begun and received_at < until
+        and platform = {platform:String} and sdk_version = {version:String}
+        and has(detected_signals, {signal:String})
+    ),
+    touched as (
+      select alert_id, created_at from alerts_mirror final
+      where tenant_id = {tenant:String} and created_at >= begun
+        and event_id in (select event_id from found)
+        and arrayExists(
+          evidence -> has(JSONExtract(evidence, 'signals', 'Array(String)'), {signal:String}),
+          reason_evidence
+        )
+    )
+  select
+    (select uniqExact(device_id) from found),
+    (select arraySort(groupArray(device_id)) from (
+      select distinct device_id from found order by device_id limit {limit:UInt32})),
+    (select count() from touched),
+    (select groupArray(alert_id) from (
+      select alert_id from touched order by created_at desc, alert_id limit {limit:UInt32}))`

@@ -1,0 +1,54 @@
+/**
+ * Tells delivery that something is due, over JetStream. Only a hint: the row in Postgres is the
+ * truth, and delivery's sweep finds whatever was not hinted at.
+ */
+import { type DeliveryHint, deliveryHintSubject } from '#shared/core/telemetry/messages.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+
+/**
+ * Publishes one hint per tenant with new deliveries, and waits for none of them longer than a
+ * moment.
+ * @param onFailure told of each hint that was not stored
+ */
+export async function publishDeliveryHints(
+  nats: Nats,
+  deliveries: readonly { tenantId: string; deliveryId: string }[],
+  onFailure: () => void,
+): Promise<void> {
+  const firstOf = new Map<string, string>()
+  for (const { tenantId, deliveryId } of deliveries) {
+    if (!firstOf.has(tenantId)) firstOf.set(tenantId, deliveryId)
+  }
+  if (!nats.connected()) {
+    for (const _ of firstOf) onFailure()
+    return
+  }
+  await Promise.all(
+    [...firstOf].map(async ([tenantId, deliveryId]) => {
+      const hint: DeliveryHint = { tenant_id: tenantId, delivery_id: deliveryId }
+      try {
+        await nats.jetstream.publish(deliveryHintSubject, JSON.stringify(hint), {
+          msgID: deliveryId,
+          timeout: 1_000,
+        })
+      } catch {
+        onFailure()
+      }
+    }),
+  )
+}
+
+/**
+ * Says that a tenant has deliveries due, new or old ones. Unlike the hint of a new delivery it is
+ * never taken for a repeat of an earlier one.
+ * @param deliveryId one of them
+ * @throws when it was not stored; the sweep then finds them
+ */
+export async function publishTenantHint(
+  nats: Nats,
+  { tenantId, deliveryId }: { tenantId: string; deliveryId: string },
+): Promise<void> {
+  if (!nats.connected()) throw new Error('NATS is not connected')
+  const hint: DeliveryHint = { tenant_id: tenantId, delivery_id: deliveryId }
+  await nats.jetstream.publish(deliveryHintSubject, JSON.stringify(hint), { timeout: 1_000 })
+}

@@ -1,0 +1,258 @@
+/**
+ * Reads the history of a device: one key range of the sessions, joined anew each time, so that an
+ * answer never depends on which merges have run. Whatever was inserted before the question is in
+ * it. Nearly every device has few sessions: their rows are read as they are, by the plainest query
+ * there is, since planning a query takes the engine longer than reading them. A device with many is
+ * counted and paged inside the engine, and the next question about it begins there.
+ */
+import type { ClickHouseSettings } from '@clickhouse/client'
+import { compareBytes } from '#shared/core/base/byte-order.ts'
+import {
+  cachedTenantsMax,
+  heavyDevicesMax,
+  heavyKeyMs,
+  usersPageMax,
+} from '#shared/core/base/limits.ts'
+import {
+  joinSessions,
+  joinUsers,
+  type RecentPage,
+  type SessionHistory,
+  type SessionPosition,
+  type SessionRow,
+  toRecentPage,
+  toUsersPage,
+  type UsersPage,
+} from '#shared/core/devices/device-history.ts'
+import { type Clickhouse, smallQuery, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
+import { readRowsInPieces } from '#shared/io/clickhouse/clickhouse-rows.ts'
+import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
+
+export type DeviceHistory = {
+  deviceId: string
+  firstSeenAtMs: number
+  lastSeenAtMs: number
+  peakRaspScore: number
+  /** Users and accounts, sorted by their bytes. */
+  users: string[]
+  /** The user after which the next ones continue, or null when these are the last. */
+  nextUser: string | null
+  /** Most recent first: by start, then id, both descending. */
+  sessions: SessionHistory[]
+  /** All of them, whatever is asked for. */
+  sessionsTotal: number
+  /** Where older sessions continue, or null when these are the last. */
+  next: SessionPosition | null
+}
+
+export type DeviceQuestion = {
+  tenantId: string
+  deviceId: string
+  sessionsLimit: number
+  /** Only sessions older than this one. */
+  before: SessionPosition | null
+  /** Only users after this one. */
+  usersAfter?: string | null
+}
+
+export type HistoryStore = {
+  /** @returns null when the tenant has never sent anything of this device */
+  findDevice: (question: DeviceQuestion) => Promise<DeviceHistory | null>
+  /**
+   * The same of a device with few rows, at little cost.
+   * @returns `large` when the device has many: `findLargeDevice` reads it
+   */
+  findSmallDevice: (question: DeviceQuestion) => Promise<DeviceHistory | 'large' | null>
+  /**
+   * The same of any device. One query runs at a time, and rows are parsed in pieces, so that other
+   * requests are served meanwhile.
+   */
+  findLargeDevice: (question: DeviceQuestion) => Promise<DeviceHistory | null>
+}
+
+export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
+  // Devices that had many rows: for those the small question is in vain.
+  const large = createTenantCache<true>({
+    tenantsMax: cachedTenantsMax,
+    entriesMax: heavyDevicesMax,
+    ttlMs: heavyKeyMs,
+  })
+  const findSmallDevice: HistoryStore['findSmallDevice'] = async (question) => {
+    const { tenantId, deviceId } = question
+    if (large.get(tenantId, deviceId)) return 'large'
+    const found = await findFewSessions(clickhouse, question)
+    if (found === 'large') large.set(tenantId, deviceId, true)
+    return found
+  }
+  const findLargeDevice: HistoryStore['findLargeDevice'] = (question) =>
+    findManySessions(clickhouse, question)
+  return {
+    findSmallDevice,
+    findLargeDevice,
+    findDevice: async (question) => {
+      const found = await findSmallDevice(question)
+      return found === 'large' ? await findLargeDevice(question) : found
+    },
+  }
+}
+
+/** Devices with this many rows or more are counted by the engine: 1,000 rows are about 150 KB. */
+const rowsAtOnce = 1_000
+
+const ofDevice = 'from sessions where tenant_id = {tenant:String} and device_id = {device:String}'
+
+/** Users of one row that are read with it. A session has one or two; one with more is large. */
+const usersAtOnce = 16
+
+const sessionColumns = `session_id, toUnixTimestamp64Milli(started_at),
+  toUnixTimestamp64Milli(last_seen_at), verdict.score, verdict.action, verdict.flags`
+
+const firstRowsSql = `
+  select ${sessionColumns}, arraySlice(users, 1, ${usersAtOnce}), length(users) ${ofDevice}
+  limit ${rowsAtOnce}`
+type FirstRow = [...SessionRow, usersCount: number]
+
+const firstRowsSettings = {
+  ...smallQuery,
+  // No larger than what is wanted: else many rows are read to show these.
+  max_block_size: '1024',
+  // The key says which rows: there is nothing to be found out by reading its columns first.
+  optimize_move_to_prewhere: 0,
+} as const
+
+// All of these are what they are whether rows of a session are joined or not. Sessions are counted
+// by 64 bits of a hash, in half the time that their ids take: that two of a million share
+// one has a chance of 1,000,000^2 / 2^65, one in 37 million.
+const totalsSql = `
+  select toUnixTimestamp64Milli(min(started_at)), toUnixTimestamp64Milli(max(last_seen_at)),
+    max(verdict.score), uniqExact(session_hash)
+  ${ofDevice}`
+
+// Sorting rows takes less than half the time of joining all sessions to sort those. A session that
+// shares its hash with one of the newest comes with it, whole, and is joined by its id.
+const newestRowsSql = (before: boolean) => `
+  select ${sessionColumns}, [] ${ofDevice} and session_hash in (
+    select session_hash ${ofDevice}
+      ${before ? "and started_at <= fromUnixTimestamp64Milli({started:Int64}, 'UTC')" : ''}
+    order by started_at desc limit {newest:UInt32}
+  )`
+
+const usersSql = `
+  select user from (select arrayJoin(users) as user ${ofDevice})
+  where user > {after:String} group by user order by user limit ${usersPageMax + 1}`
+
+type Totals = [
+  firstSeenAtMs: number,
+  lastSeenAtMs: number,
+  peakRaspScore: number,
+  sessionsTotal: number,
+]
+
+async function findFewSessions(
+  clickhouse: Clickhouse,
+  question: DeviceQuestion,
+): Promise<DeviceHistory | 'large' | null> {
+  const rows = await readRows<FirstRow>(
+    clickhouse,
+    firstRowsSql,
+    toKey(question),
+    firstRowsSettings,
+  )
+  if (rows.length === 0) return null
+  if (rows.length >= rowsAtOnce || rows.some((row) => row[7] > usersAtOnce)) return 'large'
+  const sessionRows = rows as unknown as SessionRow[]
+  const sessions = joinSessions(sessionRows)
+  const after = question.usersAfter ?? null
+  const users = joinUsers(sessionRows).filter(
+    (user) => after === null || compareBytes(user, after) > 0,
+  )
+  return toHistory(question, {
+    totals: [
+      sessions.at(-1)!.startedAtMs,
+      sessions.reduce((last, one) => Math.max(last, one.lastSeenAtMs), 0),
+      sessions.reduce((peak, one) => Math.max(peak, one.raspScore), 0),
+      sessions.length,
+    ],
+    users: toUsersPage(users, usersPageMax),
+    page: toRecentPage(sessionRows, { ...toPaging(question), newest: null })!,
+  })
+}
+
+async function findManySessions(
+  clickhouse: Clickhouse,
+  question: DeviceQuestion,
+): Promise<DeviceHistory | null> {
+  const [totals] = await readRows<Totals>(clickhouse, totalsSql, toKey(question))
+  // Erased meanwhile: nobody ever heard of it.
+  if (totals === undefined || totals[3] === 0) return null
+  const page = await findPage(clickhouse, question)
+  const users = await readRows<[user: string]>(clickhouse, usersSql, {
+    ...toKey(question),
+    after: question.usersAfter ?? '',
+  })
+  return toHistory(question, {
+    totals,
+    page,
+    users: toUsersPage(
+      users.map(([user]) => user),
+      usersPageMax,
+    ),
+  })
+}
+
+async function findPage(clickhouse: Clickhouse, question: DeviceQuestion): Promise<RecentPage> {
+  const { before, sessionsLimit } = question
+  // A quarter more than sessions: some have several rows that no merge has joined yet.
+  for (let newest = Math.ceil(sessionsLimit * 1.25) + 64; ; newest *= 4) {
+    const rows = await readRows<SessionRow>(clickhouse, newestRowsSql(before !== null), {
+      ...toKey(question),
+      newest,
+      ...(before === null ? {} : { started: before.startedAtMs }),
+    })
+    const page = toRecentPage(rows, { ...toPaging(question), newest })
+    if (page !== null) return page
+  }
+}
+
+const toKey = ({ tenantId, deviceId }: DeviceQuestion) => ({ tenant: tenantId, device: deviceId })
+
+const toPaging = ({ sessionsLimit, before }: DeviceQuestion) => ({ limit: sessionsLimit, before })
+
+/** Waiting for a connection included, which are few when the engine hangs: a caller waits for it. */
+const readMaxMs = 2_500
+
+async function readRows<Row>(
+  clickhouse: Clickhouse,
+  query: string,
+  params: Record<string, string | number>,
+  settings: ClickHouseSettings = uncompiled,
+): Promise<Row[]> {
+  const rows: Row[] = []
+  const pieces = readRowsInPieces<Row>(clickhouse, {
+    query,
+    query_params: params,
+    clickhouse_settings: settings,
+    abort_signal: AbortSignal.timeout(readMaxMs),
+  })
+  for await (const piece of pieces) rows.push(...piece)
+  return rows
+}
+
+function toHistory(
+  { deviceId }: DeviceQuestion,
+  { totals, users, page }: { totals: Totals; users: UsersPage; page: RecentPage },
+): DeviceHistory {
+  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, sessionsTotal] = totals
+  const last = page.more ? page.sessions.at(-1) : undefined
+  return {
+    deviceId,
+    firstSeenAtMs,
+    lastSeenAtMs,
+    peakRaspScore,
+    users: users.users,
+    nextUser: users.next,
+    sessions: page.sessions,
+    sessionsTotal,
+    next: last === undefined ? null : { startedAtMs: last.startedAtMs, sessionId: last.sessionId },
+  }
+}

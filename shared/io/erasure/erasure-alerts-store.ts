@@ -1,0 +1,136 @@
+/**
+ * Erases the alerts of a device or a user, with their dispositions, deliveries and attempts, whose
+ * bodies name it too. The counters move in the same transaction, so a total stays exact; `seq` of
+ * the other alerts stays what it is, so an erasure leaves gaps in it.
+ */
+import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import type { ErasureSubject } from './erasure-subject.ts'
+
+export type ErasableAlerts = {
+  subject: ErasureSubject
+  /** Events of the subject: an alert may name another user of its event. */
+  eventIds: readonly string[]
+}
+
+export type AlertCounts = {
+  alerts: number
+  alert_dispositions: number
+  deliveries: number
+  delivery_attempts: number
+}
+
+/** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
+const batchMax = 2_000
+
+function toCondition({ subject, eventIds }: ErasableAlerts): { text: string; values: unknown[] } {
+  const values = [subject.tenantId, subject.id]
+  if (subject.kind === 'device') return { text: 'tenant_id = $1 and device_id = $2', values }
+  return {
+    text: 'tenant_id = $1 and (user_id = $2 or event_id = any($3))',
+    values: [...values, eventIds],
+  }
+}
+
+/** Counts what `eraseAlerts` would erase. */
+export async function countErasableAlerts(
+  db: Queryable,
+  erasable: ErasableAlerts,
+): Promise<AlertCounts> {
+  const { text, values } = toCondition(erasable)
+  const { rows } = await db.query<AlertCounts>(
+    `with erasable as (select tenant_id, alert_id from alerts where ${text}),
+     sent as (
+       select delivery_id from deliveries join erasable using (tenant_id, alert_id)
+     )
+     select
+       (select count(*) from erasable) as alerts,
+       (select count(*) from alert_dispositions join erasable using (tenant_id, alert_id))
+         as alert_dispositions,
+       (select count(*) from sent) as deliveries,
+       (select count(*) from delivery_attempts join sent using (delivery_id)) as delivery_attempts`,
+    values,
+  )
+  return rows[0]!
+}
+
+/** The ids of what `eraseAlerts` would erase. */
+export async function listErasableAlerts(
+  db: Queryable,
+  erasable: ErasableAlerts,
+): Promise<string[]> {
+  const { text, values } = toCondition(erasable)
+  const { rows } = await db.query<{ alert_id: string }>(
+    `select alert_id from alerts where ${text} order by alert_id`,
+    values,
+  )
+  return rows.map((row) => row.alert_id)
+}
+
+/**
+ * Erases them, some thousands in a transaction. Repeating it erases what is left.
+ * @throws PostgresUnavailableError; call again
+ */
+export async function eraseAlerts(
+  db: Pick<Postgres, 'transaction'>,
+  erasable: ErasableAlerts,
+): Promise<void> {
+  for (;;) {
+    const erased = await db.transaction((tx) => eraseSome(tx, erasable))
+    if (erased < batchMax) return
+  }
+}
+
+/** Takes the lock of the tenant's alerts first, and its deliveries in the order of their ids. */
+async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<number> {
+  const { tenantId } = erasable.subject
+  await lockSequences(tx, [tenantId])
+  const { text, values } = toCondition(erasable)
+  const { rows } = await tx.query<{ alert_id: string }>(
+    `select alert_id from alerts where ${text} order by alert_id limit ${batchMax} for update`,
+    values,
+  )
+  if (rows.length > 0) {
+    const erased = [tenantId, rows.map((row) => row.alert_id)]
+    await tx.query(
+      `select 1 from deliveries where tenant_id = $1 and alert_id = any($2)
+       order by delivery_id for update`,
+      erased,
+    )
+    await tx.query(eraseSql, erased)
+  }
+  return rows.length
+}
+
+// Dispositions and attempts go with what they belong to. The rows are locked, so what is counted
+// is what is erased.
+const eraseSql = `
+with erased as (
+  select action, disposition, created_at from alerts where tenant_id = $1 and alert_id = any($2)
+), gone as (
+  delete from alerts where tenant_id = $1 and alert_id = any($2)
+), undelivered as (
+  delete from deliveries where tenant_id = $1 and alert_id = any($2)
+), counted as (
+  insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
+  select $1, (created_at at time zone 'UTC')::date, disposition, action, -count(*)
+  from erased group by 2, 3, 4
+  on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
+)
+insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
+select $1, date_bin('1 hour', created_at, 'epoch'), disposition, action, -count(*)
+from erased group by 2, 3, 4
+on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n`
+
+/**
+ * @returns rows of the tenant's audit log that hold the id in an operator's words: the log is
+ *   append-only, so they stay
+ */
+export async function countAuditMentions(db: Queryable, subject: ErasureSubject): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n from audit
+     where tenant_id = $1 and (strpos(before::text, $2) > 0 or strpos(after::text, $2) > 0)`,
+    [subject.tenantId, JSON.stringify(subject.id).slice(1, -1)],
+  )
+  return rows[0]!.n
+}

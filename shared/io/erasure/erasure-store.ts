@@ -1,0 +1,410 @@
+/**
+ * Erases a device or a user from ClickHouse: the raw events, the activity that came from them and
+ * every aggregate. Where a user leaves a device that others use too, the aggregates are rebuilt
+ * from what remains. All by mutations, which write new parts without the rows; the old parts are
+ * then removed from the disk.
+ *
+ * A mutation's text stays in the server's files and system tables, so it names nobody: it compares
+ * hashes. Every step may be repeated, and the rows that tell which devices a user was on go last:
+ * what was interrupted is finished by beginning anew.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sessionQueryMax } from '#shared/core/base/limits.ts'
+import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { toHash, toKeyHash } from '#shared/io/velocity/activity-rows-store.ts'
+import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
+import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
+
+const erasureTables = [
+  'telemetry',
+  'sessions',
+  'devices',
+  'user_devices',
+  'activity',
+  'alerts_mirror',
+  'deliveries_mirror',
+  'ledger_entries',
+  'shadow_decisions',
+] as const
+export type ErasureTable = (typeof erasureTables)[number]
+
+/** What leads from a subject to its rows, read before anything is erased. */
+export type ErasureTraces = {
+  subject: ErasureSubject
+  /** Later events are no part of this erasure. */
+  lastPosition: number
+  sipHash: string
+  /** Devices that the user was on, and their hashes; none for a device. */
+  devices: { id: string; sipHash: string }[]
+  eventIds: string[]
+  eventHashes: string[]
+}
+
+export type ErasureStore = {
+  /**
+   * @param earlier of a pass that may have erased what leads to rows that it left
+   */
+  readTraces: (
+    subject: ErasureSubject,
+    lastPosition: number,
+    earlier: ErasureTraces | null,
+  ) => Promise<ErasureTraces>
+  /** Rows that are there to be erased, by table. Aggregates count once, merged or not. */
+  countRows: (traces: ErasureTraces) => Promise<Record<ErasureTable, number>>
+  countMentions: CountMentions
+  /** Events of the subject that came after the cut. */
+  countLater: (traces: ErasureTraces) => Promise<number>
+  /** Erases activity, raw events and aggregates, but not a user's `user_devices`. */
+  eraseRows: (traces: ErasureTraces) => Promise<void>
+  /** Has the ledger look for these alerts no more. Before they are erased. */
+  eraseDueAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
+  /** Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied. */
+  eraseMirrors: (traces: ErasureTraces) => Promise<void>
+  /**
+   * Puts the aggregates of what remains back, then erases the traces themselves. All inserts that
+   * were under way when `eraseRows` returned must have ended.
+   */
+  rebuild: (traces: ErasureTraces) => Promise<void>
+  /**
+   * Has the parts that mutations replaced removed from the disk.
+   * @returns how many are still there after the limit
+   */
+  dropOldParts: (limitMs: number) => Promise<number>
+}
+
+export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
+  return {
+    readTraces: async (subject, lastPosition, earlier) => {
+      const found = await readTraces(clickhouse, subject, lastPosition)
+      return earlier === null ? found : addTraces(found, earlier)
+    },
+    countRows: (traces) => countRows(clickhouse, traces),
+    countMentions: createCountMentions(clickhouse),
+    countLater: async (traces) => {
+      const { where, params } = toConditions(traces)
+      const text = `select count() from telemetry where ${where.anyTelemetry}
+        and position > {last:UInt64}`
+      return Number((await read<[number]>(clickhouse, text, params))[0]![0])
+    },
+    eraseRows: async (traces) => {
+      const { where } = toConditions(traces)
+      for (const some of chunksOf(traces.eventHashes, mutationValuesMax)) {
+        await eraseNamed(clickhouse, traces, some)
+        await mutate(clickhouse, traces, 'activity', toEventCondition(some))
+      }
+      for (const table of ['shadow_decisions', 'telemetry', 'sessions', 'devices'] as const) {
+        await mutate(clickhouse, traces, table, where[table])
+      }
+      if (traces.subject.kind === 'device') {
+        await mutate(clickhouse, traces, 'user_devices', where.user_devices)
+      }
+    },
+    eraseDueAlerts: async (tenantId, alertIds) => {
+      for (const some of chunksOf(alertIds, mutationValuesMax)) {
+        await clickhouse.command({
+          // In the text: a parameter of a mutation travels in the address, which takes 128 KiB.
+          query: `alter table ledger_alerts delete where tenant_id = {tenant:String}
+            and alert_id in ${quoteTexts(some)}`,
+          query_params: { tenant: tenantId },
+          clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
+        })
+      }
+    },
+    eraseMirrors: async (traces) => {
+      for (const table of mirrorTables) {
+        for (const condition of toMirrorConditions(traces)) {
+          await mutate(clickhouse, traces, table, condition)
+        }
+      }
+    },
+    rebuild: (traces) => rebuild(clickhouse, traces),
+    dropOldParts: (limitMs) => dropOldParts(clickhouse, limitMs),
+  }
+}
+
+/** Hashes in the text of one mutation: 20,000 of 20 digits are 440 KB. */
+const mutationValuesMax = 20_000
+const queryBytesMax = 16 * 1024 * 1024
+
+type Params = Record<string, unknown>
+
+async function read<Row>(clickhouse: Clickhouse, query: string, params: Params): Promise<Row[]> {
+  const result = await clickhouse.query({
+    query,
+    query_params: params,
+    use_multipart_params_auto: true,
+    clickhouse_settings: { max_query_size: String(queryBytesMax) },
+    format: 'JSONCompactEachRow',
+  })
+  return result.json<Row>()
+}
+
+function* chunksOf<T>(values: readonly T[], most: number): Generator<T[]> {
+  for (let at = 0; at < values.length; at += most) yield values.slice(at, at + most)
+}
+
+async function readTraces(
+  clickhouse: Clickhouse,
+  subject: ErasureSubject,
+  lastPosition: number,
+): Promise<ErasureTraces> {
+  const { tenantId: tenant, kind, id } = subject
+  const params = { tenant, id, last: lastPosition }
+  const [[sipHash]] = (await read<[string]>(
+    clickhouse,
+    'select toString(sipHash64({id:String}))',
+    params,
+  )) as [[string]]
+  const devices = kind === 'device' ? [] : await readDevices(clickhouse, subject)
+  const eventIds: string[] = []
+  const ofDevices = kind === 'device' ? [[id]] : chunksOf(toIds(devices), sessionQueryMax)
+  for (const some of ofDevices) {
+    const found = await read<[string]>(
+      clickhouse,
+      `select distinct event_id from telemetry
+       where tenant_id = {tenant:String} and device_id in {devices:Array(String)}
+         and position <= {last:UInt64}
+         ${kind === 'user' ? 'and (user_id = {id:String} or account_id = {id:String})' : ''}`,
+      { ...params, devices: some },
+    )
+    for (const [eventId] of found) eventIds.push(eventId)
+  }
+  // A retry's row is in the activity alone once merges have run, and so is what was interrupted.
+  const active = await read<[string]>(
+    clickhouse,
+    `select distinct toString(event_hash) from activity
+     where tenant_id = {tenant:String} and key_hash = {key:UInt64} and position <= {last:UInt64}`,
+    { ...params, key: BigInt(toKeyHash(kind, id)) },
+  )
+  const hashes = new Set([...eventIds.map(toHash), ...active.map(([eventHash]) => eventHash)])
+  return { subject, lastPosition, sipHash, devices, eventIds, eventHashes: [...hashes] }
+}
+
+/** Devices are not added: what leads to them goes last. */
+function addTraces(found: ErasureTraces, earlier: ErasureTraces): ErasureTraces {
+  return {
+    ...found,
+    eventIds: [...new Set([...earlier.eventIds, ...found.eventIds])],
+    eventHashes: [...new Set([...earlier.eventHashes, ...found.eventHashes])],
+  }
+}
+
+const toIds = (devices: ErasureTraces['devices']): string[] => devices.map((device) => device.id)
+
+async function readDevices(
+  clickhouse: Clickhouse,
+  { tenantId, id }: ErasureSubject,
+): Promise<ErasureTraces['devices']> {
+  const found = await read<[string, string]>(
+    clickhouse,
+    `select distinct device_id, toString(sipHash64(device_id)) from user_devices
+     where tenant_id = {tenant:String} and user_id = {user:String}`,
+    { tenant: tenantId, user: id },
+  )
+  return found.map(([device, sipHash]) => ({ id: device, sipHash }))
+}
+
+/** The fast hash leaves next to nothing, the strong one settles it. */
+const toSame = (text: string, subject: ErasureSubject, sipHash: string): string =>
+  `(sipHash64(${text}) = ${sipHash} and SHA256(${text}) = unhex('${toSubjectSha256(subject)}'))`
+
+function toConditions(traces: ErasureTraces) {
+  const { subject, lastPosition, sipHash } = traces
+  const is = (text: string) => toSame(text, subject, sipHash)
+  const device = is('device_id')
+  const inUsers = `arrayExists(one -> ${is('one')}, users)`
+  const anyTelemetry = `tenant_id = {tenant:String}
+    and ${subject.kind === 'device' ? device : `(${is('user_id')} or ${is('account_id')})`}`
+  const where = {
+    anyTelemetry,
+    telemetry: `${anyTelemetry} and position <= {last:UInt64}`,
+    shadow_decisions: `${anyTelemetry} and position <= {last:UInt64}`,
+    sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
+    devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
+    user_devices: `tenant_id = {tenant:String}
+      and ${subject.kind === 'device' ? device : is('user_id')}`,
+  }
+  return { where, params: { tenant: subject.tenantId, last: lastPosition } }
+}
+
+/** Numbers only, so they may stand in the text: there may be more than fit into a parameter. */
+const toEventCondition = (eventHashes: readonly string[]): string =>
+  `tenant_id = {tenant:String} and event_hash in (${eventHashes.join(',')})`
+
+/** Whether an entry of the ledger names an event of the subject. */
+const isNamed = (eventHashes: readonly string[]): string => `(id, place) ->
+  position + place <= {last:UInt64} and
+  reinterpretAsUInt64(SHA256(concat('evt_', left(base64URLEncode(id), 22)))) in (${eventHashes.join(',')})`
+
+/** Takes events out of the ledger's entries, which keep their number: that many were erased. */
+async function eraseNamed(
+  clickhouse: Clickhouse,
+  { subject, lastPosition }: ErasureTraces,
+  eventHashes: readonly string[],
+): Promise<void> {
+  const kept = `arrayMap(named -> not named, arrayMap(${isNamed(eventHashes)}, ids, places))`
+  await clickhouse.command({
+    query: `alter table ledger_entries update
+      ids = arrayFilter((one, keep) -> keep, ids, ${kept}),
+      places = arrayFilter((one, keep) -> keep, places, ${kept})
+      where tenant_id = {tenant:String} and arrayExists(${isNamed(eventHashes)}, ids, places)`,
+    query_params: { tenant: subject.tenantId, last: lastPosition },
+    clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
+  })
+}
+
+const mirrorTables = ['alerts_mirror', 'deliveries_mirror'] as const
+type MirrorTable = (typeof mirrorTables)[number]
+type CountedOnce = Exclude<ErasureTable, 'activity' | 'ledger_entries' | MirrorTable>
+
+/** Each row in one of them: an alert may name another user of its event. */
+function toMirrorConditions(traces: ErasureTraces): string[] {
+  const { subject, sipHash, eventHashes } = traces
+  const column = subject.kind === 'device' ? 'device_id' : 'user_id'
+  const own = toSame(column, subject, sipHash)
+  const tenant = 'tenant_id = {tenant:String}'
+  if (subject.kind === 'device') return [`${tenant} and ${own}`]
+  return [
+    `${tenant} and ${own}`,
+    ...[...chunksOf(eventHashes, mutationValuesMax)].map(
+      (some) => `${tenant} and not ${own}
+        and reinterpretAsUInt64(SHA256(event_id)) in (${some.join(',')})`,
+    ),
+  ]
+}
+
+const countedOnce: Record<CountedOnce, string> = {
+  telemetry: 'count()',
+  shadow_decisions: 'uniqExact(event_id)',
+  sessions: 'uniqExact(device_id, session_id)',
+  devices: 'uniqExact(device_id)',
+  user_devices: 'uniqExact(user_id, device_id)',
+}
+
+async function countRows(
+  clickhouse: Clickhouse,
+  traces: ErasureTraces,
+): Promise<Record<ErasureTable, number>> {
+  const { where, params } = toConditions(traces)
+  const counts = toZeros()
+  const count = async (table: ErasureTable, what: string, condition: string) => {
+    const text = `select ${what} from ${table} where ${condition}`
+    counts[table] += Number((await read<[number]>(clickhouse, text, params))[0]![0])
+  }
+  for (const [table, what] of Object.entries(countedOnce)) {
+    const name = table as keyof typeof countedOnce
+    await count(name, what, where[name])
+  }
+  for (const some of chunksOf(traces.eventHashes, mutationValuesMax)) {
+    await count('activity', 'count()', toEventCondition(some))
+    const named = `sum(arrayCount(${isNamed(some)}, ids, places))`
+    await count('ledger_entries', named, 'tenant_id = {tenant:String}')
+  }
+  for (const table of mirrorTables) {
+    const id = table === 'alerts_mirror' ? 'alert_id' : 'delivery_id'
+    for (const condition of toMirrorConditions(traces)) {
+      await count(table, `uniqExact(created_at, ${id})`, condition)
+    }
+  }
+  return counts
+}
+
+const toZeros = () =>
+  Object.fromEntries(erasureTables.map((table) => [table, 0])) as Record<ErasureTable, number>
+
+/** Returns once the rows are in no part that is read any more. */
+async function mutate(
+  clickhouse: Clickhouse,
+  { subject, lastPosition }: ErasureTraces,
+  table: ErasureTable,
+  condition: string,
+): Promise<void> {
+  await clickhouse.command({
+    query: `alter table ${table} delete where ${condition}`,
+    query_params: { tenant: subject.tenantId, last: lastPosition },
+    clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
+  })
+}
+
+const usersOfEvent = "arrayFilter(id -> id != '', [user_id, account_id])"
+const ofTheseDevices = 'where tenant_id = {tenant:String} and device_id in {devices:Array(String)}'
+
+// Sessions from the raw events, devices from the sessions: those that were not touched are still
+// there even if their raw events are not. Putting back what is there already changes nothing.
+const rebuildSessions = `
+  insert into sessions
+    (tenant_id, device_id, session_id, started_at, last_seen_at, verdict, users)
+  select tenant_id, device_id, session_id, min(received_at), max(received_at),
+    max((rasp_score, rasp_action, flags)), groupUniqArrayArray(${usersOfEvent})
+  from telemetry ${ofTheseDevices}
+  group by tenant_id, device_id, session_id`
+const rebuildDevices = `
+  insert into devices
+    (tenant_id, device_id, first_seen_at, last_seen_at, peak_rasp_score, users)
+  select tenant_id, device_id, min(started_at), max(last_seen_at), max(verdict.score),
+    groupUniqArrayArray(users)
+  from sessions ${ofTheseDevices}
+  group by tenant_id, device_id`
+const rebuildUserDevices = (filter: string) => `
+  insert into user_devices (tenant_id, user_id, device_id, first_seen_at, last_seen_at)
+  select tenant_id, user, device_id, min(received_at), max(received_at)
+  from telemetry
+  array join arrayDistinct(${usersOfEvent}) as user
+  ${ofTheseDevices} ${filter}
+  group by tenant_id, user, device_id`
+
+async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<void> {
+  const { subject } = traces
+  const isDevice = subject.kind === 'device'
+  // Read again: the user may have come to another device while rows were erased.
+  const devices = isDevice ? [] : await readDevices(clickhouse, subject)
+  const ids = isDevice ? [subject.id] : toIds(devices)
+  const insert = async (query: string) => {
+    for (const some of chunksOf(ids, sessionQueryMax)) {
+      await clickhouse.command({
+        query,
+        query_params: { tenant: subject.tenantId, devices: some, id: subject.id },
+        use_multipart_params_auto: true,
+      })
+    }
+  }
+  await insert(rebuildSessions)
+  await insert(rebuildDevices)
+  if (isDevice) return insert(rebuildUserDevices(''))
+  const { where } = toConditions(traces)
+  for (const some of chunksOf(devices, mutationValuesMax)) {
+    const these = `sipHash64(device_id) in (${some.map((device) => device.sipHash).join(',')})`
+    await mutate(clickhouse, traces, 'user_devices', `${where.user_devices} and ${these}`)
+  }
+  await insert(rebuildUserDevices('and user = {id:String}'))
+}
+
+const partPollMs = 100
+
+async function dropOldParts(clickhouse: Clickhouse, limitMs: number): Promise<number> {
+  const isOld = 'database = currentDatabase() and table in {tables:Array(String)} and not active'
+  const params = { tables: [...erasureTables, 'ledger_alerts'] }
+  // Those of later merges are nobody's business here.
+  const old = await read<[string, string]>(
+    clickhouse,
+    `select table, name from system.parts where ${isOld}`,
+    params,
+  )
+  const deadlineMs = performance.now() + limitMs
+  for (let left = old.length; ; ) {
+    if (left === 0 || performance.now() > deadlineMs) return left
+    for (const table of new Set(old.map(([name]) => name))) {
+      // Wakes the thread that removes them, where the server has one.
+      await clickhouse.command({ query: `system start cleanup ${table}` }).catch(() => undefined)
+    }
+    await sleep(partPollMs)
+    const present = await read<[string, string]>(
+      clickhouse,
+      `select table, name from system.parts where ${isOld}`,
+      params,
+    )
+    const names = new Set(present.map((part) => part.join(' ')))
+    left = old.filter((part) => names.has(part.join(' '))).length
+  }
+}

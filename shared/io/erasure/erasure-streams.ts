@@ -1,0 +1,196 @@
+/**
+ * Erases a device or a user from the streams: every message with an event of it is overwritten on
+ * disk, so that nothing can replay it. A telemetry message carries other tenants' events as well,
+ * so none is touched before all up to it are stored and decided; what a dead letter holds of others
+ * is put back first.
+ */
+import { hash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { headers, type MsgHdrs } from 'nats'
+import {
+  deadLetterStream,
+  deadLetterSubject,
+  listElements,
+  telemetryStream,
+  telemetrySubject,
+  toPosition,
+} from '#shared/core/telemetry/messages.ts'
+import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import { readDecidedFloor, readStoredFloor } from '#shared/io/nats/stream-floors.ts'
+import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
+
+/** The telemetry that an erasure is about: all that the stream had when it began. */
+export type TelemetryCut = {
+  /** The last message; 0 when the stream has none. */
+  sequence: number
+  /** The last position that an event of it can have. */
+  position: number
+}
+
+/** How long a stream may say nothing before reading it is given up. */
+const silenceMaxMs = 10_000
+const floorPollMs = 50
+
+/** @returns the end of the telemetry stream at this moment */
+export async function readTelemetryCut(nats: Nats): Promise<TelemetryCut> {
+  const { created, state } = await nats.manager.streams.info(telemetryStream)
+  const createdMs = Date.parse(String(created))
+  return {
+    sequence: await findLastSequence(nats, telemetryStream, telemetrySubject),
+    position: toPosition(createdMs, state.last_seq + 1) - 1,
+  }
+}
+
+/**
+ * Waits until all messages up to one are stored, and decided if `decided` is asked for.
+ * @returns false when that was not so within the limit
+ */
+export async function awaitWorkedOff(
+  nats: Nats,
+  sequence: number,
+  options: { decided: boolean; limitMs: number; nowMs: () => number },
+): Promise<boolean> {
+  const deadlineMs = options.nowMs() + options.limitMs
+  for (;;) {
+    const stored = (await readStoredFloor(nats)) >= sequence
+    if (stored && (!options.decided || (await readDecidedFloor(nats)) >= sequence)) return true
+    if (options.nowMs() > deadlineMs) return false
+    await sleep(floorPollMs)
+  }
+}
+
+/**
+ * Erases the telemetry messages up to a cut that hold an event of the subject.
+ * @returns how many there were
+ * @throws when the broker does not answer; what was erased stays erased
+ */
+export async function eraseTelemetryMessages(
+  nats: Nats,
+  subject: ErasureSubject,
+  cut: TelemetryCut,
+): Promise<number> {
+  // The last one may have been erased a moment ago, and then it never comes.
+  const last = await findLastSequence(nats, telemetryStream, telemetrySubject)
+  const found = await findMessages(nats, telemetryStream, Math.min(last, cut.sequence), subject)
+  for (const { sequence } of found) await eraseMessage(nats, telemetryStream, sequence)
+  return found.length
+}
+
+/**
+ * Erases the dead letters about the subject. Of a letter with several events the others are kept,
+ * as a letter of their own.
+ * @returns how many there were
+ */
+export async function eraseDeadLetters(nats: Nats, subject: ErasureSubject): Promise<number> {
+  const last = await findLastSequence(nats, deadLetterStream, deadLetterSubject)
+  const found = await findMessages(nats, deadLetterStream, last, subject)
+  for (const { sequence, rest, about } of found) {
+    if (rest.length > 0) await keepRest(nats, rest, about)
+    await eraseMessage(nats, deadLetterStream, sequence)
+  }
+  return found.length
+}
+
+type Found = {
+  sequence: number
+  /** Elements about others, as they are in the message where edges write it so. */
+  rest: Uint8Array[]
+  about: MsgHdrs | undefined
+}
+
+/** Not the stream's own count: a message that was erased is no more, and nothing acknowledges it. */
+async function findLastSequence(nats: Nats, stream: string, subject: string): Promise<number> {
+  try {
+    return (await nats.manager.streams.getMessage(stream, { last_by_subj: subject })).seq
+  } catch (error) {
+    if (isMessageGone(error)) return 0
+    throw error
+  }
+}
+
+/**
+ * Messages that the client asks for at a time. It counts no bytes, and the broker ends a connection
+ * that has 64 MB waiting.
+ */
+const messagesMax = 28
+
+/** Reads a stream from its beginning up to a sequence. */
+async function findMessages(
+  nats: Nats,
+  stream: string,
+  lastSequence: number,
+  subject: ErasureSubject,
+): Promise<Found[]> {
+  const found: Found[] = []
+  const { state } = await nats.manager.streams.info(stream)
+  if (lastSequence === 0 || state.first_seq > lastSequence) return found
+  const consumer = await nats.jetstream.consumers.get(stream)
+  const messages = await consumer.consume({ max_messages: messagesMax })
+  let heardMs = performance.now()
+  let complete = false
+  const watch = setInterval(() => {
+    if (performance.now() - heardMs > silenceMaxMs) messages.stop()
+  }, 1_000)
+  try {
+    for await (const message of messages) {
+      heardMs = performance.now()
+      if (message.seq <= lastSequence) {
+        const rest = findRest(message.data, subject)
+        if (rest !== null) found.push({ sequence: message.seq, rest, about: message.headers })
+      }
+      complete = message.seq >= lastSequence
+      if (complete) break
+    }
+  } finally {
+    clearInterval(watch)
+    await messages.close()
+    await consumer.delete().catch(() => false)
+  }
+  if (!complete) throw new Error(`stream ${stream} could not be read to its end`)
+  return found
+}
+
+/**
+ * @returns the elements of a message that are about others, or null when none is about the subject.
+ *   What cannot be read is about whoever it names.
+ */
+function findRest(data: Uint8Array, subject: ErasureSubject): Uint8Array[] | null {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
+  const named = bytes.includes(subject.id)
+  // An id that is not there as it is can only be there with an escape, or for bytes that are none.
+  if (!named && !bytes.includes('\\') && !subject.id.includes('\ufffd')) return null
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return named && bytes.includes(`"${subject.tenantId}"`) ? [] : null
+  }
+  const elements = Array.isArray(value) ? value : [value]
+  const own = elements.map((element) => isOfSubject(element, subject))
+  if (!own.includes(true)) return null
+  const written = listElements(bytes)
+  return elements.flatMap((element, index) =>
+    own[index] ? [] : [written?.[index] ?? Buffer.from(JSON.stringify(element))],
+  )
+}
+
+async function keepRest(nats: Nats, rest: Uint8Array[], about: MsgHdrs | undefined): Promise<void> {
+  const data = Buffer.from(`[${rest.map((element) => Buffer.from(element)).join()}]`)
+  const kept = headers()
+  for (const name of ['Reason', 'Detail']) {
+    const value = about?.get(name)
+    if (value) kept.set(name, value)
+  }
+  const msgID = `dead-rest-${hash('sha256', data)}`
+  await nats.jetstream.publish(deadLetterSubject, data, { headers: kept, msgID })
+}
+
+/** Overwrites a message on disk; one that aged out meanwhile is gone as well. */
+async function eraseMessage(nats: Nats, stream: string, sequence: number): Promise<void> {
+  try {
+    await nats.manager.streams.deleteMessage(stream, sequence, true)
+  } catch (error) {
+    if (!isMessageGone(error)) throw error
+  }
+}

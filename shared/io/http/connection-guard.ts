@@ -1,0 +1,187 @@
+/**
+ * Bounds on the connections of a public server. A stranger is a connection that has shown no valid
+ * signature, key or token. Strangers have a few seconds, a bounded number of places per source
+ * address, and no place that another client needs: when the server is full, the oldest stranger
+ * that waits for no answer is cut. Trusted proxies are never strangers.
+ */
+import type { Server, Socket } from 'node:net'
+import {
+  connectionsMax,
+  connectionsPerSourceMax,
+  strangerMs,
+  strangersPerSourceMax,
+} from '#shared/core/base/limits.ts'
+import { parseAddress } from '#shared/core/deliveries/outbound-address.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+
+export type ConnectionGuardOptions = {
+  /** Whether an address is that of a proxy that many clients come through. */
+  trusts: (address: string) => boolean
+  /** What a connection does now, as far as it is known. */
+  stateOf: (socket: Socket) => 'idle' | 'receiving' | 'answering'
+  metrics: Metrics
+  /** Other than the service's own bound, for tests. */
+  connectionsMax?: number
+}
+
+export type ConnectionGuard = {
+  /** Whether a connection is a stranger's whose time is over: it ends with its next answer. */
+  isOver: (socket: Socket) => boolean
+}
+
+type Connection = {
+  socket: Socket
+  /** Null for a trusted proxy. */
+  source: Source | null
+  openedMs: number
+}
+
+type Source = {
+  key: string
+  open: number
+  /** The oldest first. */
+  strangers: Set<Connection>
+}
+
+/** Why a connection was cut. */
+type Reason =
+  /** A stranger's time was over. */
+  | 'stranger'
+  /** A stranger made room for another client. */
+  | 'displaced'
+  /** Its source address has as many connections as it may have. */
+  | 'source'
+  /** The server is full, and no stranger could make room. */
+  | 'full'
+
+const sweepMs = 500
+/** A stranger who goes on sending is told with an answer that the connection ends, not cut. */
+const courtesyMs = 1_000
+/** Strangers that are looked at for one that waits for no answer. */
+const displacedLookMax = 64
+
+/** By connection, for whoever verifies what it shows. */
+const strangersOf = new WeakMap<Socket, () => void>()
+
+/** A connection has shown a valid signature, key or token: it is a stranger's no more. */
+export function proveConnection(socket: Socket | null): void {
+  if (socket !== null) strangersOf.get(socket)?.()
+}
+
+/** Installs the guard; it ends with the server. */
+export function guardConnections(server: Server, options: ConnectionGuardOptions): ConnectionGuard {
+  const { trusts, stateOf, metrics } = options
+  const max = options.connectionsMax ?? connectionsMax
+  const strangers = new Set<Connection>()
+  const byStranger = new WeakMap<Socket, Connection>()
+  const sources = new Map<string, Source>()
+  let open = 0
+  const cuts = metrics.counter<'reason'>(
+    'di_http_connections_cut_total',
+    'Connections of the public listener that were cut, by reason',
+    ['reason'],
+  )
+  metrics.gauge<'kind'>('di_http_connections', 'Open connections of the public listener', {
+    labels: ['kind'],
+    collect() {
+      this.set({ kind: 'stranger' }, strangers.size)
+      this.set({ kind: 'verified' }, open - strangers.size)
+    },
+  })
+
+  const prove = (connection: Connection): void => {
+    strangers.delete(connection)
+    connection.source?.strangers.delete(connection)
+    byStranger.delete(connection.socket)
+    strangersOf.delete(connection.socket)
+  }
+  const cut = (socket: Socket, reason: Reason): void => {
+    cuts.inc({ reason })
+    socket.destroy()
+  }
+  /** Cuts the oldest of these that waits for no answer; @returns whether there was one */
+  const displace = (from: ReadonlySet<Connection>): boolean => {
+    let looked = 0
+    for (const connection of from) {
+      if (looked++ === displacedLookMax) return false
+      if (stateOf(connection.socket) === 'answering') continue
+      forget(connection)
+      cut(connection.socket, 'displaced')
+      return true
+    }
+    return false
+  }
+  const forgotten = new WeakSet<Connection>()
+  const forget = (connection: Connection): void => {
+    if (forgotten.has(connection)) return
+    forgotten.add(connection)
+    prove(connection)
+    open--
+    const { source } = connection
+    if (source === null) return
+    source.open--
+    if (source.open === 0) sources.delete(source.key)
+  }
+  /** @returns why there is no place for another one of this source, or null */
+  const makeRoom = (source: Source | null): Reason | null => {
+    if (source !== null) {
+      if (source.open >= connectionsPerSourceMax) return 'source'
+      const crowded = source.strangers.size >= strangersPerSourceMax
+      if (crowded && !displace(source.strangers)) return 'source'
+    }
+    return open >= max && !displace(strangers) ? 'full' : null
+  }
+
+  // One more than may stay: room is made once it is known who comes.
+  server.maxConnections = max + 1
+  server.on('drop', () => cuts.inc({ reason: 'full' }))
+  server.on('connection', (socket) => {
+    const address = socket.remoteAddress
+    // It is gone already.
+    if (address === undefined) return void socket.destroy()
+    const key = trusts(address) ? null : toSourceKey(address)
+    const source =
+      key === null ? null : (sources.get(key) ?? { key, open: 0, strangers: new Set<Connection>() })
+    const refusal = makeRoom(source)
+    if (refusal !== null) return cut(socket, refusal)
+    const connection: Connection = { socket, source, openedMs: performance.now() }
+    open++
+    socket.once('close', () => forget(connection))
+    if (source === null) return
+    sources.set(source.key, source)
+    source.open++
+    source.strangers.add(connection)
+    strangers.add(connection)
+    byStranger.set(socket, connection)
+    strangersOf.set(socket, () => prove(connection))
+  })
+
+  const isOver = ({ openedMs }: Connection, moreMs = 0) =>
+    performance.now() - openedMs >= strangerMs + moreMs
+  const sweep = setInterval(() => {
+    for (const connection of strangers) {
+      if (!isOver(connection, courtesyMs)) break
+      if (stateOf(connection.socket) === 'idle') cut(connection.socket, 'stranger')
+    }
+  }, sweepMs)
+  sweep.unref()
+  server.on('close', () => clearInterval(sweep))
+  return {
+    isOver: (socket) => {
+      const connection = byStranger.get(socket)
+      return connection !== undefined && isOver(connection)
+    },
+  }
+}
+
+/** One client's address: IPv4 as it is, of IPv6 the 64 bits that a network hands out. */
+function toSourceKey(address: string): string {
+  const bytes = parseAddress(address.split('%', 1)[0]!)
+  if (bytes === null) return address
+  const mapped = bytes.length === 16 && bytes.slice(0, 12).join() === mappedPrefix
+  if (mapped) return bytes.slice(12).join('.')
+  return bytes.length === 4 ? bytes.join('.') : Buffer.from(bytes.slice(0, 8)).toString('hex')
+}
+
+/** `::ffff:0:0/96`, which holds IPv4. */
+const mappedPrefix = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255].join()

@@ -1,0 +1,47 @@
+/**
+ * Requests to an address that exists, with a method it does not take: OPTIONS says what it takes,
+ * all else is a 405 that says so too. Answered before a body is read.
+ */
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { Problem } from '#shared/core/http/problem.ts'
+
+/**
+ * Answers what no route of `app` took. Call it before the routes are added.
+ * @param sendProblem how a problem leaves the process
+ */
+export function addUnroutedAnswers(
+  app: FastifyInstance,
+  sendProblem: (reply: FastifyReply, problem: Problem) => unknown,
+): void {
+  const routes = new Map<string, Set<string>>()
+  app.addHook('onRoute', ({ url, method }) => {
+    const methods = routes.get(url) ?? new Set<string>()
+    routes.set(url, methods)
+    for (const name of [method].flat()) methods.add(name.toUpperCase())
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    if (!request.is404) return
+    const path = request.url.split('?', 1)[0] ?? ''
+    const methods = [...routes].flatMap(([url, taken]) => (isOf(url, path) ? [...taken] : []))
+    if (methods.length === 0) {
+      sendProblem(reply, new Problem('not_found', 'There is nothing at this address.'))
+      return reply
+    }
+    reply.header('allow', [...new Set(methods), 'OPTIONS'].join(', '))
+    if (request.method === 'OPTIONS') return reply.code(204).send()
+    sendProblem(reply, new Problem('method_not_allowed', 'This address takes other methods.'))
+    return reply
+  })
+}
+
+/** Whether a path is one of a route's: a parameter is any segment, a star is the rest. */
+function isOf(route: string, path: string): boolean {
+  const wanted = route.split('/')
+  const given = path.split('/')
+  for (const [at, segment] of wanted.entries()) {
+    if (segment === '*') return given.length > at
+    const matches = segment.startsWith(':') ? Boolean(given[at]) : segment === given[at]
+    if (!matches) return false
+  }
+  return given.length === wanted.length
+}

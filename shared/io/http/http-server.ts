@@ -1,0 +1,400 @@
+/**
+ * The shell of every public HTTP server: request ids, RFC 9457 problems for every failure (also the
+ * ones fastify and Node raise before a route runs), `/healthz`, and bounds on slow clients.
+ * Readiness and metrics are on the internal listener (`internal-server.ts`).
+ */
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
+import {
+  bodyBytesMax,
+  headersCountMax,
+  pathPartCharactersMax,
+  retryAfterSeconds,
+} from '#shared/core/base/limits.ts'
+import {
+  Problem,
+  type ProblemCode,
+  type ProblemDetail,
+  problemStatus,
+  toProblemBody,
+} from '#shared/core/http/problem.ts'
+import type { Listen } from '#shared/io/process/config.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
+import { type ClientAddresses, createClientAddresses } from './client-address.ts'
+import { guardConnections } from './connection-guard.ts'
+import { addUnroutedAnswers } from './http-methods.ts'
+import { createRefusalLog, type RefusalLog } from './refusal-log.ts'
+
+export type HttpServerOptions = {
+  log: Log
+  metrics: Metrics
+  bodyBytesMax?: number
+  /**
+   * Sees every request before fastify does and returns whether it took it: for the one route whose
+   * cost per request matters. It then owns the answer, the request id included.
+   */
+  direct?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** Proxies in front, as in `TRUSTED_PROXIES`; none by default. */
+  trustedProxies?: readonly string[]
+  /** Where `direct` logs what it refuses as well; one of its own by default. */
+  refusals?: RefusalLog
+  /** Other than the service's own bound, for tests. */
+  connectionsMax?: number
+}
+
+/** Longer than a load balancer keeps an idle connection, so that it is never we who cut it. */
+export const keepAliveTimeoutMs = 75_000
+/** How long a client may take to its request's last header. */
+export const headersTimeoutMs = 5_000
+
+/** Connections that end with an answer which is under way or given. */
+const ending = new WeakSet<Socket>()
+/** The answers that a connection waits for, in their order. */
+const awaited = new WeakMap<Socket, ServerResponse[]>()
+
+/**
+ * Whether a request may be served. What a client sends behind a request that ends its connection
+ * can get no answer, so nothing may come of it; and a request is for one host.
+ */
+function isNext(request: IncomingMessage, response: ServerResponse, shell: Shell): boolean {
+  const { socket, headers, rawHeaders } = request
+  if (ending.has(socket)) return false
+  const before = awaited.get(socket)?.filter((answer) => !answer.writableFinished) ?? []
+  awaited.set(socket, [...before, response])
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
+  const unclear = hosts.length > 1 || (hosts.length === 0 && request.httpVersion === '1.1')
+  const asked = (headers.connection ?? '').toLowerCase()
+  const keeps = request.httpVersion === '1.0' ? asked === 'keep-alive' : asked !== 'close'
+  if (unclear || !keeps) ending.add(socket)
+  else if (shell.isOver(socket)) {
+    ending.add(socket)
+    response.setHeader('connection', 'close')
+  }
+  if (!unclear) return true
+  response.setHeader('connection', 'close')
+  const problem = new Problem('malformed_request', 'The request needs one Host.', {
+    errors: [{ path: 'host', message: 'must be sent once' }],
+  })
+  refuseRaw(request, response, problem, shell)
+  return false
+}
+
+/** What of a server answers a request before fastify sees it. */
+type Shell = {
+  /** Whether a connection is a stranger's whose time is over. */
+  isOver: (socket: Socket) => boolean
+  refusals: RefusalLog
+  addresses: ClientAddresses
+}
+
+function refuseRaw(
+  request: IncomingMessage,
+  response: ServerResponse,
+  problem: Problem,
+  { refusals, addresses }: Shell,
+): void {
+  const requestId = toRequestId(request.headers['x-request-id'])
+  const { code } = problem
+  const method = request.method ?? 'unknown'
+  const source = addresses.of(request)
+  const status = problemStatus(code)
+  refusals({ requestId, status, code, method, route: 'unknown', source })
+  writeProblem(response, problem, requestId)
+}
+
+/** What a connection does now, as far as whole heads say. */
+function stateOf(socket: Socket): 'idle' | 'receiving' | 'answering' {
+  const pending = awaited.get(socket)?.filter((answer) => !answer.writableFinished) ?? []
+  if (pending.length === 0) return 'idle'
+  return pending.some(({ req }) => req.complete) ? 'answering' : 'receiving'
+}
+
+/** Only `100-continue` may be expected, which Node itself answers. */
+function refuseExpectation(request: IncomingMessage, response: ServerResponse, shell: Shell): void {
+  if (!isNext(request, response, shell)) return
+  // Whether its body follows is anybody's guess.
+  ending.add(request.socket)
+  response.setHeader('connection', 'close')
+  const problem = new Problem('expectation_failed', 'Only 100-continue can be expected.')
+  refuseRaw(request, response, problem, shell)
+}
+
+/** Bounds on slow clients: a whole request in ten seconds, its headers in five. */
+const serverLimits = {
+  requestTimeout: 10_000,
+  headersTimeout: headersTimeoutMs,
+  connectionsCheckingInterval: 1_000,
+  // Missing, it is refused by us, with a problem like any other.
+  requireHostHeader: false,
+  keepAliveTimeout: keepAliveTimeoutMs,
+}
+
+export const problemType = 'application/problem+json; charset=utf-8'
+
+/**
+ * A request id: what a caller sent when it is harmless to repeat, else a random one. Ids do not
+ * count: two of them tell a client nothing about the requests of others between them.
+ */
+export function toRequestId(header: string | string[] | undefined): string {
+  if (typeof header === 'string' && /^[A-Za-z0-9._-]{1,64}$/.test(header)) return header
+  return `req_${randomUUID()}`
+}
+
+/** The codes of the problems that requests were answered with, for the log. */
+const refusedWith = new WeakMap<IncomingMessage, ProblemCode>()
+
+/** Sends a problem; the one way any error leaves a process. */
+export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  const status = problemStatus(problem.code)
+  if (problem.retryAfterSeconds !== undefined) {
+    reply.header('retry-after', String(problem.retryAfterSeconds))
+  }
+  if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer')
+  refusedWith.set(reply.request.raw, problem.code)
+  return (
+    reply
+      .code(status)
+      // Set here too: what fastify refuses before any hook ran comes straight here.
+      .header('x-request-id', reply.request.id)
+      .header('cache-control', 'no-store')
+      .header('content-type', problemType)
+      .send(JSON.stringify(toProblemBody(problem, reply.request.id)))
+  )
+}
+
+/** The same for a request that fastify has not seen. */
+export function writeProblem(response: ServerResponse, problem: Problem, requestId: string): void {
+  const body = JSON.stringify(toProblemBody(problem, requestId))
+  const headers = [
+    'content-type',
+    problemType,
+    'content-length',
+    String(Buffer.byteLength(body)),
+    'x-request-id',
+    requestId,
+    'cache-control',
+    'no-store',
+  ]
+  if (problem.retryAfterSeconds !== undefined) {
+    headers.push('retry-after', String(problem.retryAfterSeconds))
+  }
+  response.writeHead(problemStatus(problem.code), headers)
+  response.end(body)
+}
+
+/** Makes a public server with the shared error handling; the caller adds its own routes. */
+export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const { log, direct, metrics } = options
+  const observe = createObserver(metrics)
+  const refusals = options.refusals ?? createRefusalLog(log)
+  const addresses = createClientAddresses(options.trustedProxies ?? [])
+  const shell: Shell = { refusals, addresses, isOver: () => false }
+  const note = (request: FastifyRequest, status: number, seconds: number) => {
+    const { method, ip: source } = request
+    const route = request.routeOptions.url ?? 'unknown'
+    observe({ method, route, status }, seconds)
+    if (status < 400) return
+    const code = refusedWith.get(request.raw) ?? 'unknown'
+    refusals({ requestId: request.id, status, code, method, route, source })
+  }
+  const app = fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    requestIdHeader: false,
+    genReqId: (request) => toRequestId(request.headers['x-request-id']),
+    bodyLimit: options.bodyBytesMax ?? bodyBytesMax,
+    // A server of our own, because fastify turns Node's limits off.
+    serverFactory: (handler) =>
+      createServer(serverLimits, (request, response) => {
+        if (!isNext(request, response, shell)) return
+        if (direct === undefined || !direct(request, response)) handler(request, response)
+      }).on('checkExpectation', (request, response) => refuseExpectation(request, response, shell)),
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: pathPartCharactersMax },
+    trustProxy: addresses.trusts,
+    clientErrorHandler: createClientErrorHandler(metrics, refusals),
+    frameworkErrors: (error, request, reply) => {
+      const problem = toProblem(error, log)
+      sendProblem(reply as FastifyReply, problem)
+      note(request, problemStatus(problem.code), 0)
+    },
+  })
+  app.server.maxHeadersCount = headersCountMax
+  const guard = guardConnections(app.server, {
+    trusts: addresses.trusts,
+    stateOf,
+    metrics,
+    ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
+  })
+  shell.isOver = guard.isOver
+  // Nothing here takes text: it is refused as any other media type is, with a 415.
+  app.removeContentTypeParser('text/plain')
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    // What is for everybody says so itself.
+    reply.header('cache-control', 'no-store')
+  })
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const problem = toProblem(error, request.log)
+    return sendProblem(reply, problem)
+  })
+  addUnroutedAnswers(app, sendProblem)
+  app.addHook('onResponse', async (request, reply) => {
+    note(request, reply.statusCode, reply.elapsedTime / 1000)
+  })
+  app.get('/healthz', { schema: { hide: true } as object }, async () => ({ status: 'ok' }))
+  return app
+}
+
+type Observe = (request: { method: string; route: string; status: number }, seconds: number) => void
+
+function createObserver(metrics: Metrics): Observe {
+  const histogram = metrics.histogram(
+    'di_http_request_seconds',
+    'HTTP requests by route and status',
+    { buckets: latencyBucketsSeconds, labels: ['method', 'route', 'status'] },
+  )
+  return ({ method, route, status }, seconds) =>
+    histogram.observe({ method, route, status: String(status) }, seconds)
+}
+
+const codeOfFastify: Record<string, ProblemCode> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'malformed_request',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid_body',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'invalid_body',
+  FST_ERR_BAD_URL: 'malformed_request',
+  FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
+}
+
+/** What of a request cannot be read, where that is answered with a 400. */
+const unreadableParts: Partial<Record<ProblemCode, ProblemDetail>> = {
+  invalid_body: { path: '$', message: 'is not valid JSON' },
+  malformed_request: {
+    path: 'request',
+    message: 'is not valid HTTP, or its address cannot be decoded',
+  },
+}
+
+function toUnreadable(code: ProblemCode): Problem {
+  const part = unreadableParts[code]
+  const more = part === undefined ? {} : { errors: [part] }
+  return new Problem(code, 'The request cannot be read.', more)
+}
+
+/**
+ * Any error as a problem. What is not meant for clients becomes a plain 500, logged with its cause.
+ */
+export function toProblem(error: unknown, log: Log | { error: Log['error'] }): Problem {
+  if (error instanceof Problem) {
+    // A refusal for lack of a place has no cause: it has its bounded line like any other refusal.
+    const isRefusal = error.code === 'unavailable' && error.cause === undefined
+    if (problemStatus(error.code) >= 500 && !isRefusal) {
+      log.error({ err: error.cause ?? error }, error.message)
+    }
+    return error
+  }
+  const fastifyError = error as Partial<FastifyError>
+  const code = codeOfFastify[fastifyError.code ?? '']
+  if (code === 'body_too_large') return new Problem(code, 'The body is larger than is accepted.')
+  if (code === 'uri_too_long') return new Problem(code, 'A part of the address is too long.')
+  if (code !== undefined) return toUnreadable(code)
+  const status = fastifyError.statusCode
+  if (status !== undefined && status >= 400 && status < 500) {
+    return toUnreadable('malformed_request')
+  }
+  log.error({ err: error }, 'a request failed')
+  return new Problem('internal_error', 'The request could not be processed.', { cause: error })
+}
+
+const unreadableCodes: Record<string, ProblemCode> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+}
+
+/**
+ * What Node refuses before there is a request: counted, answered by hand, and cut. The answers to
+ * what came before it on the connection leave first: they may tell of something that was stored.
+ */
+function createClientErrorHandler(
+  metrics: Metrics,
+  refusals: RefusalLog,
+): (error: NodeJS.ErrnoException, socket: Socket) => void {
+  const unreadable = metrics.counter(
+    'di_http_unreadable_requests_total',
+    'Requests that were broken, too slow or cut off, by the code of the answer',
+    ['code'],
+  )
+  const refuse = (code: ProblemCode, socket: Socket) => {
+    if (!socket.writable) {
+      socket.destroy()
+      return
+    }
+    const requestId = toRequestId(undefined)
+    const problem = toUnreadable(code)
+    const body = JSON.stringify(toProblemBody(problem, requestId))
+    const status = problemStatus(code)
+    const source = socket.remoteAddress ?? 'unknown'
+    refusals({ requestId, status, code, method: 'unknown', route: 'unknown', source })
+    socket.write(
+      `HTTP/1.1 ${status} Error\r\ncontent-type: ${problemType}\r\n` +
+        `x-request-id: ${requestId}\r\ncache-control: no-store\r\nconnection: close\r\n` +
+        `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
+    socket.destroy()
+  }
+  return (error, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      unreadable.inc({ code: 'cut_off' })
+      socket.destroy()
+      return
+    }
+    const code = unreadableCodes[error.code ?? ''] ?? 'malformed_request'
+    unreadable.inc({ code })
+    ending.add(socket)
+    // A request that was never read whole is the broken one itself: nobody else answers it.
+    const before = awaited.get(socket)?.findLast(({ req, writableFinished }) => {
+      return req.complete && !writableFinished
+    })
+    if (before === undefined) refuse(code, socket)
+    else before.once('finish', () => refuse(code, socket))
+  }
+}
+
+/** A 503 that says when to come back. */
+export function unavailable(detail: string, cause?: unknown): Problem {
+  return new Problem('unavailable', detail, {
+    retryAfterSeconds,
+    ...(cause === undefined ? {} : { cause }),
+  })
+}
+
+/**
+ * Listens and returns the address in use, for logs and port 0.
+ * @param reusePort whether other processes may listen there as well
+ */
+export async function listen(
+  app: FastifyInstance,
+  { host, port }: Listen,
+  reusePort = false,
+): Promise<string> {
+  const url = await app.listen({ host, port, backlog: 2_048, ...(reusePort ? shared : {}) })
+  const server: Server = app.server
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? `http://${host}:${address.port}` : url
+}
+
+/** Node's own option, which fastify hands on and does not name. */
+const shared = { reusePort: true }

@@ -1,0 +1,120 @@
+/**
+ * The internal listener of a process: `/healthz` (alive), `/readyz` (able to do its job) and
+ * `/metrics` (Prometheus text), for operators and their machines. It is a server of its own, so it
+ * answers while the public one has as many connections as it takes.
+ */
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import { internalConnectionsMax } from '#shared/core/base/limits.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import type { Listen } from '#shared/io/process/config.ts'
+import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { within } from '#shared/io/process/pause.ts'
+import { listen, sendProblem, toProblem, toRequestId } from './http-server.ts'
+import { createRefusalLog } from './refusal-log.ts'
+
+/** One dependency's state for `/readyz`; null when it is fine, else what is missing. */
+export type ReadyCheck = () => Promise<string | null> | string | null
+
+export type InternalOptions = {
+  log: Log
+  metrics: Metrics
+  /** Named checks of what this process needs to do its job. */
+  readyChecks: Record<string, ReadyCheck>
+  /** What an operator is to know while the process can still do its job. */
+  warnings?: Record<string, ReadyCheck>
+  stopping: () => boolean
+}
+
+/** How long a request may hold up the end of the process. */
+const closeMs = 250
+/** How long a client may take to send a request, in ms. */
+const requestTimeoutMs = 5_000
+const checkLimitMs = 1_000
+
+/** Builds the server; it does not listen yet. */
+export function createInternalServer(options: InternalOptions): FastifyInstance {
+  const { log, metrics, readyChecks, stopping } = options
+  const app = fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    requestIdHeader: false,
+    genReqId: (request) => toRequestId(request.headers['x-request-id']),
+    forceCloseConnections: 'idle',
+    requestTimeout: requestTimeoutMs,
+    http: { headersTimeout: requestTimeoutMs, connectionsCheckingInterval: 1_000 },
+  })
+  app.server.maxConnections = internalConnectionsMax
+  const refusals = createRefusalLog(log)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store').header('x-request-id', request.id)
+  })
+  app.setErrorHandler((error, request, reply) => sendProblem(reply, toProblem(error, request.log)))
+  app.setNotFoundHandler((request, reply) => {
+    const problem = new Problem('not_found', 'There is nothing at this address.')
+    const { id: requestId, method, ip: source } = request
+    refusals({ requestId, status: 404, code: problem.code, method, route: 'unknown', source })
+    return sendProblem(reply, problem)
+  })
+  app.get('/healthz', async () => ({ status: 'ok' }))
+  app.get('/readyz', async (_request, reply) => {
+    const checks = [runChecks(readyChecks), runChecks(options.warnings ?? {})] as const
+    const [missing, warnings] = await Promise.all(checks)
+    if (stopping()) missing.process = 'is stopping'
+    const ready = isEmpty(missing)
+    const more = isEmpty(warnings) ? {} : { warnings }
+    return reply
+      .code(ready ? 200 : 503)
+      .send(ready ? { status: 'ready', ...more } : { status: 'not_ready', missing, ...more })
+  })
+  app.get('/metrics', async (_request, reply) =>
+    reply
+      .header('content-type', metrics.registry.contentType)
+      .send(await metrics.registry.metrics()),
+  )
+  return app
+}
+
+/**
+ * Opens the internal listener of a process; it closes last, so that readiness says 503 and metrics
+ * are there until the process has drained. Call it before the other steps of stopping are
+ * registered.
+ * @returns its URL
+ * @throws when the address is in use or cannot be listened on
+ */
+export async function serveInternally(
+  options: Omit<InternalOptions, 'stopping'> & { lifecycle: Lifecycle; address: Listen },
+): Promise<string> {
+  const { lifecycle, address, ...more } = options
+  const app = createInternalServer({ ...more, stopping: lifecycle.stopping })
+  lifecycle.onStop('internal listener', async () => {
+    const cut = setTimeout(() => app.server.closeAllConnections(), closeMs)
+    await app.close()
+    clearTimeout(cut)
+  })
+  return await listen(app, address)
+}
+
+/** @returns what each check that found something says */
+async function runChecks(checks: Record<string, ReadyCheck>): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  const run = async ([name, check]: [string, ReadyCheck]) => {
+    const fault = await withLimit(check)
+    if (fault !== null) found[name] = fault
+  }
+  await Promise.all(Object.entries(checks).map(run))
+  return found
+}
+
+const isEmpty = (record: object): boolean => Object.keys(record).length === 0
+
+/** A check that hangs is a dependency that does not answer. */
+async function withLimit(check: ReadyCheck): Promise<string | null> {
+  try {
+    const fault = Promise.resolve(check())
+    return (await within(fault, checkLimitMs)) ? await fault : 'does not answer'
+  } catch {
+    return 'cannot be reached'
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * One log line per refused request, so that the request id of an answer leads to its reason. In a
+ * flood a bounded number of lines a second is written, and how many were left out.
+ */
+import type { Log } from '#shared/io/process/log.ts'
+
+/** Never a body, a header's value or an address that a client asked for. */
+export type RefusedRequest = {
+  requestId: string
+  status: number
+  /** The problem's code. */
+  code: string
+  /** More than the code says, from a closed set. */
+  reason?: string
+  method: string
+  /** The route's pattern, not what was asked for. */
+  route: string
+  /** The client's address. */
+  source: string
+}
+
+export type RefusalLog = (refused: RefusedRequest) => void
+
+const linesPerSecond = 20
+const windowMs = 1_000
+
+/** @returns a function that logs a refusal, or counts it while too many are logged */
+export function createRefusalLog(log: Log): RefusalLog {
+  let lines = 0
+  let leftOut: Record<string, number> = {}
+  let counting = false
+  const endWindow = (): void => {
+    counting = false
+    lines = 0
+    if (Object.keys(leftOut).length === 0) return
+    log.warn({ left_out: leftOut }, 'more requests were refused than are logged')
+    leftOut = {}
+  }
+  return ({ requestId, status, code, reason, method, route, source }) => {
+    if (!counting) setTimeout(endWindow, windowMs).unref()
+    counting = true
+    if (lines >= linesPerSecond) {
+      leftOut[code] = (leftOut[code] ?? 0) + 1
+      return
+    }
+    lines++
+    const more = reason === undefined ? {} : { reason }
+    const fields = { request_id: requestId, status, code, ...more, method, route, source }
+    log.info(fields, 'a request was refused')
+  }
+}

@@ -1,0 +1,23 @@
+/** Reads how full a stream is. */
+import type { StreamFill } from '#shared/core/telemetry/stream-room.ts'
+import type { Nats } from './nats.ts'
+
+export type ReadFill = StreamFill & {
+  /** Age of the oldest message in seconds by the server's clock; 0 when there is none. */
+  oldestSeconds: number
+}
+
+/** @throws when the broker does not answer, or there is no such stream */
+export async function readStreamFill(nats: Nats, stream: string): Promise<ReadFill> {
+  const { config, state, ts } = await nats.manager.streams.info(stream)
+  const serverMs = Date.parse(ts ?? '') || Date.now()
+  const oldestMs = state.messages === 0 ? serverMs : Date.parse(String(state.first_ts))
+  return {
+    bytes: state.bytes,
+    bytesMax: config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY,
+    messages: state.messages,
+    firstSequence: state.first_seq,
+    lastSequence: state.last_seq,
+    oldestSeconds: Math.max(0, (serverMs - oldestMs) / 1_000),
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * The verdicts of patterns: a policy's expression over the few thousand rows of `signal_patterns`
+ * instead of the millions of events that have them. What a suppression looks at beside signals is
+ * an event's context, so every pattern is scored once in each context that occurs.
+ */
+import type { Policy } from '#shared/core/policies/policy.ts'
+import {
+  compileToSql,
+  type SqlColumn,
+  toScoringQuery,
+} from '#shared/core/scoring/sql/scoring-sql.ts'
+import { listSuppressionConditions } from '#shared/core/scoring/sql/scoring-sql-points.ts'
+import { quoteNumber, quoteText, quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
+import {
+  findPatternLimits,
+  listWeighed,
+  patternVersion,
+} from '#shared/core/scoring/sql/signal-patterns.ts'
+import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
+
+/** Runs a query of the tenant's, with the parameters of its range. */
+export type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<Row[]>
+
+/**
+ * The patterns that tell enough, and by context, then policy, then pattern what they score: score +
+ * 256 * action, and the bits of the flags.
+ */
+export type PatternVerdicts = {
+  patterns: string[]
+  /** A number over a row of `telemetry`: which suppressions' conditions hold. */
+  contextSql: string
+  contexts: { context: number; policies: { verdicts: number[]; flags: number[] }[] }[]
+}
+
+/** A verdict that no pattern has. */
+export const noVerdict = 65_535
+
+/** Beyond these, events are scored one by one. */
+const patternsMax = 20_000
+const contextsMax = 16
+const conditionsMax = 32
+
+type Context = { context: number; sdkVersion: string; platform: string; receivedAtMs: number }
+
+/**
+ * Scores the patterns of a tenant.
+ * @param where over `telemetry`, which the contexts are taken from
+ */
+export async function scorePatterns(
+  select: Select,
+  { policies, where }: { policies: readonly Policy[]; where: string },
+): Promise<PatternVerdicts> {
+  const conditions = listSuppressionConditions(policies)
+  const none = { patterns: [], contextSql: '0', contexts: [] }
+  if (conditions.length > conditionsMax) return none
+  const contextSql =
+    conditions.length === 0
+      ? '0'
+      : conditions.map((one, bit) => `toUInt32(${one}) * ${2 ** bit}`).join(' + ')
+  const contexts =
+    conditions.length === 0 ? [anyContext] : await listContexts(select, contextSql, where)
+  const scored: PatternVerdicts = { patterns: [], contextSql, contexts: [] }
+  for (const context of contexts) {
+    const rows = await select<PatternRow>(toPatternQuery(policies, context))
+    scored.patterns = rows.map(([pattern]) => pattern)
+    scored.contexts.push({
+      context: context.context,
+      policies: policies.map((_, n) => ({
+        verdicts: rows.map((row) => row[1 + 2 * n] as number),
+        flags: rows.map((row) => row[2 + 2 * n] as number),
+      })),
+    })
+  }
+  return scored
+}
+
+const anyContext: Context = { context: 0, sdkVersion: '', platform: '', receivedAtMs: 0 }
+
+async function listContexts(select: Select, sql: string, where: string): Promise<Context[]> {
+  const rows = await select<[number, [string, string, number]]>(`
+    select context, any(of) from (
+      select ${sql} as context, (sdk_version, platform, toUnixTimestamp64Milli(received_at)) as of
+      from telemetry where ${where}
+    ) group by context order by count() desc, context limit ${contextsMax}`)
+  return rows.map(([context, [sdkVersion, platform, receivedAtMs]]) => ({
+    context,
+    sdkVersion,
+    platform,
+    receivedAtMs,
+  }))
+}
+
+type PatternRow = [pattern: string, ...numbers: number[]]
+
+function toPatternQuery(policies: readonly Policy[], context: Context): string {
+  const compiled = policies.map((policy, n) =>
+    compileToSql(policy, { prefix: `p${n}_`, source: 'columns', withFlags: true }),
+  )
+  const keep: SqlColumn[] = [
+    { name: 'of_pattern', sql: 'pattern' },
+    { name: 'sdk_version', sql: quoteText(context.sdkVersion) },
+    { name: 'platform', sql: quoteText(context.platform) },
+    { name: 'received_at', sql: `fromUnixTimestamp64Milli(toInt64(${context.receivedAtMs}))` },
+  ]
+  const from = `signal_patterns final where tenant_id = {tenant:String}
+    and version = ${patternVersion} and not (${toLimits(policies)})`
+  const verdicts = policies.map(
+    (_, n) => `p${n}_score + 256 * p${n}_action, toFloat64(p${n}_flags)`,
+  )
+  const query = toScoringQuery(compiled, { from, keep })
+  return `select of_pattern, ${verdicts.join(', ')} from (${query})
+    order by of_pattern limit ${patternsMax}`
+}
+
+/** The patterns that do not tell enough. */
+function toLimits(policies: readonly Policy[]): string {
+  const { hidden, ranges } = findPatternLimits(policies)
+  return [
+    `hasAny(hidden, cast(${quoteTexts(hidden)} as Array(String)))`,
+    ...ranges.map(
+      ({ category, signal, from }) =>
+        `ifNull(signals.${category}.${signal}.:Int64 = ${quoteNumber(from)}, 0)`,
+    ),
+  ].join(' or ')
+}
+
+/** The events whose pattern knows nothing of a signal that was new to the catalog then. */
+export function isNewerThanPattern(policies: readonly Policy[]): string {
+  const weighed = quoteTexts(listWeighed(policies))
+  return `(notEmpty(unknown_signals) and (length(unknown_signals) >= ${unknownSignalsMax} or hasAny(
+    unknown_signals, cast(${weighed} as Array(String)))))`
+}
+
+/**
+ * What is looked up for an event, as expressions over a row of `telemetry` and the constants that
+ * they need, for WITH. A verdict is `noVerdict` where the event has no scored pattern.
+ */
+export function toLookUps(scored: PatternVerdicts): {
+  constants: string[]
+  verdictOf: (policy: number) => string
+  flagsOf: (policy: number) => string
+} {
+  const constants = [`cast(${quoteTexts(scored.patterns)} as Array(String)) as patterns`]
+  for (const { context, policies } of scored.contexts) {
+    policies.forEach(({ verdicts, flags }, n) => {
+      constants.push(`cast([${verdicts.join(',')}] as Array(UInt16)) as verdicts_${n}_${context}`)
+      constants.push(`cast([${flags.join(',')}] as Array(UInt64)) as flags_${n}_${context}`)
+    })
+  }
+  const lookUp = (name: string, otherwise: string) => {
+    const of = (context: number) => `transform(pattern, patterns, ${name}_${context}, ${otherwise})`
+    const [first] = scored.contexts
+    if (first === undefined || scored.patterns.length === 0) return otherwise
+    if (scored.contextSql === '0') return of(first.context)
+    const cases = scored.contexts.flatMap(({ context }) => [
+      `(${scored.contextSql}) = ${context}`,
+      of(context),
+    ])
+    return `multiIf(${[...cases, otherwise].join(', ')})`
+  }
+  return {
+    constants,
+    verdictOf: (policy) => lookUp(`verdicts_${policy}`, `toUInt16(${noVerdict})`),
+    flagsOf: (policy) => lookUp(`flags_${policy}`, 'toUInt64(0)'),
+  }
+}

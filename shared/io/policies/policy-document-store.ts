@@ -1,0 +1,48 @@
+/**
+ * Policy documents by their content address, for processes that do not watch the tenant directory:
+ * from memory, else from Postgres, where every version stays for good.
+ */
+import { LRUCache } from 'lru-cache'
+import { policyCopiesBytesMax } from '#shared/core/base/limits.ts'
+import {
+  defaultPolicy,
+  type Policy,
+  policySchema,
+  toPolicyHash,
+} from '#shared/core/policies/policy.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { createPolicyStore } from './policy-store.ts'
+
+export type PolicyDocuments = {
+  /**
+   * @returns the document, or null when nobody knows it or it is none
+   * @throws when Postgres cannot be asked
+   */
+  findPolicy: (policyHash: string) => Promise<Policy | null>
+}
+
+export function createPolicyDocuments(postgres: Queryable): PolicyDocuments {
+  const { findDocument } = createPolicyStore(postgres)
+  // Documents are immutable, so a copy is good for ever.
+  const copies = new LRUCache<string, Policy>({ maxSize: policyCopiesBytesMax })
+  const defaultHash = toPolicyHash(defaultPolicy)
+  return {
+    findPolicy: async (policyHash) => {
+      const copy = policyHash === defaultHash ? defaultPolicy : copies.get(policyHash)
+      if (copy !== undefined) return copy
+      const text = await findDocument(policyHash)
+      const policy = text === null ? null : parse(text)
+      if (policy !== null) copies.set(policyHash, policy, { size: text!.length })
+      return policy
+    },
+  }
+}
+
+function parse(text: string): Policy | null {
+  try {
+    const parsed = policySchema.safeParse(JSON.parse(text))
+    return parsed.success ? parsed.data : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * Compares what a shadow policy would have decided with what was decided: read from the rows that
+ * scorers wrote, summed up by session inside the engine. Sessions count, because an alert is one
+ * for a device, a session and an action.
+ */
+import { compareBytes } from '#shared/core/base/byte-order.ts'
+import type { ComparedSessions } from '#shared/core/policies/shadow-comparison.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+
+export type ComparisonQuestion = {
+  tenantId: string
+  policyHash: string
+  /** Events received before it are left out; null for all. */
+  sinceMs: number | null
+}
+
+/** Alerts by what people said of them: how many the shadow would raise too, and would not. */
+export type DispositionMoves = { name: string; kept: number; lost: number }
+
+export type ShadowComparison = {
+  /** Of the events that were compared, in ms since 1970; null when there were none. */
+  firstMs: number | null
+  lastMs: number | null
+  /** The versions under which the document decided. */
+  versions: number[]
+  sessions: ComparedSessions[]
+  /** Those whose highest risk scores differ most, first; at most 20. */
+  moved: MovedSession[]
+  dispositions: DispositionMoves[]
+}
+
+export type MovedSession = {
+  deviceId: string
+  sessionId: string
+  activeScore: number
+  shadowScore: number
+}
+
+export type ShadowComparisonStore = {
+  compareShadow: (question: ComparisonQuestion) => Promise<ShadowComparison>
+}
+
+const queryMaxSeconds = 25
+const settings = {
+  max_execution_time: queryMaxSeconds,
+  do_not_merge_across_partitions_select_final: 1,
+} as const
+
+const rows = `shadow_decisions final
+  where tenant_id = {tenant:String} and shadow_policy_hash = {policy:String}
+    and received_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')`
+
+const pairs = [0, 1, 2].flatMap((from) => [0, 1, 2].map((to) => [from, to] as const))
+const bit = (action: string) => `groupBitOr(bitShiftLeft(toUInt8(1), toUInt8(${action})))`
+
+const bySession = `
+  select
+    device_id, session_id,
+    [${pairs
+      .map(
+        ([from, to]) =>
+          `countIf(toUInt8(active_action) = ${from} and toUInt8(shadow_action) = ${to})`,
+      )
+      .join(', ')}] as moved,
+    ${bit('active_action')} as old_actions,
+    ${bit('shadow_action')} as new_actions,
+    max(active_risk_score) as old_peak,
+    max(shadow_risk_score) as new_peak,
+    argMin(platform, position) as on_platform,
+    argMin(sdk_version, position) as version,
+    groupUniqArrayArrayIf(active_flags, toUInt8(active_action) > 0) as old_codes,
+    groupUniqArrayArrayIf(shadow_flags, toUInt8(shadow_action) > 0) as new_codes
+  from ${rows}
+  group by device_id, session_id`
+
+const movedMax = 20
+
+const groupsSql = `
+  select
+    old_actions as activeActions, new_actions as shadowActions, on_platform as platform,
+    version as sdkVersion,
+    if(old_actions = new_actions, [], arraySort(old_codes)) as activeFlags,
+    if(old_actions = new_actions, [], arraySort(new_codes)) as shadowFlags,
+    toFloat64(count()) as sessions,
+    arrayMap(one -> toFloat64(one), sumForEach(moved)) as counts,
+    groupArraySortedIf(${movedMax})(
+      (-abs(toInt16(new_peak) - old_peak), device_id, session_id, old_peak, new_peak),
+      old_peak != new_peak
+    ) as moves
+  from (${bySession})
+  group by activeActions, shadowActions, platform, sdkVersion, activeFlags, shadowFlags`
+
+const spanSql = `
+  select toFloat64(count()), toFloat64(toUnixTimestamp64Milli(min(received_at))),
+    toFloat64(toUnixTimestamp64Milli(max(received_at))), arraySort(groupUniqArray(shadow_version))
+  from ${rows}`
+
+const dispositionsSql = `
+  select disposition, toFloat64(countIf(kept)), toFloat64(countIf(not kept))
+  from (
+    select device_id, session_id, action, has(new_ones, action) as kept
+    from (
+      select device_id, session_id,
+        arrayFilter(one -> one != 'ALLOW', groupUniqArray(toString(active_action))) as old_ones,
+        groupUniqArray(toString(shadow_action)) as new_ones
+      from ${rows}
+      group by device_id, session_id
+    )
+    array join old_ones as action
+  ) as decided
+  join (
+    select device_id, session_id, toString(action) as action, toString(disposition) as disposition
+    from alerts_mirror final where tenant_id = {tenant:String}
+  ) as raised using (device_id, session_id, action)
+  group by disposition order by disposition`
+
+type GroupRow = Omit<ComparedSessions, 'events'> & {
+  counts: number[]
+  moves: [distance: number, device: string, session: string, active: number, shadow: number][]
+}
+
+export function createShadowComparisonStore(clickhouse: Clickhouse): ShadowComparisonStore {
+  const read = async <Row>(
+    query: string,
+    { tenantId, policyHash, sinceMs }: ComparisonQuestion,
+    format: 'JSONEachRow' | 'JSONCompactEachRow',
+  ): Promise<Row[]> => {
+    const result = await clickhouse.query({
+      query,
+      query_params: { tenant: tenantId, policy: policyHash, since: sinceMs ?? 0 },
+      clickhouse_settings: settings,
+      format,
+    })
+    return result.json<Row>()
+  }
+  return {
+    compareShadow: async (question) => {
+      type Span = [events: number, first: number, last: number, versions: number[]]
+      const [span] = await read<Span>(spanSql, question, 'JSONCompactEachRow')
+      const [events, firstMs, lastMs, versions] = span!
+      const groups = await read<GroupRow>(groupsSql, question, 'JSONEachRow')
+      const judged = await read<[string, number, number]>(
+        dispositionsSql,
+        question,
+        'JSONCompactEachRow',
+      )
+      return {
+        firstMs: events === 0 ? null : firstMs,
+        lastMs: events === 0 ? null : lastMs,
+        versions,
+        sessions: groups.map(toSessions),
+        moved: toMoved(groups),
+        dispositions: judged.map(([name, kept, lost]) => ({ name, kept, lost })),
+      }
+    },
+  }
+}
+
+function toSessions({ counts, moves: _, ...group }: GroupRow): ComparedSessions {
+  const of = (from: number) => [0, 1, 2].map((to) => counts[from * 3 + to]!)
+  return { ...group, events: [0, 1, 2].map(of) }
+}
+
+function toMoved(groups: readonly GroupRow[]): MovedSession[] {
+  return groups
+    .flatMap(({ moves }) => moves)
+    .sort((a, b) => a[0] - b[0] || compareBytes(a[1], b[1]) || compareBytes(a[2], b[2]))
+    .slice(0, movedMax)
+    .map(([, deviceId, sessionId, activeScore, shadowScore]) => {
+      return { deviceId, sessionId, activeScore, shadowScore }
+    })
+}

@@ -1,0 +1,355 @@
+/**
+ * The one door to PostgreSQL: a pool per role, transactions that either happened or did not, and
+ * errors told apart by SQLSTATE. An outage is always a PostgresUnavailableError, which the HTTP
+ * shell answers with 503 and a consumer retries; no failure of a connection ever ends the process,
+ * and the pool finds the server again by itself.
+ */
+import pg from 'pg'
+import { retryAfterSeconds } from '#shared/core/base/limits.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  createFaultTeller,
+  describeConnectFault,
+  type FaultTeller,
+} from '#shared/io/process/connect-faults.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { type ConnectionMode, prepareConnection, type SessionSettings } from './postgres-session.ts'
+
+/**
+ * One statement. A `name` makes it a prepared statement of its connection, where there is no pooler
+ * in between: use for hot reads.
+ */
+export type Sql = { text: string; values?: readonly unknown[]; name?: string }
+
+export type Row = Record<string, unknown>
+export type Rows<R> = { rows: R[]; rowCount: number }
+
+/** What a store needs of Postgres: the pool or a transaction, either will do. */
+export type Queryable = {
+  /** @throws PostgresUnavailableError, or pg's DatabaseError with its SQLSTATE in `code` */
+  query: <R extends object = Row>(
+    sql: string | Sql,
+    values?: readonly unknown[],
+  ) => Promise<Rows<R>>
+}
+
+/**
+ * One connection of the pool. Behind a pooler only the statements of one transaction share a
+ * session of the server: nothing may rest on the session lasting longer.
+ */
+export type Session = Queryable & {
+  transaction: <T>(work: (tx: Queryable) => Promise<T>) => Promise<T>
+}
+
+export type Postgres = Queryable & {
+  /**
+   * Runs `work` between begin and commit, rolled back when it throws. A serialization failure or a
+   * deadlock runs it again (it then must not have effects outside Postgres that matter). When the
+   * connection is lost during the commit nobody knows the outcome: that is a
+   * PostgresUnavailableError too, so what must not happen twice needs a key of its own.
+   */
+  transaction: <T>(work: (tx: Queryable) => Promise<T>) => Promise<T>
+  /** Runs `work` on one connection. It is thrown away afterwards when anything went wrong on it. */
+  withSession: <T>(work: (session: Session) => Promise<T>) => Promise<T>
+  /** For `/readyz`: null when a round trip works, else what is missing. */
+  checkReady: () => Promise<string | null>
+  /** Waits for running work to give its connections back, then closes them. */
+  close: () => Promise<void>
+}
+
+export type PostgresOptions = {
+  /** The process, as `pg_stat_activity` shows it. */
+  role: string
+  log: Log
+  /** Says why it cannot connect; shared by the pools of one process. */
+  teller?: FaultTeller
+  metrics?: Metrics
+  /** Connections at most; 10 by default. */
+  connectionsMax?: number
+  /** The server ends a statement after this long; 10 s by default, 0 is never. */
+  statementTimeoutMs?: number
+  /** The server gives up waiting for a lock after this long; 5 s by default, 0 is never. */
+  lockTimeoutMs?: number
+  /** How long to wait for a free or a new connection; 3 s by default. */
+  connectTimeoutMs?: number
+  /** Settings of every session, for statements whose plans must not depend on statistics. */
+  settings?: SessionSettings
+}
+
+/** Postgres cannot be reached, is going down, or has no room: try again later. A 503 to clients. */
+export class PostgresUnavailableError extends Problem {
+  constructor(cause: unknown) {
+    super('unavailable', 'The database cannot answer at the moment.', { retryAfterSeconds, cause })
+    this.name = 'PostgresUnavailableError'
+  }
+}
+
+/** SQLSTATEs that code asks for by name. */
+export const sqlStates = {
+  uniqueViolation: '23505',
+  foreignKeyViolation: '23503',
+  checkViolation: '23514',
+  lockNotAvailable: '55P03',
+  serializationFailure: '40001',
+  deadlockDetected: '40P01',
+  duplicateDatabase: '42P04',
+  invalidCatalogName: '3D000',
+} as const
+
+/**
+ * Whether an error is the server's, with this SQLSTATE.
+ * @param constraint also asks which constraint was violated
+ */
+export function isSqlState(error: unknown, state: string, constraint?: string): boolean {
+  return (
+    error instanceof pg.DatabaseError &&
+    error.code === state &&
+    (constraint === undefined || error.constraint === constraint)
+  )
+}
+
+/** Whether the same may well succeed in a moment: the server is away, or others were in the way. */
+export function isPassing(error: unknown): boolean {
+  const { lockNotAvailable, serializationFailure, deadlockDetected } = sqlStates
+  return (
+    error instanceof PostgresUnavailableError ||
+    [lockNotAvailable, serializationFailure, deadlockDetected].some((state) =>
+      isSqlState(error, state),
+    )
+  )
+}
+
+/** Whether an error is the server's, about a value that it was sent: no waiting cures that. */
+export function isOfValue(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code?.startsWith('22') === true
+}
+
+/** Whole classes, then single states, that say "not now" rather than "not this". */
+const unavailableClasses = new Set(['08', '28', '53', '58'])
+const unavailableStates = new Set(['57P01', '57P02', '57P03', '57P05', '57014', '25006', '25P03'])
+
+/** The server's own errors keep their SQLSTATE; whatever else a connection throws is an outage. */
+function toPostgresError(error: unknown): unknown {
+  if (error instanceof PostgresUnavailableError) return error
+  // A value that cannot be sent is a mistake in our code, not an outage.
+  if (error instanceof TypeError || error instanceof RangeError) return error
+  if (!(error instanceof pg.DatabaseError)) return new PostgresUnavailableError(error)
+  const state = error.code ?? ''
+  const unavailable = unavailableClasses.has(state.slice(0, 2)) || unavailableStates.has(state)
+  return unavailable ? new PostgresUnavailableError(error) : error
+}
+
+/** An instant, in ms since 1970, as a value of a `timestamptz`. */
+export const toTime = (ms: number): string => new Date(ms).toISOString()
+
+const transactionTriesMax = 5
+
+/** A statement that found the disk full speaks for this long: reads succeed all the while. */
+const noRoomSpeaksMs = 3_000
+
+function isOfFullDisk(error: unknown): boolean {
+  const { cause = error } = error as { cause?: unknown }
+  return cause instanceof pg.DatabaseError && (cause.code === '53100' || cause.code === '58030')
+}
+
+/**
+ * Opens a pool. Nothing is connected yet: the first query is.
+ * @param url `postgres://user:password@host:port/database`
+ */
+export function createPostgres(url: string, options: PostgresOptions): Postgres {
+  const { log } = options
+  const settings = toSettings(options)
+  const modes = new WeakMap<pg.ClientBase, ConnectionMode>()
+  const pool = new pg.Pool({
+    ...toPoolConfig(url, options),
+    onConnect: async (client: pg.ClientBase) => {
+      modes.set(client, await prepareConnection(client, settings))
+    },
+  })
+  // An idle connection that breaks is replaced by the next query; without a listener it would end
+  // us.
+  pool.on('error', (error) => log.warn({ err: error }, 'an idle connection to Postgres was lost'))
+  if (options.metrics !== undefined) observePool(pool, options.metrics)
+
+  let noRoomMs = Number.NEGATIVE_INFINITY
+  const teller = options.teller ?? createFaultTeller('Postgres', log)
+  const openClient = async (): Promise<pg.PoolClient> => {
+    try {
+      const client = await pool.connect()
+      teller.worked()
+      return client
+    } catch (error) {
+      // A pool whose connections are all in use says nothing about the server.
+      if (pool.totalCount < pool.options.max) teller.failed(error)
+      throw toPostgresError(error)
+    }
+  }
+  const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
+    const client = await openClient()
+    // Between two queries nobody else listens for a broken connection, and unheard it would end us.
+    let broken: Error | undefined
+    const onError = (error: Error) => {
+      broken = error
+    }
+    client.on('error', onError)
+    const session = toSession(client, modes.get(client)!)
+    try {
+      return await work(session)
+    } catch (error) {
+      if (isOfFullDisk(error)) noRoomMs = performance.now()
+      throw error
+    } finally {
+      client.removeListener('error', onError)
+      client.release(broken ?? session.dirty())
+    }
+  }
+  const transaction = async <T>(work: (tx: Queryable) => Promise<T>): Promise<T> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await withSession((session) => session.transaction(work))
+      } catch (error) {
+        const again =
+          isSqlState(error, sqlStates.serializationFailure) ||
+          isSqlState(error, sqlStates.deadlockDetected)
+        if (!again || attempt === transactionTriesMax) throw error
+        // Whoever won is about to take what we just let go of.
+        await new Promise((resolve) => setTimeout(resolve, attempt * 10))
+      }
+    }
+  }
+  return {
+    query: (sql, values) => withSession((session) => session.query(sql, values)),
+    transaction,
+    withSession,
+    checkReady: async () => {
+      try {
+        await withSession((session) => session.query('select 1'))
+      } catch (error) {
+        return describeConnectFault(error)
+      }
+      const full = performance.now() - noRoomMs < noRoomSpeaksMs
+      return full ? 'has no room on its disk' : null
+    },
+    close: () => pool.end(),
+  }
+}
+
+function toSession(
+  client: pg.PoolClient,
+  mode: ConnectionMode,
+): Session & { dirty: () => boolean } {
+  let dirty = false
+  const run: Queryable['query'] = async <R extends object = Row>(
+    sql: string | Sql,
+    values?: readonly unknown[],
+  ): Promise<Rows<R>> => {
+    const statement = typeof sql === 'string' ? { text: sql, values: values ?? [] } : sql
+    const { name, text } = statement
+    try {
+      const result = await client.query<R & pg.QueryResultRow>({
+        text,
+        values: [...(statement.values ?? [])],
+        ...(name === undefined || !mode.named ? {} : { name }),
+      })
+      return { rows: result.rows, rowCount: result.rowCount ?? 0 }
+    } catch (error) {
+      const failure = toPostgresError(error)
+      // Whoever swallows this must not give a connection in an unknown state back to the pool.
+      if (failure instanceof PostgresUnavailableError) dirty = true
+      throw failure
+    }
+  }
+  const transaction = async <T>(work: (tx: Queryable) => Promise<T>): Promise<T> => {
+    await run(mode.begin)
+    try {
+      const result = await work({ query: run })
+      await run('commit')
+      return result
+    } catch (error) {
+      await run('rollback').catch(() => {
+        dirty = true
+      })
+      throw error
+    }
+  }
+  const query: Queryable['query'] = (sql, values) =>
+    mode.wrap ? transaction((tx) => tx.query(sql, values)) : run(sql, values)
+  return { query, transaction, dirty: () => dirty }
+}
+
+const int8Oid = 20
+const statementTimeoutDefaultMs = 10_000
+
+function toPoolConfig(url: string, options: PostgresOptions): pg.PoolConfig {
+  const statementTimeoutMs = options.statementTimeoutMs ?? statementTimeoutDefaultMs
+  return {
+    connectionString: url,
+    application_name: `device-intelligence ${options.role}`,
+    max: options.connectionsMax ?? 10,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    // A server that accepts and then says nothing (paused, cut off) is noticed by us alone.
+    ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + 2_000 }),
+    types: { getTypeParser: toTypeParser as typeof pg.types.getTypeParser },
+  }
+}
+
+/** The settings of the sessions of a pool. */
+export const toSettings = (
+  options: Pick<PostgresOptions, 'statementTimeoutMs' | 'lockTimeoutMs' | 'settings'>,
+): SessionSettings => ({
+  statement_timeout: `${options.statementTimeoutMs ?? statementTimeoutDefaultMs}`,
+  lock_timeout: `${options.lockTimeoutMs ?? 5_000}`,
+  // A process that stops in the middle of a transaction must not hold its locks for ever.
+  idle_in_transaction_session_timeout: '30000',
+  ...options.settings,
+})
+
+/** bigint as a number: ours are counters, and one above 2^53 is an error, not a wrong one. */
+function toTypeParser(oid: number, format?: 'text' | 'binary'): unknown {
+  if (oid !== int8Oid || format === 'binary') return pg.types.getTypeParser(oid, format as 'text')
+  return (text: string) => {
+    const value = Number(text)
+    if (!Number.isSafeInteger(value)) throw new RangeError('a bigint is above 2^53')
+    return value
+  }
+}
+
+function observePool(pool: pg.Pool, metrics: Metrics): void {
+  metrics.gauge('di_postgres_connections', 'Connections to Postgres by state', {
+    labels: ['state'],
+    collect() {
+      this.set({ state: 'idle' }, pool.idleCount)
+      this.set({ state: 'busy' }, pool.totalCount - pool.idleCount)
+    },
+  })
+  metrics.gauge('di_postgres_waiting', 'Callers that wait for a connection to Postgres', {
+    collect() {
+      this.set(pool.waitingCount)
+    },
+  })
+}
+
+/**
+ * Runs `work` again, with growing pauses up to 2 s, for as long as it fails because Postgres is
+ * away. Any other error is thrown. `work` must be safe to repeat.
+ */
+export async function untilPostgresAnswers<T>(
+  work: () => Promise<T>,
+  { log, signal }: { log: Log; signal?: AbortSignal },
+): Promise<T> {
+  for (let pauseMs = 50, said = false; ; pauseMs = Math.min(2_000, pauseMs * 2)) {
+    signal?.throwIfAborted()
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof PostgresUnavailableError)) throw error
+      if (!said) log.warn({ err: error.cause }, 'Postgres does not answer; waiting for it')
+      said = true
+    }
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
+  }
+}

@@ -1,0 +1,271 @@
+/**
+ * Configuration from the environment: every process declares the variables it needs, all of them
+ * are checked at start and every error is listed at once. Secrets may come from files
+ * (`NAME_FILE`).
+ */
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { telemetryStreamBytesMin } from '#shared/core/base/limits.ts'
+import { processNames } from '#shared/core/base/process-rights.ts'
+import { type Network, parseNetwork } from '#shared/core/deliveries/outbound-address.ts'
+import { createClientAddresses } from '#shared/io/http/client-address.ts'
+import type { NatsSettings } from '#shared/io/nats/nats.ts'
+import { findClickhouseUrlFault, findPostgresUrlFault, parseNatsUrl } from './server-addresses.ts'
+
+export type Env = Record<string, string | undefined>
+
+/**
+ * Thrown once, with one line per faulty variable. Values are never repeated: they may be secret.
+ */
+export class ConfigError extends Error {
+  constructor(lines: string[]) {
+    super(`The configuration is not valid:\n${lines.map((line) => `  - ${line}`).join('\n')}`)
+    this.name = 'ConfigError'
+  }
+}
+
+/** `host:port`, port 0 for any free one. */
+const listenSchema = z
+  .string()
+  .regex(/^.+:\d{1,5}$/, 'must be host:port')
+  .transform((text) => {
+    const at = text.lastIndexOf(':')
+    return { host: text.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(text.slice(at + 1)) }
+  })
+  .refine(({ port }) => port <= 65_535, 'must have a port up to 65535')
+
+export type Listen = z.output<typeof listenSchema>
+
+/** @param findFault what is wrong with an address; null when nothing is */
+const address = (findFault: (text: string) => string | null) =>
+  z.string().superRefine((text, context) => {
+    const fault = findFault(text)
+    if (fault !== null) context.addIssue({ code: 'custom', message: fault })
+  })
+
+function findNatsUrlFault(text: string): string | null {
+  try {
+    parseNatsUrl(text)
+    return null
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+const readableFileSchema = z.string().refine((file) => {
+  try {
+    readFileSync(file)
+    return true
+  } catch {
+    return false
+  }
+}, 'names a file that cannot be read')
+
+const keySchema = (missing: string) =>
+  z
+    .string(missing)
+    .refine(
+      (text) => Buffer.from(text, 'base64').length === 32,
+      'must be 32 bytes in base64, as `openssl rand -base64 32` prints',
+    )
+
+function areAddresses(proxies: readonly string[]): boolean {
+  try {
+    createClientAddresses(proxies)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A list of networks with commas between them; each fault names its entry. */
+function toNetworks(text: string, context: z.RefinementCtx): Network[] {
+  const networks: Network[] = []
+  for (const entry of text.split(',').map((one) => one.trim())) {
+    if (entry === '') continue
+    const parsed = parseNetwork(entry)
+    if ('network' in parsed) networks.push(parsed.network)
+    else context.addIssue({ code: 'custom', message: `${entry} ${parsed.why}` })
+  }
+  return networks
+}
+
+const rolePasswordsSchema = z
+  .string()
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown
+    } catch {
+      context.addIssue('must be a JSON object of passwords by process')
+      return z.NEVER
+    }
+  })
+  .pipe(z.partialRecord(z.enum(processNames), z.string().min(16, 'must have 16 characters each')))
+
+/** Every variable of the service, as in the README; a process picks the ones it needs. */
+export const variables = {
+  NATS_URL: address(findNatsUrlFault).default('nats://127.0.0.1:4222'),
+  /** TLS of the connection to NATS: the CA, and this process's certificate and its key, in PEM. */
+  NATS_CA_FILE: readableFileSchema.optional(),
+  NATS_CERT_FILE: readableFileSchema.optional(),
+  NATS_KEY_FILE: readableFileSchema.optional(),
+  /** How to sign in to NATS other than by the URL: a credentials file, or the seed of an NKEY. */
+  NATS_CREDS_FILE: readableFileSchema.optional(),
+  NATS_NKEY_SEED: z
+    .string()
+    .regex(/^SU[A-Z2-7]{56}$/, "must be the seed of a user's NKEY, SU...")
+    .optional(),
+  /** How many nats-servers keep every stream; left out, what exists stays and new ones get one. */
+  NATS_REPLICAS: z.coerce
+    .number('must be 1, 3 or 5')
+    .refine((count) => [1, 3, 5].includes(count), 'must be 1, 3 or 5')
+    .optional(),
+  /** Room of the telemetry stream; left out, what exists stays and a new one has it by the disk. */
+  TELEMETRY_STREAM_MAX_BYTES: z.coerce
+    .number('must be a number of bytes')
+    .int('must be a whole number of bytes')
+    .min(telemetryStreamBytesMin, `must be ${telemetryStreamBytesMin} bytes at least`)
+    .optional(),
+  CLICKHOUSE_URL: address(findClickhouseUrlFault).default(
+    'http://127.0.0.1:8123/device_intelligence',
+  ),
+  POSTGRES_URL: address(findPostgresUrlFault).default(
+    'postgres://postgres@127.0.0.1:5432/device_intelligence',
+  ),
+  MASTER_KEY: keySchema('is required: 32 random bytes in base64'),
+  /** The key before it, while secrets are still sealed under that one. */
+  MASTER_KEY_PREVIOUS: keySchema('').optional(),
+  /** Derived from MASTER_KEY: the key of edges' proofs, for scorers, which have no MASTER_KEY. */
+  TELEMETRY_KEY: keySchema('').optional(),
+  TELEMETRY_KEY_PREVIOUS: keySchema('').optional(),
+  ADMIN_TOKEN: z
+    .string('is required: the bearer token of the admin API')
+    .min(16, 'must have at least 16 characters'),
+  /** Of the roles that `migrate` makes in Postgres, by process; none are made without. */
+  POSTGRES_ROLE_PASSWORDS: rolePasswordsSchema.optional(),
+  INGEST_LISTEN: listenSchema.prefault('127.0.0.1:8080'),
+  API_LISTEN: listenSchema.prefault('127.0.0.1:8081'),
+  CONSOLE_LISTEN: listenSchema.prefault('127.0.0.1:8082'),
+  SCORER_LISTEN: listenSchema.prefault('127.0.0.1:8083'),
+  DELIVERY_LISTEN: listenSchema.prefault('127.0.0.1:8084'),
+  /** Readiness and metrics of the three processes that have a public listener. */
+  INGEST_INTERNAL_LISTEN: listenSchema.prefault('127.0.0.1:8090'),
+  API_INTERNAL_LISTEN: listenSchema.prefault('127.0.0.1:8091'),
+  CONSOLE_INTERNAL_LISTEN: listenSchema.prefault('127.0.0.1:8092'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  /** `1` lets sandbox tenants use http and private addresses for webhooks. */
+  ALLOW_PRIVATE_WEBHOOKS: z
+    .enum(['0', '1'])
+    .default('0')
+    .transform((text) => text === '1'),
+  /** Addresses and networks of proxies in front, separated by commas. */
+  TRUSTED_PROXIES: z
+    .string()
+    .default('')
+    .transform((text) => text.split(',').map((part) => part.trim()))
+    .transform((parts) => parts.filter((part) => part !== ''))
+    .refine(areAddresses, 'must be IP addresses or networks, separated by commas'),
+  /** Networks of the operator's own that webhook receivers may be in, also those of live tenants. */
+  WEBHOOK_ALLOW_NETWORKS: z.string().default('').transform(toNetworks),
+  /** Several processes on one address of one machine: the kernel deals connections among them. */
+  REUSE_PORT: z
+    .enum(['0', '1'])
+    .default('0')
+    .transform((text) => text === '1'),
+  /** How long a batch of a scorer may be held up by what shadow policies would have decided. */
+  SHADOW_HOLD_MAX_MS: z.coerce.number().int().min(100).max(60_000).default(2_000),
+  /** Where analysts reach ClickHouse; the local stack sets it to an address of its own. */
+  ANALYSTS_URL: z.url().optional(),
+  /** A process ends itself when this one is gone; set by the local stack. */
+  PARENT_PID: z.coerce.number().int().positive().optional(),
+} as const
+
+/** What every process needs that connects to NATS. */
+export const natsVariables = {
+  NATS_URL: variables.NATS_URL,
+  NATS_REPLICAS: variables.NATS_REPLICAS,
+  TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
+  NATS_CA_FILE: variables.NATS_CA_FILE,
+  NATS_CERT_FILE: variables.NATS_CERT_FILE,
+  NATS_KEY_FILE: variables.NATS_KEY_FILE,
+  NATS_CREDS_FILE: variables.NATS_CREDS_FILE,
+  NATS_NKEY_SEED: variables.NATS_NKEY_SEED,
+} as const
+
+/**
+ * The settings of the connection to NATS.
+ * @throws ConfigError where they contradict one another
+ */
+export function toNatsSettings(config: z.output<z.ZodObject<typeof natsVariables>>): NatsSettings {
+  const faults: string[] = []
+  const has = (name: keyof typeof natsVariables) => config[name] !== undefined
+  if (has('NATS_CERT_FILE') !== has('NATS_KEY_FILE')) {
+    faults.push('NATS_CERT_FILE and NATS_KEY_FILE must be set together')
+  }
+  const ways = [
+    ...(parseNatsUrl(config.NATS_URL).user === '' ? [] : ['the credentials in NATS_URL']),
+    ...(has('NATS_CREDS_FILE') ? ['NATS_CREDS_FILE'] : []),
+    ...(has('NATS_NKEY_SEED') ? ['NATS_NKEY_SEED'] : []),
+  ]
+  if (ways.length > 1) faults.push(`only one way to sign in may be set, not ${ways.join(' and ')}`)
+  if (faults.length > 0) throw new ConfigError(faults)
+  return {
+    url: config.NATS_URL,
+    replicas: config.NATS_REPLICAS,
+    telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES,
+    caFile: config.NATS_CA_FILE,
+    certFile: config.NATS_CERT_FILE,
+    keyFile: config.NATS_KEY_FILE,
+    credsFile: config.NATS_CREDS_FILE,
+    nkeySeed: config.NATS_NKEY_SEED,
+  }
+}
+
+const secretVariables = new Set([
+  'NATS_URL',
+  'NATS_NKEY_SEED',
+  'CLICKHOUSE_URL',
+  'POSTGRES_URL',
+  'MASTER_KEY',
+  'MASTER_KEY_PREVIOUS',
+  'TELEMETRY_KEY',
+  'TELEMETRY_KEY_PREVIOUS',
+  'ADMIN_TOKEN',
+  'POSTGRES_ROLE_PASSWORDS',
+])
+
+/**
+ * Reads and checks a process's configuration.
+ * @param shape variable names and their schemas, as in `variables`
+ * @throws ConfigError with every fault
+ */
+export function readConfig<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  env: Env,
+): z.output<z.ZodObject<Shape>> {
+  const faults: string[] = []
+  const values: Env = {}
+  for (const name of Object.keys(shape)) {
+    const file = secretVariables.has(name) ? env[`${name}_FILE`] : undefined
+    const value = file === undefined ? env[name] : readSecret(name, file, faults)
+    // An empty variable is how compose files and shells spell "not set".
+    if (value !== undefined && value !== '') values[name] = value
+  }
+  const parsed = z.object(shape).safeParse(values)
+  if (!parsed.success) {
+    for (const issue of parsed.error.issues) {
+      faults.push(`${issue.path.join('.')} ${issue.message}`)
+    }
+  }
+  if (faults.length > 0 || !parsed.success) throw new ConfigError(faults)
+  return parsed.data
+}
+
+function readSecret(name: string, file: string, faults: string[]): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    faults.push(`${name}_FILE names a file that cannot be read`)
+    return undefined
+  }
+}

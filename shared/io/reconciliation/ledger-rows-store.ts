@@ -1,0 +1,127 @@
+/**
+ * Writes the ledger: what a message brings and what was decided of it, the alerts that are due,
+ * what edges claim, up to where everything is decided, and what retention is about to remove.
+ * Repeating any of it changes nothing.
+ */
+import { toEventIdBytes } from '#shared/core/base/ids.ts'
+import type { LedgerEntry } from '#shared/core/reconciliation/ledger.ts'
+import type { AcceptedClaim, AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import {
+  type Clickhouse,
+  insertRowBinary,
+  insertRows,
+  toInstant,
+} from '#shared/io/clickhouse/clickhouse.ts'
+import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
+
+const entriesInto = `ledger_entries
+  (tenant_id, hour, stage, position, events, refused, ids, places)`
+const alertsInto = 'ledger_alerts (tenant_id, alert_id, first)'
+
+/** An alert that an event deserves. */
+export type DueAlert = { alertId: string; event: AcceptedEvent }
+
+export type LedgerWriter = {
+  /** One call at a time. @throws when ClickHouse cannot be reached */
+  insertEntries: (entries: readonly LedgerEntry[]) => Promise<void>
+  /** One call at a time. @throws when ClickHouse cannot be reached */
+  insertDueAlerts: (alerts: readonly DueAlert[]) => Promise<void>
+}
+
+/** What a scorer writes. */
+export function createLedgerWriter(clickhouse: Clickhouse): LedgerWriter {
+  const entryRows = createRowWriter()
+  const alertRows = createRowWriter()
+  return {
+    insertEntries: async (entries) => {
+      if (entries.length === 0) return
+      entryRows.reset()
+      for (const entry of entries) writeEntry(entryRows, entry)
+      await insertRowBinary(clickhouse, entriesInto, entryRows.written())
+    },
+    insertDueAlerts: async (alerts) => {
+      if (alerts.length === 0) return
+      alertRows.reset()
+      for (const { alertId, event } of alerts) {
+        alertRows.string(event.tenant_id)
+        alertRows.string(alertId)
+        alertRows.int64(event.position)
+        alertRows.uint32(toHourSeconds(event.received_at))
+      }
+      await insertRowBinary(clickhouse, alertsInto, alertRows.written())
+    },
+  }
+}
+
+const hourSeconds = 3_600
+/** An edge's clock may be anywhere; DateTime is of 1970 to 2106. */
+const toHourSeconds = (ms: number): number =>
+  Math.min(0xffff_fff0, Math.max(0, Math.floor(ms / 1_000 / hourSeconds) * hourSeconds))
+
+const stageValues = { stored: 1, decided: 2 } as const
+
+function writeEntry(writer: RowWriter, entry: LedgerEntry): void {
+  writer.string(entry.tenantId)
+  writer.uint32(toHourSeconds(entry.hourMs))
+  writer.uint8(stageValues[entry.stage])
+  writer.int64(entry.position)
+  writer.uint16(entry.events)
+  writer.uint16(entry.refused)
+  writer.arrayLength(entry.named.length)
+  for (const event of entry.named) writer.fixed(toEventIdBytes(event.event_id))
+  writer.arrayLength(entry.named.length)
+  for (const event of entry.named) writer.uint8(event.position - entry.position)
+}
+
+/** What edges claim to have accepted; of one edge's claims on an hour the highest counts. */
+export async function insertAcceptedClaims(
+  clickhouse: Clickhouse,
+  claims: readonly AcceptedClaim[],
+): Promise<void> {
+  await insertRows(
+    clickhouse,
+    'ledger_accepted',
+    claims.flatMap(({ edge_id, hour_ms, accepted }) =>
+      Object.entries(accepted).map(([tenant_id, count]) => ({
+        tenant_id,
+        edge_id,
+        accepted: count,
+        hour: toHourSeconds(hour_ms),
+      })),
+    ),
+  )
+}
+
+/** Says that everything before a position had been decided at an instant of Postgres' clock. */
+export async function markDecided(
+  clickhouse: Clickhouse,
+  { position, atMs }: { position: number; atMs: number },
+): Promise<void> {
+  await insertRows(clickhouse, 'ledger_marks', [{ at: toInstant(atMs), position }])
+}
+
+/** Before which instants retention removes a tenant's data; null for without limit. */
+export type LedgerCutoff = {
+  tenantId: string
+  eventsMs: number | null
+  alertsMs: number | null
+  deliveriesMs: number | null
+}
+
+/** To be called before anything is removed: what is older is not compared any more. */
+export async function insertCutoffs(
+  clickhouse: Clickhouse,
+  cutoffs: readonly LedgerCutoff[],
+): Promise<void> {
+  const toCutoff = (ms: number | null) => toInstant(Math.max(0, ms ?? 0))
+  await insertRows(
+    clickhouse,
+    'ledger_cutoffs',
+    cutoffs.map(({ tenantId, eventsMs, alertsMs, deliveriesMs }) => ({
+      tenant_id: tenantId,
+      events: toCutoff(eventsMs),
+      alerts: toCutoff(alertsMs),
+      deliveries: toCutoff(deliveriesMs),
+    })),
+  )
+}

@@ -1,0 +1,263 @@
+/**
+ * Reads the ledger: the numbers of every hour as the view has them, and, where they differ, what it
+ * is that is missing. A row that only looks missing, because a repeat of the same bytes took its
+ * place, is found by its event's id and counts as there.
+ */
+import { type ClickHouseSettings, SettingsMap } from '@clickhouse/client'
+import { fromEventIdBytes } from '#shared/core/base/ids.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
+import {
+  findLedgerDifferences,
+  type LedgerDifference,
+  type LedgerHour,
+  ledgerHourMs,
+} from '#shared/core/reconciliation/ledger.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+
+/** A difference with some of what it is about. */
+export type NamedDifference = LedgerDifference & {
+  /** Ids of events, alerts, or alerts whose delivery it is; at most `namedMax`, or none known. */
+  ids: string[]
+}
+export type NamedHour = LedgerHour & { differences: NamedDifference[] }
+
+export type LedgerSpan = {
+  /** Left out for all tenants. */
+  tenantId?: string
+  fromMs: number
+  toMs: number
+}
+
+export type Ledger = {
+  hours: NamedHour[]
+  /** Everything that was decided by then is compared; 0 before the first comparison. */
+  asOfMs: number
+}
+
+export type LedgerStore = {
+  /** The hours that begin within a span and have anything, the latest first. */
+  readLedger: (span: LedgerSpan) => Promise<Ledger>
+  /** Of the messages between two positions of one stream, how many the ledger does not know. */
+  countUnknownMessages: (span: { from: number; to: number; step: number }) => Promise<number>
+  /** The position of the first message with an event since an instant; null without any. */
+  readFirstPosition: (sinceMs: number) => Promise<number | null>
+}
+
+/** Ids that a difference is shown with. */
+export const namedMax = 10
+/** How long after its event an alert may be raised: the stream keeps events for three days. */
+const alertLateMs = 4 * dayMs
+/** Rows that are looked up by their events' ids; a difference beyond is what it is. */
+const lookedUpMax = 1_000
+
+/** @param analytics the database of the views */
+export function createLedgerStore(clickhouse: Clickhouse, analytics: string): LedgerStore {
+  const read: Read = async <Row>(
+    query: string,
+    params: Record<string, unknown>,
+    settings: ClickHouseSettings = {},
+  ): Promise<Row[]> => {
+    const result = await clickhouse.query({
+      query,
+      query_params: params,
+      clickhouse_settings: settings,
+      use_multipart_params_auto: true,
+      format: 'JSONCompactEachRow',
+    })
+    return result.json<Row>()
+  }
+  return {
+    readLedger: async (span) => {
+      const [[asOfMs, end] = [0, 0]] = await read<[number, number]>(endSql, {})
+      const hours = (
+        await read<HourRow>(hoursSql(analytics, span), toParams(span), toBounds(span))
+      ).map(toHour)
+      const named: NamedHour[] = []
+      for (const hour of hours) named.push(await nameHour(read, hour, end))
+      return { hours: named, asOfMs }
+    },
+    countUnknownMessages: async ({ from, to, step }) => {
+      const [row] = await read<[number]>(
+        `select uniqExact(position) from ledger_entries
+         where stage = 'stored' and position >= {from:UInt64} and position < {to:UInt64}`,
+        { from, to },
+      )
+      return Math.max(0, (to - from) / step - row![0])
+    },
+    readFirstPosition: async (sinceMs) => {
+      const [row] = await read<[number, number]>(
+        `select min(position), count() from ledger_entries
+         where stage = 'stored' and hour >= fromUnixTimestamp({since:Int64})
+           and position > (select max(position) from ledger_beginning)`,
+        { since: Math.floor(sinceMs / 1_000) },
+      )
+      return row![1] === 0 ? null : row![0]
+    },
+  }
+}
+
+type Read = <Row>(
+  query: string,
+  params: Record<string, unknown>,
+  settings?: ClickHouseSettings,
+) => Promise<Row[]>
+
+const endSql = `select toUnixTimestamp64Milli(max(at)), max(position) from ledger_marks
+  where at <= (select max(copied_at) from mirror_rounds)`
+
+type HourRow = [tenantId: string, hourSeconds: number, ...counts: number[]]
+
+const countColumns = [
+  ...['accepted', 'stored', 'repeats', 'refused', 'erased', 'rows', 'decided', 'alerts_due'],
+  ...['alerts', 'deliveries', 'attempted', 'delivered', 'in_flight', 'accepted_missing'],
+  ...['rows_missing', 'decisions_missing', 'alerts_missing', 'deliveries_missing'],
+  ...['alerts_unexplained', 'toUInt8(expired)'],
+]
+
+const hoursSql = (analytics: string, { tenantId }: LedgerSpan): string =>
+  `select tenant_id, toUnixTimestamp(hour), ${countColumns.join(', ')}
+   from \`${analytics}\`.ledger
+   where hour >= fromUnixTimestamp({from:Int64}) and hour < fromUnixTimestamp({to:Int64})
+     ${tenantId === undefined ? '' : 'and tenant_id = {tenant:String}'}
+   order by hour desc, tenant_id`
+
+/**
+ * What a look at some hours may read of each table below the view, so that its cost does not grow
+ * with the past. An alert may be raised days after its event, and is found around its hour.
+ */
+function toBounds({ fromMs, toMs }: LedgerSpan): ClickHouseSettings {
+  // Without quotes: the client does not escape them in here.
+  const at = (ms: number) => `toDateTime(${Math.max(0, Math.ceil(ms / 1_000))})`
+  const within = (column: string, marginMs = 0) =>
+    `${column} >= ${at(fromMs - marginMs)} and ${column} < ${at(toMs + marginMs)}`
+  const days = `day >= toDate(${at(fromMs - alertLateMs)}) and day <= toDate(${at(toMs + alertLateMs)})`
+  return {
+    // Else every day of `ledger_alerts` is read for what an alert may have elsewhere.
+    do_not_merge_across_partitions_select_final: 1,
+    additional_table_filters: SettingsMap.from({
+      ledger_accepted: within('hour'),
+      ledger_entries: within('hour'),
+      telemetry: within('received_at'),
+      ledger_alerts: days,
+      alerts_mirror: within('created_at', alertLateMs),
+      deliveries_mirror: within('created_at', alertLateMs),
+    }),
+  }
+}
+
+const toParams = ({ tenantId, fromMs, toMs }: LedgerSpan) => ({
+  ...(tenantId === undefined ? {} : { tenant: tenantId }),
+  from: Math.ceil(fromMs / 1_000),
+  to: Math.ceil(toMs / 1_000),
+})
+
+function toHour([tenantId, seconds, ...counts]: HourRow): LedgerHour {
+  const at = (index: number) => counts[index]!
+  return {
+    tenantId,
+    hourMs: seconds * 1_000,
+    accepted: at(0),
+    stored: at(1),
+    repeats: at(2),
+    refused: at(3),
+    erased: at(4),
+    rows: at(5),
+    decided: at(6),
+    alertsDue: at(7),
+    alerts: at(8),
+    deliveries: at(9),
+    attempted: at(10),
+    delivered: at(11),
+    inFlight: at(12),
+    missing: {
+      accepted: at(13),
+      rows: at(14),
+      decisions: at(15),
+      alerts: at(16),
+      deliveries: at(17),
+    },
+    unexplainedAlerts: at(18),
+    expired: at(19) === 1,
+  }
+}
+
+async function nameHour(read: Read, hour: LedgerHour, end: number): Promise<NamedHour> {
+  const params = { tenant: hour.tenantId, hour: hour.hourMs / 1_000, end }
+  const ids = new Map<string, string[]>()
+  let { rows, missing } = hour
+  if (missing.rows > 0) {
+    const found = await findMissingRows(read, params)
+    rows += found.replaced
+    missing = { ...missing, rows: missing.rows - found.replaced }
+    ids.set('rows missing', found.missing)
+  }
+  const corrected = { ...hour, rows, missing }
+  const differences: NamedDifference[] = []
+  for (const difference of findLedgerDifferences(corrected)) {
+    const key = `${difference.stage} ${difference.kind}`
+    const query = idQueries[key]
+    if (query !== undefined) {
+      const found = await read<[string]>(`${query} limit ${namedMax}`, params)
+      ids.set(
+        key,
+        found.map(([id]) => id),
+      )
+    }
+    differences.push({ ...difference, ids: (ids.get(key) ?? []).slice(0, namedMax) })
+  }
+  return { ...corrected, differences }
+}
+
+const inHour = `received_at >= toDateTime64({hour:UInt32}, 3, 'UTC')
+  and received_at < toDateTime64({hour:UInt32} + ${ledgerHourMs / 1_000}, 3, 'UTC')`
+const entriesOf = (stage: 'stored' | 'decided') => `from ledger_entries final
+  array join ids as id, places as place
+  where tenant_id = {tenant:String} and hour = toDateTime({hour:UInt32}, 'UTC')
+    and stage = '${stage}' and position < {end:UInt64}
+    and position > (select max(position) from ledger_beginning)`
+
+/** Events without a row where they had one; and those whose row is there under another place. */
+async function findMissingRows(
+  read: Read,
+  params: Record<string, unknown>,
+): Promise<{ missing: string[]; replaced: number }> {
+  const candidates = await read<[string]>(
+    `select hex(id) ${entriesOf('stored')}
+       and position + place not in (
+         select position from telemetry where tenant_id = {tenant:String} and ${inHour})
+       and position + place not in (select position + place ${entriesOf('decided')})
+     order by position, place limit ${lookedUpMax}`,
+    params,
+  )
+  const ids = [...new Set(candidates.map(([hex]) => fromEventIdBytes(Buffer.from(hex, 'hex'))))]
+  if (ids.length === 0) return { missing: [], replaced: 0 }
+  const present = await read<[string]>(
+    `select distinct event_id from telemetry
+     where tenant_id = {tenant:String} and event_id in {ids:Array(String)}
+       and toYYYYMM(received_at) = toYYYYMM(toDateTime({hour:UInt32}, 'UTC'))`,
+    { ...params, ids },
+  )
+  const found = new Set(present.map(([id]) => id))
+  return { missing: ids.filter((id) => !found.has(id)), replaced: found.size }
+}
+
+const dueInHour = `from ledger_alerts final
+  where tenant_id = {tenant:String} and first.hour = toDateTime({hour:UInt32}, 'UTC')
+    and first.position < {end:UInt64}`
+const alertIds = 'select alert_id from alerts_mirror final where tenant_id = {tenant:String}'
+const idQueries: Record<string, string> = {
+  'rows unexplained': `select event_id from telemetry
+    where tenant_id = {tenant:String} and ${inHour} and position < {end:UInt64}
+      and position > (select max(position) from ledger_beginning)
+      and position not in (select position + place ${entriesOf('stored')})
+      and position not in (select position + place ${entriesOf('decided')})`,
+  'alerts missing': `select alert_id ${dueInHour} and alert_id not in (${alertIds})`,
+  'alerts unexplained': `${alertIds}
+    and toStartOfHour(created_at) = toDateTime({hour:UInt32}, 'UTC')
+    and created_at >= (select max(at) from ledger_beginning)
+    and alert_id not in (
+      select alert_id from ledger_alerts where tenant_id = {tenant:String})`,
+  'deliveries missing': `select alert_id ${dueInHour} and alert_id in (${alertIds})
+    and alert_id not in (select alert_id from deliveries_mirror final
+      where tenant_id = {tenant:String} and event = 'risk.alert')`,
+}

@@ -1,0 +1,224 @@
+/**
+ * Retention in Postgres: a tenant's limits, whose turn it is to remove what is too old, and the
+ * removal in bounded steps. Alerts leave their counters in the transaction that removes them, so a
+ * total is exact at every moment; what is not ended or younger than its limit is never touched.
+ */
+import {
+  type RetainedKind,
+  type RetentionDays,
+  type RetentionSetting,
+  retainedKinds,
+  toRetentionView,
+  toStoredDays,
+} from '#shared/core/tenants/retention.ts'
+import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { type Postgres, type Queryable, toTime } from '#shared/io/postgres/postgres.ts'
+
+/** A tenant's limits, its own or the defaults. */
+export type TenantRetention = { tenantId: string; days: RetentionDays }
+
+/** Rows that a step removed, by what they were. */
+export type Removed = { alerts: number; deliveries: number; attempts: number }
+
+/**
+ * Sets some of a tenant's limits and makes a round due. Call it in a transaction.
+ * @returns false when there is no such tenant
+ */
+export async function setRetention(
+  tx: Queryable,
+  tenantId: string,
+  settings: Partial<Record<RetainedKind, RetentionSetting>>,
+): Promise<boolean> {
+  const values = retainedKinds.flatMap((kind) => {
+    const setting = settings[kind]
+    return setting === undefined ? [false, null] : [true, toStoredDays(setting)]
+  })
+  const { rowCount } = await tx.query(
+    `update tenants set
+       events_days = case when $2::boolean then $3::integer else events_days end,
+       alerts_days = case when $4::boolean then $5::integer else alerts_days end,
+       deliveries_days = case when $6::boolean then $7::integer else deliveries_days end
+     where tenant_id = $1`,
+    [tenantId, ...values],
+  )
+  if (rowCount === 0) return false
+  await tx.query('update retention_rounds set due_at = least(due_at, clock_timestamp())')
+  return true
+}
+
+/** The limits of every tenant that there is. */
+export async function listRetention(db: Queryable): Promise<TenantRetention[]> {
+  const { rows } = await db.query<{
+    tenant_id: string
+    events: number | null
+    alerts: number | null
+    deliveries: number | null
+  }>(
+    `select tenant_id, events_days as events, alerts_days as alerts, deliveries_days as deliveries
+     from tenants order by tenant_id`,
+  )
+  return rows.map(({ tenant_id, ...stored }) => {
+    const days = (kind: RetainedKind) => toRetentionView(kind, stored[kind]).days
+    return {
+      tenantId: tenant_id,
+      days: { events: days('events'), alerts: days('alerts'), deliveries: days('deliveries') },
+    }
+  })
+}
+
+/** A round that is due: `seen` names it, `nowMs` is the clock of Postgres. */
+export type DueRound = { seen: string; nowMs: number }
+
+/** @returns null when no round is due yet */
+export async function findDueRound(db: Queryable): Promise<DueRound | null> {
+  const { rows } = await db.query<{ seen: string; now_ms: number }>(
+    `select due_at::text as seen,
+       (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms
+     from retention_rounds where due_at <= clock_timestamp()`,
+  )
+  const row = rows[0]
+  return row === undefined ? null : { seen: row.seen, nowMs: row.now_ms }
+}
+
+/** Says when the next round is due. A change that was made during this one keeps it due at once. */
+export async function scheduleNextRound(
+  db: Queryable,
+  { seen }: DueRound,
+  inMs: number,
+): Promise<void> {
+  await db.query(
+    `update retention_rounds set due_at = clock_timestamp() + $2 * interval '1 millisecond'
+     where due_at = $1::timestamptz`,
+    [seen, inMs],
+  )
+}
+
+/** A tenant with rows that are too old, and before which instant they are. */
+export type Overdue = { tenantId: string; cutoffMs: number }
+
+const overdueSql = {
+  alerts: `exists (select from alerts as a
+    where a.tenant_id = asked.tenant_id and a.created_at < asked.cutoff)`,
+  deliveries: `exists (select from deliveries as d
+    where d.tenant_id = asked.tenant_id and d.ended_at < asked.cutoff)`,
+}
+
+/** Those of the tenants that have something to remove: one look at the oldest row of each. */
+export async function findOverdue(
+  db: Queryable,
+  kind: 'alerts' | 'deliveries',
+  asked: readonly Overdue[],
+): Promise<Overdue[]> {
+  const { rows } = await db.query<{ tenant_id: string }>(
+    `select asked.tenant_id from unnest($1::text[], $2::timestamptz[]) as asked (tenant_id, cutoff)
+     where ${overdueSql[kind]}`,
+    [asked.map((one) => one.tenantId), asked.map((one) => toTime(one.cutoffMs))],
+  )
+  const overdue = new Set(rows.map((row) => row.tenant_id))
+  return asked.filter((one) => overdue.has(one.tenantId))
+}
+
+const removeDeliveriesSql = `
+with expired as (
+  select delivery_id from deliveries
+  where tenant_id = $1 and ended_at < $2
+  order by ended_at limit $3
+  for update skip locked
+), gone_attempts as (
+  delete from delivery_attempts as a using expired where a.delivery_id = expired.delivery_id
+  returning 1
+), gone as (
+  delete from deliveries as d using expired where d.delivery_id = expired.delivery_id
+  returning 1
+)
+select (select count(*) from gone) as deliveries, (select count(*) from gone_attempts) as attempts`
+
+/**
+ * Removes deliveries that ended before the cutoff, with their attempts, oldest first.
+ * @param most how many at most; fewer removed means that none is left
+ */
+export async function removeDeliveries(
+  db: Queryable,
+  { tenantId, cutoffMs }: Overdue,
+  most: number,
+): Promise<Removed> {
+  const { rows } = await db.query<{ deliveries: number; attempts: number }>(removeDeliveriesSql, [
+    tenantId,
+    toTime(cutoffMs),
+    most,
+  ])
+  return { alerts: 0, ...rows[0]! }
+}
+
+const removeAlertsSql = `
+with expired as (
+  select alert_id, created_at, disposition, action from alerts as a
+  where tenant_id = $1 and created_at < $2
+    and not exists (
+      select from deliveries as d
+      where d.tenant_id = a.tenant_id and d.alert_id = a.alert_id and d.ended_at is null)
+  order by created_at, alert_id limit $3
+  for update skip locked
+), ended as (
+  select d.delivery_id from deliveries as d join expired using (alert_id)
+  where d.tenant_id = $1 and d.ended_at is not null
+  order by d.delivery_id for update of d
+), gone_deliveries as (
+  delete from deliveries as d using ended where d.delivery_id = ended.delivery_id
+  returning 1
+), gone_attempts as (
+  delete from delivery_attempts as a using ended where a.delivery_id = ended.delivery_id
+  returning 1
+), gone as (
+  delete from alerts as a using expired
+  where a.tenant_id = $1 and a.alert_id = expired.alert_id
+  returning a.created_at, a.disposition, a.action
+), counted as (
+  insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
+  select $1, (created_at at time zone 'UTC')::date as day, disposition, action, -count(*)
+  from gone group by 2, 3, 4
+  on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
+), counted_by_hour as (
+  insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
+  select $1, date_bin('1 hour', created_at, 'epoch') as hour, disposition, action, -count(*)
+  from gone group by 2, 3, 4
+  on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n
+)
+select (select count(*) from gone) as alerts,
+  (select count(*) from gone_deliveries) as deliveries,
+  (select count(*) from gone_attempts) as attempts`
+
+/**
+ * Removes alerts that were raised before the cutoff, oldest first, with their dispositions, their
+ * deliveries and their part of the counters. One whose delivery has not ended waits for it, and so
+ * does one that an operator changes at this moment.
+ * @param most how many at most; fewer removed means that none is left
+ */
+export async function removeAlerts(
+  postgres: Postgres,
+  { tenantId, cutoffMs }: Overdue,
+  most: number,
+): Promise<Removed> {
+  return postgres.transaction(async (tx) => {
+    await lockSequences(tx, [tenantId])
+    const cutoff = toTime(cutoffMs)
+    const { rows } = await tx.query<Removed>(removeAlertsSql, [tenantId, cutoff, most])
+    const removed = rows[0]!
+    if (removed.alerts < most) await removeEmptyCounters(tx, tenantId, cutoff)
+    return removed
+  })
+}
+
+/** Counters of days and hours that are gone for good. */
+async function removeEmptyCounters(tx: Queryable, tenantId: string, cutoff: string) {
+  await tx.query(
+    `delete from alert_counts
+     where tenant_id = $1 and day < ($2::timestamptz at time zone 'UTC')::date and n = 0`,
+    [tenantId, cutoff],
+  )
+  await tx.query(
+    `delete from alert_counts_by_hour
+     where tenant_id = $1 and hour < date_bin('1 hour', $2::timestamptz, 'epoch') and n = 0`,
+    [tenantId, cutoff],
+  )
+}

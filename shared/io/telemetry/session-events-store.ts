@@ -1,0 +1,214 @@
+/**
+ * Finds the earlier events of some sessions. An alert tells of the first event that deserved it;
+ * whoever is about to raise one looks whether that was an earlier event, which another scorer may
+ * have in hand. Nearly always there is none, and that is cheap to see in `activity`.
+ */
+import { type ClickHouseSettings, TupleParam } from '@clickhouse/client'
+import {
+  activityQueryMax,
+  activityRowsMax,
+  parameterBytesMax,
+  sessionEventsMax,
+  sessionQueryMax,
+} from '#shared/core/base/limits.ts'
+import type { Reason } from '#shared/core/scoring/scoring.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { readStoredTelemetry } from '#shared/core/telemetry/telemetry.ts'
+import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  type ActivityKey,
+  askBounded,
+  latestOf,
+  ofKeys,
+  toActivityKey,
+  toHash,
+} from '#shared/io/velocity/activity-rows-store.ts'
+
+/** A session up to one of its events. */
+export type SessionPart = {
+  tenantId: string
+  deviceId: string
+  sessionId: string
+  beforePosition: number
+}
+
+export type EarlierQuestion = {
+  parts: readonly SessionPart[]
+  /** Positions of events that are known already. */
+  known: readonly number[]
+}
+
+/**
+ * @returns the other events of these sessions before the given positions, each once, with the
+ *   position and the time at which it first came; of a session that has more, a thousand
+ */
+export async function findEarlierEvents(
+  clickhouse: Clickhouse,
+  { parts, known }: EarlierQuestion,
+): Promise<AcceptedEvent[]> {
+  const found: AcceptedEvent[] = []
+  for (let at = 0; at < parts.length; at += activityQueryMax) {
+    const some = parts.slice(at, at + activityQueryMax)
+    const question = { parts: some, known }
+    const firsts = await findFirsts(clickhouse, question)
+    const open = some.filter((part) => firsts.sessions.has(keyOf(part)))
+    for (const sessions of inParameters(open)) {
+      found.push(...(await readEvents(clickhouse, sessions, firsts)))
+    }
+  }
+  return found
+}
+
+const keyOf = (of: Pick<SessionPart, 'tenantId' | 'sessionId'>): ActivityKey =>
+  toActivityKey(of.tenantId, 'session', of.sessionId)
+
+/** As many sessions at a time as one parameter takes: ids may have three bytes a character. */
+function* inParameters(parts: readonly SessionPart[]): Generator<SessionPart[]> {
+  let some: SessionPart[] = []
+  let bytes = 0
+  for (const part of parts) {
+    const { tenantId, deviceId, sessionId } = part
+    const text = `('${tenantId}','${deviceId}','${sessionId}'),`
+    // Quotes and backslashes are escaped.
+    const own = Buffer.byteLength(text) + (text.match(/['\\]/g)?.length ?? 0)
+    if (some.length === sessionQueryMax || bytes + own > parameterBytesMax) {
+      yield some
+      some = []
+      bytes = 0
+    }
+    some.push(part)
+    bytes += own
+  }
+  if (some.length > 0) yield some
+}
+
+/** When the events of some sessions first came. */
+type Firsts = {
+  sessions: Set<string>
+  /** By session and event. */
+  events: Map<string, { position: number; receivedAtMs: number }>
+}
+
+async function findFirsts(
+  clickhouse: Clickhouse,
+  { parts, known }: EarlierQuestion,
+): Promise<Firsts> {
+  const positions = new Set(known)
+  const before = new Map<ActivityKey, number>()
+  for (const part of parts) {
+    const key = keyOf(part)
+    before.set(key, Math.max(part.beforePosition, before.get(key) ?? 0))
+  }
+  const lastPosition = Math.max(...before.values()) - 1
+  const found = await askBounded(
+    [...before.keys()],
+    (keys, settings) => {
+      const { text, params } = ofKeys(keys, lastPosition)
+      return askFirsts(clickhouse, text, { params, settings })
+    },
+    // A session id that a whole app shares: its latest events are those that may not be decided.
+    (key) => {
+      const { text, params } = latestOf(key, { lastPosition, rowsMax: activityRowsMax })
+      return askFirsts(clickhouse, text, { params, settings: smallQuery })
+    },
+  )
+  const firsts: Firsts = { sessions: new Set(), events: new Map() }
+  for (const [tenantId, hash, eventHash, first, at] of found.flat()) {
+    const key = `${tenantId} ${hash}`
+    const position = Number(first)
+    if (positions.has(position) || position >= (before.get(key) ?? 0)) continue
+    firsts.sessions.add(key)
+    firsts.events.set(`${key} ${eventHash}`, { position, receivedAtMs: Number(at) })
+  }
+  return firsts
+}
+
+type FirstRow = [
+  tenantId: string,
+  keyHash: string,
+  eventHash: string,
+  position: number | string,
+  receivedAtMs: number | string,
+]
+
+async function askFirsts(
+  clickhouse: Clickhouse,
+  from: string,
+  { params, settings }: { params: Record<string, unknown>; settings: ClickHouseSettings },
+): Promise<FirstRow[]> {
+  const result = await clickhouse.query({
+    query: `
+      select tenant_id, toString(key_hash), toString(event_hash), min(position) as first,
+        toUnixTimestamp64Milli(argMin(received_at, position))
+      from ${from}
+      group by tenant_id, key_hash, event_hash
+      order by first desc
+      limit {firsts:UInt32} by tenant_id, key_hash`,
+    query_params: { ...params, firsts: activityRowsMax },
+    use_multipart_params_auto: true,
+    clickhouse_settings: settings,
+    format: 'JSONCompactEachRow',
+  })
+  return result.json<FirstRow>()
+}
+
+type EventRow = [
+  tenantId: string,
+  eventId: string,
+  raspScore: number,
+  raspAction: AcceptedEvent['rasp_action'],
+  reasons: string,
+  policyVersion: number,
+  policyHash: string,
+  epoch: number | string,
+  body: string,
+]
+
+async function readEvents(
+  clickhouse: Clickhouse,
+  open: readonly SessionPart[],
+  firsts: Firsts,
+): Promise<AcceptedEvent[]> {
+  const wanted = new Map(
+    open.map((part) => [[part.tenantId, part.deviceId, part.sessionId].join('\n'), part]),
+  )
+  const result = await clickhouse.query({
+    query: `
+      select tenant_id, event_id, rasp_score, toString(rasp_action), reasons, policy_version,
+        policy_hash, epoch, body
+      from telemetry final
+      where (tenant_id, device_id, session_id) in {keys:Array(Tuple(String, String, String))}
+      order by received_at
+      limit {most:UInt32} by tenant_id, device_id, session_id`,
+    query_params: {
+      keys: [...wanted.values()].map(
+        (part) => new TupleParam([part.tenantId, part.deviceId, part.sessionId]),
+      ),
+      most: sessionEventsMax,
+    },
+    use_multipart_params_auto: true,
+    format: 'JSONCompactEachRow',
+  })
+  const events: AcceptedEvent[] = []
+  for (const row of await result.json<EventRow>()) {
+    const [tenantId, eventId, score, action, reasons, version, policyHash, epoch, text] = row
+    const body = readStoredTelemetry(text)
+    const key = keyOf({ tenantId, sessionId: body.session_id })
+    const first = firsts.events.get(`${key} ${toHash(eventId)}`)
+    if (first === undefined) continue
+    events.push({
+      tenant_id: tenantId,
+      event_id: eventId,
+      position: first.position,
+      received_at: first.receivedAtMs,
+      rasp_score: score,
+      rasp_action: action,
+      reasons: JSON.parse(reasons) as Reason[],
+      policy_version: version,
+      policy_hash: policyHash,
+      epoch: Number(epoch),
+      body,
+    })
+  }
+  return events.sort((a, b) => a.position - b.position)
+}

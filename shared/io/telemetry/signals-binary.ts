@@ -1,0 +1,169 @@
+/**
+ * Signals for the JSON column, in the binary form that RowBinary has for it: each path once with
+ * its type and value. The server reads that at a quarter of what parsing JSON text costs it, which
+ * was half of an event's whole insert. What is stored is the same to the byte as from the text that
+ * `encodeSignals` makes.
+ */
+
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { isPlainList } from '#shared/core/signals/signals-column.ts'
+import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { RowWriter } from '#shared/io/clickhouse/row-binary.ts'
+
+// ClickHouse's binary encoding of types.
+const typeInt64 = 0x0a
+const typeFloat64 = 0x0e
+const typeString = 0x15
+const typeArray = 0x1e
+const typeNullable = 0x23
+const typeBool = 0x2d
+
+/** A path and what follows it for a boolean, as bytes. */
+type Prepared = { path: Buffer; yes: Buffer; no: Buffer }
+
+/** The catalog's signals, which nearly all are, by category and name. */
+const preparedOf = new Map<string, Map<string, Prepared>>(
+  categories.map((category) => [
+    category,
+    new Map(Object.keys(signalCatalog[category]).map((name) => [name, prepare(category, name)])),
+  ]),
+)
+
+function prepare(category: string, name: string): Prepared {
+  const text = Buffer.from(`${category}.${name}`)
+  const path = Buffer.concat([Buffer.of(text.length), text])
+  return {
+    path,
+    yes: Buffer.concat([path, Buffer.of(typeBool, 1)]),
+    no: Buffer.concat([path, Buffer.of(typeBool, 0)]),
+  }
+}
+
+/**
+ * Writes signals as a value of the column; an empty object when there are none.
+ * @param admit whether a path beyond the catalog may be stored
+ * @returns how many values were left out
+ */
+export function writeSignals(
+  writer: RowWriter,
+  signals: Signals,
+  admit: (path: string) => boolean,
+): number {
+  const state: State = { writer, admit, count: 0, leftOut: 0, taken: null }
+  const setCount = writer.countLater()
+  for (const category in signals) {
+    const own: unknown = signals[category as keyof Signals]
+    const prepared = preparedOf.get(category)
+    if (prepared === undefined || typeof own !== 'object' || own === null || Array.isArray(own)) {
+      writeValue(state, escapeDots(category), own)
+    } else writeCategory(state, category, own as Record<string, unknown>, prepared)
+  }
+  setCount(state.count)
+  return state.leftOut
+}
+
+type State = {
+  writer: RowWriter
+  admit: (path: string) => boolean
+  count: number
+  leftOut: number
+  /** Paths so far, once a key was met that may make one twice. */
+  taken: Set<string> | null
+}
+
+function writeCategory(
+  state: State,
+  category: string,
+  own: Record<string, unknown>,
+  prepared: ReadonlyMap<string, Prepared>,
+): void {
+  const { writer } = state
+  for (const name in own) {
+    const value = own[name]
+    const known = prepared.get(name)
+    if (known === undefined) writeValue(state, toSignalPath(category, name), value)
+    else if (typeof value === 'boolean') {
+      state.count++
+      writer.fixed(value ? known.yes : known.no)
+    } else if (typeof value === 'number' || typeof value === 'string') {
+      state.count++
+      writer.fixed(known.path)
+      writeScalar(writer, value)
+    } else if (value !== null) writePath(state, `${category}.${name}`, value)
+  }
+}
+
+/** The dots of a key are kept apart from the dots of paths, as ClickHouse's own escaping does. */
+const escapeDots = (key: string): string => (key.includes('.') ? key.replaceAll('.', '%2E') : key)
+
+/** The path of a signal in the column. */
+export const toSignalPath = (category: string, name: string): string =>
+  `${category}.${escapeDots(name)}`
+
+function writeValue(state: State, path: string, value: unknown): void {
+  if (value === null || value === undefined) return
+  if (typeof value === 'object' && !Array.isArray(value)) {
+    const own = value as Record<string, unknown>
+    for (const key in own) writeValue(state, `${path}.${escapeDots(key)}`, own[key])
+    return
+  }
+  if (!isNew(state, path)) return
+  if (state.admit(path)) writePath(state, path, value)
+  else state.leftOut++
+}
+
+function writePath(state: State, path: string, value: unknown): void {
+  const { writer } = state
+  state.count++
+  writer.string(path)
+  if (!Array.isArray(value)) writeScalar(writer, value as string | number | boolean)
+  else if (isPlainList(value)) writeList(writer, value)
+  else writeScalar(writer, JSON.stringify(value))
+}
+
+/** `a%2Eb` may be two keys, `a.b` and itself: the first counts. */
+function isNew(state: State, path: string): boolean {
+  if (!path.includes('%2E')) return true
+  state.taken ??= new Set()
+  if (state.taken.has(path)) return false
+  state.taken.add(path)
+  return true
+}
+
+function writeScalar(writer: RowWriter, value: string | number | boolean): void {
+  if (typeof value === 'string') {
+    writer.uint8(typeString)
+    writer.string(value)
+  } else if (typeof value === 'boolean') {
+    writer.uint8(typeBool)
+    writer.uint8(value ? 1 : 0)
+  } else if (isInt64(value)) {
+    writer.uint8(typeInt64)
+    writer.int64(value)
+  } else {
+    writer.uint8(typeFloat64)
+    writer.float64(value)
+  }
+}
+
+const isInt64 = (value: number): boolean => Number.isInteger(value) && Math.abs(value) < 2 ** 63
+
+/** A list of one kind of values; `null` goes with any. Without any other it is one of texts. */
+function writeList(writer: RowWriter, list: readonly unknown[]): void {
+  const kind = typeof list.find((item) => item !== null)
+  const whole = kind === 'number' && list.every((item) => item === null || isInt64(item as number))
+  writer.uint8(typeArray)
+  writer.uint8(typeNullable)
+  if (kind === 'boolean') writer.uint8(typeBool)
+  else if (kind === 'number') writer.uint8(whole ? typeInt64 : typeFloat64)
+  else writer.uint8(typeString)
+  writer.arrayLength(list.length)
+  for (const item of list) {
+    writer.uint8(item === null ? 1 : 0)
+    if (item === null) continue
+    if (typeof item === 'string') writer.string(item)
+    else if (typeof item === 'boolean') writer.uint8(item ? 1 : 0)
+    else if (whole) writer.int64(item as number)
+    else writer.float64(item as number)
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * Publishes telemetry batches to JetStream. A resolved publish is stored: acknowledged by the very
+ * stream that scorers read. A failure says which of two kinds it is: refused, when nothing was
+ * stored and trying again is of no use for now, or unknown, when the same bytes under the same id
+ * may and should be tried again.
+ */
+import { Events, headers, type Msg, type MsgHdrs } from 'nats'
+import {
+  batchProofHeader,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/telemetry/messages.ts'
+import {
+  isFinal,
+  isStreamFull,
+  type JetstreamFailure,
+  jetstreamCodes,
+} from '#shared/io/nats/jetstream-errors.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import { restoreStream } from '#shared/io/nats/streams.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
+
+/** Why a batch was not stored; a metric label. */
+export type PublishFault = 'stream_full' | 'stream_missing' | 'rejected' | 'no_ack'
+
+/** `final` when nothing was stored and another try right away is of no use. */
+export class PublishError extends Error {
+  readonly fault: PublishFault
+  readonly final: boolean
+  constructor(fault: PublishFault, final: boolean, detail = '') {
+    super(`a telemetry batch was not stored: ${fault} ${detail}`)
+    this.name = 'PublishError'
+    this.fault = fault
+    this.final = final
+  }
+}
+
+/**
+ * @param batchId the same on every retry of the same bytes: JetStream stores them once
+ * @param timeoutMs how long to wait for the acknowledgement
+ * @returns whether JetStream had the batch already, and the sequence of its message
+ * @throws PublishError
+ */
+export type PublishBatch = (
+  message: Uint8Array,
+  batchId: string,
+  timeoutMs: number,
+) => Promise<{ duplicate: boolean; sequence: number }>
+
+/** @param prover of the purpose 'telemetry batch' */
+export function createTelemetryPublisher(nats: Nats, log: Log, prover: Prover): PublishBatch {
+  const restore = createRestorer(nats, log)
+  const request = createRequester(nats)
+  return async (message, batchId, timeoutMs) => {
+    const meta = headers()
+    meta.set('Nats-Msg-Id', batchId)
+    meta.set('Nats-Expected-Stream', telemetryStream)
+    meta.set(batchProofHeader, prover.prove([], message))
+    const answer = await request(message, meta, timeoutMs)
+    const failure = toFailure(answer)
+    if (failure === null) {
+      const { duplicate = false, seq: sequence = 0 } = readAck(answer!)
+      return { duplicate, sequence }
+    }
+    if (failure.fault === 'stream_missing') restore()
+    throw failure
+  }
+}
+
+/** JetStream's answer to a publish. */
+type Ack = {
+  stream?: string
+  seq?: number
+  duplicate?: boolean
+  error?: JetstreamFailure
+}
+
+/**
+ * Sends to the telemetry subject and waits for the answer: null when none came in time, or when the
+ * connection broke and it cannot come any more. The client's own requests do the same, but make
+ * several errors with their stack traces for each that succeeds.
+ */
+function createRequester(
+  nats: Nats,
+): (message: Uint8Array, meta: MsgHdrs, timeoutMs: number) => Promise<Msg | null> {
+  const { connection } = nats
+  const waiting = new Map<string, (answer: Msg | null) => void>()
+  const inbox = nats.newInbox()
+  let count = 0
+  connection.subscribe(`${inbox}.*`, {
+    callback: (error, answer) => {
+      if (error === null) waiting.get(answer.subject)?.(answer)
+    },
+  })
+  const watch = async () => {
+    for await (const { type } of connection.status()) {
+      if (type !== Events.Disconnect) continue
+      for (const settle of waiting.values()) settle(null)
+    }
+  }
+  void watch()
+  return (message, meta, timeoutMs) =>
+    new Promise((resolve) => {
+      const reply = `${inbox}.${++count}`
+      const settle = (answer: Msg | null) => {
+        clearTimeout(timer)
+        waiting.delete(reply)
+        resolve(answer)
+      }
+      const timer = setTimeout(settle, timeoutMs, null)
+      waiting.set(reply, settle)
+      try {
+        connection.publish(telemetrySubject, message, { headers: meta, reply })
+      } catch {
+        // The connection is closed for good.
+        settle(null)
+      }
+    })
+}
+
+/**
+ * Makes the stream when it is missing, as on a broker whose store was lost: one attempt at a time.
+ */
+function createRestorer(nats: Nats, log: Log): () => void {
+  let restoring = false
+  return () => {
+    if (restoring) return
+    restoring = true
+    restoreStream(nats, telemetryStream)
+      .catch((error: unknown) => log.error({ err: error }, 'the stream cannot be made'))
+      .finally(() => {
+        restoring = false
+      })
+  }
+}
+
+/** @returns null when the answer says that the batch is stored */
+function toFailure(answer: Msg | null): PublishError | null {
+  if (answer === null) return new PublishError('no_ack', false)
+  // Nobody listens on the subject: the stream is gone, or its cluster is choosing a leader.
+  if (answer.headers?.code === 503) return new PublishError('stream_missing', false)
+  const { stream, error } = readAck(answer)
+  if (error === undefined) {
+    return stream === telemetryStream ? null : new PublishError('no_ack', false)
+  }
+  const { err_code: code = 0, description = '' } = error
+  if (code === jetstreamCodes.streamNotMatch) return new PublishError('stream_missing', true)
+  const fault = isStreamFull(error) ? 'stream_full' : 'rejected'
+  return new PublishError(fault, isFinal(error), `${code} ${description}`)
+}
+
+function readAck(answer: Msg): Ack {
+  try {
+    return answer.json<Ack>()
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * A tenant's credentials in Postgres and the steps of their rotation. The database's own
+ * constraints hold the law that a tenant never has two live secrets of a kind: a new HMAC secret
+ * cannot even be written while the old one is on, and cannot be switched on before the old one is
+ * retired.
+ */
+
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { SecretKind, SecretOwner } from './sealed-secrets.ts'
+
+/** A secret that left its maker sealed; only its last four characters are in the clear. */
+export type SealedSecret = { sealed: string; last4: string }
+export type StoredKey = { hash: Buffer; prefix: string; last4: string }
+
+export type RotationStep = {
+  /** The epoch the tenant has after this step. */
+  epoch: number
+  /** Last four characters of the secret that was on before the rotation; null if none was. */
+  oldLast4: string | null
+}
+
+export type CredentialStore = {
+  /** The secrets and the key a tenant is created with, all on at once. */
+  insertCredentials: (
+    tenantId: string,
+    credentials: { hmac: SealedSecret; webhook: SealedSecret; apiKey: StoredKey },
+  ) => Promise<void>
+  /**
+   * A rotation's first step: the HMAC secret in use goes off, the new one waits. What an earlier
+   * rotation left unfinished is replaced.
+   */
+  beginHmacRotation: (tenantId: string, next: SealedSecret) => Promise<RotationStep>
+  /**
+   * Its last: the old secret is retired, the new one is on.
+   * @param begunEpoch the epoch of the first step
+   * @returns null when somebody else has changed the tenant since, and then changes nothing
+   */
+  finishHmacRotation: (tenantId: string, begunEpoch: number) => Promise<RotationStep | null>
+  /**
+   * Undoes an unfinished rotation: the old secret is on again, the new one, which nobody was ever
+   * told, is gone.
+   * @returns null when none was under way
+   */
+  undoHmacRotation: (tenantId: string) => Promise<RotationStep | null>
+  /** Tenants with an unfinished rotation, whether or not somebody is at work on it. */
+  listRotating: () => Promise<string[]>
+  /** One stored secret for every master key that any secret is sealed under. */
+  listSealedSamples: () => Promise<{ owner: SecretOwner; sealed: string }[]>
+  /** Replaces the webhook secret; returns the old one's last four characters. */
+  replaceWebhookSecret: (tenantId: string, next: SealedSecret) => Promise<string | null>
+  /** Replaces the API key; returns the old one's last four characters. */
+  replaceApiKey: (tenantId: string, next: StoredKey) => Promise<string | null>
+}
+
+/** @param tx a transaction: every step is several statements */
+export function createCredentialStore(tx: Queryable): CredentialStore {
+  return {
+    insertCredentials: async (tenantId, { hmac, webhook, apiKey }) => {
+      await insertSecret(tx, tenantId, 'hmac', 'active', hmac)
+      await insertSecret(tx, tenantId, 'webhook', 'active', webhook)
+      await insertApiKey(tx, tenantId, apiKey)
+    },
+    beginHmacRotation: (tenantId, next) => beginHmacRotation(tx, tenantId, next),
+    finishHmacRotation: (tenantId, epoch) => finishHmacRotation(tx, tenantId, epoch),
+    undoHmacRotation: (tenantId) => undoHmacRotation(tx, tenantId),
+    listRotating: async () => {
+      const { rows } = await tx.query<{ tenant_id: string }>(
+        `select distinct tenant_id from tenant_secrets where state in ('off', 'pending')
+         order by tenant_id`,
+      )
+      return rows.map((row) => row.tenant_id)
+    },
+    listSealedSamples: async () => {
+      // The key's id is the second part of a sealed text.
+      const { rows } = await tx.query<{ tenant_id: string; kind: SecretKind; sealed: string }>(
+        `select distinct on (split_part(sealed, '.', 2)) tenant_id, kind, sealed
+         from tenant_secrets where sealed is not null
+         order by split_part(sealed, '.', 2), secret_id desc`,
+      )
+      return rows.map((row) => ({
+        owner: { tenantId: row.tenant_id, kind: row.kind },
+        sealed: row.sealed,
+      }))
+    },
+    replaceWebhookSecret: async (tenantId, next) => {
+      const old = await retire(tx, tenantId, 'webhook', ['active'])
+      await forgetRetired(tx, tenantId, 'webhook', 0)
+      await insertSecret(tx, tenantId, 'webhook', 'active', next)
+      return old
+    },
+    replaceApiKey: async (tenantId, next) => {
+      const { rows } = await tx.query<{ last4: string }>(
+        `update api_keys set state = 'retired', retired_at = clock_timestamp()
+         where tenant_id = $1 and state = 'active' returning last4`,
+        [tenantId],
+      )
+      await insertApiKey(tx, tenantId, next)
+      return rows[0]?.last4 ?? null
+    },
+  }
+}
+
+async function beginHmacRotation(
+  tx: Queryable,
+  tenantId: string,
+  next: SealedSecret,
+): Promise<RotationStep> {
+  const epoch = await raiseEpoch(tx, tenantId)
+  await tx.query(
+    `delete from tenant_secrets where tenant_id = $1 and kind = 'hmac' and state = 'pending'`,
+    [tenantId],
+  )
+  const { rows } = await tx.query<{ last4: string }>(
+    `update tenant_secrets set state = 'off'
+     where tenant_id = $1 and kind = 'hmac' and state in ('active', 'off') returning last4`,
+    [tenantId],
+  )
+  await insertSecret(tx, tenantId, 'hmac', 'pending', next)
+  return { epoch, oldLast4: rows[0]?.last4 ?? null }
+}
+
+async function finishHmacRotation(
+  tx: Queryable,
+  tenantId: string,
+  begunEpoch: number,
+): Promise<RotationStep | null> {
+  const { rows } = await tx.query<{ epoch: number }>(
+    'update tenants set epoch = epoch + 1 where tenant_id = $1 and epoch = $2 returning epoch',
+    [tenantId, begunEpoch],
+  )
+  if (rows[0] === undefined) return null
+  const oldLast4 = await retire(tx, tenantId, 'hmac', ['off'])
+  await forgetRetired(tx, tenantId, 'hmac', 1)
+  await tx.query(
+    `update tenant_secrets set state = 'active'
+     where tenant_id = $1 and kind = 'hmac' and state = 'pending'`,
+    [tenantId],
+  )
+  return { epoch: rows[0].epoch, oldLast4 }
+}
+
+async function undoHmacRotation(tx: Queryable, tenantId: string): Promise<RotationStep | null> {
+  // The tenant's row first, as in every other step: steps of two processes then never cross.
+  await tx.query('select 1 from tenants where tenant_id = $1 for no key update', [tenantId])
+  const gone = await tx.query(
+    `delete from tenant_secrets where tenant_id = $1 and kind = 'hmac' and state = 'pending'`,
+    [tenantId],
+  )
+  const { rows, rowCount } = await tx.query<{ last4: string }>(
+    `update tenant_secrets set state = 'active'
+     where tenant_id = $1 and kind = 'hmac' and state = 'off' returning last4`,
+    [tenantId],
+  )
+  if (gone.rowCount + rowCount === 0) return null
+  return { epoch: await raiseEpoch(tx, tenantId), oldLast4: rows[0]?.last4 ?? null }
+}
+
+async function raiseEpoch(tx: Queryable, tenantId: string): Promise<number> {
+  const { rows } = await tx.query<{ epoch: number }>(
+    'update tenants set epoch = epoch + 1 where tenant_id = $1 returning epoch',
+    [tenantId],
+  )
+  return rows[0]!.epoch
+}
+
+async function retire(
+  tx: Queryable,
+  tenantId: string,
+  kind: SecretKind,
+  states: string[],
+): Promise<string | null> {
+  const { rows } = await tx.query<{ last4: string }>(
+    `update tenant_secrets set state = 'retired', retired_at = clock_timestamp()
+     where tenant_id = $1 and kind = $2 and state = any($3) returning last4`,
+    [tenantId, kind, states],
+  )
+  return rows[0]?.last4 ?? null
+}
+
+/** Blanks all but the newest `keep` retired secrets: what is dead need not be kept. */
+async function forgetRetired(
+  tx: Queryable,
+  tenantId: string,
+  kind: SecretKind,
+  keep: number,
+): Promise<void> {
+  await tx.query(
+    `update tenant_secrets set sealed = null
+     where tenant_id = $1 and kind = $2 and state = 'retired' and sealed is not null
+       and secret_id not in (
+         select secret_id from tenant_secrets
+         where tenant_id = $1 and kind = $2 and state = 'retired'
+         order by secret_id desc limit $3)`,
+    [tenantId, kind, keep],
+  )
+}
+
+async function insertSecret(
+  tx: Queryable,
+  tenantId: string,
+  kind: SecretKind,
+  state: 'active' | 'pending',
+  { sealed, last4 }: SealedSecret,
+): Promise<void> {
+  await tx.query(
+    `insert into tenant_secrets (tenant_id, kind, state, sealed, last4)
+     values ($1, $2, $3, $4, $5)`,
+    [tenantId, kind, state, sealed, last4],
+  )
+}
+
+async function insertApiKey(tx: Queryable, tenantId: string, key: StoredKey): Promise<void> {
+  await tx.query(
+    `insert into api_keys (key_hash, tenant_id, state, prefix, last4)
+     values ($1, $2, 'active', $3, $4)`,
+    [key.hash, tenantId, key.prefix, key.last4],
+  )
+}

@@ -1,0 +1,432 @@
+/**
+ * The tenant directory as an edge uses it: every tenant and policy in memory, kept by a watch over
+ * the NATS KV bucket and trusted only under a lease (see edge-lease.ts). A watch that died, a
+ * bucket that was lost and made anew, an entry that cannot be read: each ends in a refusal and a
+ * fresh load, never in an answer from an old copy. While the bucket is being filled again, the
+ * tenants that are there are served and nobody is called unknown.
+ */
+import { Events, type KvEntry, type QueuedIterator } from 'nats'
+import { deadEdgeMs, leaseMs, leaseRenewMs, leaseStallMs } from '#shared/core/base/limits.ts'
+import {
+  type EdgeEntry,
+  edgeGoneSchema,
+  edgeKey,
+  policyKey,
+  tenantKey,
+  tenantsBucket,
+  wholeKey,
+} from '#shared/core/telemetry/messages.ts'
+import {
+  isJetstreamError,
+  isUnheard,
+  isWrongRevision,
+  jetstreamCodes,
+} from '#shared/io/nats/jetstream-errors.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import {
+  type Directory,
+  putAnnouncement,
+  readAnnouncement,
+  readProven,
+  toDirectory,
+} from './directory-entries.ts'
+import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
+import type { ServedPolicies } from './served-policies.ts'
+import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
+import { forgetEdge, isPolicyDocument, markKey, readJson } from './tenant-directory.ts'
+
+export type TenantDirectoryOptions = {
+  nats: Nats
+  sealer: Sealer
+  log: Log
+  metrics: Metrics
+  /** Unique per start of a process; letters, digits, `-` and `_`. */
+  edgeId: string
+  /** The monotonic clock. */
+  nowMs: () => number
+}
+
+export type TenantDirectory = {
+  /** The tenant as the copy has it. Meaningful only while the lease is valid. */
+  find: (tenantId: string) => Tenant | undefined
+  /** Whether the copy is proven current at this moment; without it nothing may be accepted. */
+  leaseValid: () => boolean
+  /**
+   * Whether the copy has every tenant that there is: without it, one that is not found may only not
+   * have been put back yet.
+   */
+  whole: () => boolean
+  /** The newest revision of the bucket that the copy reflects. */
+  revision: () => number
+  /** Edges that announce themselves, this one included. */
+  countEdges: () => number
+  /** Policy documents that the copy holds, and those that are compiled. */
+  countPolicies: ServedPolicies['count']
+  /** Why this edge cannot judge signatures, or null. */
+  fault: () => string | null
+  /** Gives the lease up, stops watching and takes this edge out of the register. */
+  close: () => Promise<void>
+}
+
+type ReloadReason = 'ended' | 'stalled' | 'reconnected' | 'lost'
+
+type State = TenantDirectoryOptions & {
+  lease: EdgeLease
+  directory: Directory | null
+  watch: QueuedIterator<KvEntry> | null
+  /** What requests are judged by, and what the present watch fills: the same once it is current. */
+  served: TenantCopy
+  filling: TenantCopy
+  loaded: boolean
+  closed: boolean
+  /** What this edge announces itself as; another one once that is said to be gone. */
+  registeredAs: string
+  registrations: number
+  /** The revision of this edge's own entry, 0 when there is none. */
+  ownRevision: number
+  /** When the watch last brought anything. */
+  heardMs: number
+  /** Other edges by id: the revision of their newest announcement, and when we heard it. */
+  others: Map<string, { revision: number; heardMs: number }>
+  leaseWasValid: boolean
+  onFault: (reason: string, about: string) => void
+  onReload: (reason: ReloadReason) => void
+}
+
+/** Begins to load and never stops trying; `fault` and `leaseValid` say how far it is. */
+export function openTenantDirectory(options: TenantDirectoryOptions): TenantDirectory {
+  const state = createState(options)
+  observeState(state)
+  const stopped = follow(state)
+  void watchConnection(state)
+  const timer = setInterval(() => tick(state), leaseRenewMs)
+  return {
+    find: (tenantId) => state.served.tenants.get(tenantId),
+    leaseValid: state.lease.valid,
+    whole: () => state.served.whole(),
+    revision: state.lease.servedRevision,
+    countEdges: () => state.others.size + 1,
+    countPolicies: () => state.served.countPolicies(),
+    fault: () => findFault(state),
+    close: async () => {
+      state.closed = true
+      clearInterval(timer)
+      state.lease.drop()
+      state.watch?.stop()
+      const { directory, registeredAs, ownRevision } = state
+      if (directory !== null && ownRevision > 0 && state.nats.connected()) {
+        // An entry that stays only costs the next rotation a lease's wait.
+        await forgetEdge(directory, registeredAs, ownRevision)
+      }
+      await stopped
+    },
+  }
+}
+
+function createState(options: TenantDirectoryOptions): State {
+  const { metrics, log, nowMs } = options
+  const labels: 'reason'[] = ['reason']
+  const faults = metrics.counter('di_directory_faults_total', 'Entries that cannot be used', labels)
+  const reloads = metrics.counter('di_directory_reloads_total', 'Watches begun anew', labels)
+  const announcements = metrics.counter(
+    'di_directory_announcements_total',
+    'Lease renewals tried',
+    ['outcome'],
+  )
+  const onFault = (reason: string, about: string) => {
+    faults.inc({ reason })
+    log.error({ reason, about }, 'an entry of the tenant directory cannot be used')
+  }
+  const copyOptions = { sealer: options.sealer, nowMs, onFault, previous: () => undefined }
+  const empty = createTenantCopy(copyOptions)
+  const state: State = {
+    ...options,
+    lease: createEdgeLease({
+      nowMs,
+      leaseMs,
+      announce: (appliedRevision) => announce(state, appliedRevision),
+      onCurrent: () => serve(state),
+      onAnnounced: (outcome) => announcements.inc({ outcome }),
+    }),
+    directory: null,
+    watch: null,
+    served: empty,
+    filling: empty,
+    loaded: false,
+    closed: false,
+    registeredAs: options.edgeId,
+    registrations: 1,
+    ownRevision: 0,
+    heardMs: nowMs(),
+    others: new Map(),
+    leaseWasValid: false,
+    onFault,
+    onReload: (reason) => reloads.inc({ reason }),
+  }
+  return state
+}
+
+/** Waits between two attempts to watch. */
+const rewatchMs = 250
+
+async function follow(state: State): Promise<void> {
+  let failing = false
+  while (!state.closed) {
+    try {
+      await followOnce(state)
+      failing = false
+      if (!state.closed && state.watch !== null) state.onReload('ended')
+      state.watch = null
+    } catch (error) {
+      // The bucket's server is away or cannot answer: the lease runs out by itself.
+      if (!failing) state.log.warn({ err: error }, 'the tenant directory cannot be watched')
+      failing = true
+    }
+    if (!state.closed) await new Promise((resolve) => setTimeout(resolve, rewatchMs))
+  }
+}
+
+/** A watch does not survive the server that fed it, and says nothing of it for many seconds. */
+async function watchConnection(state: State): Promise<void> {
+  for await (const { type } of state.nats.connection.status()) {
+    if (state.closed) return
+    if (type === Events.Reconnect) reload(state, 'reconnected')
+  }
+}
+
+/** Watches the bucket from its present content on, into a copy of its own, until the watch ends. */
+async function followOnce(state: State): Promise<void> {
+  const { nats, lease, nowMs } = state
+  // An answer that takes longer than half a lease is of no use to it.
+  const jetstream = nats.connection.jetstream({ timeout: leaseMs / 2 })
+  const bucket = await openTenantsBucket({ ...nats, jetstream })
+  const filling = createTenantCopy({
+    sealer: state.sealer,
+    nowMs,
+    onFault: state.onFault,
+    previous: (tenantId) => state.served.tenants.get(tenantId),
+  })
+  const watch = await bucket.watch()
+  if (state.closed) {
+    watch.stop()
+    return
+  }
+  // After the watch has begun: of a stream that was replaced in between, the watch ends.
+  const { streamInfo } = await bucket.status()
+  const opened = { nats, bucket, createdAt: String(streamInfo.created) }
+  const directory = toDirectory(opened, state.sealer)
+  state.directory = directory
+  state.watch = watch
+  state.filling = filling
+  state.heardMs = nowMs()
+  state.others.clear()
+  lease.restart()
+  lease.announceChange()
+  for await (const entry of watch) {
+    if (state.watch !== watch) break
+    state.heardMs = nowMs()
+    applyEntry(state, directory, entry)
+    lease.applied(entry.revision)
+    if (entry.key === markKey && state.served === filling) lease.announceChange()
+  }
+}
+
+function applyEntry(state: State, directory: Directory, entry: KvEntry): void {
+  const { key } = entry
+  const { filling } = state
+  if (key.startsWith(edgeKey(''))) {
+    if (key !== markKey) noteEdge(state, directory, key.slice(edgeKey('').length), entry)
+  } else if (key.startsWith(tenantKey(''))) {
+    const tenantId = key.slice(tenantKey('').length)
+    const proven = readProven(directory, entry)
+    if (proven === null) filling.setUnproven(tenantId)
+    else filling.setTenant(tenantId, proven.value ?? undefined)
+  } else if (key === wholeKey) {
+    const proven = readProven(directory, entry)
+    if (proven === null) state.onFault('unproven_entry', wholeKey)
+    filling.setWhole(proven?.value)
+  } else if (key.startsWith(policyKey(''))) {
+    applyPolicy(state, key.slice(policyKey('').length), entry)
+  }
+}
+
+/** What is not the document of its address changes nothing. */
+function applyPolicy({ filling, onFault }: State, policyHash: string, entry: KvEntry): void {
+  if (entry.operation !== 'PUT') filling.setPolicy(policyHash, undefined)
+  else if (isPolicyDocument(entry.string(), policyHash)) {
+    filling.setPolicy(policyHash, readJson(entry) ?? null)
+  } else onFault('unproven_policy', policyHash)
+}
+
+function noteEdge(state: State, directory: Directory, edgeId: string, entry: KvEntry): void {
+  const gone = isGone(directory, entry)
+  if (edgeId !== state.registeredAs) {
+    // What proves nothing is noted as well: it is taken out again once it is silent.
+    if (gone) state.others.delete(edgeId)
+    else state.others.set(edgeId, { revision: entry.revision, heardMs: state.nowMs() })
+  } else if (gone) {
+    if (entry.revision > state.ownRevision && !state.closed) leaveRegistration(state)
+  } else {
+    // Also the way to learn of an announcement whose acknowledgement was lost.
+    state.ownRevision = Math.max(state.ownRevision, entry.revision)
+  }
+}
+
+const isGone = (directory: Directory, entry: KvEntry): boolean =>
+  edgeGoneSchema.safeParse(readAnnouncement(directory, entry)?.value).success
+
+/** It was taken for dead: nothing is announced as that edge again, and everything loaded afresh. */
+function leaveRegistration(state: State): void {
+  state.registrations++
+  state.registeredAs = `${state.edgeId}-${state.registrations}`
+  state.ownRevision = 0
+  state.log.warn('this edge is no longer registered: loading the tenant directory afresh')
+  reload(state, 'lost')
+}
+
+/** Stores this edge's entry over its last one: a bucket that was lost or restored cannot pass. */
+async function announce(state: State, appliedRevision: number): Promise<number> {
+  const { directory, closed, registeredAs } = state
+  if (directory === null || closed) throw new Error('there is no bucket to announce to')
+  const entry: EdgeEntry = { edge_id: registeredAs, applied_revision: appliedRevision }
+  const put = async () => {
+    const revision = await putAnnouncement(
+      directory,
+      edgeKey(registeredAs),
+      entry,
+      state.ownRevision,
+    )
+    if (state.registeredAs !== registeredAs) throw new Error('this edge was taken for dead')
+    state.ownRevision = Math.max(state.ownRevision, revision)
+    return revision
+  }
+  try {
+    return await put()
+  } catch (error) {
+    if (isWrongRevision(error) && state.registeredAs === registeredAs) {
+      if (await findOwnEntry(state, directory)) return await put()
+    } else if (await isBucketGone(state, error)) {
+      state.log.warn('the tenants bucket is gone: refusing until it is there again')
+      reload(state, 'lost')
+    }
+    throw error
+  }
+}
+
+/**
+ * @returns whether the entry that stands in the way may be replaced: it is this edge's own, of a
+ *   lost acknowledgement, or one that proves nothing
+ */
+async function findOwnEntry(state: State, directory: Directory): Promise<boolean> {
+  const present = await directory.bucket.get(edgeKey(state.registeredAs))
+  if (present !== null && present.revision >= state.ownRevision && !isGone(directory, present)) {
+    state.ownRevision = present.revision
+    return true
+  }
+  // Somebody took us for dead, or the bucket is not the one that we announced ourselves to.
+  leaveRegistration(state)
+  return false
+}
+
+/** Whether nobody answered because there is no such stream, and not because its leader is away. */
+async function isBucketGone({ nats }: State, error: unknown): Promise<boolean> {
+  if (!isUnheard(error)) return false
+  return nats.manager.streams.info(`KV_${tenantsBucket}`).then(
+    () => false,
+    (why: unknown) => isJetstreamError(why, jetstreamCodes.streamNotFound),
+  )
+}
+
+function reload(state: State, reason: ReloadReason): void {
+  if (reason === 'lost') state.lease.drop()
+  if (state.watch === null) return
+  state.onReload(reason)
+  state.watch.stop()
+  state.watch = null
+}
+
+/** The watched copy is current: it is what requests are judged by from now on. */
+function serve(state: State): void {
+  state.served = state.filling
+  state.loaded = true
+  state.log.info({ tenants: state.served.tenants.size }, 'the tenant directory is current')
+}
+
+function tick(state: State): void {
+  const { lease, nowMs } = state
+  lease.renew()
+  const valid = lease.valid()
+  if (valid !== state.leaseWasValid) {
+    state.leaseWasValid = valid
+    if (valid) state.log.info('holding a credential lease')
+    else state.log.warn('the credential lease has run out: refusing until it is renewed')
+  }
+  const silentMs = nowMs() - state.heardMs
+  if (lease.unprovenMs() > leaseStallMs && silentMs > leaseStallMs) reload(state, 'stalled')
+  if (valid && state.directory !== null) {
+    for (const [edgeId, edge] of state.others) {
+      if (nowMs() - edge.heardMs < deadEdgeMs) continue
+      state.others.delete(edgeId)
+      void forgetEdge(state.directory, edgeId, edge.revision)
+    }
+  }
+}
+
+function findFault(state: State): string | null {
+  if (!state.loaded) return 'the tenant directory is not loaded'
+  if (!state.lease.valid()) return 'the credential lease has run out'
+  const tenants = [...state.served.tenants.values()]
+  const foreign = tenants.filter(
+    ({ fault }) => fault === 'unsealable_secret' || fault === 'unproven_entry',
+  )
+  if (tenants.length > 0 && foreign.length === tenants.length) {
+    return 'no tenant entry is proven, or can be unsealed, with this MASTER_KEY'
+  }
+  return state.served.whole() ? null : 'the tenant directory is not complete'
+}
+
+function observeState(state: State): void {
+  const { metrics, lease } = state
+  metrics.gauge('di_lease_valid', 'Whether this edge holds a credential lease', {
+    collect() {
+      this.set(lease.valid() ? 1 : 0)
+    },
+  })
+  metrics.gauge('di_directory_whole', 'Whether the served copy has every tenant', {
+    collect() {
+      this.set(state.served.whole() ? 1 : 0)
+    },
+  })
+  metrics.gauge('di_directory_revision', 'Newest revision that the served copy reflects', {
+    collect() {
+      this.set(lease.servedRevision())
+    },
+  })
+  metrics.gauge('di_directory_policies', 'Policy documents of the served copy, by state', {
+    labels: ['state'],
+    collect() {
+      const { documents, compiled } = state.served.countPolicies()
+      this.set({ state: 'compiled' }, compiled)
+      this.set({ state: 'unused' }, Math.max(0, documents - compiled))
+    },
+  })
+  metrics.gauge('di_directory_tenants', 'Tenants of the served copy, by state', {
+    labels: ['state'],
+    collect() {
+      const counts = new Map([
+        ['active', 0],
+        ['suspended', 0],
+      ])
+      for (const tenant of state.served.tenants.values()) {
+        const label = tenant.fault ?? tenant.status
+        counts.set(label, (counts.get(label) ?? 0) + 1)
+      }
+      this.reset()
+      for (const [label, count] of counts) this.set({ state: label }, count)
+    },
+  })
+}

@@ -1,0 +1,207 @@
+/**
+ * One edge's working copy of the tenant directory, filled entry by entry in revision order. Secrets
+ * are unsealed when an entry arrives and policies compiled when a tenant uses them, each once, so
+ * that finding a tenant costs a map look-up. A tenant that cannot be used stays visible as such,
+ * with its reason: it is never served from what was there before.
+ */
+import { createSecretKey, type KeyObject } from 'node:crypto'
+import { ingestBytesBurst, ingestBytesPerSecond, undecidedShare } from '#shared/core/base/limits.ts'
+import { type Bucket, fullBucket, type Rate } from '#shared/core/http/rate-limit.ts'
+import {
+  type TenantEntry,
+  tenantEntrySchema,
+  wholeEntrySchema,
+} from '#shared/core/telemetry/messages.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createServedPolicies, type ServedPolicies, type ServedPolicy } from './served-policies.ts'
+
+/** Why a tenant cannot be served by this edge; a metric label. */
+export type TenantFault =
+  | 'unproven_entry'
+  | 'unreadable_entry'
+  | 'unsealable_secret'
+  | 'policy_missing'
+
+export type Tenant = {
+  tenantId: string
+  environment: TenantEntry['environment']
+  status: TenantEntry['status']
+  epoch: number
+  /** Null while a rotation has the old secret off and the new one not yet on. */
+  key: KeyObject | null
+  /** The secret before it, which opens nothing any more: to tell who still signs with it. */
+  retired: RetiredSecret | null
+  policyVersion: number
+  policyHash: string
+  /** Null while its document is missing. */
+  policy: ServedPolicy | null
+  /** Null is unlimited. The bucket outlives changes of the entry that keep the rate. */
+  limiter: Limiter | null
+  /** The rate in bytes, likewise. */
+  byteLimiter: Limiter
+  /** Share of the telemetry stream that it may have waiting undecided. */
+  undecidedShare: number
+  fault: TenantFault | null
+}
+
+export type Limiter = { rate: Rate; bucket: Bucket }
+
+/** A secret that a rotation has replaced, with the four characters operators know it by. */
+export type RetiredSecret = { key: KeyObject; last4: string }
+
+export type TenantCopy = {
+  tenants: ReadonlyMap<string, Tenant>
+  /** Whether every tenant is here, as far as whoever fills the bucket has said so. */
+  whole: () => boolean
+  /** Takes what is said of the bucket's being whole; undefined takes it away. */
+  setWhole: (entry: unknown) => void
+  /** Takes a tenant's entry; undefined takes the tenant away. */
+  setTenant: (tenantId: string, entry: unknown) => void
+  /**
+   * Refuses a tenant whose key holds what no console wrote there: what did may have been replaced
+   * before it came, so what was there earlier may be out of date.
+   */
+  setUnproven: (tenantId: string) => void
+  /** Takes a policy document; undefined takes it away from tenants to come. */
+  setPolicy: (hash: string, document: unknown) => void
+  countPolicies: ServedPolicies['count']
+}
+
+export type TenantCopyOptions = {
+  sealer: Sealer
+  nowMs: () => number
+  /** Told of every entry that cannot be used. Never given anything of the entry itself. */
+  onFault: (fault: TenantFault | 'unreadable_policy', about: string) => void
+  /** Where a tenant's rate bucket is carried over from. */
+  previous: (tenantId: string) => Tenant | undefined
+}
+
+/** An empty copy. */
+export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
+  const tenants = new Map<string, Tenant>()
+  const policies = createServedPolicies((hash) => options.onFault('unreadable_policy', hash))
+  let tenantsMin = Number.POSITIVE_INFINITY
+
+  const setWhole = (value: unknown) => {
+    const parsed = wholeEntrySchema.safeParse(value)
+    tenantsMin = parsed.success ? parsed.data.tenants : Number.POSITIVE_INFINITY
+  }
+
+  const setTenant = (tenantId: string, value: unknown) => {
+    if (value === undefined) {
+      tenants.delete(tenantId)
+      policies.release(tenantId)
+      return
+    }
+    const parsed = tenantEntrySchema.safeParse(value)
+    if (!parsed.success || parsed.data.tenant_id !== tenantId) {
+      options.onFault('unreadable_entry', tenantId)
+      policies.release(tenantId)
+      tenants.set(tenantId, unusable(tenantId, 'unreadable_entry'))
+      return
+    }
+    const entry = parsed.data
+    const policy = policies.use(tenantId, entry.policy_hash)
+    const tenant = toTenant(entry, policy, options)
+    tenants.set(tenantId, tenant)
+    // A policy that is still to come is no fault yet; one that stays away shows in the gauge.
+    if (tenant.fault === 'unsealable_secret') options.onFault(tenant.fault, tenantId)
+  }
+
+  const setUnproven = (tenantId: string) => {
+    options.onFault('unproven_entry', tenantId)
+    policies.release(tenantId)
+    tenants.set(tenantId, unusable(tenantId, 'unproven_entry'))
+  }
+
+  const setPolicy = (hash: string, document: unknown) => {
+    const used = policies.setDocument(hash, document)
+    for (const tenantId of used?.tenantIds ?? []) {
+      const tenant = tenants.get(tenantId)
+      if (tenant?.fault !== 'policy_missing' || tenant.policyHash !== hash) continue
+      tenants.set(tenantId, { ...tenant, policy: used!.policy, fault: null })
+    }
+  }
+
+  const whole = () => tenants.size >= tenantsMin
+  const { count: countPolicies } = policies
+  return { tenants, whole, setWhole, setTenant, setUnproven, setPolicy, countPolicies }
+}
+
+function toTenant(
+  entry: TenantEntry,
+  policy: ServedPolicy | null,
+  options: TenantCopyOptions,
+): Tenant {
+  const { key, sealedElsewhere } = unsealKey(entry, options.sealer)
+  const before = options.previous(entry.tenant_id)
+  const nowMs = options.nowMs()
+  return {
+    tenantId: entry.tenant_id,
+    environment: entry.environment,
+    status: entry.status,
+    epoch: entry.epoch,
+    key,
+    retired: unsealRetired(entry, options.sealer),
+    policyVersion: entry.policy_version,
+    policyHash: entry.policy_hash,
+    policy,
+    limiter:
+      entry.ingest_rate === null ? null : toLimiter(entry.ingest_rate, before?.limiter, nowMs),
+    byteLimiter: toLimiter(entry.ingest_bytes ?? defaultBytes, before?.byteLimiter, nowMs),
+    undecidedShare: entry.ingest_share ?? undecidedShare,
+    fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
+  }
+}
+
+function unsealKey(
+  entry: TenantEntry,
+  sealer: Sealer,
+): { key: KeyObject | null; sealedElsewhere: boolean } {
+  if (entry.hmac_secret_sealed === null) return { key: null, sealedElsewhere: false }
+  try {
+    const owner = { tenantId: entry.tenant_id, kind: 'hmac' as const }
+    const secret = sealer.unseal(entry.hmac_secret_sealed, owner)
+    return { key: createSecretKey(secret, 'utf8'), sealedElsewhere: false }
+  } catch {
+    return { key: null, sealedElsewhere: true }
+  }
+}
+
+/** A retired secret that cannot be opened is only not told apart from a wrong one. */
+function unsealRetired(entry: TenantEntry, sealer: Sealer): RetiredSecret | null {
+  if (entry.hmac_secret_retired_sealed === undefined) return null
+  try {
+    const owner = { tenantId: entry.tenant_id, kind: 'hmac' as const }
+    const secret = sealer.unseal(entry.hmac_secret_retired_sealed, owner)
+    return { key: createSecretKey(secret, 'utf8'), last4: secret.slice(-4) }
+  } catch {
+    return null
+  }
+}
+
+const defaultBytes: Rate = { perSecond: ingestBytesPerSecond, burst: ingestBytesBurst }
+
+/** @param before whose bucket goes on where the rate is the same */
+function toLimiter(rate: Rate, before: Limiter | null | undefined, nowMs: number): Limiter {
+  if (before?.rate.perSecond === rate.perSecond && before.rate.burst === rate.burst) return before
+  return { rate, bucket: fullBucket(rate, nowMs) }
+}
+
+function unusable(tenantId: string, fault: TenantFault): Tenant {
+  return {
+    tenantId,
+    environment: 'live',
+    status: 'active',
+    epoch: 0,
+    key: null,
+    retired: null,
+    policyVersion: 0,
+    policyHash: '',
+    policy: null,
+    limiter: null,
+    byteLimiter: { rate: defaultBytes, bucket: fullBucket(defaultBytes, 0) },
+    undecidedShare,
+    fault,
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * The writer's side of the tenant directory: tenants and policies go from Postgres, the truth, into
+ * the NATS KV bucket that every edge watches, and a change of credentials waits until no edge can
+ * act on what it replaced. Edges announce what they have applied in the same bucket (see
+ * edge-lease.ts), so one sequence orders changes and announcements, and no clock is ever compared
+ * with another.
+ */
+import { hash } from 'node:crypto'
+import { Empty, headers, type KvEntry } from 'nats'
+import { policyHashCharacters } from '#shared/core/policies/policy.ts'
+import {
+  type EdgeGone,
+  edgeEntrySchema,
+  edgeGoneSchema,
+  edgeKey,
+  policyKey,
+  type TenantEntry,
+  tenantEntrySchema,
+  tenantKey,
+  tenantsBucket,
+  wholeKey,
+} from '#shared/core/telemetry/messages.ts'
+import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
+import { listKeys } from '#shared/io/nats/kv-entries.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import { within } from '#shared/io/process/pause.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import {
+  type Directory,
+  openDirectory,
+  putAnnouncement,
+  putProven,
+  readAnnouncement,
+  readProven,
+} from './directory-entries.ts'
+
+/** The directory holds a newer epoch of this tenant: whoever writes the older one is late. */
+export class StaleEntryError extends Error {
+  constructor(entry: TenantEntry, presentEpoch: number) {
+    super(`tenant ${entry.tenant_id} is at epoch ${presentEpoch}, not ${entry.epoch}, at the edges`)
+    this.name = 'StaleEntryError'
+  }
+}
+
+/**
+ * Projects a tenant to the edges. Its policy document is stored first, so that no edge ever sees a
+ * tenant whose policy is still to come. Epochs only rise: a writer that was held up, however long,
+ * cannot bring back what a later one replaced.
+ * @param policy the document's content address and the exact JSON text that was hashed
+ * @returns the revision that carries the tenant; an edge that has applied it acts on this entry
+ * @throws StaleEntryError when a newer epoch is there already
+ */
+export async function projectTenant(
+  directory: Directory,
+  entry: TenantEntry,
+  policy: { hash: string; text: string },
+): Promise<number> {
+  const { bucket } = directory
+  const key = tenantKey(entry.tenant_id)
+  const present = await bucket.get(policyKey(policy.hash))
+  const isThere = present?.operation === 'PUT' && isPolicyDocument(present.string(), policy.hash)
+  if (!isThere || !(await usesPolicy(directory, key, policy.hash))) {
+    // Written anew when it comes into use: a console that is removing it as unused then does not.
+    await bucket.put(policyKey(policy.hash), policy.text)
+  }
+  for (;;) {
+    const held = await bucket.get(key)
+    const proven = held === null ? null : readProven(directory, held)
+    const parsed = tenantEntrySchema.safeParse(proven?.value)
+    if (parsed.success && parsed.data.epoch > entry.epoch) {
+      throw new StaleEntryError(entry, parsed.data.epoch)
+    }
+    try {
+      return await putProven(directory, key, JSON.stringify(entry), held?.revision ?? 0)
+    } catch (error) {
+      if (!isWrongRevision(error)) throw error
+    }
+  }
+}
+
+async function usesPolicy(directory: Directory, key: string, policyHash: string) {
+  const held = await directory.bucket.get(key)
+  const entry = tenantEntrySchema.safeParse(
+    held === null ? null : readProven(directory, held)?.value,
+  )
+  return entry.success && entry.data.policy_hash === policyHash
+}
+
+/** A policy document proves itself: its address is its hash. */
+export function isPolicyDocument(text: string, policyHash: string): boolean {
+  return hash('sha256', text, 'hex').slice(0, policyHashCharacters) === policyHash
+}
+
+export type AwaitEdgesOptions = {
+  nats: Nats
+  /** Its keys prove what edges announce. */
+  sealer: Sealer
+  /** What `projectTenant` returned for the change that must be in force everywhere. */
+  revision: number
+  /** This process's monotonic clock. */
+  nowMs: () => number
+  leaseMs: number
+  marginMs: number
+}
+
+export type EdgesWaited = {
+  /** Edges that have announced the revision. */
+  confirmed: string[]
+  /** Edges that did not: their leases have run out, so they refuse until they have applied it. */
+  leaseExpired: string[]
+  waitedMs: number
+}
+
+/**
+ * Waits until every edge acts on a revision or refuses to act at all: each has announced the
+ * revision, or a lease and its margin have passed since the call, after which an edge that has not
+ * applied the revision cannot hold a lease. Edges that appear meanwhile are waited for as well. In
+ * a bucket that was lost and is not whole again, edges may be missing that hold a lease from the
+ * bucket before: then only time is proof. The list of the edges is itself proven, as an edge proves
+ * its copy: by a mark that comes back through the watch. In a cluster a watch may be fed by a
+ * server that is behind, and without the mark it would call a list complete that is not. Nor is it
+ * complete with the mark alone: an edge that announced itself again just then comes after it, so
+ * the keys that there are by then are asked for, and each must have come.
+ * Never throws: an unreachable NATS only means waiting the whole time.
+ */
+export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaited> {
+  const { nats, sealer, revision, nowMs, leaseMs, marginMs } = options
+  const startMs = nowMs()
+  const edges = new Map<string, Announcement>()
+  const opened = openDirectory(nats, sealer).catch(() => null)
+  const directory = (await within(opened, leaseMs)) ? await opened : null
+  const complete =
+    directory !== null &&
+    (await watchAnnouncements({
+      directory,
+      edges,
+      mark: putMark(nats),
+      done: () => [...edges.values()].every((edge) => edge.applied >= revision),
+      remainingMs: () => startMs + leaseMs + marginMs - nowMs(),
+    }))
+  if (!complete) {
+    for (let left = 1; left > 0; ) {
+      left = startMs + leaseMs + marginMs - nowMs()
+      if (left > 0) await sleep(left)
+    }
+  }
+  const confirmed: string[] = []
+  const leaseExpired: string[] = []
+  for (const [edgeId, edge] of edges) {
+    if (edge.applied >= revision) confirmed.push(edgeId)
+    else leaseExpired.push(edgeId)
+  }
+  if (directory !== null) {
+    for (const edgeId of leaseExpired) {
+      // Only a lease that was asked for before the change is known to be over.
+      const { at } = edges.get(edgeId)!
+      if (at < revision) void forgetEdge(directory, edgeId, at)
+    }
+  }
+  return { confirmed, leaseExpired, waitedMs: nowMs() - startMs }
+}
+
+/** What an edge announced, and the revision at which its announcement stands. */
+type Announcement = { applied: number; at: number }
+
+/** No edge's id: a deletion of what never was. It asks every edge to announce what it has applied. */
+export const markKey = edgeKey('=mark')
+
+/** @returns the mark's revision, above every one that was stored before */
+async function putMark(nats: Nats): Promise<number> {
+  const meta = headers()
+  meta.set('KV-Operation', 'DEL')
+  const subject = `$KV.${tenantsBucket}.${markKey}`
+  return (await nats.jetstream.publish(subject, Empty, { headers: meta })).seq
+}
+
+type WatchOptions = {
+  directory: Directory
+  /** Only a watch that has brought it is known to have brought what was there before it. */
+  mark: Promise<number>
+  edges: Map<string, Announcement>
+  done: () => boolean
+  remainingMs: () => number
+}
+
+/**
+ * Follows the announcements until `done` holds over a complete list of them.
+ * @returns false when time ran out or the watch broke
+ */
+async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
+  const { directory, edges, done, mark } = options
+  const { nats, bucket } = directory
+  mark.catch(() => undefined)
+  const seen = new Set<string>()
+  /** Whose announcements there were once the mark had come. */
+  let announced: string[] | null = null
+  let ended = false
+  let stop: (() => void) | undefined
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await new Promise<boolean>((resolve, reject) => {
+      const expire = () => {
+        const leftMs = options.remainingMs()
+        if (leftMs <= 0) resolve(false)
+        else timer = setTimeout(expire, Math.ceil(leftMs))
+      }
+      expire()
+      const settle = () => {
+        if (announced?.every((key) => seen.has(key)) && done()) resolve(true)
+      }
+      const pass = async (revision: number) => {
+        if (announced !== null || revision < (await mark)) return
+        // What was replaced before the watch had sent it comes after the mark.
+        const keys = await listKeys(nats, tenantsBucket, edgeKey('*'))
+        // Asked after the list, so that what was lost before it shows.
+        const whole = await bucket.get(wholeKey)
+        if (whole !== null && readProven(directory, whole) !== null) announced = keys
+        settle()
+      }
+      const follow = async () => {
+        const watch = await bucket.watch({ key: edgeKey('*') })
+        stop = () => watch.stop()
+        if (ended) stop()
+        for await (const entry of watch) {
+          seen.add(entry.key)
+          if (entry.key === markKey) pass(entry.revision).catch(reject)
+          else applyAnnouncement(directory, edges, entry)
+          settle()
+        }
+        resolve(false)
+      }
+      follow().catch(reject)
+    })
+  } catch {
+    return false
+  } finally {
+    ended = true
+    clearTimeout(timer)
+    stop?.()
+  }
+}
+
+/** An announcement that proves nothing confirms nothing, and so does a deletion: it is waited for. */
+function applyAnnouncement(
+  directory: Directory,
+  edges: Map<string, Announcement>,
+  entry: KvEntry,
+): void {
+  const edgeId = entry.key.slice(edgeKey('').length)
+  const value = readAnnouncement(directory, entry)?.value
+  if (edgeGoneSchema.safeParse(value).success) {
+    edges.delete(edgeId)
+    return
+  }
+  const parsed = edgeEntrySchema.safeParse(value)
+  edges.set(edgeId, {
+    applied: parsed.success ? parsed.data.applied_revision : -1,
+    at: entry.revision,
+  })
+}
+
+/** The value of an entry as JSON; undefined when it is none. */
+export function readJson(entry: KvEntry): unknown {
+  try {
+    return entry.json()
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Says that an edge is gone, unless it has announced anything since. Its lease must have run out:
+ * one that is alive after all notices, loads everything afresh and announces itself under another
+ * id before it takes another lease.
+ */
+export async function forgetEdge(
+  directory: Directory,
+  edgeId: string,
+  revision: number,
+): Promise<void> {
+  const gone: EdgeGone = { edge_id: edgeId, gone: true }
+  try {
+    await putAnnouncement(directory, edgeKey(edgeId), gone, revision)
+  } catch {
+    // It announced itself again, or NATS is away: both are fine, the entry only costs a wait.
+  }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.ceil(ms)))
+}

@@ -1,0 +1,385 @@
+/**
+ * Keeps the projection of the tenants in NATS equal to Postgres, whatever happened to it: an entry
+ * that is missing, stale, edited or left over is put right within seconds, and counted. A repair
+ * never races with a rotation: it writes only where the entry is still the very revision it looked
+ * at before it asked Postgres. Once nothing is missing it says so in the bucket itself, which is
+ * what lets edges call a tenant unknown and rotations trust the register of the edges.
+ */
+import type { KvEntry, QueuedIterator } from 'nats'
+import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/base/limits.ts'
+import {
+  edgeEntrySchema,
+  edgeKey,
+  policyKey,
+  tenantKey,
+  type WholeEntry,
+  wholeEntrySchema,
+  wholeKey,
+} from '#shared/core/telemetry/messages.ts'
+import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams.ts'
+import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { within } from '#shared/io/process/pause.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createTenantStore, type TenantStore } from '#shared/io/tenants/tenant-store.ts'
+import {
+  type Directory,
+  type ProvenEntry,
+  putProven,
+  readAnnouncement,
+  readProven,
+  toDirectory,
+} from './directory-entries.ts'
+import { isPolicyDocument } from './tenant-directory.ts'
+import { createUnusedPolicies, type UnusedPolicies } from './unused-policies.ts'
+
+/** What an edge last announced. */
+export type EdgeView = { edge_id: string; applied_revision: number; announced_at: string }
+
+export type TenantProjection = {
+  /**
+   * Compares once and repairs what differs.
+   * @returns how many entries were written or removed
+   * @throws when Postgres or NATS is away
+   */
+  repair: () => Promise<number>
+  /** The edges and what they have applied, and the newest revision that a tenant or policy has. */
+  listEdges: () => { revision: number; edges: EdgeView[] }
+  stop: () => void
+}
+
+export type TenantProjectionOptions = {
+  /** The connection, or null while there has not been one yet. */
+  findNats: () => Nats | null
+  /** Its keys prove what is written. */
+  sealer: Sealer
+  postgres: Postgres
+  log: Log
+  metrics: Metrics
+  /** The monotonic clock. */
+  nowMs: () => number
+  /** How long a policy stays that no tenant uses; a minute by default. */
+  unusedPolicyMs?: number
+}
+
+/** The bucket as a watch has brought it. */
+type Copy = Directory & {
+  watch: QueuedIterator<KvEntry>
+  held: Map<string, KvEntry>
+  /** Rises with every change of a tenant or policy. */
+  changes: number
+  revision: number
+  ended: boolean
+  /** When it began. */
+  sinceMs: number
+}
+
+type State = TenantProjectionOptions & {
+  store: TenantStore
+  copy: Copy | null
+  /** What was compared last and found equal. */
+  clean: string | null
+  /** Tenants at that moment, and the policies that they had. */
+  tenants: number
+  policiesInUse: ReadonlySet<string>
+  unusedPolicies: UnusedPolicies
+  removedPolicies: (count: number) => void
+  /** Faults of the last look, by key: what changes at this moment looks wrong for an instant. */
+  suspects: Map<string, string>
+  repaired: (kind: RepairKind) => void
+}
+
+type RepairKind = 'missing' | 'unproven' | 'differs' | 'left_over' | 'policy'
+
+/** Keys named in one line of the log. */
+const loggedKeysMax = 10
+
+/** How many entries are repaired at once: a lost bucket of ten thousand takes a few seconds. */
+const repairsAtOnce = 64
+
+export function createTenantProjection(options: TenantProjectionOptions): TenantProjection {
+  const repairs = options.metrics.counter(
+    'di_projection_repairs_total',
+    'Entries of the tenant directory that differed from Postgres and were put right',
+    ['kind'],
+  )
+  const removals = options.metrics.counter(
+    'di_projection_policies_removed_total',
+    'Policy documents removed from the tenant directory because no tenant uses them',
+  )
+  const state: State = {
+    ...options,
+    store: createTenantStore(options.postgres),
+    copy: null,
+    clean: null,
+    tenants: 0,
+    policiesInUse: new Set(),
+    unusedPolicies: createUnusedPolicies(options.unusedPolicyMs ?? unusedPolicyMs, options.nowMs),
+    removedPolicies: (count) => removals.inc(count),
+    suspects: new Map(),
+    repaired: (kind) => repairs.inc({ kind }),
+  }
+  return {
+    repair: () => repair(state),
+    listEdges: () => listEdges(state),
+    stop: () => state.copy?.watch.stop(),
+  }
+}
+
+const toSeen = ({ revision, wanted }: Fault) => `${revision} ${wanted}`
+
+async function repair(state: State): Promise<number> {
+  const before = state.copy
+  const copy = await openCopy(state)
+  const marker = `${copy.createdAt} ${copy.changes} ${await state.store.readMarker()}`
+  if (marker === state.clean) {
+    await declareWhole(state, copy, state.tenants)
+    await removeUnusedPolicies(state, copy)
+    return 0
+  }
+  const { faults: found, tenants, policiesInUse } = await findFaults(state, copy)
+  // A change is in Postgres a moment before it is here. What a fresh load misses is missing, and
+  // what proves nothing was not written by us; anything else is at fault when the next look finds
+  // it unchanged.
+  const faults = found.filter(
+    (fault) =>
+      copy !== before ||
+      fault.kind === 'unproven' ||
+      state.suspects.get(fault.key) === toSeen(fault),
+  )
+  state.suspects = new Map(found.map((fault) => [fault.key, toSeen(fault)]))
+  if ((readWhole(copy)?.tenants ?? 0) > tenants) await putWhole(copy, { tenants })
+  const written = await repairAll(state, copy, faults)
+  // What was written comes back through the watch; only a comparison without a fault is clean.
+  state.clean = found.length === 0 ? marker : null
+  state.tenants = tenants
+  if (found.length === 0) await declareWhole(state, copy, tenants)
+  state.policiesInUse = policiesInUse
+  if (written > 0) {
+    const keys = faults.slice(0, loggedKeysMax).map(({ key }) => key)
+    state.log.warn(
+      { written, keys },
+      'entries of the tenant directory were wrong and were repaired',
+    )
+  }
+  return written
+}
+
+/** Where Postgres and the bucket were found equal: what is in use is known. */
+async function removeUnusedPolicies(state: State, copy: Copy): Promise<void> {
+  const nats = state.findNats()
+  if (nats === null) return
+  const { bucket, held } = copy
+  const removed = await state.unusedPolicies.remove({ nats, bucket, held }, state.policiesInUse)
+  if (removed > 0) state.removedPolicies(removed)
+}
+
+/** Policies come first in the list, so no edge waits long for the policy of a tenant. */
+async function repairAll(state: State, copy: Copy, faults: Fault[]): Promise<number> {
+  let written = 0
+  let at = 0
+  const work = async () => {
+    for (let fault = faults[at++]; fault !== undefined; fault = faults[at++]) {
+      if (await repairOne(state, copy, fault)) written++
+    }
+  }
+  await Promise.all(Array.from({ length: repairsAtOnce }, work))
+  return written
+}
+
+function findWhole(copy: Copy): ProvenEntry | null {
+  const entry = copy.held.get(wholeKey)
+  return entry === undefined ? null : readProven(copy, entry)
+}
+
+function readWhole(copy: Copy): WholeEntry | null {
+  const proven = findWhole(copy)
+  const parsed = wholeEntrySchema.safeParse(proven?.value)
+  return parsed.success ? parsed.data : null
+}
+
+/**
+ * Says in the bucket that every tenant is there. Of a bucket that does not say so yet, nobody knows
+ * what became of the one before it: edges may hold a lease from there and be registered nowhere. So
+ * it is said only once every such lease has run out, unless there is no tenant to protect.
+ */
+async function declareWhole(state: State, copy: Copy, tenants: number): Promise<void> {
+  const whole = readWhole(copy)
+  if (whole?.tenants === tenants && findWhole(copy)?.byPresentKey) return
+  if (whole === null && tenants > 0) {
+    if (state.nowMs() - copy.sinceMs <= leaseMs + leaseMarginMs) return
+    // Once more, so that it is said of the very bucket that was compared.
+    if ((await openCopy(state)) !== copy) return
+  }
+  await putWhole(copy, { tenants })
+}
+
+async function putWhole(copy: Copy, whole: WholeEntry): Promise<void> {
+  try {
+    await putProven(copy, wholeKey, JSON.stringify(whole), copy.held.get(wholeKey)?.revision ?? 0)
+  } catch (error) {
+    // Another console was first; the next look sees what it wrote.
+    if (!isWrongRevision(error)) throw error
+  }
+}
+
+/** The copy, begun anew when its watch ended or its bucket was lost, purged or made again. */
+async function openCopy(state: State): Promise<Copy> {
+  const nats = state.findNats()
+  if (nats === null) throw new Error('NATS is not connected')
+  const bucket = await openTenantsBucket(nats)
+  const { streamInfo } = await bucket.status()
+  const createdAt = String(streamInfo.created)
+  const directory = toDirectory({ nats, bucket, createdAt }, state.sealer)
+  const subjects = streamInfo.state.num_subjects ?? 0
+  const copy = state.copy
+  if (copy !== null) {
+    const current = !copy.ended && copy.createdAt === createdAt
+    if (current && (await hasReached(copy, streamInfo.state.last_seq, subjects))) return copy
+    copy.watch.stop()
+  }
+  state.copy = await loadCopy(directory, state.nowMs())
+  state.clean = null
+  return state.copy
+}
+
+/**
+ * Whether the watch has brought all that the stream holds. A purge reaches no watch: it shows in
+ * the number of keys.
+ */
+async function hasReached(copy: Copy, revision: number, keys: number): Promise<boolean> {
+  for (let waitedMs = 0; waitedMs <= 1_000; waitedMs += 20) {
+    if (copy.revision >= revision) return copy.revision > revision || copy.held.size === keys
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  return false
+}
+
+const loadMaxMs = 10_000
+
+async function loadCopy(directory: Directory, sinceMs: number): Promise<Copy> {
+  let initialized = () => undefined as unknown
+  const loaded = new Promise((resolve) => {
+    initialized = () => resolve(undefined)
+  })
+  const watch = await directory.bucket.watch({ initializedFn: () => initialized() })
+  const copy: Copy = {
+    ...directory,
+    watch,
+    held: new Map(),
+    changes: 0,
+    revision: 0,
+    ended: false,
+    sinceMs,
+  }
+  void follow(copy)
+  if (await within(loaded, loadMaxMs)) return copy
+  watch.stop()
+  throw new Error('the tenants bucket cannot be read')
+}
+
+async function follow(copy: Copy): Promise<void> {
+  try {
+    for await (const entry of copy.watch) {
+      copy.held.set(entry.key, entry)
+      if (!entry.key.startsWith(edgeKey('')) && entry.key !== wholeKey) copy.changes++
+      copy.revision = Math.max(copy.revision, entry.revision)
+    }
+  } catch {
+    // The next repair begins a new watch.
+  } finally {
+    copy.ended = true
+  }
+}
+
+type Fault = {
+  kind: RepairKind
+  key: string
+  /** The revision at which it was seen, 0 when there was none. */
+  revision: number
+  /** What belongs there: JSON, `null` when nothing does. */
+  wanted: string
+}
+
+/**
+ * What the bucket held, then what Postgres says. In this order: an entry that changed in between
+ * has another revision by now, and writing on the one we saw is refused.
+ */
+async function findFaults(
+  state: State,
+  copy: Copy,
+): Promise<{ faults: Fault[]; tenants: number; policiesInUse: ReadonlySet<string> }> {
+  const held = new Map(copy.held)
+  const entries = await state.store.listEntries()
+  const faults: Fault[] = []
+  const compare = (key: string, wanted: string, kind: RepairKind) => {
+    const present = held.get(key)
+    const proven = present === undefined ? null : readProven(copy, present)
+    // Tenants that exist are proven again as their secrets are sealed again.
+    const isCurrent = kind !== 'left_over' || proven?.byPresentKey === true
+    if (proven?.text === wanted && isCurrent) return
+    const unproven = present === undefined ? 'missing' : 'unproven'
+    const found = proven === null ? unproven : kind
+    faults.push({ kind: found, key, revision: present?.revision ?? 0, wanted })
+  }
+  const policiesInUse = new Set(entries.map((entry) => entry.policy_hash))
+  for (const policyHash of policiesInUse) {
+    const key = policyKey(policyHash)
+    const present = held.get(key)
+    if (isPolicy(present, policyHash)) continue
+    const wanted = await createPolicyStore(state.postgres).findDocument(policyHash)
+    const revision = present?.revision ?? 0
+    if (wanted !== null) faults.push({ kind: 'policy', key, revision, wanted })
+  }
+  const known = new Set<string>()
+  for (const entry of entries) {
+    const key = tenantKey(entry.tenant_id)
+    known.add(key)
+    compare(key, JSON.stringify(entry), 'differs')
+  }
+  for (const key of held.keys()) {
+    if (key.startsWith(tenantKey('')) && !known.has(key)) compare(key, 'null', 'left_over')
+  }
+  return { faults, tenants: entries.length, policiesInUse }
+}
+
+function isPolicy(entry: KvEntry | undefined, policyHash: string): boolean {
+  return entry?.operation === 'PUT' && isPolicyDocument(entry.string(), policyHash)
+}
+
+/** @returns false when somebody wrote the entry meanwhile, and so knew better */
+async function repairOne(
+  state: State,
+  copy: Copy,
+  { kind, key, revision, wanted }: Fault,
+): Promise<boolean> {
+  try {
+    // A policy document is proven by its address.
+    if (kind === 'policy') await copy.bucket.put(key, wanted, { previousSeq: revision })
+    else await putProven(copy, key, wanted, revision)
+  } catch (error) {
+    if (!isWrongRevision(error)) throw error
+    return false
+  }
+  state.repaired(kind)
+  return true
+}
+
+function listEdges({ copy }: State): { revision: number; edges: EdgeView[] } {
+  const edges: EdgeView[] = []
+  let revision = 0
+  for (const [key, entry] of copy?.held ?? []) {
+    if (key === wholeKey) continue
+    if (!key.startsWith(edgeKey(''))) {
+      revision = Math.max(revision, entry.revision)
+      continue
+    }
+    const parsed = edgeEntrySchema.safeParse(readAnnouncement(copy!, entry)?.value)
+    if (parsed.success) edges.push({ ...parsed.data, announced_at: entry.created.toISOString() })
+  }
+  return { revision, edges: edges.sort((a, b) => (a.edge_id < b.edge_id ? -1 : 1)) }
+}

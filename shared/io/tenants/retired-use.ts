@@ -1,0 +1,102 @@
+/**
+ * What edges report of requests still signed with a retired secret, on its way to the operators: a
+ * NATS KV bucket of its own, one small entry per edge and tenant, written seconds apart at most and
+ * only where something changed. It is kept apart from the tenant directory, whose every write costs
+ * every edge, and outlives edges and consoles alike; the entries age out.
+ */
+import { type KV, StorageType } from 'nats'
+import { dayMs } from '#shared/core/base/instants.ts'
+import {
+  type RetiredUseReport,
+  retiredUseBucket,
+  retiredUseKey,
+  retiredUseSchema,
+} from '#shared/core/telemetry/messages.ts'
+import { readEntries } from '#shared/io/nats/kv-entries.ts'
+import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
+import type { Nats } from '#shared/io/nats/nats.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { readJson } from '#shared/io/tenants/directory/tenant-directory.ts'
+
+/** How long an edge's report outlives it. */
+const keptMs = 30 * dayMs
+
+export type ReporterOptions = {
+  nats: Nats
+  edgeId: string
+  log: Log
+  metrics: Metrics
+  takeChanged: (max: number) => { tenantId: string; report: RetiredUseReport }[]
+  giveBack: (tenantId: string) => void
+  everyMs?: number
+}
+
+/** Tenants per report: 32 writes a second at most, of which each may cost the server an fsync. */
+const reportTenantsMax = 64
+
+/** Reports now and then; what cannot be reported is reported later. */
+export function startRetiredUseReporter(options: ReporterOptions): KvReporter {
+  const { edgeId, metrics, takeChanged, giveBack, ...common } = options
+  const reports = metrics.counter(
+    'di_ingest_retired_secret_reports_total',
+    'Reports of the use of retired secrets, one per tenant',
+    ['outcome'],
+  )
+  const takeDue = () =>
+    takeChanged(reportTenantsMax).map(({ tenantId, report }) => ({
+      key: retiredUseKey(tenantId, edgeId),
+      value: report,
+      giveBack: () => giveBack(tenantId),
+    }))
+  return startKvReporter({ ...common, openBucket: openRetiredUseBucket, reports, takeDue })
+}
+
+export function openRetiredUseBucket(nats: Nats): Promise<KV> {
+  return nats.jetstream.views.kv(retiredUseBucket, {
+    history: 1,
+    storage: StorageType.File,
+    replicas: nats.replicas ?? 1,
+    ttl: keptMs,
+    maxValueSize: 32 * 1024,
+    max_bytes: 256 * 1024 ** 2,
+  })
+}
+
+export type RetiredUseByVersion = {
+  sdk_version: string
+  requests: number
+  last_seen_at: string
+}
+
+/**
+ * Adds up what the edges have reported of one tenant and one retired secret, the most used version
+ * first.
+ * @param secret the secret's last four characters
+ * @throws when NATS is away
+ */
+export async function listRetiredUse(
+  nats: Nats,
+  secret: { tenantId: string; last4: string },
+): Promise<RetiredUseByVersion[]> {
+  const bucket = await openRetiredUseBucket(nats)
+  const byVersion = new Map<string, { requests: number; lastMs: number }>()
+  const entries = await readEntries(nats, bucket, retiredUseKey(secret.tenantId, '*'))
+  for (const entry of entries.values()) {
+    const parsed = retiredUseSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
+    if (!parsed.success || parsed.data.last4 !== secret.last4) continue
+    for (const { sdk_version: version, requests, age_ms: ageMs } of parsed.data.versions) {
+      const sum = byVersion.get(version) ?? { requests: 0, lastMs: 0 }
+      sum.requests += requests
+      sum.lastMs = Math.max(sum.lastMs, entry.created.getTime() - ageMs)
+      byVersion.set(version, sum)
+    }
+  }
+  return [...byVersion]
+    .map(([version, { requests, lastMs }]) => ({
+      sdk_version: version,
+      requests,
+      last_seen_at: new Date(lastMs).toISOString(),
+    }))
+    .sort((a, b) => b.requests - a.requests || (a.sdk_version < b.sdk_version ? -1 : 1))
+}

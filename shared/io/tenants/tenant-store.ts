@@ -1,0 +1,397 @@
+/**
+ * Tenants in Postgres, the truth about who they are and what they may do. What the edges hold is a
+ * projection of this; every change of it raises the tenant's epoch in the same statement, so no two
+ * contents ever share one. Works on the pool or inside a transaction alike.
+ */
+
+import { Problem } from '#shared/core/http/problem.ts'
+import type { Rate } from '#shared/core/http/rate-limit.ts'
+import type { TenantEntry } from '#shared/core/telemetry/messages.ts'
+import type { Environment } from '#shared/core/tenants/credentials.ts'
+import {
+  type RetainedKind,
+  type RetentionView,
+  retainedKinds,
+  toRetentionView,
+} from '#shared/core/tenants/retention.ts'
+import { resetHealth, type WebhookState } from '#shared/io/deliveries/webhook-store.ts'
+import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
+import { isSqlState, type Queryable, sqlStates } from '#shared/io/postgres/postgres.ts'
+
+export type TenantStatus = 'active' | 'suspended'
+
+/** What a bearer key stands for. */
+export type KeyHolder = {
+  tenantId: string
+  environment: Environment
+  status: TenantStatus
+  /** The tenant's own REST rate, or null for the product's default. */
+  restRate: Rate | null
+  /** When this key was last seen, as far as it was recorded. */
+  lastUsedMs: number | null
+}
+
+export type NewTenant = {
+  tenantId: string
+  name: string
+  environment: Environment
+  webhookUrl: string | null
+  policy: PolicyText
+  createdBy: string
+}
+
+/** A policy document as it was hashed, byte for byte. */
+export type PolicyText = { hash: string; text: string }
+
+export type Projection = { entry: TenantEntry; policy: PolicyText }
+
+/** A tenant as operators see it: everything but the secrets. Times are ISO-8601. */
+export type TenantView = {
+  tenant_id: string
+  name: string
+  environment: Environment
+  status: TenantStatus
+  epoch: number
+  created_at: string
+  webhook_url: string | null
+  webhook_state: WebhookState
+  webhook_off_reason: string | null
+  /** When it was last set, paused, resumed or switched off. */
+  webhook_changed_at: string | null
+  /** What its deliveries have shown; null when nothing is known against it. */
+  webhook_health: WebhookHealth | null
+  policy_version: number
+  policy_hash: string
+  ingest_rate: { per_second: number; burst: number } | null
+  /** The rate in bytes. */
+  ingest_bytes: { per_second: number; burst: number } | null
+  /** Share of the telemetry stream that may wait undecided. */
+  ingest_share: number | null
+  rest_rate: { per_second: number; burst: number } | null
+  /** How long what is kept. */
+  retention: Record<RetainedKind, RetentionView>
+  public_api_key: {
+    prefix: string
+    last4: string
+    created_at: string
+    last_used_at: string | null
+  } | null
+  hmac_secret: { last4: string; created_at: string; state: string } | null
+  webhook_secret: { last4: string; created_at: string } | null
+}
+
+export type WebhookHealth = {
+  /** The first failed attempt since the last success. */
+  failing_since: string
+  failed_attempts: number
+  last_failure: string | null
+  /** Set while deliveries are held: when the next probe is sent. */
+  held_until: string | null
+  failed_probes: number
+}
+
+export type TenantStore = {
+  /**
+   * Inserts a tenant with its first policy and its webhook; its credentials follow.
+   * @throws Problem tenant_exists
+   */
+  insertTenant: (tenant: NewTenant) => Promise<void>
+  /** Who holds the key with this SHA-256; null for unknown and retired keys alike. */
+  findTenantByApiKey: (keyHash: Buffer) => Promise<KeyHolder | null>
+  /** Notes that a key was used, at most once a minute and never backwards. */
+  recordApiKeyUse: (keyHash: Buffer, atMs: number) => Promise<void>
+  findTenant: (tenantId: string) => Promise<TenantView | null>
+  /** Tenants by id, continuing after one. */
+  listTenants: (page: { limit: number; after?: string | undefined }) => Promise<TenantView[]>
+  countTenants: () => Promise<number>
+  /** The HMAC secret that the last rotation replaced; null before the first. */
+  findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
+  /** Sets the status and raises the epoch; false when it was so already. */
+  setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
+  /** Removes a tenant with everything that hangs on it; its audit rows stay. */
+  removeTenant: (tenantId: string) => Promise<void>
+  /** Switches the webhook on with a URL, or off with null. */
+  setWebhook: (tenantId: string, url: string | null) => Promise<void>
+  /** What the edges ought to hold of one tenant. */
+  findProjection: (tenantId: string) => Promise<Projection | null>
+  /** The same of all tenants, without the policies' texts. */
+  listEntries: () => Promise<TenantEntry[]>
+  /** Changes whenever any entry does; cheap to ask. */
+  readMarker: () => Promise<string>
+}
+
+/** @param db the pool, or a transaction that the calls become part of */
+export function createTenantStore(db: Queryable): TenantStore {
+  return {
+    insertTenant: (tenant) => insertTenant(db, tenant),
+    findTenantByApiKey: (keyHash) => findTenantByApiKey(db, keyHash),
+    recordApiKeyUse: (keyHash, atMs) => recordApiKeyUse(db, keyHash, atMs),
+    findTenant: async (tenantId) => {
+      const { rows } = await db.query<ViewRow>(`${viewSql} where t.tenant_id = $1`, [tenantId])
+      return rows[0] === undefined ? null : toView(rows[0])
+    },
+    listTenants: async ({ limit, after }) => {
+      const page = `${viewSql} where t.tenant_id > $1 order by t.tenant_id limit $2`
+      const { rows } = await db.query<ViewRow>(page, [after ?? '', limit])
+      return rows.map(toView)
+    },
+    countTenants: async () => {
+      const { rows } = await db.query<{ n: number }>('select count(*) as n from tenants')
+      return rows[0]!.n
+    },
+    findRetiredHmac: async (tenantId) => {
+      const { rows } = await db.query<{ last4: string; retired_at: Date }>(
+        `select last4, retired_at from tenant_secrets
+         where tenant_id = $1 and kind = 'hmac' and state = 'retired'
+         order by secret_id desc limit 1`,
+        [tenantId],
+      )
+      const row = rows[0]
+      return row === undefined
+        ? null
+        : { last4: row.last4, retiredAt: row.retired_at.toISOString() }
+    },
+    setStatus: async (tenantId, status) => {
+      const { rowCount } = await db.query(
+        `update tenants set status = $2, epoch = epoch + 1
+         where tenant_id = $1 and status <> $2`,
+        [tenantId, status],
+      )
+      return rowCount === 1
+    },
+    removeTenant: async (tenantId) => {
+      await db.query('delete from tenants where tenant_id = $1', [tenantId])
+    },
+    setWebhook: async (tenantId, url) => {
+      await db.query(
+        `insert into webhooks (tenant_id, url, state, off_reason)
+         values ($1, $2, case when $2::text is null then 'off' else 'on' end,
+           case when $2::text is null then 'operator' end)
+         on conflict (tenant_id) do update set url = excluded.url, state = excluded.state,
+           off_reason = excluded.off_reason, ${resetHealth}, changed_at = clock_timestamp()`,
+        [tenantId, url],
+      )
+    },
+    ...createProjectionReads(db),
+  }
+}
+
+function createProjectionReads(
+  db: Queryable,
+): Pick<TenantStore, 'findProjection' | 'listEntries' | 'readMarker'> {
+  return {
+    findProjection: async (tenantId) => {
+      const { rows } = await db.query<EntryRow & { text: string }>(
+        `${entrySql(', d.text')} where t.tenant_id = $1`,
+        [tenantId],
+      )
+      const row = rows[0]
+      if (row === undefined) return null
+      return { entry: toEntry(row), policy: { hash: row.policy_hash, text: row.text } }
+    },
+    listEntries: async () => {
+      const { rows } = await db.query<EntryRow>(`${entrySql()} order by t.tenant_id`)
+      return rows.map(toEntry)
+    },
+    readMarker: async () => {
+      const { rows } = await db.query<{ marker: string }>(
+        "select count(*) || ':' || coalesce(sum(epoch), 0) as marker from tenants",
+      )
+      return rows[0]!.marker
+    },
+  }
+}
+
+async function insertTenant(db: Queryable, tenant: NewTenant): Promise<void> {
+  const { tenantId, policy } = tenant
+  try {
+    await db.query('insert into tenants (tenant_id, name, environment) values ($1, $2, $3)', [
+      tenantId,
+      tenant.name,
+      tenant.environment,
+    ])
+  } catch (error) {
+    if (!isSqlState(error, sqlStates.uniqueViolation, 'tenants_pkey')) throw error
+    throw new Problem('tenant_exists', `There is a tenant ${tenantId} already.`)
+  }
+  await insertPolicyDocument(db, policy)
+  await db.query(
+    `insert into tenant_policies (tenant_id, version, policy_hash, created_by)
+     values ($1, 1, $2, $3)`,
+    [tenantId, policy.hash, tenant.createdBy],
+  )
+  await db.query('insert into alert_sequences (tenant_id) values ($1)', [tenantId])
+  await createTenantStore(db).setWebhook(tenantId, tenant.webhookUrl)
+}
+
+type KeyHolderRow = RateColumns & {
+  tenant_id: string
+  environment: Environment
+  status: TenantStatus
+  last_used_at: Date | null
+}
+
+async function findTenantByApiKey(db: Queryable, keyHash: Buffer): Promise<KeyHolder | null> {
+  const { rows } = await db.query<KeyHolderRow>({
+    name: 'find-tenant-by-api-key',
+    text: `select t.tenant_id, t.environment, t.status, k.last_used_at,
+             t.rest_rate_per_second as per_second, t.rest_burst as burst
+           from api_keys k join tenants t using (tenant_id)
+           where k.key_hash = $1 and k.state = 'active'`,
+    values: [keyHash],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    tenantId: row.tenant_id,
+    environment: row.environment,
+    status: row.status,
+    restRate: toRate(row),
+    lastUsedMs: row.last_used_at?.getTime() ?? null,
+  }
+}
+
+async function recordApiKeyUse(db: Queryable, keyHash: Buffer, atMs: number): Promise<void> {
+  await db.query({
+    name: 'record-api-key-use',
+    text: `update api_keys set last_used_at = $2 where key_hash = $1
+           and (last_used_at is null or last_used_at < $2::timestamptz - interval '1 minute')`,
+    values: [keyHash, new Date(atMs)],
+  })
+}
+
+type RateColumns = { per_second: number | null; burst: number | null }
+
+const toRate = ({ per_second, burst }: RateColumns): Rate | null =>
+  per_second === null || burst === null ? null : { perSecond: per_second, burst }
+
+type EntryRow = RateColumns & {
+  tenant_id: string
+  environment: Environment
+  status: TenantStatus
+  epoch: number
+  sealed: string | null
+  retired_sealed: string | null
+  policy_version: number
+  policy_hash: string
+  bytes_per_second: number | null
+  bytes_burst: number | null
+  ingest_share: number | null
+}
+
+const entrySql = (more = '') => `
+select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy_hash, s.sealed,
+  r.sealed as retired_sealed,
+  t.ingest_rate_per_second as per_second, t.ingest_burst as burst,
+  t.ingest_bytes_per_second as bytes_per_second, t.ingest_bytes_burst as bytes_burst,
+  t.ingest_share${more}
+from tenants t
+join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
+join policy_documents d using (policy_hash)
+left join tenant_secrets s
+  on s.tenant_id = t.tenant_id and s.kind = 'hmac' and s.state = 'active'
+left join lateral (
+  select sealed from tenant_secrets
+  where tenant_id = t.tenant_id and kind = 'hmac' and state = 'retired'
+  order by secret_id desc limit 1) r on true`
+
+function toEntry(row: EntryRow): TenantEntry {
+  return {
+    tenant_id: row.tenant_id,
+    environment: row.environment,
+    status: row.status,
+    epoch: row.epoch,
+    hmac_secret_sealed: row.sealed,
+    ...(row.retired_sealed === null ? {} : { hmac_secret_retired_sealed: row.retired_sealed }),
+    policy_version: row.policy_version,
+    policy_hash: row.policy_hash,
+    ingest_rate: toRate(row),
+    ingest_bytes: toRate({ per_second: row.bytes_per_second, burst: row.bytes_burst }),
+    ingest_share: row.ingest_share,
+  }
+}
+
+type ViewRow = Omit<
+  TenantView,
+  'created_at' | 'ingest_rate' | 'ingest_bytes' | 'rest_rate' | 'retention' | 'webhook_changed_at'
+> & {
+  webhook_changed_at: Date | null
+  events_days: number | null
+  alerts_days: number | null
+  deliveries_days: number | null
+  created_at: Date
+  ingest_rate_per_second: number | null
+  ingest_burst: number | null
+  ingest_bytes_per_second: number | null
+  ingest_bytes_burst: number | null
+  rest_rate_per_second: number | null
+  rest_burst: number | null
+}
+
+// The times inside JSON objects are written by to_char, as Date.toISOString would.
+const isoOf = (column: string) =>
+  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+const viewSql = `
+select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.policy_version,
+  coalesce(p.policy_hash, '') as policy_hash,
+  t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
+  t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share,
+  t.events_days, t.alerts_days, t.deliveries_days,
+  w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
+  w.off_reason as webhook_off_reason, w.changed_at as webhook_changed_at,
+  case when w.failing_since is not null then jsonb_build_object(
+    'failing_since', ${isoOf('w.failing_since')}, 'failed_attempts', w.failed_attempts,
+    'last_failure', w.last_failure, 'held_until', ${isoOf('w.held_until')},
+    'failed_probes', w.failed_probes) end as webhook_health,
+  case when k.key_hash is not null then jsonb_build_object('prefix', k.prefix, 'last4', k.last4,
+    'created_at', ${isoOf('k.created_at')}, 'last_used_at', ${isoOf('k.last_used_at')})
+  end as public_api_key,
+  case when h.secret_id is not null then jsonb_build_object('last4', h.last4,
+    'created_at', ${isoOf('h.created_at')}, 'state', h.state) end as hmac_secret,
+  case when s.secret_id is not null then jsonb_build_object('last4', s.last4,
+    'created_at', ${isoOf('s.created_at')}) end as webhook_secret
+from tenants t
+left join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
+left join webhooks w on w.tenant_id = t.tenant_id
+left join api_keys k on k.tenant_id = t.tenant_id and k.state = 'active'
+left join tenant_secrets h
+  on h.tenant_id = t.tenant_id and h.kind = 'hmac' and h.state in ('active', 'off')
+left join tenant_secrets s
+  on s.tenant_id = t.tenant_id and s.kind = 'webhook' and s.state = 'active'`
+
+function toView(row: ViewRow): TenantView {
+  return {
+    tenant_id: row.tenant_id,
+    name: row.name,
+    environment: row.environment,
+    status: row.status,
+    epoch: row.epoch,
+    created_at: row.created_at.toISOString(),
+    webhook_url: row.webhook_url,
+    webhook_state: row.webhook_state,
+    webhook_off_reason: row.webhook_off_reason,
+    webhook_changed_at: row.webhook_changed_at?.toISOString() ?? null,
+    webhook_health: row.webhook_health,
+    policy_version: row.policy_version,
+    policy_hash: row.policy_hash,
+    ingest_rate: toViewRate(row.ingest_rate_per_second, row.ingest_burst),
+    ingest_bytes: toViewRate(row.ingest_bytes_per_second, row.ingest_bytes_burst),
+    ingest_share: row.ingest_share,
+    rest_rate: toViewRate(row.rest_rate_per_second, row.rest_burst),
+    retention: toRetention(row),
+    public_api_key: row.public_api_key,
+    hmac_secret: row.hmac_secret,
+    webhook_secret: row.webhook_secret,
+  }
+}
+
+const toViewRate = (perSecond: number | null, burst: number | null) =>
+  perSecond === null || burst === null ? null : { per_second: perSecond, burst }
+
+function toRetention(row: ViewRow): TenantView['retention'] {
+  const view = (kind: RetainedKind) => toRetentionView(kind, row[`${kind}_days`])
+  return Object.fromEntries(
+    retainedKinds.map((kind) => [kind, view(kind)]),
+  ) as TenantView['retention']
+}

@@ -1,0 +1,253 @@
+/**
+ * The rows of `activity` by their keys: a device, a user or a session of a tenant, by its hash. What
+ * is asked for is always bounded by a position: later events change nothing.
+ */
+import { hash } from 'node:crypto'
+import type { ClickHouseSettings } from '@clickhouse/client'
+import {
+  activityReadMax,
+  activityReadMin,
+  activityReadPerKey,
+  activityRowsMax,
+  parameterBytesMax,
+} from '#shared/core/base/limits.ts'
+import type { ActivityKind, ActivityRow } from '#shared/core/velocity/activity-counting.ts'
+import { type Clickhouse, isTooMuchToRead, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+
+/** A key as it is used in maps: `tenant hash`. */
+export type ActivityKey = string
+
+export function toActivityKey(tenantId: string, kind: ActivityKind, id: string): ActivityKey {
+  return `${tenantId} ${toKeyHash(kind, id)}`
+}
+
+// A buffer for each digest costs more than the digest.
+const digest = new DataView(new ArrayBuffer(8))
+
+/** As ClickHouse computes `reinterpretAsUInt64(SHA256(text))`, in decimal. */
+export function toHash(text: string): string {
+  const bytes = hash('sha256', text, 'binary')
+  for (let at = 0; at < 8; at++) digest.setUint8(at, bytes.charCodeAt(at))
+  return digest.getBigUint64(0, true).toString()
+}
+
+export function toKeyHash(kind: ActivityKind, id: string): string {
+  return toHash(`${kind} ${id}`)
+}
+
+/**
+ * That a column is one of these hashes, in decimal. They stand in the query itself, as the numbers
+ * that they are: the client would escape a parameter digit by digit, twice.
+ */
+export function hashIn(column: string, hashes: ReadonlySet<string>): string {
+  return hashes.size === 0 ? 'false' : `${column} in (${[...hashes].join(',')})`
+}
+
+/**
+ * How queries are asked that have the hashes of a batch in them: 21 bytes each. A row is some 100
+ * bytes, so blocks of one MB, the default, would hold a few thousand: a tenth of the time went into
+ * handing on so many of them.
+ */
+const hashesQuery = {
+  ...smallQuery,
+  max_query_size: String(16 * 1024 ** 2),
+  preferred_block_size_bytes: String(8 * 1024 ** 2),
+} as const
+
+/** A piece of a query and its parameters, as many as so many values need. */
+type Piece = { text: string; params: Record<string, unknown> }
+
+/** Tenants in one parameter: 63 characters each at most, two quotes and a comma. */
+const tenantsPerParameter = Math.floor(parameterBytesMax / 66)
+
+/** That a row is of one of these tenants. An equality is cheaper to look up than a set of one. */
+function tenantsIn(tenants: ReadonlySet<string>): Piece {
+  const all = [...tenants]
+  if (all.length === 1) {
+    return { text: 'tenant_id = {tenant:String}', params: { tenant: all[0] } }
+  }
+  const params: Record<string, unknown> = {}
+  const conditions: string[] = []
+  for (let at = 0; at === 0 || at < all.length; at += tenantsPerParameter) {
+    const own = `tenants_${conditions.length}`
+    params[own] = all.slice(at, at + tenantsPerParameter)
+    conditions.push(`tenant_id in {${own}:Array(String)}`)
+  }
+  return { text: `(${conditions.join(' or ')})`, params }
+}
+
+/**
+ * Rows of keys, as far as a position: what follows `from`, and `and` may follow. It may find rows
+ * of keys that other tenants have.
+ *
+ * Granules hold 256 rows, of which one key has a few, so the keys are looked for first and by
+ * themselves: nothing else is read but where one is found.
+ */
+export function ofKeys(keys: Iterable<ActivityKey>, lastPosition: number): Piece {
+  const tenants = new Set<string>()
+  const hashes = new Set<string>()
+  for (const key of keys) {
+    const [tenantId, keyHash] = partsOf(key)
+    tenants.add(tenantId)
+    hashes.add(keyHash)
+  }
+  const ofTenants = tenantsIn(tenants)
+  return {
+    text: `activity prewhere ${hashIn('key_hash', hashes)}
+      where ${ofTenants.text} and position <= {last_position:UInt64}`,
+    params: { ...ofTenants.params, last_position: lastPosition },
+  }
+}
+
+function partsOf(key: ActivityKey): [tenantId: string, keyHash: string] {
+  const space = key.indexOf(' ')
+  return [key.slice(0, space), key.slice(space + 1)]
+}
+
+/** How many rows a query may have to look at, and how many of a key are looked at. */
+export type ActivityBounds = {
+  readMin: number
+  readPerKey: number
+  readMax: number
+  rowsMax: number
+}
+export const activityBounds: ActivityBounds = {
+  readMin: activityReadMin,
+  readPerKey: activityReadPerKey,
+  readMax: activityReadMax,
+  rowsMax: activityRowsMax,
+}
+
+/**
+ * Asks about many keys at once, unless that means looking at too many rows, which ClickHouse tells
+ * before it looks at any: then about half of them at a time, and in the end about a heavy key
+ * alone.
+ * @param ask a query with these settings
+ * @param askAlone about a key of which there are more rows than one query may look at
+ * @returns every answer
+ */
+export async function askBounded<T>(
+  keys: readonly ActivityKey[],
+  ask: (keys: readonly ActivityKey[], settings: ClickHouseSettings) => Promise<T>,
+  askAlone: (key: ActivityKey) => Promise<T>,
+  bounds: ActivityBounds = activityBounds,
+): Promise<T[]> {
+  if (keys.length === 0) return []
+  const { readMin, readPerKey, readMax } = bounds
+  const most = Math.min(readMax, readMin + keys.length * readPerKey)
+  try {
+    return [await ask(keys, { ...hashesQuery, max_rows_to_read: String(most) })]
+  } catch (error) {
+    if (!isTooMuchToRead(error)) throw error
+    if (keys.length === 1) return [await askAlone(keys[0]!)]
+    const half = keys.length >> 1
+    return [
+      ...(await askBounded(keys.slice(0, half), ask, askAlone, bounds)),
+      ...(await askBounded(keys.slice(half), ask, askAlone, bounds)),
+    ]
+  }
+}
+
+/**
+ * The latest rows of one key, however many there are: read backwards along the order of the table,
+ * and no further than that.
+ */
+export function latestOf(
+  key: ActivityKey,
+  { lastPosition, rowsMax }: { lastPosition: number; rowsMax: number },
+): Piece {
+  const [tenantId, keyHash] = partsOf(key)
+  return {
+    text: `(
+      select tenant_id, key_hash, position, received_at, event_hash, session_hash, user_hash,
+        account_hash, platform_hash, user_device_hash, session_device_hash, detected_bits,
+        clean_bits
+      from activity
+      where tenant_id = {tenant:String} and key_hash = {key:UInt64}
+        and position <= {last_position:UInt64}
+      order by tenant_id desc, key_hash desc, position desc
+      limit {most:UInt32}
+    )`,
+    params: { tenant: tenantId, key: keyHash, last_position: lastPosition, most: rowsMax },
+  }
+}
+
+/** 53 bits of a hash: what a number of JavaScript holds exactly. */
+const short = (column: string): string => `bitAnd(${column}, 9007199254740991)`
+
+const halves = (column: string): string =>
+  `bitAnd(${column}, 4294967295), bitShiftRight(${column}, 32)`
+
+type Number64 = number | string
+type Row = [string, string, ...Number64[]]
+
+/** Which rows: as far as a position, and received after an instant in ms since 1970. */
+export type ActivitySpan = { lastPosition: number; afterMs: number }
+
+/** @returns by key, its rows; keys without any are left out */
+export async function readActivityRows(
+  clickhouse: Clickhouse,
+  keys: readonly ActivityKey[],
+  { lastPosition, afterMs }: ActivitySpan,
+): Promise<Map<ActivityKey, ActivityRow[]>> {
+  if (keys.length === 0) return new Map()
+  const { text, params } = ofKeys(keys, lastPosition)
+  return readRows(clickhouse, `${text} and`, { ...params, after: afterMs })
+}
+
+/** The same for the latest rows of a key of which there are too many. */
+export async function readLatestRows(
+  clickhouse: Clickhouse,
+  key: ActivityKey,
+  { lastPosition, afterMs, rowsMax }: ActivitySpan & { rowsMax: number },
+): Promise<Map<ActivityKey, ActivityRow[]>> {
+  const { text, params } = latestOf(key, { lastPosition, rowsMax })
+  return readRows(clickhouse, `${text} where`, { ...params, after: afterMs })
+}
+
+async function readRows(
+  clickhouse: Clickhouse,
+  fromWhere: string,
+  params: Record<string, unknown>,
+): Promise<Map<ActivityKey, ActivityRow[]>> {
+  const found = new Map<ActivityKey, ActivityRow[]>()
+  const result = await clickhouse.query({
+    query: `
+      select tenant_id, toString(key_hash), position, toUnixTimestamp64Milli(received_at),
+        ${short('event_hash')}, ${short('session_hash')}, ${short('user_hash')},
+        ${short('account_hash')}, ${short('platform_hash')}, ${short('user_device_hash')},
+        ${short('session_device_hash')}, ${halves('detected_bits')}, ${halves('clean_bits')}
+      from ${fromWhere} received_at > fromUnixTimestamp64Milli({after:Int64}, 'UTC')`,
+    query_params: params,
+    use_multipart_params_auto: true,
+    clickhouse_settings: hashesQuery,
+    format: 'JSONCompactEachRow',
+  })
+  for (const [tenantId, keyHash, ...numbers] of await result.json<Row>()) {
+    const key = `${tenantId} ${keyHash}`
+    const rows = found.get(key)
+    if (rows === undefined) found.set(key, [toRow(numbers.map(Number))])
+    else rows.push(toRow(numbers.map(Number)))
+  }
+  return found
+}
+
+/** What `ActivityRow.event` is of an event's hash. */
+export const toShortHash = (hash: string): number => Number(BigInt.asUintN(53, BigInt(hash)))
+
+function toRow(numbers: readonly number[]): ActivityRow {
+  const at = (index: number) => numbers[index]!
+  return {
+    position: at(0),
+    atMs: at(1),
+    event: at(2),
+    session: at(3),
+    user: at(4),
+    account: at(5),
+    platform: at(6),
+    userDevice: at(7),
+    sessionDevice: at(8),
+    detected: [at(9), at(10)],
+    clean: [at(11), at(12)],
+  }
+}

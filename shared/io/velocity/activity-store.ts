@@ -1,0 +1,401 @@
+/**
+ * Reads what velocity rules need of the recent past, for a whole batch of events at once: of their
+ * devices, users and sessions. One query screens all of them; only those that may trigger a rule
+ * are then read in detail. It also tells a client's retry of bytes that had already been taken. The
+ * events, and all before them in the stream, must have been inserted; later ones may have been, and
+ * change nothing.
+ *
+ * What a batch costs is bounded whatever its events are about: a heavy key, one that more events
+ * share than are looked at, is not screened but asked for its latest rows alone.
+ */
+
+import type { ClickHouseSettings } from '@clickhouse/client'
+import { LRUCache } from 'lru-cache'
+import {
+  activityQueryMax,
+  activityRowsAtOnceMax,
+  heavyKeyMs,
+  heavyKeysMax,
+} from '#shared/core/base/limits.ts'
+import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
+import { type Screen, toScreen } from '#shared/core/velocity/activity.ts'
+import {
+  type ActivityCount,
+  type ActivityKind,
+  type ActivityRow,
+  countedBy,
+  countRows,
+} from '#shared/core/velocity/activity-counting.ts'
+import { type Counts, countKey } from '#shared/core/velocity/correlation.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  type ActivityBounds,
+  type ActivityKey,
+  type ActivitySpan,
+  activityBounds,
+  askBounded,
+  hashIn,
+  ofKeys,
+  readActivityRows,
+  readLatestRows,
+  toActivityKey,
+  toHash,
+  toShortHash,
+} from './activity-rows-store.ts'
+
+/** An event that is asked about. */
+export type ActivitySubject = {
+  tenantId: string
+  deviceId: string
+  sessionId: string
+  /** Users and accounts alike. */
+  userIds: readonly string[]
+  eventId: string
+  position: number
+  receivedAtMs: number
+  /** The velocity rules of the policy it was scored by. */
+  rules: readonly VelocityRule[]
+}
+
+export type Activity = {
+  /** Counts as of the event; only those that exceed a rule's threshold are sure to be there. */
+  counts: Counts
+  /** More evidence, by the key of the count. */
+  details: ReadonlyMap<string, Record<string, unknown>>
+  /** Whether the same bytes were taken before: then this is a client's retry. */
+  retry: boolean
+}
+
+export type ActivityStore = {
+  /** @returns one answer for each subject, in their order */
+  countActivity: (subjects: readonly ActivitySubject[]) => Promise<Activity[]>
+}
+
+export function createActivityStore(
+  clickhouse: Clickhouse,
+  bounds: ActivityBounds = activityBounds,
+): ActivityStore {
+  const store: Store = { clickhouse, bounds, heavy: createHeavyKeys() }
+  return {
+    countActivity: async (subjects) => {
+      const answers: Activity[] = []
+      for (let at = 0; at < subjects.length; at += activityQueryMax) {
+        const some = subjects.slice(at, at + activityQueryMax)
+        answers.push(...(await countActivity(store, some)))
+      }
+      return answers
+    },
+  }
+}
+
+type Store = { clickhouse: Clickhouse; bounds: ActivityBounds; heavy: HeavyKeys }
+
+/** Heavy keys that were met. By their hash: the same id of another tenant would be read beside. */
+type HeavyKeys = { add: (key: ActivityKey) => void; has: (key: ActivityKey) => boolean }
+
+function createHeavyKeys(): HeavyKeys {
+  const keys = new LRUCache<string, true>({ max: heavyKeysMax, ttl: heavyKeyMs })
+  const hashOf = (key: ActivityKey) => key.slice(key.indexOf(' ') + 1)
+  return {
+    add: (key) => keys.set(hashOf(key), true),
+    has: (key) => keys.size > 0 && keys.has(hashOf(key)),
+  }
+}
+
+type Asked = ActivitySubject & {
+  eventHash: string
+  keys: Record<ActivityKind, ActivityKey[]>
+}
+
+type Question = { asked: readonly Asked[]; screen: Screen; firstMs: number; lastPosition: number }
+
+async function countActivity(
+  store: Store,
+  subjects: readonly ActivitySubject[],
+): Promise<Activity[]> {
+  const asked = subjects.map(toAsked)
+  const screen = toScreen(new Set(subjects.map((subject) => subject.rules)))
+  const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
+  const lastPosition = Math.max(...subjects.map((subject) => subject.position))
+  const screened = await screenKeys(store, { asked, screen, firstMs, lastPosition })
+  const widest = Math.max(0, ...[...screen.values()].flat().map((limit) => limit.windowSeconds))
+  const span = { lastPosition, afterMs: firstMs - widest * 1000 }
+  const counted = asked.map(() => nothingCounted)
+  for await (const rows of readInPieces(store, screened, span)) {
+    addCounts(asked, rows, counted)
+    addSightings(asked, rows, screened)
+  }
+  return asked.map((one, index) => {
+    const first = screened.firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
+    return { ...counted[index]!, retry: first !== undefined && first < one.position }
+  })
+}
+
+type Counted = { counts: Map<string, number>; details: Map<string, Record<string, unknown>> }
+
+/** What nearly every event has: one for all of them, so that none is made for each. */
+const nothingCounted: Counted = { counts: new Map(), details: new Map() }
+
+/** Counts what can be counted in these rows; of several users the highest counts. */
+function addCounts(
+  asked: readonly Asked[],
+  rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
+  counted: Counted[],
+): void {
+  const countOf = createCounting(asked, rows)
+  asked.forEach((one, index) => {
+    for (const rule of one.rules) {
+      const found = countOf(one, rule)
+      if (found === null) continue
+      if (counted[index] === nothingCounted) {
+        counted[index] = { counts: new Map(), details: new Map() }
+      }
+      const { counts, details } = counted[index]!
+      const name = countKey(rule)
+      if (found.count <= (counts.get(name) ?? -1)) continue
+      counts.set(name, found.count)
+      if (found.details !== null) details.set(name, found.details)
+    }
+  })
+}
+
+/** Where a device was not screened, its rows tell which of the events were there before. */
+function addSightings(
+  asked: readonly Asked[],
+  rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
+  { heavy, firstSeen }: Screened,
+): void {
+  const firstIn = new Map<ActivityKey, Map<number, number>>()
+  for (const { keys, eventHash } of asked) {
+    const [key] = keys.device as [ActivityKey]
+    const own = rows.get(key)
+    if (!heavy.has(key) || own === undefined) continue
+    const firsts = firstIn.get(key) ?? toFirsts(own)
+    firstIn.set(key, firsts)
+    const first = firsts.get(toShortHash(eventHash)) ?? Number.POSITIVE_INFINITY
+    const event = `${key} ${eventHash}`
+    firstSeen.set(event, Math.min(first, firstSeen.get(event) ?? Number.POSITIVE_INFINITY))
+  }
+}
+
+/** By event, the first position among the rows. */
+function toFirsts(rows: readonly ActivityRow[]): Map<number, number> {
+  const firsts = new Map<number, number>()
+  for (const { event, position } of rows) {
+    firsts.set(event, Math.min(position, firsts.get(event) ?? Number.POSITIVE_INFINITY))
+  }
+  return firsts
+}
+
+/** The rows of all that may exceed a rule, so many at a time that memory stays bounded. */
+async function* readInPieces(
+  { clickhouse, bounds: { rowsMax } }: Store,
+  { suspects, heavy }: Screened,
+  span: ActivitySpan,
+): AsyncGenerator<Map<ActivityKey, ActivityRow[]>> {
+  let piece: ActivityKey[] = []
+  let expected = 0
+  for (const [key, rows] of suspects) {
+    if (expected + rows > activityRowsAtOnceMax && piece.length > 0) {
+      yield await readActivityRows(clickhouse, piece, span)
+      piece = []
+      expected = 0
+    }
+    piece.push(key)
+    expected += rows
+  }
+  if (piece.length > 0) yield await readActivityRows(clickhouse, piece, span)
+  for (const key of heavy) yield await readLatestRows(clickhouse, key, { ...span, rowsMax })
+}
+
+function toAsked(subject: ActivitySubject): Asked {
+  const { tenantId, deviceId, sessionId, userIds } = subject
+  return {
+    ...subject,
+    eventHash: toHash(subject.eventId),
+    keys: {
+      device: [toActivityKey(tenantId, 'device', deviceId)],
+      user: [...new Set(userIds)].map((id) => toActivityKey(tenantId, 'user', id)),
+      session: [toActivityKey(tenantId, 'session', sessionId)],
+    },
+  }
+}
+
+/** How a metric's subjects are called in the table. */
+const columns: Record<string, string> = {
+  session: 'session_hash',
+  user: 'user_hash',
+  account: 'account_hash',
+  platform: 'platform_hash',
+  userDevice: 'user_device_hash',
+  sessionDevice: 'session_device_hash',
+}
+
+type Screened = {
+  /** Keys that may exceed a rule, and how many rows each has. */
+  suspects: Map<ActivityKey, number>
+  /** Keys that were not screened. */
+  heavy: Set<ActivityKey>
+  /** The first position of events asked about, by device and event. */
+  firstSeen: Map<string, number>
+}
+
+/**
+ * One pass over the keys of a batch, answering little for each: what may exceed a threshold, and
+ * which events were there twice.
+ */
+async function screenKeys(store: Store, question: Question): Promise<Screened> {
+  const { asked, screen } = question
+  const kinds = new Set<ActivityKind>(['device'])
+  for (const metric of screen.keys()) kinds.add(countedBy[metric].kind)
+  const keys = new Set<ActivityKey>()
+  for (const one of asked) {
+    for (const kind of kinds) for (const key of one.keys[kind]) keys.add(key)
+  }
+  const screened: Screened = { suspects: new Map(), heavy: new Set(), firstSeen: new Map() }
+  const light: ActivityKey[] = []
+  for (const key of keys) {
+    if (store.heavy.has(key)) screened.heavy.add(key)
+    else light.push(key)
+  }
+  const found = await askBounded(
+    light,
+    (some, settings) => askScreen(store, some, { question, settings }),
+    async (key) => {
+      store.heavy.add(key)
+      screened.heavy.add(key)
+      return []
+    },
+    store.bounds,
+  )
+  for (const [tenantId, keyHash, rows, suspect, sightings] of found.flat()) {
+    const key = `${tenantId} ${keyHash}`
+    const isHeavy = Number(rows) > store.bounds.rowsMax
+    if (isHeavy) store.heavy.add(key)
+    // Another tenant's, of an id that both have, was not asked about.
+    if (suspect && keys.has(key)) {
+      if (isHeavy) screened.heavy.add(key)
+      else screened.suspects.set(key, Number(rows))
+    }
+    for (const [eventHash, position] of sightings) {
+      const event = `${key} ${eventHash}`
+      const known = screened.firstSeen.get(event) ?? Number.POSITIVE_INFINITY
+      screened.firstSeen.set(event, Math.min(Number(position), known))
+    }
+  }
+  return screened
+}
+
+type ScreenRow = [
+  tenantId: string,
+  keyHash: string,
+  rows: number | string,
+  suspect: boolean | number,
+  sightings: [eventHash: string, position: number | string][],
+]
+
+/** Of these keys those that may exceed a rule, have events twice, or have many rows. */
+async function askScreen(
+  { clickhouse, bounds }: Store,
+  keys: readonly ActivityKey[],
+  { question, settings }: { question: Question; settings: ClickHouseSettings },
+): Promise<ScreenRow[]> {
+  const { asked, screen, firstMs, lastPosition } = question
+  const limits = [...screen].flatMap(([metric, own]) => own.map((limit) => ({ metric, ...limit })))
+  const conditions = limits.map(({ metric, threshold }, index) =>
+    toCondition(metric, threshold, `after_${index}`),
+  )
+  const windows = limits.map(({ windowSeconds }, index) => [
+    `after_${index}`,
+    firstMs - windowSeconds * 1000,
+  ])
+  const of = ofKeys(keys, lastPosition)
+  const events = new Set(asked.map((one) => one.eventHash))
+  const result = await clickhouse.query({
+    query: `
+      select
+        tenant_id,
+        toString(key_hash),
+        count() as rows,
+        ${conditions.join(' or ') || 'false'} as suspect,
+        groupUniqArrayIf(
+          (toString(told_event), position),
+          session_hash != 0 and ${hashIn('told_event', events)}
+        ) as sightings,
+        length(sightings) > length(arrayDistinct(sightings.1)) as retried
+      from ${of.text}
+      group by tenant_id, key_hash
+      having suspect or retried or rows > ${bounds.rowsMax}`,
+    query_params: {
+      ...of.params,
+      ...Object.fromEntries(windows),
+    },
+    use_multipart_params_auto: true,
+    clickhouse_settings: settings,
+    format: 'JSONCompactEachRow',
+  })
+  return result.json<ScreenRow>()
+}
+
+/**
+ * Whether a key may exceed a limit of a metric. Cheap before exact: one window for all events of
+ * the batch, as early as the first one's; users and accounts apart, though one that is both counts
+ * once; a signal that was both detected and clean, though it may not have gone back.
+ * @param after the parameter with the beginning of the window
+ */
+function toCondition(metric: VelocityMetric, threshold: number, after: string): string {
+  const recent = `told_ms > {${after}:Int64}`
+  if (metric === 'signal_flips') {
+    const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent})`
+    return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`
+  }
+  // uniqUpTo stops at a hundred; it is exact up to its bound.
+  const distinct = threshold <= 100 ? `uniqUpToIf(${Math.max(1, threshold)})` : 'uniqExactIf'
+  const counts = countedBy[metric].subjects.map((subject) => {
+    const column = columns[subject]!
+    return `${distinct}(${column}, ${column} != 0 and ${recent})`
+  })
+  return `(${counts.join(' + ')}) > ${threshold}`
+}
+
+/**
+ * Counts of one key by one rule are made once for all its events.
+ * @returns a function from an asked event and a rule to its count, of several users the highest;
+ *   null when none of its keys is among the rows
+ */
+function createCounting(
+  asked: readonly Asked[],
+  rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
+): (of: Asked, rule: VelocityRule) => ActivityCount | null {
+  const eventsOf = new Map<ActivityKey, Asked[]>()
+  for (const one of asked) {
+    for (const key of Object.values(one.keys).flat()) {
+      if (!rows.has(key)) continue
+      const events = eventsOf.get(key)
+      if (events === undefined) eventsOf.set(key, [one])
+      else events.push(one)
+    }
+  }
+  const counted = new Map<string, Map<Asked, ActivityCount>>()
+  const countKeyOf = (key: ActivityKey, rule: VelocityRule): Map<Asked, ActivityCount> => {
+    const name = `${key} ${countKey(rule)}`
+    let counts = counted.get(name)
+    if (counts === undefined) {
+      const events = eventsOf.get(key)!
+      const moments = events.map(({ position, receivedAtMs: atMs }) => ({ position, atMs }))
+      const all = countRows(rows.get(key)!, rule, moments)
+      counts = new Map(events.map((event, index) => [event, all[index]!]))
+      counted.set(name, counts)
+    }
+    return counts
+  }
+  return (one, rule) => {
+    let highest: ActivityCount | null = null
+    for (const key of one.keys[countedBy[rule.metric].kind]) {
+      if (!rows.has(key)) continue
+      const found = countKeyOf(key, rule).get(one)!
+      if (highest === null || found.count > highest.count) highest = found
+    }
+    return highest
+  }
+}

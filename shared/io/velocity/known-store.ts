@@ -1,0 +1,103 @@
+/**
+ * Reads what is known beyond a batch of events, as of each one's place in the stream. The events,
+ * and all before them, must be stored; asked again within days, the answer is the same.
+ */
+
+import type { Policy, VelocityRule } from '#shared/core/policies/policy.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { findPlaceholderIds, type IdField } from '#shared/core/telemetry/placeholder-ids.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import { countedBy } from '#shared/core/velocity/activity-counting.ts'
+import type { Known } from '#shared/core/velocity/risk.ts'
+import {
+  findSignalsMissing,
+  needsNorm,
+  toFilledCategories,
+} from '#shared/core/velocity/signals-missing.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type ActivitySubject, createActivityStore } from './activity-store.ts'
+import { createSdkNormStore, type SdkNormStore } from './sdk-norm-store.ts'
+
+export type KnownEvent = Pick<
+  AcceptedEvent,
+  'tenant_id' | 'event_id' | 'position' | 'received_at' | 'body' | 'filledCategories'
+>
+
+export type KnownStore = {
+  /** @returns what is known beyond each event, in their order */
+  findKnown: <E extends KnownEvent>(
+    events: readonly E[],
+    policyOf: (event: E) => Policy,
+  ) => Promise<Known[]>
+}
+
+export function createKnownStore(clickhouse: Clickhouse): KnownStore {
+  const activity = createActivityStore(clickhouse)
+  const norms = createSdkNormStore(clickhouse)
+  return {
+    findKnown: async (events, policyOf) => {
+      const subjects = events.map((event) => toSubject(event, policyOf(event).velocity))
+      const [counted, missing] = await Promise.all([
+        activity.countActivity(subjects),
+        findMissing(norms, events, policyOf),
+      ])
+      return counted.map((one, index) => ({ ...one, missing: missing[index]! }))
+    },
+  }
+}
+
+/** Nothing is counted by an id that is a placeholder. A retry is recognised all the same. */
+function toSubject(event: KnownEvent, velocity: readonly VelocityRule[]): ActivitySubject {
+  const { body } = event
+  const fields = findPlaceholderIds(body)
+  const isReal = (field: IdField) => !fields.includes(field)
+  const rules = velocity.filter(({ metric }) => {
+    const { kind } = countedBy[metric]
+    return kind === 'user' || isReal(`${kind}_id`)
+  })
+  return {
+    tenantId: event.tenant_id,
+    deviceId: body.device_id,
+    sessionId: body.session_id,
+    userIds: (['user_id', 'account_id'] as const).flatMap((field) =>
+      body[field] !== undefined && isReal(field) ? [body[field]] : [],
+    ),
+    eventId: event.event_id,
+    position: event.position,
+    receivedAtMs: event.received_at,
+    rules: fields.length === 0 ? velocity : rules,
+  }
+}
+
+/** Norms are asked for only where a category is empty and the policy has a rule for it. */
+async function findMissing<E extends KnownEvent>(
+  norms: SdkNormStore,
+  events: readonly E[],
+  policyOf: (event: E) => Policy,
+): Promise<Known['missing'][]> {
+  const findings = new Array<Known['missing']>(events.length).fill(null)
+  const open = events
+    .map((event, index) => {
+      const { filledCategories, body } = event
+      return {
+        event,
+        index,
+        filled: filledCategories ?? toFilledCategories(body.signals as Signals),
+      }
+    })
+    .filter(({ event, filled }) => needsNorm(filled, policyOf(event)))
+  if (open.length === 0) return findings
+  const found = await norms.findNorms(
+    open.map(({ event }) => ({
+      tenantId: event.tenant_id,
+      sdkVersion: event.body.sdk_meta.sdk_version,
+      platform: event.body.sdk_meta.platform,
+      atMs: event.received_at,
+    })),
+  )
+  open.forEach(({ event, index, filled }, at) => {
+    const about = { filled, norm: found[at]!, sdkVersion: event.body.sdk_meta.sdk_version }
+    findings[index] = findSignalsMissing(about, policyOf(event))
+  })
+  return findings
+}

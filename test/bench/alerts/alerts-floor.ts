@@ -1,0 +1,52 @@
+/**
+ * The floor of the alert list, run as a child: the api's own server on a pool like the api's, whose
+ * list is a bare `select ... limit 50` of the tenant, without an order, a filter or a total.
+ */
+import {
+  type AlertRow,
+  alertColumns,
+  listingSession,
+  toAlertOfRow,
+} from '#shared/io/alerts/alert-listing-store.ts'
+import { listen } from '#shared/io/http/http-server.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createApiApp } from '../../../services/api/app.ts'
+
+/** Starts it on a database. @returns where it listens */
+async function start(postgresUrl: string): Promise<string> {
+  const log = createLog('floor', 'warn')
+  const metrics = createMetrics('floor')
+  const limits = { connectTimeoutMs: 1_000, statementTimeoutMs: 2_000, connectionsMax: 20 }
+  const session = { settings: listingSession, ...limits }
+  const postgres = createPostgres(postgresUrl, { role: 'floor', log, metrics, ...session })
+  const unused = () => Promise.reject(new Error('the floor lists alerts alone'))
+  const app = await createApiApp(
+    {
+      tenants: createTenantStore(postgres),
+      alerts: {
+        listAlerts: async ({ tenantId }) => {
+          const { rows } = await postgres.query<AlertRow>({
+            name: 'floor',
+            text: `select ${alertColumns} from alerts where tenant_id = $1 limit 50`,
+            values: [tenantId],
+          })
+          return { alerts: rows.map(toAlertOfRow), total: rows.length, next: null }
+        },
+      },
+      history: { findSmallDevice: unused, findLargeDevice: unused },
+      policies: { findCurrentPolicy: unused },
+      ledger: { readLedger: unused },
+      nowMs: Date.now,
+      monotonicMs: () => performance.now(),
+    },
+    { log, metrics },
+  )
+  return await listen(app, { host: '127.0.0.1', port: 0 })
+}
+
+process.on('message', async (postgresUrl: string) => process.send?.(await start(postgresUrl)))
+process.on('disconnect', () => process.exit())
+process.send?.('ready')

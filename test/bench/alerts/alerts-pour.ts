@@ -1,0 +1,265 @@
+/**
+ * Totals while alerts pour in and are judged. One writer raises alerts as the scorer does and
+ * changes dispositions as operators do, step after step; a model knows every count after each step.
+ * An answer of the api must then be right for a step that it can have seen. Beside it the store is
+ * asked in one snapshot with `count(*)`.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Decision, type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { listAlerts } from '#shared/io/alerts/alert-listing-store.ts'
+import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { percentile } from '../../faults/support/percentile.ts'
+import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import type { Check, Figure } from '../report.ts'
+import { toRatios, toSpread } from '../spread.ts'
+import { type Ask, createRandom, type Random, toCountSql, toStoreQuery } from './alert-cases.ts'
+import { bigTenantId, smallTenants } from './alert-rows.ts'
+import type { Page, Rig } from './alerts.ts'
+
+const raisedAtOnce = 100
+const judgedAtOnce = 10
+const knownMax = 2_000
+const snapshotRounds = 2
+const warmUpMs = 1_000
+
+/** Counts by `DISPOSITION DECISION`. */
+type Counts = Record<string, number>
+/** What one step of the writer changed, and when it can have been committed. */
+type Step = { startMs: number; endMs: number; changes: Counts }
+type Answer = { ask: Ask; startMs: number; endMs: number; page: Page; floorMs: number }
+type Known = { alertId: string; decision: Decision; disposition: Disposition }
+
+type Pour = { steps: Step[]; raised: number; judged: number; done: Promise<void> }
+
+export async function pourAlerts(rig: Rig): Promise<{ checks: Check[]; figures: Figure[] }> {
+  const random = createRandom(rig.alerts)
+  const before = await readCounts(rig)
+  const since = new Date().toISOString()
+  const stopping = new AbortController()
+  const pour = startPour(rig, random, stopping.signal)
+  await sleep(warmUpMs)
+  const answers: Answer[] = []
+  const asking = new AbortController()
+  const readers = [1, 2].map(() => readPages(rig, since, answers, asking.signal))
+  const snapshots = await checkSnapshots(rig)
+  asking.abort()
+  await Promise.all(readers)
+  stopping.abort()
+  await pour.done
+  const wrong = answers.filter((answer) => !isPossible(answer, before, pour.steps))
+  const torn = answers.filter(({ ask, page }) => {
+    const isFirst = Object.keys(ask).length === 0
+    return isFirst && page.data[0]?.seq !== page.total
+  })
+  return {
+    checks: [
+      {
+        name: 'total is exact while alerts pour in and are judged',
+        ok: wrong.length === 0 && answers.length > 0 && pour.raised > 0 && pour.judged > 0,
+        detail:
+          `${wrong.length} of ${answers.length} answers differ from every state they can have ` +
+          `seen; ${pour.raised} alerts raised, ${pour.judged} judged meanwhile`,
+      },
+      {
+        name: 'page and total are of one snapshot while alerts pour in',
+        ok: torn.length === 0,
+        detail: `${torn.length} first pages whose newest seq is not their total`,
+      },
+      snapshots,
+      await checkCounters(rig),
+    ],
+    figures: [toPourFigure(answers)],
+  }
+}
+
+function startPour(rig: Rig, random: Random, signal: AbortSignal): Pour {
+  const pour: Pour = { steps: [], raised: 0, judged: 0, done: Promise.resolve() }
+  const store = createAlertStore(rig.postgres)
+  const known: Known[] = []
+  const step = async (work: () => Promise<Counts>): Promise<void> => {
+    const startMs = performance.now()
+    const one: Step = { startMs, endMs: Infinity, changes: {} }
+    pour.steps.push(one)
+    one.changes = await work()
+    one.endMs = performance.now()
+  }
+  const pourOn = async (): Promise<void> => {
+    for (let round = 0; !signal.aborted; round++) {
+      await step(async () => {
+        const drafts = draftRound(random, round)
+        await raiseAlerts(rig.postgres, drafts, Date.now)
+        const ours = drafts.filter(({ tenantId }) => tenantId === bigTenantId)
+        pour.raised += ours.length
+        const changes: Counts = {}
+        for (const { alertId, action } of ours) {
+          changes[`OPEN ${action}`] = (changes[`OPEN ${action}`] ?? 0) + 1
+          if (known.length < knownMax) {
+            known.push({ alertId, decision: action, disposition: 'OPEN' })
+          }
+        }
+        return changes
+      })
+      for (let n = 0; n < judgedAtOnce; n++) {
+        const one = known[Math.floor(random() * known.length)]!
+        const disposition = dispositions[Math.floor(random() * dispositions.length)]!
+        if (disposition === one.disposition) continue
+        await step(async () => {
+          const change = { tenantId: bigTenantId, alertId: one.alertId, disposition }
+          await store.setDisposition({ ...change, note: null, actor: 'bench' })
+          pour.judged++
+          const { disposition: earlier, decision } = one
+          one.disposition = disposition
+          return { [`${earlier} ${decision}`]: -1, [`${disposition} ${decision}`]: 1 }
+        })
+      }
+    }
+  }
+  pour.done = pourOn()
+  return pour
+}
+
+/** Most of the big tenant, as many new sessions as there are alerts. */
+function draftRound(random: Random, round: number) {
+  return Array.from({ length: raisedAtOnce }, (_, n) =>
+    draftAlert({
+      tenantId: n % 5 > 0 ? bigTenantId : `small-${Math.floor(random() * smallTenants)}`,
+      sessionId: `poured-${round}-${n}`,
+      deviceId: `device-${Math.floor(random() * 1_000)}`,
+      action: random() < 0.35 ? 'BLOCK' : 'REVIEW',
+    }),
+  )
+}
+
+/** Lists that the model can count, in turns, until told to stop. */
+async function readPages(
+  rig: Rig,
+  since: string,
+  answers: Answer[],
+  signal: AbortSignal,
+): Promise<void> {
+  const asks: Ask[] = [
+    {},
+    { disposition: 'OPEN' },
+    { disposition: 'CONFIRMED', decision: 'BLOCK' },
+    { decision: 'REVIEW' },
+    { from: since },
+    { from: since, disposition: 'REVIEWED' },
+  ]
+  for (let n = 0; !signal.aborted; n++) {
+    const ask = asks[n % asks.length]!
+    const floorStartMs = performance.now()
+    await rig.floor({})
+    const startMs = performance.now()
+    const page = await rig.list(ask)
+    answers.push({ ask, startMs, endMs: performance.now(), page, floorMs: startMs - floorStartMs })
+  }
+}
+
+/** Whether the total is that of a state between the answer's beginning and its end. */
+function isPossible({ ask, startMs, endMs, page }: Answer, before: Counts, steps: Step[]): boolean {
+  // Every poured alert is newer than `from`, every other is older.
+  const counts: Counts = ask.from === undefined ? { ...before } : {}
+  for (let done = 0; ; done++) {
+    const next = steps[done]
+    // Later states count once the next step can have been committed before the answer's end.
+    const mayHold = next === undefined || next.endMs >= startMs
+    if (mayHold && countOf(counts, ask) === page.total) return true
+    if (next === undefined || next.startMs > endMs) return false
+    for (const [key, change] of Object.entries(next.changes)) {
+      counts[key] = (counts[key] ?? 0) + change
+    }
+  }
+}
+
+function countOf(counts: Counts, { disposition, decision }: Ask): number {
+  return Object.entries(counts)
+    .filter(([key]) => {
+      const [is, decided] = key.split(' ')
+      return (
+        (disposition === undefined || is === disposition) &&
+        (decision === undefined || decided === decision)
+      )
+    })
+    .reduce((sum, [, n]) => sum + n, 0)
+}
+
+async function readCounts({ postgres }: Rig): Promise<Counts> {
+  const { rows } = await postgres.query<{ key: string; n: number }>(
+    `select disposition || ' ' || action as key, count(*) as n
+     from alerts where tenant_id = $1 group by 1`,
+    [bigTenantId],
+  )
+  return Object.fromEntries(rows.map(({ key, n }) => [key, n]))
+}
+
+/** The store's own statement and `count(*)` in one snapshot each, for every case. */
+async function checkSnapshots({ postgres, cases }: Rig): Promise<Check> {
+  let [asked, wrong] = [0, 0]
+  for (let round = 0; round < snapshotRounds; round++) {
+    for (const { draw } of cases) {
+      const ask = draw()
+      await postgres.transaction(async (tx) => {
+        await tx.query('set transaction isolation level repeatable read')
+        const { total } = await listAlerts(tx, toStoreQuery(ask))
+        const { rows } = await tx.query<{ n: number }>(toCountSql(ask))
+        asked++
+        if (total !== rows[0]!.n) wrong++
+      })
+    }
+  }
+  return {
+    name: 'total is count(*) in one snapshot while alerts pour in',
+    ok: wrong === 0,
+    detail: `${wrong} of ${asked} snapshots differ`,
+  }
+}
+
+/** Every counter of every tenant against its alerts, after the last write. */
+async function checkCounters({ postgres }: Rig): Promise<Check> {
+  const { rows } = await postgres.query<{ n: number }>(
+    `with counted as (
+       select tenant_id, date_bin('1 hour', created_at, 'epoch') as hour, disposition,
+         action as decision, count(*) as n
+       from alerts group by 1, 2, 3, 4
+     ), by_day as (
+       select tenant_id, (hour at time zone 'UTC')::date as day, disposition, decision,
+         sum(n) as n
+       from counted group by 1, 2, 3, 4
+     ), hours as (
+       select 1 from counted
+       full join (select * from alert_counts_by_hour where n <> 0) as kept
+         using (tenant_id, hour, disposition, decision)
+       where counted.n is distinct from kept.n
+     ), days as (
+       select 1 from by_day
+       full join (select * from alert_counts where n <> 0) as kept
+         using (tenant_id, day, disposition, decision)
+       where by_day.n is distinct from kept.n
+     )
+     select (select count(*) from hours) + (select count(*) from days) as n`,
+  )
+  return {
+    name: 'every counter of every tenant is exact after it',
+    ok: rows[0]!.n === 0,
+    detail: `${rows[0]!.n} counters differ`,
+  }
+}
+
+function toPourFigure(answers: Answer[]): Figure {
+  const list = percentile(
+    answers.map(({ startMs, endMs }) => endMs - startMs),
+    0.5,
+  )
+  const floor = percentile(
+    answers.map(({ floorMs }) => floorMs),
+    0.5,
+  )
+  return {
+    name: 'while alerts pour in, p50',
+    unit: 'ms',
+    value: toSpread([list]),
+    floor: { name: 'a bare select', value: toSpread([floor]) },
+    ratio: toRatios([list], [floor]),
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * The events that wait in the drain benchmark, in batch messages as an edge writes them: bodies of
+ * 1.75 KB of a fleet in which every phone sends several, and no two phones say quite the same. The
+ * same options give the same bytes, in whichever process.
+ */
+import { toEventId } from '#shared/core/base/ids.ts'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { encodeEventHead } from '#shared/core/telemetry/messages.ts'
+import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { encodeBatch, type Waiter } from '../../../services/ingest/group-commit.ts'
+
+export type DrainEvents = {
+  /** A multiple of `eventsPerDevice * alertEvery`. */
+  events: number
+  /** Whether one event in five deserves an alert, in a session of its own. */
+  alerting: boolean
+  /** When the first was received, in ms since 1970. */
+  startedAtMs: number
+}
+
+export const drainTenants = ['acme', 'globex', 'initech', 'umbrella'] as const
+export const eventsPerDevice = 6
+export const alertEvery = 5
+/** As many as 64 connections of a closed loop bring into one message. */
+const eventsPerMessage = 56
+const bodyBytes = 1_750
+/** How fast they came in. */
+const eventsPerMs = 10
+
+/** The messages one by one, in their order. */
+export function* makeDrainMessages(options: DrainEvents): Generator<Uint8Array> {
+  const make = createEvents(options)
+  for (let from = 0; from < options.events; from += eventsPerMessage) {
+    const count = Math.min(eventsPerMessage, options.events - from)
+    yield encodeBatch(Array.from({ length: count }, (_, index) => make(from + index)))
+  }
+}
+
+export const expectedAlerts = ({ events, alerting }: DrainEvents): number =>
+  alerting ? events / alertEvery : 0
+
+function createEvents({ events, alerting, startedAtMs }: DrainEvents): (n: number) => Waiter {
+  const devices = events / eventsPerDevice
+  if (devices % alertEvery !== 0) {
+    throw new Error(`events must be a multiple of ${eventsPerDevice * alertEvery}`)
+  }
+  const score = compilePolicy(defaultPolicy)
+  const clean = cleanSignals()
+  const common = {
+    policy_version: 1,
+    policy_hash: toPolicyHash(defaultPolicy),
+    epoch: 1,
+  }
+  return (n) => {
+    const device = n % devices
+    const visit = Math.floor(n / devices)
+    const hostile = alerting && device % alertEvery === 0
+    const signals = toSignals(clean, device, hostile)
+    const session = hostile ? visit : visit >> 1
+    const tenantId = drainTenants[device % drainTenants.length]!
+    const platform = device % 3 === 0 ? 'ios' : 'android'
+    const receivedAtMs = startedAtMs + Math.floor(n / eventsPerMs)
+    const meta = { sdkVersion: '4.2.0', platform, receivedAtMs }
+    const scored = score(signals, meta)
+    if ((scored.action === 'ALLOW') === hostile) throw new Error(`it is ${scored.action}`)
+    const ids = {
+      tenantId,
+      deviceId: `device-${device}`,
+      sessionId: `session-${device}-${session}`,
+    }
+    const body = toBody({ ...ids, userId: `user-${device}`, platform, n }, signals)
+    const head = encodeEventHead(
+      {
+        event_id: toEventId(body),
+        tenant_id: tenantId,
+        received_at: receivedAtMs,
+        rasp_score: scored.score,
+        rasp_action: scored.action,
+        reasons: scored.reasons,
+        ...common,
+      },
+      body.length,
+    )
+    return { head, body, bytes: Buffer.byteLength(head) + body.length + 2, takenMs: 0 }
+  }
+}
+
+/** Seven booleans a category, all clean. */
+function cleanSignals(): Signals {
+  return Object.fromEntries(
+    categories.map((category) => {
+      const names = Object.entries(signalCatalog[category])
+        .filter(([name, { type }]) => type === 'boolean' && name !== 'app_attest_valid')
+        .map(([name]) => name)
+      return [category, Object.fromEntries(names.slice(0, 7).map((name) => [name, false]))]
+    }),
+  ) as Signals
+}
+
+/** What phones say of themselves: each has numbers of its own, as when it was set up. */
+function toSignals(clean: Signals, device: number, hostile: boolean): Signals {
+  return {
+    ...clean,
+    tamper: {
+      ...clean.tamper,
+      pi_device_verdict: ['MEETS_DEVICE_INTEGRITY'],
+      pi_app_verdict: 'PLAY_RECOGNIZED',
+    },
+    debugger: hostile ? { ...clean.debugger, frida_detected: true } : clean.debugger,
+    ecosystem: {
+      ...clean.ecosystem,
+      factory_reset_at: 1_600_000_000_000 + device * 10_007,
+      patch_age_days: device % 150,
+    },
+  }
+}
+
+type Facts = {
+  tenantId: string
+  deviceId: string
+  sessionId: string
+  userId: string
+  platform: string
+  n: number
+}
+
+function toBody(facts: Facts, signals: Signals): Buffer {
+  const start =
+    `{"tenant_id":"${facts.tenantId}","device_id":"${facts.deviceId}",` +
+    `"session_id":"${facts.sessionId}","user_id":"${facts.userId}",` +
+    `"sdk_meta":{"sdk_version":"4.2.0","platform":"${facts.platform}","batch_type":"periodic",` +
+    `"sequence":${facts.n}},"scorer":{"rasp_score":0,"rasp_action":"ALLOW","rasp_flags":[]},` +
+    `"signals":${JSON.stringify(signals)},"app":{"trace":"`
+  return Buffer.from(`${start}${'x'.repeat(Math.max(0, bodyBytes - start.length - 3))}"}}`)
+}

@@ -1,0 +1,84 @@
+/** What the drain benchmark measures of a round, and what it reports of all of them. */
+
+import type { Check, Figure } from '../report.ts'
+import { toRatios, toSpread } from '../spread.ts'
+import type { FloorResult } from './drain-floor.ts'
+
+/** Both floors: rows as bytes, and as objects. */
+export type Floors = {
+  bytes: FloorResult & { clickhouseUs: number }
+  objects: FloorResult
+  check: Check
+}
+
+/** CPU by process, in us per event. */
+export type Costs = { scorer: number; clickhouse: number; postgres: number; nats: number }
+
+export type Drained = {
+  eventsPerSecond: number
+  costs: Costs
+  rowsPerInsert: number
+  memoryMb: number
+  checks: Check[]
+}
+
+export function toFigures(drains: Drained[], floors: Floors[], alertings: Drained[]): Figure[] {
+  const rates = drains.map((one) => one.eventsPerSecond)
+  const beside = (way: 'objects' | 'bytes', name: string): Figure => {
+    const floorRates = floors.map((one) => one[way].eventsPerSecond)
+    return {
+      name,
+      unit: 'events/s',
+      value: toSpread(rates),
+      floor: { name: `the same rows as ${way}`, value: toSpread(floorRates) },
+      ratio: toRatios(rates, floorRates),
+      bound: { of: 'ratio', atLeast: 0.6 },
+    }
+  }
+  const alertingRates = alertings.map((one) => one.eventsPerSecond)
+  const costs = (of: Drained[], kind: string): Figure[] =>
+    (['scorer', 'clickhouse', 'postgres', 'nats'] as const).map((process) => ({
+      name: `CPU of ${process} per event, ${kind}`,
+      unit: 'us',
+      value: toSpread(of.map((one) => one.costs[process])),
+    }))
+  return [
+    beside('objects', 'drain, no alerts'),
+    beside('bytes', 'drain, no alerts, beside rows encoded beforehand'),
+    {
+      name: 'drain, 1 in 5 events alerting',
+      unit: 'events/s',
+      value: toSpread(alertingRates),
+      floor: { name: 'no alerts', value: toSpread(rates) },
+      ratio: toRatios(alertingRates, rates),
+      bound: { of: 'ratio', atLeast: 0.5 },
+    },
+    ...costs(drains, 'no alerts'),
+    {
+      name: 'CPU of clickhouse per event, rows as bytes',
+      unit: 'us',
+      value: toSpread(floors.map(({ bytes }) => bytes.clickhouseUs)),
+    },
+    {
+      name: 'CPU of the client per event, rows as objects',
+      unit: 'us',
+      value: toSpread(floors.map(({ objects }) => objects.cpuUs)),
+    },
+    ...costs(alertings, '1 in 5 alerting'),
+    {
+      name: 'memory of the scorer at most',
+      unit: 'MB',
+      value: toSpread([...drains, ...alertings].map((one) => one.memoryMb)),
+    },
+  ]
+}
+
+/** One line of each kind: the first that failed, or the last. */
+export function mergeChecks(checks: readonly Check[]): Check[] {
+  const merged = new Map<string, Check>()
+  for (const check of checks) {
+    const present = merged.get(check.name)
+    if (present === undefined || present.ok) merged.set(check.name, check)
+  }
+  return [...merged.values()]
+}

@@ -1,0 +1,33 @@
+/** The rows of the drain benchmark's events, encoded as the telemetry store encodes them. */
+import { decodeBatch, toPosition } from '#shared/core/telemetry/messages.ts'
+import { createRowWriter } from '#shared/io/clickhouse/row-binary.ts'
+import { createPatternBook } from '#shared/io/telemetry/pattern-book.ts'
+import { createSignalPaths } from '#shared/io/telemetry/signal-paths.ts'
+import { writeTelemetryRow } from '#shared/io/telemetry/telemetry-rows.ts'
+import { type DrainEvents, makeDrainMessages } from './drain-events.ts'
+
+/** Each row by itself, in the order of their events. */
+export function* makeDrainRows(options: DrainEvents): Generator<Buffer> {
+  const patterns = createPatternBook()
+  const paths = createSignalPaths(() => performance.now())
+  const writer = createRowWriter()
+  let sequence = 0
+  for (const message of makeDrainMessages(options)) {
+    const position = toPosition(options.startedAtMs, ++sequence)
+    for (const event of decodeBatch(message, position).events) {
+      writer.reset()
+      writeTelemetryRow(writer, event, { patterns, paths, withSignals: true })
+      yield Buffer.from(writer.written())
+    }
+    patterns.markStored(patterns.listNew())
+  }
+}
+
+/** The same rows as the bodies of inserts, so many to each but the last. */
+export function toInserts(rows: readonly Buffer[], rowsPerInsert: number): Buffer[] {
+  const inserts: Buffer[] = []
+  for (let at = 0; at < rows.length; at += rowsPerInsert) {
+    inserts.push(Buffer.concat(rows.slice(at, at + rowsPerInsert)))
+  }
+  return inserts
+}

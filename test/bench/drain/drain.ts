@@ -1,0 +1,376 @@
+/**
+ * `npm run bench -- drain [--events N] [--rounds N]`: how fast one scorer process works off a full
+ * stream, from the first event that is stored until all are stored and decided, beside bare loops
+ * that insert the same rows: as objects through the client's `insert`, and as bytes that were
+ * encoded beforehand. And the same with one event in five raising an alert. Rounds are interleaved,
+ * each in databases of its own. A round counts only if every event has its row, every alert is
+ * there once with its delivery and its ledger entries, and nothing was put aside.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import {
+  deadLetterStream,
+  deciderConsumer,
+  scorerConsumer,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/telemetry/messages.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
+import { ensureStreams } from '#shared/io/nats/streams.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { telemetryColumns } from '#shared/io/telemetry/telemetry-rows.ts'
+import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { startNats } from '../../support/servers/nats-server.ts'
+import { startPostgres } from '../../support/servers/postgres-server.ts'
+import { proveBatch, testTelemetryKey } from '../../support/telemetry/telemetry-proof.ts'
+import {
+  type AskedChild,
+  forkAsked,
+  type MeasuredService,
+  readCpuSeconds,
+  readMemoryMb,
+  startMeasured,
+} from '../measured-process.ts'
+import { type Check, publishReport, readClickhouseVersion, readPostgresVersion } from '../report.ts'
+import {
+  type DrainEvents,
+  drainTenants,
+  expectedAlerts,
+  makeDrainMessages,
+} from './drain-events.ts'
+import { type Costs, type Drained, type Floors, mergeChecks, toFigures } from './drain-figures.ts'
+import type { FloorOrder, FloorResult } from './drain-floor.ts'
+
+const log = createLog('bench', 'silent')
+const pollMs = 15
+const drainMaxMs = 15 * 60_000
+
+/** A stream that is filled once; a round begins with new consumers. */
+type Filled = { options: DrainEvents; server: Awaited<ReturnType<typeof startNats>>; nats: Nats }
+
+type Rig = {
+  postgres: Awaited<ReturnType<typeof startPostgres>>
+  clickhouse: Awaited<ReturnType<typeof startClickhouse>>
+  quiet: Filled
+  alerting: Filled
+  floor: AskedChild
+}
+
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      events: { type: 'string', default: '300000' },
+      rounds: { type: 'string', default: '3' },
+      // For profiles: one part alone, without a report.
+      only: { type: 'string' },
+    },
+  })
+  const rig = await startRig(Number(values.events))
+  try {
+    if (values.only !== undefined) await runOnly(rig, values.only, Number(values.rounds))
+    else await measure(rig, Number(values.rounds), args)
+  } finally {
+    await stopRig(rig)
+  }
+}
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+
+async function runOnly(rig: Rig, part: string, rounds: number): Promise<void> {
+  for (let round = 1; round <= rounds; round++) {
+    if (part === 'floor') {
+      tellFloors(await measureFloors(rig, `only${round}`, 4_000))
+    } else {
+      const filled = part === 'alerting' ? rig.alerting : rig.quiet
+      tell(part, await measureDrain(rig, filled, `only${round}`))
+    }
+  }
+}
+
+function tellFloors({ bytes, objects, check }: Floors): void {
+  const toLine = (name: string, { eventsPerSecond, cpuUs }: FloorResult) =>
+    `${name.padEnd(9)} ${eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: client ` +
+    cpuUs.toFixed(1)
+  say(`${toLine('bytes', bytes)} clickhouse ${bytes.clickhouseUs.toFixed(1)}`)
+  say(toLine('objects', objects))
+  if (!check.ok) say(`BROKEN ${check.name} ${check.detail}`)
+}
+
+function tell(name: string, { eventsPerSecond, costs, rowsPerInsert, ...rest }: Drained): void {
+  const spent = Object.entries(costs).map(([process, us]) => `${process} ${us.toFixed(1)}`)
+  say(
+    `${name.padEnd(9)} ${eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: ${spent.join(' ')}` +
+      `; ${rowsPerInsert.toFixed(0)} rows an insert, scorer ${rest.memoryMb.toFixed(0)} MB at most`,
+  )
+  for (const check of rest.checks.filter(({ ok }) => !ok))
+    say(`BROKEN ${check.name} ${check.detail}`)
+}
+
+async function measure(rig: Rig, rounds: number, args: readonly string[]): Promise<void> {
+  const drains: Drained[] = []
+  const floors: Floors[] = []
+  const alertings: Drained[] = []
+  for (let round = 1; round <= rounds; round++) {
+    const drain = await measureDrain(rig, rig.quiet, `quiet${round}`)
+    tell('quiet', drain)
+    const floor = await measureFloors(rig, `floor${round}`, Math.round(drain.rowsPerInsert))
+    tellFloors(floor)
+    const alerting = await measureDrain(rig, rig.alerting, `alerting${round}`)
+    tell('alerting', alerting)
+    drains.push(drain)
+    floors.push(floor)
+    alertings.push(alerting)
+  }
+  const versions = await readVersions(rig)
+  publishReport({
+    part: 'drain',
+    command: ['npm run bench -- drain', ...args].join(' '),
+    versions,
+    durability: 'sync_interval: always, Postgres fsync on',
+    figures: toFigures(drains, floors, alertings),
+    checks: mergeChecks([
+      ...[...drains, ...alertings].flatMap(({ checks }) => checks),
+      ...floors.map(({ check }) => check),
+    ]),
+  })
+}
+
+async function startRig(events: number): Promise<Rig> {
+  const startedAtMs = Date.now()
+  const [postgres, clickhouse, quiet, alerting, { asked: floor }] = await Promise.all([
+    startPostgres({ settings: { fsync: 'on' } }),
+    startClickhouse(),
+    fill({ events, alerting: false, startedAtMs }),
+    fill({ events, alerting: true, startedAtMs }),
+    forkAsked('./drain-floor.ts'),
+  ])
+  await floor.ask({ do: 'encode', options: quiet.options } satisfies FloorOrder)
+  return { postgres, clickhouse, quiet, alerting, floor }
+}
+
+async function stopRig({ postgres, clickhouse, quiet, alerting, floor }: Rig): Promise<void> {
+  floor.stop()
+  await Promise.all([quiet.nats.close(), alerting.nats.close()])
+  await Promise.all([
+    postgres.stop(),
+    clickhouse.stop(),
+    quiet.server.stop(),
+    alerting.server.stop(),
+  ])
+}
+
+async function fill(options: DrainEvents): Promise<Filled> {
+  const server = await startNats()
+  const nats = await connectNats(server.url, 'bench', log)
+  await ensureStreams(nats)
+  let waiting: Promise<unknown>[] = []
+  for (const message of makeDrainMessages(options)) {
+    waiting.push(
+      nats.jetstream.publish(telemetrySubject, message, { headers: proveBatch(message) }),
+    )
+    if (waiting.length === 32) {
+      await Promise.all(waiting)
+      waiting = []
+    }
+  }
+  await Promise.all(waiting)
+  return { options, server, nats }
+}
+
+async function measureFloors(rig: Rig, name: string, rowsPerInsert: number): Promise<Floors> {
+  const from = `${rig.clickhouse.url}/${name}_bytes`
+  const url = `${rig.clickhouse.url}/${name}_objects`
+  await Promise.all([migrateClickhouse(from), migrateClickhouse(url)])
+  const before = readCpuSeconds(rig.clickhouse.pid)
+  const insert: FloorOrder = { do: 'insert', url: from, rowsPerInsert }
+  const bytes = await rig.floor.ask<FloorResult>(insert)
+  const spent = readCpuSeconds(rig.clickhouse.pid) - before
+  const again: FloorOrder = { do: 'insertObjects', from, url, rowsPerInsert }
+  const objects = await rig.floor.ask<FloorResult>(again)
+  const [one, other] = [await readDigest(from), await readDigest(url)]
+  for (const database of [from, url]) await dropDatabase(rig, new URL(database).pathname.slice(1))
+  const { events } = rig.quiet.options
+  return {
+    bytes: { ...bytes, clickhouseUs: (spent / events) * 1e6 },
+    objects,
+    check: {
+      name: 'rows as objects are the rows as bytes',
+      ok: one === other && one.startsWith(`${events}\t`),
+      detail: `${other} of ${one}`,
+    },
+  }
+}
+
+/** How many rows there are, and what they come to; the text of signals is dear, so one in 20. */
+async function readDigest(url: string): Promise<string> {
+  const clickhouse = createClickhouse(url, { name: 'bench' })
+  const texts = telemetryColumns.map((column) =>
+    column === 'signals'
+      ? `if(cityHash64(event_id) % 20 = 0, toString(signals), '')`
+      : `ifNull(toString(${column}), '')`,
+  )
+  const result = await clickhouse.query({
+    query: `select count(), sum(cityHash64(${texts.join(', ')})) from telemetry`,
+    format: 'TabSeparated',
+  })
+  const digest = (await result.text()).trim()
+  await clickhouse.close()
+  return digest
+}
+
+async function dropDatabase(rig: Rig, database: string): Promise<void> {
+  const clickhouse = createClickhouse(rig.clickhouse.url, { name: 'bench', database: 'default' })
+  for (const name of [`${database}_analytics`, database]) {
+    await clickhouse.command({ query: `drop database if exists ${name} sync` })
+  }
+  await clickhouse.close()
+}
+
+async function measureDrain(rig: Rig, filled: Filled, database: string): Promise<Drained> {
+  const { nats, server, options } = filled
+  const postgresUrl = await rig.postgres.createDatabase(database)
+  const clickhouseUrl = `${rig.clickhouse.url}/${database}`
+  await Promise.all([migratePostgres(postgresUrl), migrateClickhouse(clickhouseUrl)])
+  const postgres = createPostgres(postgresUrl, { role: 'bench', log })
+  for (const tenantId of drainTenants) {
+    await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
+      ...[tenantId, 'live'],
+    ])
+  }
+  for (const durable of [scorerConsumer, deciderConsumer]) {
+    await nats.manager.consumers.delete(telemetryStream, durable)
+  }
+  await ensureStreams(nats)
+  const scorer = await startMeasured('scorer', {
+    NATS_URL: server.url,
+    POSTGRES_URL: postgresUrl,
+    CLICKHOUSE_URL: clickhouseUrl,
+    TELEMETRY_KEY: testTelemetryKey,
+  })
+  const clickhouse = createClickhouse(clickhouseUrl, { name: 'bench' })
+  try {
+    const timed = await timeDrain(rig, filled, scorer)
+    const rowsPerInsert = options.events / (await readMetric(scorer, 'di_insert_rows_count'))
+    const memoryMb = readMemoryMb(scorer.pid).peak
+    await scorer.stop()
+    const checks = await checkDrain({ nats, clickhouse, options, postgres })
+    return { ...timed, rowsPerInsert, memoryMb, checks }
+  } finally {
+    await scorer.stop()
+    await clickhouse.close()
+    await postgres.close()
+    await dropDatabase(rig, database)
+  }
+}
+
+async function timeDrain(
+  rig: Rig,
+  { nats, server, options }: Filled,
+  scorer: MeasuredService,
+): Promise<Pick<Drained, 'eventsPerSecond' | 'costs'>> {
+  const { state } = await nats.manager.streams.info(telemetryStream)
+  const limitMs = performance.now() + drainMaxMs
+  const readFloor = async (durable: string) => {
+    if (performance.now() > limitMs) throw new Error('the drain takes too long')
+    const info = await nats.manager.consumers.info(telemetryStream, durable)
+    return info.ack_floor.stream_seq
+  }
+  const readCosts = () => ({
+    scorer: readCpuSeconds(scorer.pid),
+    clickhouse: readCpuSeconds(rig.clickhouse.pid),
+    postgres: readCpuSeconds(rig.postgres.pid, true),
+    nats: readCpuSeconds(server.pid),
+  })
+  let first = 0
+  while (first === 0) {
+    first = await readFloor(scorerConsumer)
+    if (first === 0) await sleep(pollMs)
+  }
+  const begunMs = performance.now()
+  const before = readCosts()
+  for (const durable of [scorerConsumer, deciderConsumer]) {
+    while ((await readFloor(durable)) < state.last_seq) await sleep(pollMs)
+  }
+  const seconds = (performance.now() - begunMs) / 1_000
+  const after = readCosts()
+  const counted = options.events * (1 - first / state.last_seq)
+  const toUs = (process: keyof Costs) => ((after[process] - before[process]) / counted) * 1e6
+  return {
+    eventsPerSecond: counted / seconds,
+    costs: {
+      scorer: toUs('scorer'),
+      clickhouse: toUs('clickhouse'),
+      postgres: toUs('postgres'),
+      nats: toUs('nats'),
+    },
+  }
+}
+
+async function readMetric({ internalUrl }: MeasuredService, name: string): Promise<number> {
+  const text = await (await fetch(`${internalUrl}/metrics`)).text()
+  const line = text
+    .split('\n')
+    .find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
+  return Number(line?.slice(line.lastIndexOf(' ')))
+}
+
+type Outcome = {
+  nats: Nats
+  clickhouse: Clickhouse
+  options: DrainEvents
+  postgres: ReturnType<typeof createPostgres>
+}
+
+async function checkDrain({ nats, clickhouse, options, postgres }: Outcome): Promise<Check[]> {
+  const read = async (query: string): Promise<number[]> => {
+    const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+    return (await result.json<number[]>())[0]!.map(Number)
+  }
+  const { state: dead } = await nats.manager.streams.info(deadLetterStream)
+  const rows = await read('select count(), uniqExact(event_id) from telemetry final')
+  const noted = await read(
+    `select sumIf(events, stage = 'stored'), sumIf(events, stage = 'decided'),
+       sumIf(length(ids), stage = 'decided') from ledger_entries final`,
+  )
+  const due = await read('select count() from ledger_alerts final')
+  const raised = await postgres.query<{ alerts: number; deliveries: number; counted: number }>(
+    `select (select count(*) from alerts)::int as alerts,
+       (select count(*) from deliveries)::int as deliveries,
+       (select coalesce(sum(n), 0) from alert_counts)::int as counted`,
+  )
+  const { alerts, deliveries, counted } = raised.rows[0]!
+  const { events } = options
+  const wanted = expectedAlerts(options)
+  const kind = options.alerting ? '1 in 5 alerting' : 'no alerts'
+  const check = (what: string, found: readonly number[], expected: readonly number[]): Check => ({
+    name: `${what}, ${kind}`,
+    ok: found.every((value, index) => value === expected[index]),
+    detail: `${found.join(' and ')} of ${expected.join(' and ')}`,
+  })
+  return [
+    check('rows, and events in them', rows, [events, events]),
+    check('ledger: stored, decided, repeats', noted, [events, events, 0]),
+    check(
+      'alerts, deliveries, counted, due in the ledger',
+      [alerts, deliveries, counted, ...due],
+      [...[wanted, wanted, wanted, wanted]],
+    ),
+    check('dead letters', [dead.messages], [0]),
+  ]
+}
+
+async function readVersions(rig: Rig): Promise<Record<string, string>> {
+  const clickhouse = createClickhouse(rig.clickhouse.url, { name: 'bench', database: 'default' })
+  const postgres = createPostgres(rig.postgres.url, { role: 'bench', log })
+  const versions = {
+    nats: rig.quiet.server.version,
+    postgres: await readPostgresVersion(postgres),
+    clickhouse: await readClickhouseVersion(clickhouse),
+  }
+  await Promise.all([clickhouse.close(), postgres.close()])
+  return versions
+}

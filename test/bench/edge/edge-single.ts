@@ -1,0 +1,52 @@
+/**
+ * An edge that publishes every event by itself, to show what publishing many together is worth:
+ * the service's own intake, with other bounds.
+ */
+import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { listen } from '#shared/io/http/http-server.ts'
+import { connectNats } from '#shared/io/nats/nats.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
+import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
+import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
+import { createIngest, type Edge } from '../../../services/ingest/app.ts'
+import { createRetiredUse } from '../../../services/ingest/retired-use.ts'
+import { openUndecidedRoom } from '../../../services/ingest/undecided-room.ts'
+
+process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKey: string }) => {
+  const log = createLog('bench', 'silent')
+  const metrics = createMetrics('ingest')
+  const nowMs = () => performance.now()
+  const nats = await connectNats(natsUrl, 'edge', log)
+  const edgeId = randomBytes(9).toString('base64url')
+  const sealer = createSealer([masterKey])
+  const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
+  const { countEdges } = directory
+  const edge: Edge = {
+    directory,
+    room: openUndecidedRoom({ nats, log, metrics, countEdges }),
+    connected: nats.connected,
+    publish: createTelemetryPublisher(nats, log, sealer.proverOf('telemetry batch')),
+    close: directory.close,
+  }
+  const { app } = createIngest({
+    natsFault: () => null,
+    log,
+    metrics,
+    nowMs,
+    wallMs: Date.now,
+    edge: () => edge,
+    stopping: () => false,
+    retiredUse: createRetiredUse(metrics, nowMs),
+    tally: createAcceptedTally(),
+    decoyKey: createSecretKey(randomBytes(43)),
+    newBatchId: () => `bat_${randomUUID()}`,
+    commitLimits: { batchEventsMax: 1, publishesInFlightMax: 256 },
+  })
+  const url = await listen(app, { host: '127.0.0.1', port: 0 })
+  while (!directory.leaseValid()) await new Promise((resolve) => setTimeout(resolve, 10))
+  process.send!(Number(new URL(url).port))
+})
+process.send!('ready')

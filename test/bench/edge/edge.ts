@@ -1,0 +1,326 @@
+/**
+ * `npm run bench -- edge [--rounds N] [--seconds S]`: what one ingest process accepts over 64
+ * connections, beside a bare node:http server that checks the same signatures and answers the same
+ * bytes; with JetStream syncing before every acknowledgement and with its default; with one publish
+ * an event; under twice its load; and beside a second one. Everything that was answered 200 is
+ * counted in ClickHouse afterwards.
+ */
+import { parseArgs } from 'node:util'
+import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { type EdgeRig, startEdgeRig, type TestTenant } from '../../support/telemetry/edge-rig.ts'
+import {
+  type AskedChild,
+  forkAsked,
+  type MeasuredService,
+  readCpuSeconds,
+  readMemoryMb,
+  startMeasured,
+} from '../measured-process.ts'
+import { type Check, type Figure, publishReport } from '../report.ts'
+import { toRatios, toSpread } from '../spread.ts'
+import { countStored } from './edge-check.ts'
+import type { LoadOrder, LoadResult } from './edge-load.ts'
+
+const connections = 64
+/** Nearly as many as one process takes, and more than it may hold events of. */
+const crowd = 8_000
+/** More requests than the bare server, and an edge, take in a second. */
+const floorPerSecondMax = 55_000
+const edgePerSecondMax = 35_000
+
+type Options = { rounds: number; seconds: number }
+
+type Bench = Options & {
+  rig: EdgeRig
+  tenant: TestTenant
+  load: AskedChild
+  floor: { port: number; pid: number }
+  edge: MeasuredService
+  /** Answered with a 200 so far. */
+  accepted: number
+}
+
+/** One run of a load against one server. */
+type Run = {
+  rate: number
+  cpuUs: number
+  natsUs: number
+  p50: number
+  p99: number
+  result: LoadResult
+}
+
+const portOf = (url: string) => Number(new URL(url).port)
+
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '4' },
+    },
+  })
+  const options = { rounds: Number(values.rounds), seconds: Number(values.seconds) }
+  const figures: Figure[] = []
+  const checks: Check[] = []
+  let version = ''
+  for (const syncAlways of [true, false]) {
+    const bench = await startBench(options, syncAlways)
+    version = bench.rig.server.version
+    try {
+      figures.push(...(await compareWithFloor(bench, syncAlways)))
+      if (syncAlways) {
+        figures.push(await publishSingly(bench))
+        figures.push(...(await overload(bench)))
+        figures.push(await sideBySide(bench))
+      }
+      checks.push(await checkStored(bench, syncAlways))
+    } finally {
+      await stopBench(bench)
+    }
+  }
+  publishReport({
+    part: 'edge',
+    command: `npm run bench -- edge --rounds ${options.rounds} --seconds ${options.seconds}`,
+    versions: { nats: version },
+    durability: 'nats sync_interval: always, where not said otherwise',
+    figures,
+    checks,
+  })
+}
+
+async function startBench(options: Options, syncAlways: boolean): Promise<Bench> {
+  const rig = await startEdgeRig({ syncAlways })
+  const tenant = await rig.projectTenant('bench-tenant')
+  const { asked: load } = await forkAsked('./edge-load.ts')
+  const { asked: floor } = await forkAsked('./edge-floor.ts')
+  const floorPort = await floor.ask<number>(tenant.secret)
+  const edge = await startEdge(rig)
+  const pid = floor.child.pid!
+  const bench = { ...options, rig, tenant, load, edge, accepted: 0 }
+  return { ...bench, floor: { port: floorPort, pid } }
+}
+
+async function startEdge(rig: EdgeRig, sharedPort?: number): Promise<MeasuredService> {
+  // One machine sends for thousands of clients, as a proxy does.
+  const crowded = { TRUSTED_PROXIES: '127.0.0.1' }
+  const env = { NATS_URL: rig.server.url, MASTER_KEY: rig.masterKey, ...crowded }
+  if (sharedPort === undefined) return startMeasured('ingest', env)
+  const listen = { INGEST_LISTEN: `127.0.0.1:${sharedPort}`, REUSE_PORT: '1' }
+  return startMeasured('ingest', { ...env, ...listen })
+}
+
+async function stopBench({ edge, load, floor, rig }: Bench): Promise<void> {
+  await edge.stop()
+  load.stop()
+  process.kill(floor.pid)
+  await rig.stop()
+}
+
+/** As fast as answers come. */
+async function runClosed(
+  bench: Bench,
+  server: { port: number; pid: number },
+  more: { seconds?: number } = {},
+): Promise<Run> {
+  const seconds = more.seconds ?? bench.seconds
+  const perSecond = server.port === bench.floor.port ? floorPerSecondMax : edgePerSecondMax
+  await prepare(bench, perSecond * seconds)
+  return measure(bench, server, {
+    do: 'closed',
+    port: server.port,
+    connections,
+    seconds,
+  })
+}
+
+async function prepare({ load, tenant }: Bench, requests: number): Promise<void> {
+  const count = Math.ceil(requests)
+  const { tenantId, secret } = tenant
+  await load.ask({ do: 'prepare', count, tenantId, secret } satisfies LoadOrder)
+}
+
+async function measure(
+  bench: Bench,
+  server: { port: number; pid: number },
+  order: LoadOrder,
+): Promise<Run> {
+  const natsPid = bench.rig.server.pid
+  const before = [readCpuSeconds(server.pid), readCpuSeconds(natsPid)] as const
+  const result = await bench.load.ask<LoadResult>(order)
+  const after = [readCpuSeconds(server.pid), readCpuSeconds(natsPid)] as const
+  const ok = result.statuses[200] ?? 0
+  if (server.port !== bench.floor.port) bench.accepted += ok
+  return {
+    rate: ok / result.seconds,
+    cpuUs: ((after[0] - before[0]) * 1e6) / ok,
+    natsUs: ((after[1] - before[1]) * 1e6) / ok,
+    p50: result.latencies[200]?.p50 ?? Number.NaN,
+    p99: result.latencies[200]?.p99 ?? Number.NaN,
+    result,
+  }
+}
+
+async function compareWithFloor(bench: Bench, syncAlways: boolean): Promise<Figure[]> {
+  const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
+  // Both are compiled and have grown to their size before anything counts.
+  await runClosed(bench, bench.floor, { seconds: 1 })
+  await runClosed(bench, edge, { seconds: 2 })
+  const floors: Run[] = []
+  const runs: Run[] = []
+  for (let round = 0; round < bench.rounds; round++) {
+    floors.push(await runClosed(bench, bench.floor))
+    runs.push(await runClosed(bench, edge))
+  }
+  const of = (list: readonly Run[], key: 'rate' | 'cpuUs' | 'p99' | 'natsUs') =>
+    list.map((one) => one[key])
+  const compare = (key: 'rate' | 'cpuUs' | 'p99') => ({
+    value: toSpread(of(runs, key)),
+    floor: { name: 'bare node:http', value: toSpread(of(floors, key)) },
+    ratio: toRatios(of(runs, key), of(floors, key)),
+  })
+  const mode = syncAlways ? 'synced' : 'default sync'
+  const throughput: Figure = {
+    name: `accepted, ${mode}`,
+    unit: 'events/s',
+    ...compare('rate'),
+    bound: { of: 'ratio', atLeast: syncAlways ? 0.6 : 0.75 },
+  }
+  const latency: Figure = {
+    name: `p99 of an answer, ${mode}`,
+    unit: 'ms',
+    ...compare('p99'),
+    bound: { of: 'ratio', atMost: 4 },
+  }
+  const cpu: Figure = {
+    name: `CPU of an accepted event, ${mode}`,
+    unit: 'µs',
+    ...compare('cpuUs'),
+    bound: { of: 'ratio', atMost: 1.8 },
+  }
+  const nats: Figure = {
+    name: `nats-server's CPU for it, ${mode}`,
+    unit: 'µs',
+    value: toSpread(of(runs, 'natsUs')),
+  }
+  return [throughput, latency, cpu, nats]
+}
+
+/** The same edge, one publish an event. */
+async function publishSingly(bench: Bench): Promise<Figure> {
+  const { asked: single } = await forkAsked('./edge-single.ts')
+  const { rig } = bench
+  const port = await single.ask<number>({ natsUrl: rig.server.url, masterKey: rig.masterKey })
+  const other = { port, pid: single.child.pid! }
+  const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
+  await runClosed(bench, other, { seconds: 1 })
+  const together: Run[] = []
+  const singly: Run[] = []
+  for (let round = 0; round < Math.ceil(bench.rounds / 2); round++) {
+    together.push(await runClosed(bench, edge))
+    singly.push(await runClosed(bench, other))
+  }
+  single.stop()
+  const rates = (list: Run[]) => list.map(({ rate }) => rate)
+  return {
+    name: 'the same with one publish an event, synced',
+    unit: 'events/s',
+    value: toSpread(rates(singly)),
+    floor: { name: 'many together', value: toSpread(rates(together)) },
+    ratio: toRatios(rates(singly), rates(together)),
+  }
+}
+
+/** Twice what it can take, from a crowd; then at once as before. */
+async function overload(bench: Bench): Promise<Figure[]> {
+  const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
+  const accepted: number[] = []
+  const capacity: number[] = []
+  const recovered: number[] = []
+  const waits: number[] = []
+  const refusedWaits: number[] = []
+  let refused = 0
+  let others = 0
+  for (let round = 0; round < bench.rounds; round++) {
+    const before = await runClosed(bench, edge)
+    await prepare(bench, before.rate * 2 * bench.seconds)
+    const during = await measure(bench, edge, {
+      do: 'open',
+      port: edge.port,
+      connections: crowd,
+      seconds: bench.seconds,
+      rate: before.rate * 2,
+    })
+    const after = await runClosed(bench, edge, { seconds: 1 })
+    capacity.push(before.rate)
+    accepted.push(during.rate)
+    recovered.push(after.rate)
+    waits.push(during.p99)
+    refusedWaits.push(during.result.latencies[503]?.p99 ?? 0)
+    refused += during.result.statuses[503] ?? 0
+    const all = Object.values(during.result.statuses).reduce((sum, count) => sum + count, 0)
+    others += all - (during.result.statuses[200] ?? 0) - (during.result.statuses[503] ?? 0)
+  }
+  const floor = { name: 'at capacity', value: toSpread(capacity) }
+  return [
+    {
+      name: `accepted at twice the load, ${crowd} connections`,
+      unit: 'events/s',
+      value: toSpread(accepted),
+      floor,
+      ratio: toRatios(accepted, capacity),
+      bound: { of: 'ratio', atLeast: 0.9 },
+    },
+    { name: 'p99 of those', unit: 'ms', value: toSpread(waits) },
+    {
+      name: `p99 of the 503s beside them (${refused} in all, ${others} other answers)`,
+      unit: 'ms',
+      value: toSpread(refusedWaits),
+    },
+    {
+      name: 'accepted in the second after it',
+      unit: 'events/s',
+      value: toSpread(recovered),
+      floor,
+      ratio: toRatios(recovered, capacity),
+      bound: { of: 'ratio', atLeast: 0.9 },
+    },
+    {
+      name: 'memory of the edge at its most',
+      unit: 'MB',
+      value: toSpread([readMemoryMb(bench.edge.pid).peak]),
+    },
+  ]
+}
+
+/** Two processes on one port: the kernel deals the connections. */
+async function sideBySide(bench: Bench): Promise<Figure> {
+  const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
+  const port = await choosePort({})
+  const pair = [await startEdge(bench.rig, port), await startEdge(bench.rig, port)]
+  const both = { port, pid: pair[0]!.pid }
+  await runClosed(bench, both, { seconds: 2 })
+  const one: number[] = []
+  const two: number[] = []
+  for (let round = 0; round < Math.ceil(bench.rounds / 2); round++) {
+    one.push((await runClosed(bench, edge)).rate)
+    two.push((await runClosed(bench, both)).rate)
+  }
+  await Promise.all(pair.map((process) => process.stop()))
+  return {
+    name: 'two edges on one port, the load on the same cores',
+    unit: 'events/s',
+    value: toSpread(two),
+    floor: { name: 'one', value: toSpread(one) },
+    ratio: toRatios(two, one),
+  }
+}
+
+async function checkStored(bench: Bench, syncAlways: boolean): Promise<Check> {
+  const rows = await countStored(bench.rig)
+  return {
+    name: `answered 200 is in ClickHouse, ${syncAlways ? 'synced' : 'default sync'}`,
+    ok: rows === bench.accepted,
+    detail: `${bench.accepted} answered, ${rows} rows`,
+  }
+}

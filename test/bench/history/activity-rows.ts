@@ -1,0 +1,54 @@
+/**
+ * Activity of a fleet that has been reporting for a while: an event has three rows, of its device,
+ * which has ten sessions, of its session and of its user.
+ */
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+
+export const rowsPerEvent = 3
+const sessionsPerDevice = 10
+const rowsPerInsert = 1_000_000
+
+export const firstMs = Date.now() - 86_400_000
+export const msPerEvent = 5
+
+/** Rows of the events from one on, as the view on telemetry would make them. */
+export async function fillActivity(
+  clickhouse: Clickhouse,
+  { tenantId, from, to }: { tenantId: string; from: number; to: number },
+): Promise<void> {
+  const perInsert = Math.floor(rowsPerInsert / rowsPerEvent)
+  for (let at = from; at < to; at += perInsert) {
+    const count = Math.min(perInsert, to - at)
+    await clickhouse.command({
+      query: `
+        insert into activity (tenant_id, key_hash, position, received_at, event_hash, facts)
+        select '${tenantId}',
+          reinterpretAsUInt64(SHA256(concat(kind, ' ', kind, '-',
+            toString(if(kind = 'session', event, ${deviceOf('event')}))))),
+          event + 1, fromUnixTimestamp64Milli(toInt64(${firstMs} + event * ${msPerEvent})),
+          reinterpretAsUInt64(SHA256(concat('event-', toString(event)))),
+          toFixedString(if(
+            kind = 'device',
+            concat(
+              reinterpretAsFixedString(sipHash64('session', event)),
+              reinterpretAsFixedString(sipHash64('user', ${deviceOf('event')})),
+              repeat('\\0', 8),
+              reinterpretAsFixedString(toUInt64(1))
+            ),
+            concat(
+              repeat('\\0', if(kind = 'user', 48, 56)),
+              reinterpretAsFixedString(sipHash64('device', ${deviceOf('event')}))
+            )
+          ), 64)
+        from (select number + ${at} as event from numbers(${count}))
+        array join ['device', 'session', 'user'] as kind`,
+    })
+  }
+}
+
+/** Devices report in turn, ten times each while the table grows by ten times their number. */
+const devices = 300_000 / sessionsPerDevice
+const deviceOf = (event: string) => `intDiv(${event}, ${devices * sessionsPerDevice}) * ${devices}
+  + ${event} % ${devices}`
+export const toDevice = (event: number) =>
+  Math.floor(event / (devices * sessionsPerDevice)) * devices + (event % devices)

@@ -1,0 +1,57 @@
+/**
+ * The floor of a device history: the api's own app, in a process of its own, whose history is one
+ * `SELECT 1` by the same client. Asked with the databases' URLs, it answers where it listens.
+ */
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { listen } from '#shared/io/http/http-server.ts'
+import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createLedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createApiApp } from '../../../services/api/app.ts'
+
+export type FloorUrls = { postgres: string; clickhouse: string }
+
+const nothingKnown = {
+  firstSeenAtMs: 0,
+  lastSeenAtMs: 0,
+  peakRaspScore: 0,
+  users: [],
+  nextUser: null,
+  sessions: [],
+  sessionsTotal: 0,
+  next: null,
+}
+
+async function start(urls: FloorUrls): Promise<string> {
+  const log = createLog('floor', 'warn')
+  const postgres = createPostgres(urls.postgres, { role: 'floor', log, connectionsMax: 20 })
+  const clickhouse = createClickhouse(urls.clickhouse, { name: 'floor', requestTimeoutMs: 5_000 })
+  const app = await createApiApp(
+    {
+      tenants: createTenantStore(postgres),
+      alerts: createAlertStore(postgres),
+      history: {
+        findLargeDevice: () => Promise.reject(new Error('no device is large here')),
+        findSmallDevice: async ({ deviceId }) => {
+          const result = await clickhouse.query({ query: 'SELECT 1', format: 'JSONCompactEachRow' })
+          await result.json<[number]>()
+          return { deviceId, ...nothingKnown }
+        },
+      },
+      policies: createCurrentPolicyStore(postgres),
+      ledger: createLedgerStore(clickhouse, 'analytics'),
+      nowMs: Date.now,
+      monotonicMs: () => performance.now(),
+    },
+    { log, metrics: createMetrics('floor') },
+  )
+  return await listen(app, { host: '127.0.0.1', port: 0 })
+}
+
+process.on('message', async (urls: FloorUrls) => process.send?.(await start(urls)))
+process.on('disconnect', () => process.exit())
+process.send?.('ready')

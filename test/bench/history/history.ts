@@ -1,0 +1,430 @@
+/**
+ * `npm run bench -- history [--sizes 100000,1000000,10000000,50000000] [--rounds N] [--asks N]`:
+ * how long `GET /v1/di/devices/{id}` takes the api process while `telemetry` grows, for devices
+ * never asked for before and for the same few again, each beside one `SELECT 1` through the same
+ * app and client, in turns; then with inserts that nothing has merged yet, and for one device with
+ * 100,000 sessions. Every answer is compared with what the generator put there.
+ */
+import { Agent, request } from 'node:http'
+import { parseArgs } from 'node:util'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { percentile } from '../../faults/support/percentile.ts'
+import { addApiKey } from '../../support/http/api-rig.ts'
+import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres } from '../../support/servers/postgres-server.ts'
+import { haveMergesEnded } from '../drain/merges.ts'
+import { forkAsked, readMemoryMb, startMeasured } from '../measured-process.ts'
+import { type Figure, publishReport, readClickhouseVersion } from '../report.ts'
+import { type Spread, toRatios, toSpread } from '../spread.ts'
+import type { FloorUrls } from './history-floor.ts'
+import {
+  type Cohort,
+  countEvents,
+  deviceIdOf,
+  devicesFor,
+  type ExpectedDevice,
+  expectDevice,
+  historyDays,
+  insertSlice,
+  tenantOf,
+  tenants,
+} from './history-rows.ts'
+
+const sizesDefault = '100000,1000000,10000000,50000000'
+const hotDevices = 20
+const heavySessions = 100_000
+const answerMaxMs = { page: 60, all: 250 }
+const say = (text: string) => process.stdout.write(`${text}\n`)
+
+type Rig = {
+  clickhouse: Clickhouse
+  api: { url: string; pid: number }
+  floorUrl: string
+  keys: Map<string, string>
+  startMs: number
+  /** All that is there, in the order of their devices. */
+  cohorts: Cohort[]
+  versions: Record<string, string>
+}
+
+type Closing = (() => Promise<unknown> | unknown)[]
+
+/** Answers that were compared, and the first that was not what it had to be. */
+type Compared = { answers: number; wrong: number; first: string }
+
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      sizes: { type: 'string', default: sizesDefault },
+      rounds: { type: 'string', default: '5' },
+      asks: { type: 'string', default: '200' },
+    },
+  })
+  const sizes = values.sizes.split(',').map(Number)
+  const [rounds, asks] = [Number(values.rounds), Number(values.asks)]
+  const closing: Closing = []
+  const compared: Compared = { answers: 0, wrong: 0, first: 'none wrong' }
+  try {
+    const rig = await start(closing)
+    const figures: Figure[] = []
+    const medians: SizeResult[] = []
+    for (const size of sizes) {
+      await grow(rig, size)
+      await settle(rig.clickhouse)
+      const result = await measureSize(rig, { rounds, asks, compared })
+      medians.push(result)
+      figures.push(...toFigures(toName(size), result, true))
+    }
+    if (medians.length > 1) figures.push(...toGrowth(medians[0]!, medians.at(-1)!))
+    figures.push(...(await measureUnmerged(rig, { rounds, asks, compared })))
+    figures.push(...(await measureHeavy(rig, { rounds, asks, compared })))
+    const rows = await countRows(rig.clickhouse)
+    const made = rig.cohorts.reduce((sum, cohort) => sum + countEvents(cohort), 0)
+    publishReport({
+      part: 'history',
+      command: ['npm run bench -- history', ...args].join(' '),
+      versions: rig.versions,
+      durability: 'reads only',
+      figures,
+      checks: [
+        {
+          name: 'answers equal what the generator made',
+          ok: compared.wrong === 0,
+          detail: `${compared.answers} answers, ${compared.wrong} wrong; ${compared.first}`,
+        },
+        { name: 'rows of telemetry', ok: rows === made, detail: `${rows} of ${made}` },
+      ],
+    })
+  } finally {
+    for (const close of closing.reverse()) await close()
+  }
+}
+
+async function start(closing: Closing): Promise<Rig> {
+  const [server, database] = await Promise.all([
+    startClickhouse(),
+    startPostgres({ settings: { fsync: 'on' } }),
+  ])
+  closing.push(server.stop, database.stop)
+  const postgresUrl = await database.createDatabase()
+  await Promise.all([migratePostgres(postgresUrl), migrateClickhouse(server.url)])
+  const clickhouse = createClickhouse(server.url, { name: 'bench', requestTimeoutMs: 1_800_000 })
+  closing.push(() => clickhouse.close())
+  const keys = await addTenants(postgresUrl)
+  const api = await startMeasured('api', {
+    POSTGRES_URL: postgresUrl,
+    CLICKHOUSE_URL: server.url,
+  })
+  closing.push(api.stop)
+  const { asked } = await forkAsked('./history-floor.ts')
+  closing.push(asked.stop)
+  const urls: FloorUrls = { postgres: postgresUrl, clickhouse: server.url }
+  const floorUrl = await asked.ask<string>(urls)
+  const startMs = Math.floor(Date.now() / 1_000) * 1_000 - (historyDays + 1) * 86_400_000
+  const versions = { clickhouse: await readClickhouseVersion(clickhouse) }
+  return { clickhouse, api, floorUrl, keys, startMs, cohorts: [], versions }
+}
+
+async function addTenants(postgresUrl: string): Promise<Map<string, string>> {
+  const log = createLog('bench', 'silent')
+  const postgres = createPostgres(postgresUrl, { role: 'bench', log })
+  const keys = new Map<string, string>()
+  for (const tenant of tenants) {
+    await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
+      tenant,
+      'live',
+    ])
+    keys.set(tenant, await addApiKey(postgres, tenant, 'live'))
+  }
+  await postgres.close()
+  return keys
+}
+
+const eventsPerCohort = 1_000_000
+const nextDevice = ({ cohorts }: Rig): number => {
+  const last = cohorts.at(-1)
+  return last === undefined ? 0 : last.firstDevice + last.devices
+}
+
+/** Adds devices until the table has at least `size` rows; what is there stays. */
+async function grow(rig: Rig, size: number): Promise<void> {
+  const startedMs = performance.now()
+  for (;;) {
+    const made = rig.cohorts.reduce((sum, cohort) => sum + countEvents(cohort), 0)
+    if (made >= size) break
+    const devices = devicesFor(Math.min(eventsPerCohort, size - made))
+    await insertCohort(rig, { devices, slices: 4, sessions: null })
+  }
+  say(`  ${toName(size)} rows: grown in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`)
+}
+
+async function insertCohort(
+  rig: Rig,
+  of: Pick<Cohort, 'devices' | 'slices' | 'sessions'>,
+): Promise<Cohort> {
+  const cohort = { ...of, firstDevice: nextDevice(rig), startMs: rig.startMs }
+  for (let slice = 0; slice < cohort.slices; slice++) {
+    await insertSlice(rig.clickhouse, cohort, slice)
+  }
+  rig.cohorts.push(cohort)
+  return cohort
+}
+
+const toName = (size: number) =>
+  size >= 1e6 ? `${(size / 1e6).toFixed(0)} million` : `${(size / 1e3).toFixed(0)} thousand`
+
+async function readRow<Row>(clickhouse: Clickhouse, query: string): Promise<Row> {
+  const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+  const [row] = await result.json<Row>()
+  return row!
+}
+
+const countRows = async (clickhouse: Clickhouse): Promise<number> =>
+  (await readRow<[number]>(clickhouse, 'select count() from telemetry'))[0]
+
+const mergeWaitMaxMs = 900_000
+
+/** Waits until merges have been over for a while, so that none is measured. */
+async function settle(clickhouse: Clickhouse): Promise<void> {
+  if (!(await haveMergesEnded(clickhouse, mergeWaitMaxMs))) {
+    say('    merges are still running: the figures are beside them')
+  }
+  const parts = await clickhouse.query({
+    query: `select table, count(), sum(rows), sum(bytes_on_disk) from system.parts
+      where active and database = currentDatabase()
+        and table in ('telemetry', 'sessions', 'devices', 'activity', 'user_devices')
+      group by table order by table`,
+    format: 'JSONCompactEachRow',
+  })
+  for (const [table, count, rows, bytes] of await parts.json<[string, number, number, number]>()) {
+    say(`    ${table}: ${count} parts, ${rows} rows, ${(bytes / 1e6).toFixed(0)} MB`)
+  }
+}
+
+const agent = new Agent({ keepAlive: true })
+
+type Answer = { ms: number; status: number; body: Buffer }
+
+/** One GET on a kept-alive connection, from its first byte to the answer's last. */
+function ask(url: string, path: string, key: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const startedMs = performance.now()
+    const sent = request(`${url}${path}`, { agent, headers: { authorization: `Bearer ${key}` } })
+    sent.on('error', reject)
+    sent.on('response', (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () => {
+        const ms = performance.now() - startedMs
+        resolve({ ms, status: response.statusCode!, body: Buffer.concat(chunks) })
+      })
+    })
+    sent.end()
+  })
+}
+
+const pathOf = (device: number, query = '') => `/v1/di/devices/${deviceIdOf(device)}${query}`
+
+async function askFloor(rig: Rig, device: number): Promise<number> {
+  const key = rig.keys.get(tenantOf(device))!
+  const { ms, status } = await ask(rig.floorUrl, pathOf(device), key)
+  if (status !== 200) throw new Error(`the floor answers ${status}`)
+  return ms
+}
+
+type Asked = { cohort: Cohort; device: number; limit?: number }
+
+/** Asks the api and compares what it says. */
+async function askDevice(rig: Rig, compared: Compared, asked: Asked): Promise<number> {
+  const { cohort, device, limit } = asked
+  const query = limit === undefined ? '' : `?sessions_limit=${limit}`
+  const key = rig.keys.get(tenantOf(device))!
+  const { ms, status, body } = await ask(rig.api.url, pathOf(device, query), key)
+  compared.answers++
+  const wanted = JSON.stringify(expectedOf(cohort, device, limit))
+  const got = status === 200 ? toComparable(body) : `status ${status}`
+  if (got !== wanted && compared.wrong++ === 0) {
+    compared.first = `device ${device}: ${got.slice(0, 300)} instead of ${wanted.slice(0, 300)}`
+  }
+  return ms
+}
+
+let heaviest: { key: string; expected: ExpectedDevice } | undefined
+
+/** The heavy one is asked for again and again. */
+function expectedOf(cohort: Cohort, device: number, limit: number | undefined): ExpectedDevice {
+  if (cohort.sessions === null) return expectDevice(cohort, device, limit)
+  const key = `${device} ${limit}`
+  if (heaviest?.key !== key) heaviest = { key, expected: expectDevice(cohort, device, limit) }
+  return heaviest.expected
+}
+
+function toComparable(body: Buffer): string {
+  const { sessions_cursor: cursor, ...device } = JSON.parse(body.toString()) as ExpectedDevice & {
+    sessions_cursor: string | null
+  }
+  if ((cursor === null) !== (device.sessions.length === device.sessions_total)) {
+    return `cursor ${cursor} after ${device.sessions.length} of ${device.sessions_total} sessions`
+  }
+  return JSON.stringify(device)
+}
+
+type Measuring = { rounds: number; asks: number; compared: Compared }
+type Round = { floor: number[]; cold: number[]; hot: number[] }
+type SizeResult = { rounds: Round[] }
+
+/** Devices that were never asked for, spread over all there are. */
+function* coldDevices(rig: Rig): Generator<Asked> {
+  const all = nextDevice(rig)
+  // Prime, so it meets every device before it meets one again, and lands elsewhere at each size.
+  const stride = 7_368_787
+  for (let n = 1; n < all; n++) {
+    const device = (n * stride) % all
+    const cohort = rig.cohorts.find((one) => device < one.firstDevice + one.devices)!
+    if (cohort.sessions === null && !askedFor.has(device)) {
+      askedFor.add(device)
+      yield { cohort, device }
+    }
+  }
+}
+const askedFor = new Set<number>()
+
+function takeCold(from: Generator<Asked>): Asked {
+  const next = from.next()
+  if (next.done) throw new Error('there are fewer devices than questions: ask less')
+  return next.value
+}
+
+async function measureSize(rig: Rig, { rounds, asks, compared }: Measuring): Promise<SizeResult> {
+  const cold = coldDevices(rig)
+  const hot = Array.from({ length: hotDevices }, () => takeCold(cold))
+  for (let n = 0; n < 5; n++) {
+    for (const one of hot) {
+      await askDevice(rig, compared, one)
+      await askFloor(rig, one.device)
+    }
+  }
+  const result: SizeResult = { rounds: [] }
+  for (let n = 0; n < rounds; n++) {
+    const round: Round = { floor: [], cold: [], hot: [] }
+    for (let m = 0; m < asks; m++) {
+      const [fresh, known] = [takeCold(cold), hot[m % hot.length]!]
+      round.floor.push(await askFloor(rig, fresh.device))
+      round.cold.push(await askDevice(rig, compared, fresh))
+      round.hot.push(await askDevice(rig, compared, known))
+    }
+    result.rounds.push(round)
+  }
+  return result
+}
+
+const each = ({ rounds }: SizeResult, of: keyof Round, rank: number): number[] =>
+  rounds.map((round) => percentile(round[of], rank))
+
+function toFigures(name: string, result: SizeResult, bound: boolean): Figure[] {
+  return (['cold', 'hot'] as const).flatMap((of) =>
+    ([0.5, 0.99] as const).map((rank): Figure => {
+      const [values, floors] = [each(result, of, rank), each(result, 'floor', rank)]
+      return {
+        name: `${name}, ${of} device, p${rank * 100}`,
+        unit: 'ms',
+        value: toSpread(values),
+        floor: { name: 'SELECT 1', value: toSpread(floors) },
+        ratio: toRatios(values, floors),
+        ...(rank === 0.5 && bound ? { bound: { of: 'ratio', atMost: 3 } } : {}),
+      }
+    }),
+  )
+}
+
+/** The machine is not the same minutes later: what both sizes' floors say of that is taken out. */
+function toGrowth(small: SizeResult, large: SizeResult): Figure[] {
+  return (['cold', 'hot'] as const).map((of): Figure => {
+    const value = toRatios(each(large, of, 0.5), each(small, of, 0.5))
+    const floors = toRatios(each(large, 'floor', 0.5), each(small, 'floor', 0.5))
+    return {
+      name: `growth of p50 from the least rows to the most, ${of} device`,
+      unit: 'times',
+      value,
+      floor: { name: 'SELECT 1', value: floors },
+      ratio: toSpread([value.median / floors.median]),
+      bound: { of: 'ratio', atMost: 1.5 },
+    }
+  })
+}
+
+/** Devices whose sessions came with twenty inserts that nothing has merged yet. */
+async function measureUnmerged(rig: Rig, measuring: Measuring): Promise<Figure[]> {
+  const tables = ['sessions', 'devices', 'telemetry']
+  const run = (query: string) => rig.clickhouse.command({ query })
+  for (const table of tables) await run(`system stop merges ${table}`)
+  const cohort = await insertCohort(rig, { devices: 1_200, slices: 20, sessions: null })
+  const only: Rig = { ...rig, cohorts: [cohort] }
+  const rounds: Round[] = []
+  for (let n = 0; n < measuring.rounds; n++) {
+    const round: Round = { floor: [], cold: [], hot: [] }
+    for (let m = 0; m < measuring.asks; m++) {
+      const device = cohort.firstDevice + ((n * measuring.asks + m) % cohort.devices)
+      round.floor.push(await askFloor(only, device))
+      round.cold.push(await askDevice(only, measuring.compared, { cohort, device }))
+    }
+    rounds.push(round)
+  }
+  for (const table of tables) await run(`system start merges ${table}`)
+  const name = 'after 20 inserts that are not merged'
+  return toFigures(
+    name,
+    { rounds: rounds.map((one) => ({ ...one, hot: one.cold })) },
+    false,
+  ).filter((figure) => !figure.name.includes('hot'))
+}
+
+/** One device with 100,000 sessions, which came with twenty inserts. */
+async function measureHeavy(rig: Rig, { rounds, asks, compared }: Measuring): Promise<Figure[]> {
+  const cohort = await insertCohort(rig, { devices: 1, slices: 20, sessions: heavySessions })
+  await settle(rig.clickhouse)
+  const device = cohort.firstDevice
+  const pages: number[][] = []
+  const whole: number[][] = []
+  const floors: number[] = []
+  for (let n = 0; n < rounds; n++) {
+    const page: number[] = []
+    const floor: number[] = []
+    for (let m = 0; m < asks / 2; m++) {
+      floor.push(await askFloor(rig, device))
+      page.push(await askDevice(rig, compared, { cohort, device, limit: 100 }))
+    }
+    pages.push(page)
+    floors.push(percentile(floor, 0.5))
+  }
+  for (let n = 0; n < rounds; n++) {
+    const all: number[] = []
+    for (let m = 0; m < 10; m++) all.push(await askDevice(rig, compared, { cohort, device }))
+    whole.push(all)
+  }
+  const over = (values: number[][], rank: number): Spread =>
+    toSpread(values.map((one) => percentile(one, rank)))
+  const memory = readMemoryMb(rig.api.pid)
+  const floor = { name: 'SELECT 1', value: toSpread(floors) }
+  const most = (atMost: number): Pick<Figure, 'bound'> => ({ bound: { of: 'value', atMost } })
+  const [page, all] = ['100,000 sessions, 100 of them', '100,000 sessions, first 10,000']
+  const ms = 'ms'
+  return [
+    { name: `${page}, p50`, unit: ms, value: over(pages, 0.5), floor },
+    { name: `${page}, p99`, unit: ms, value: over(pages, 0.99), ...most(answerMaxMs.page) },
+    { name: `${all}, p50`, unit: ms, value: over(whole, 0.5), ...most(answerMaxMs.all) },
+    { name: `${all}, slowest`, unit: ms, value: over(whole, 1) },
+    {
+      name: 'memory of the api, at most',
+      unit: 'MB',
+      value: toSpread([memory.peak]),
+      ...most(160),
+    },
+    { name: 'memory of the api, at the end', unit: 'MB', value: toSpread([memory.now]) },
+  ]
+}

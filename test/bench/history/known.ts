@@ -1,0 +1,149 @@
+/**
+ * What the scorer asks about a batch, beside ever more activity: the time and ClickHouse's CPU per
+ * event of finding what is known of the latest events of a fleet, while `activity` holds a million
+ * rows and more, beside `SELECT 1` through the same client. An event has three rows there: of its
+ * device, which has ten sessions, of its session and of its user. `--rows N,N` chooses the sizes.
+ */
+import { parseArgs } from 'node:util'
+import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type ActivitySubject, createActivityStore } from '#shared/io/velocity/activity-store.ts'
+import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { untilMergesEnd } from '../drain/merges.ts'
+import { readCpuSeconds } from '../measured-process.ts'
+import { type Check, type Figure, publishReport, readClickhouseVersion } from '../report.ts'
+import { type Spread, toSpread } from '../spread.ts'
+import { fillActivity, firstMs, msPerEvent, rowsPerEvent, toDevice } from './activity-rows.ts'
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+const tenantId = 'fleet'
+/** What a scorer asks about at 2,000 events/s with five inserts a second, and what it drains. */
+const batches = [400, 4_000]
+const rounds = 7
+const mergeLimitMs = 120_000
+
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { rows: { type: 'string', default: '1000000,10000000,30000000' } },
+  })
+  const sizes = values.rows.split(',').map(Number)
+  const server = await startClickhouse()
+  try {
+    await migrateClickhouse(server.url)
+    const clickhouse = createClickhouse(server.url, { name: 'bench', requestTimeoutMs: 300_000 })
+    const figures: Figure[] = []
+    const checks: Check[] = []
+    const perEvent = new Map<number, Spread[]>()
+    let events = 0
+    for (const rows of sizes) {
+      const wanted = Math.ceil(rows / rowsPerEvent)
+      await fillActivity(clickhouse, { tenantId, from: events, to: wanted })
+      events = wanted
+      const parts = await untilMerged(clickhouse)
+      say(`${rows} rows in ${parts} parts`)
+      for (const batch of batches) {
+        const measured = await measure(clickhouse, server.pid, { events, batch })
+        checks.push(measured.check)
+        perEvent.set(batch, [...(perEvent.get(batch) ?? []), measured.perEvent])
+        const where = `${rows / 1e6} million rows, ${parts} parts, of ${batch} events`
+        figures.push(
+          {
+            name: `${where}, each`,
+            unit: 'µs',
+            value: measured.perEvent,
+            floor: { name: 'SELECT 1', value: measured.floor },
+          },
+          { name: `${where}, ClickHouse CPU each`, unit: 'µs', value: measured.cpu },
+        )
+      }
+    }
+    for (const [batch, all] of perEvent) {
+      const growth = all.at(-1)!.median / all[0]!.median
+      const name = `growth from the fewest rows to the most, batches of ${batch}`
+      figures.push({ name, unit: 'times', value: toSpread([growth]) })
+    }
+    const version = await readClickhouseVersion(clickhouse)
+    await clickhouse.close()
+    publishReport({
+      part: 'known',
+      command: `npm run bench -- known --rows ${values.rows}`,
+      versions: { clickhouse: version },
+      durability: 'nothing is written while it is measured',
+      figures,
+      checks,
+    })
+  } finally {
+    await server.stop()
+  }
+}
+
+async function untilMerged(clickhouse: Clickhouse): Promise<number> {
+  const ask = async (query: string) => {
+    const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+    return Number((await result.json<[number | string]>())[0]![0])
+  }
+  await untilMergesEnd(clickhouse, mergeLimitMs)
+  return ask(`select count() from system.parts where active and table = 'activity'`)
+}
+
+async function measure(
+  clickhouse: Clickhouse,
+  pid: number,
+  { events, batch }: { events: number; batch: number },
+) {
+  const store = createActivityStore(clickhouse)
+  const [tookUs, cpuUs, floorUs]: [number[], number[], number[]] = [[], [], []]
+  let answered = 0
+  let found = 0
+  for (let round = 0; round <= rounds; round++) {
+    // Of all the fleet, the latest of each: what is asked about is not what was read just now.
+    const subjects = Array.from({ length: batch }, (_, n) =>
+      toSubject(Math.floor(((n + round / (rounds + 1)) * events) / batch)),
+    )
+    const floor = await timed(() => clickhouse.query({ query: 'select 1' }).then((r) => r.text()))
+    const spentBefore = readCpuSeconds(pid)
+    const took = await timed(async () => {
+      const answers = await store.countActivity(subjects)
+      answered += answers.length
+      found += answers.filter(({ retry, counts }) => retry || counts.size > 0).length
+    })
+    // The first finds everything cold and is left out.
+    if (round === 0) continue
+    tookUs.push((took * 1_000) / batch)
+    cpuUs.push(((readCpuSeconds(pid) - spentBefore) * 1_000_000) / batch)
+    floorUs.push((floor * 1_000) / batch)
+  }
+  const wanted = batch * (rounds + 1)
+  return {
+    perEvent: toSpread(tookUs),
+    cpu: toSpread(cpuUs),
+    floor: toSpread(floorUs),
+    check: {
+      name: `every one of ${batch} events is answered, and none is a retry or beyond a rule`,
+      ok: answered === wanted && found === 0,
+      detail: `${answered} of ${wanted}, ${found} found`,
+    },
+  }
+}
+
+function toSubject(event: number): ActivitySubject {
+  const device = toDevice(event)
+  return {
+    tenantId,
+    deviceId: `device-${device}`,
+    sessionId: `session-${event}`,
+    userIds: [`user-${device}`],
+    eventId: `event-${event}`,
+    position: event + 1,
+    receivedAtMs: firstMs + event * msPerEvent,
+    rules: defaultPolicy.velocity,
+  }
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now()
+  await work()
+  return performance.now() - startedMs
+}

@@ -1,0 +1,179 @@
+/**
+ * The outages: how each is begun and ended, and what is promised meanwhile. A promise that an
+ * outage leaves open, since it depends on the moment, is null.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { telemetryStream } from '#shared/core/telemetry/messages.ts'
+import type { ServerName, ServiceName } from '../../../deploy/local/stack/settings.ts'
+import type { OutageRig } from './outage-rig.ts'
+
+export type Expected = {
+  /** Whether telemetry is taken; `never` where nobody is there to acknowledge any. */
+  intake: boolean | 'never'
+  /** Whether the api answers. */
+  alerts: boolean | null
+  device: boolean | null
+  /** What `/readyz` of each process has to say. */
+  ready: Record<ServiceName, boolean | null>
+}
+
+export type Outage = {
+  name: string
+  /** For how long at full length. */
+  lastsMs: number
+  begin: (rig: OutageRig) => Promise<unknown> | unknown
+  end: (rig: OutageRig) => Promise<unknown> | unknown
+  expected: Expected
+}
+
+const all = { ingest: true, scorer: true, api: true, delivery: true, console: true }
+const goesOn = { intake: true, alerts: true, device: true }
+const hang = (name: ServerName): Pick<Outage, 'begin' | 'end'> => ({
+  begin: ({ servers }) => servers[name].signal('SIGSTOP'),
+  end: ({ servers }) => servers[name].signal('SIGCONT'),
+})
+const takeDown = (name: ServerName): Pick<Outage, 'begin' | 'end'> => ({
+  begin: ({ servers }) => servers[name].down(),
+  end: ({ servers }) => servers[name].start(),
+})
+const fillDisk = (name: ServerName): Pick<Outage, 'begin' | 'end'> => ({
+  begin: ({ disks }) => disks![name].fill(),
+  end: ({ disks }) => disks![name].free(),
+})
+
+export const outages: readonly Outage[] = [
+  {
+    name: 'nats-paused',
+    lastsMs: 30_000,
+    ...hang('nats'),
+    expected: {
+      ...goesOn,
+      intake: 'never',
+      ready: { ...all, ingest: false, scorer: false, console: false },
+    },
+  },
+  {
+    // What it had been sent and had not read is lost with it.
+    name: 'nats-hung',
+    lastsMs: 25_000,
+    ...hang('nats'),
+    end: ({ servers }) => servers.nats.signal('SIGKILL'),
+    expected: {
+      ...goesOn,
+      intake: 'never',
+      ready: { ...all, ingest: false, scorer: false, console: false },
+    },
+  },
+  {
+    name: 'postgres-down',
+    lastsMs: 60_000,
+    ...takeDown('postgres'),
+    // Every call of the api looks its key up.
+    expected: {
+      intake: true,
+      alerts: false,
+      device: false,
+      ready: { ingest: true, scorer: false, api: false, delivery: false, console: false },
+    },
+  },
+  {
+    name: 'clickhouse-down',
+    lastsMs: 60_000,
+    ...takeDown('clickhouse'),
+    expected: { ...goesOn, device: false, ready: { ...all, scorer: false, api: false } },
+  },
+  {
+    name: 'clickhouse-paused',
+    lastsMs: 20_000,
+    ...hang('clickhouse'),
+    expected: { ...goesOn, device: false, ready: { ...all, scorer: false, api: false } },
+  },
+  {
+    // No message fits, though scorers remove what is decided.
+    name: 'stream-full',
+    lastsMs: 20_000,
+    begin: (rig) => limitStream(rig, 100),
+    end: (rig) => limitStream(rig, 16 * 1024 ** 3),
+    expected: { ...goesOn, intake: false, ready: { ...all, ingest: false } },
+  },
+  {
+    name: 'disk-nats',
+    lastsMs: 20_000,
+    ...fillDisk('nats'),
+    // Started again and again by the supervisor, it is there at times, and takes what fits into what
+    // its own start has freed.
+    expected: {
+      ...goesOn,
+      intake: false,
+      ready: { ...all, ingest: null, scorer: null, console: null },
+    },
+  },
+  {
+    name: 'disk-postgres',
+    lastsMs: 30_000,
+    ...fillDisk('postgres'),
+    // It answers reads until it needs another piece of its log, and then goes through recoveries.
+    // Where no alert can be raised delivery has nothing to write down.
+    expected: {
+      intake: true,
+      alerts: null,
+      device: null,
+      ready: { ingest: true, scorer: false, api: null, delivery: null, console: null },
+    },
+  },
+  {
+    name: 'disk-clickhouse',
+    lastsMs: 30_000,
+    ...fillDisk('clickhouse'),
+    expected: { ...goesOn, ready: { ...all, scorer: false } },
+  },
+]
+
+async function limitStream({ nats }: OutageRig, maxBytes: number): Promise<void> {
+  const { config } = await nats.manager.streams.info(telemetryStream)
+  await nats.manager.streams.update(telemetryStream, { ...config, max_bytes: maxBytes })
+}
+
+/** Two at once: the second begins `apartMs` after the first, and ends that much before it. */
+export function bothOf(first: Outage, second: Outage, apartMs: number): Outage {
+  const each = [first.expected, second.expected]
+  const both = (of: (expected: Expected) => boolean | null) => {
+    const wanted = each.map(of)
+    return wanted.includes(false) ? false : wanted.includes(null) ? null : true
+  }
+  const names = Object.keys(all) as ServiceName[]
+  const ready = names.map((name) => [name, both((expected) => expected.ready[name])])
+  return {
+    name: `${first.name} and ${second.name}`,
+    lastsMs: Math.max(first.lastsMs, second.lastsMs),
+    begin: async (rig) => {
+      await first.begin(rig)
+      await pause(apartMs)
+      await second.begin(rig)
+    },
+    end: async (rig) => {
+      await second.end(rig)
+      await pause(apartMs)
+      await first.end(rig)
+    },
+    expected: {
+      intake: each.some(({ intake }) => intake === 'never')
+        ? 'never'
+        : each.every(({ intake }) => intake),
+      alerts: both(({ alerts }) => alerts),
+      device: both(({ device }) => device),
+      ready: Object.fromEntries(ready) as Expected['ready'],
+    },
+  }
+}
+
+/** Pairs that touch different servers. */
+export const pairs: readonly [string, string][] = [
+  ['nats-paused', 'postgres-down'],
+  ['nats-paused', 'clickhouse-down'],
+  ['postgres-down', 'clickhouse-down'],
+  ['stream-full', 'clickhouse-paused'],
+  ['disk-postgres', 'clickhouse-down'],
+  ['disk-clickhouse', 'postgres-down'],
+  ['disk-clickhouse', 'nats-paused'],
+]

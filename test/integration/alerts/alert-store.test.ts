@@ -1,0 +1,613 @@
+// The alert store against a real PostgreSQL: what it raises, lists, counts and judges, also with
+// many writers at once.
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Alert, type AlertDraft, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { toDeliveryId } from '#shared/core/base/ids.ts'
+import { dayMs, hourMs } from '#shared/core/base/instants.ts'
+import { type AlertQuery, listAlerts, toListSql } from '#shared/io/alerts/alert-listing-store.ts'
+import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
+import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+let server: TestPostgres
+let postgres: Postgres
+let store: AlertStore
+
+beforeAll(async () => {
+  server = await startPostgres()
+  const url = await server.createDatabase()
+  await migratePostgres(url)
+  const log = createLog('test', 'silent')
+  postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
+  store = createAlertStore(postgres)
+})
+
+afterAll(async () => {
+  await postgres?.close()
+  await server?.stop()
+})
+
+let tenants = 0
+
+/** A fresh tenant, so that tests do not see one another's alerts. */
+async function addTenant(): Promise<string> {
+  const tenantId = `tenant-${++tenants}`
+  await postgres.query(`insert into tenants (tenant_id, environment) values ($1, 'live')`, [
+    tenantId,
+  ])
+  return tenantId
+}
+
+const everything = (tenantId: string): AlertQuery => ({ tenantId, limit: 500, after: null })
+
+/** Every alert of a query, page by page. */
+async function walk(query: AlertQuery): Promise<Alert[]> {
+  const alerts: Alert[] = []
+  for (let after = query.after; ; ) {
+    const page = await store.listAlerts({ ...query, after })
+    alerts.push(...page.alerts)
+    if (page.next === null) return alerts
+    after = page.next
+  }
+}
+
+/** Every invariant between a tenant's alerts, sequence and counters. */
+async function expectConsistent(tenantId: string): Promise<void> {
+  const alerts = (await walk(everything(tenantId))).reverse()
+  expect(alerts.map((alert) => alert.seq)).toEqual(alerts.map((_, index) => index + 1))
+  for (const table of ['alert_counts', 'alert_counts_by_hour']) {
+    const { rows } = await postgres.query(
+      `select sum(n)::bigint as n, min(n) >= 0 as natural from ${table} where tenant_id = $1`,
+      [tenantId],
+    )
+    expect(rows).toEqual([{ n: alerts.length, natural: true }])
+  }
+  const stray = await postgres.query(
+    `select 1 from alerts full join deliveries using (tenant_id, alert_id)
+     where tenant_id = $1 and (seq is null or delivery_id is null)`,
+    [tenantId],
+  )
+  expect(stray.rows).toEqual([])
+}
+
+describe('raising', () => {
+  test('dates alerts by the clock of Postgres, whatever that of the scorer says', async () => {
+    const tenantId = await addTenant()
+    const startedMs = Date.now()
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(startedMs + 86_400_000)
+    try {
+      await raiseAlerts(postgres, [draftAlert({ tenantId, sessionId: 's' })])
+    } finally {
+      clock.mockRestore()
+    }
+    const { alerts } = await store.listAlerts(everything(tenantId))
+    const datedMs = Date.parse(alerts[0]!.created_at)
+    expect(datedMs).toBeGreaterThanOrEqual(startedMs - 1_000)
+    expect(datedMs).toBeLessThan(startedMs + 60_000)
+  })
+
+  test('gives every alert its place, its moment and a delivery of the bytes clients see', async () => {
+    const tenantId = await addTenant()
+    const drafts = ['s1', 's2', 's3'].map((sessionId) =>
+      draftAlert({ tenantId, sessionId, userId: 'ünï', riskScore: 80, action: 'BLOCK' }),
+    )
+    const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
+    const outcome = await store.raiseAlerts(drafts, () => nowMs)
+    expect(outcome).toMatchObject({ existing: 0, unknownTenants: [] })
+    expect(outcome.raised.map((one) => one.alertId)).toEqual(
+      drafts.map((draft) => draft.alertId).sort(),
+    )
+    const { alerts, total, next } = await store.listAlerts(everything(tenantId))
+    expect({ total, next }).toEqual({ total: 3, next: null })
+    expect(alerts.map((alert) => alert.seq)).toEqual([3, 2, 1])
+    for (const alert of alerts) {
+      expect(alert).toMatchObject({
+        disposition: 'OPEN',
+        created_at: '2026-01-02T03:04:05.678Z',
+        entity: { user: { user_id: 'ünï' } },
+        decision: { action: 'BLOCK', severity: 'CRITICAL', risk_score: 80 },
+      })
+      const { rows } = await postgres.query<{ body: Buffer }>(
+        `select body, state, attempts, due_at <= now() as due from deliveries
+         where delivery_id = $1 and tenant_id = $2`,
+        [toDeliveryId(alert.alert_id), tenantId],
+      )
+      expect(rows[0]).toMatchObject({ state: 'pending', attempts: 0, due: true })
+      expect(JSON.parse(rows[0]!.body.toString('utf8'))).toEqual(alert)
+    }
+  })
+
+  test('changes nothing when it is repeated', async () => {
+    const tenantId = await addTenant()
+    const drafts = ['s1', 's2'].map((sessionId) => draftAlert({ tenantId, sessionId }))
+    await store.raiseAlerts(drafts.slice(0, 1), Date.now)
+    const before = await store.listAlerts(everything(tenantId))
+    const again = await store.raiseAlerts([...drafts, ...drafts], Date.now)
+    expect(again).toMatchObject({ existing: 1, raised: [{ alertId: drafts[1]!.alertId }] })
+    expect(await store.raiseAlerts(drafts, Date.now)).toMatchObject({ existing: 2, raised: [] })
+    const { alerts } = await store.listAlerts(everything(tenantId))
+    expect(alerts[1]).toEqual(before.alerts[0])
+    await expectConsistent(tenantId)
+  })
+
+  test('keeps the first of several drafts of one alert', async () => {
+    const tenantId = await addTenant()
+    const drafts = [50, 70, 60].map((riskScore) =>
+      draftAlert({ tenantId, sessionId: 's', riskScore }),
+    )
+    expect((await store.raiseAlerts(drafts, Date.now)).raised).toHaveLength(1)
+    const { alerts } = await store.listAlerts(everything(tenantId))
+    expect(alerts.map((alert) => alert.decision.risk_score)).toEqual([50])
+  })
+
+  test('leaves out and reports tenants that do not exist', async () => {
+    const tenantId = await addTenant()
+    const outcome = await store.raiseAlerts(
+      ['gone-1', tenantId, 'gone-2', 'gone-1'].map((id, index) =>
+        draftAlert({ tenantId: id, sessionId: `s${index}` }),
+      ),
+      Date.now,
+    )
+    expect(outcome.raised).toHaveLength(1)
+    expect(outcome.unknownTenants.sort()).toEqual(['gone-1', 'gone-2'])
+    const none = await store.raiseAlerts([], Date.now)
+    expect(none).toEqual({ raised: [], existing: 0, unknownTenants: [] })
+  })
+
+  test('survives a tenant being deleted meanwhile, and leaves nothing of it', async () => {
+    const kept = await addTenant()
+    for (let round = 0; round < 5; round++) {
+      const doomed = await addTenant()
+      await Promise.all([
+        ...[0, 1, 2].map((writer) =>
+          store.raiseAlerts(
+            [kept, doomed].map((tenantId) =>
+              draftAlert({ tenantId, sessionId: `r${round}w${writer}` }),
+            ),
+            Date.now,
+          ),
+        ),
+        // Deleting a tenant by hand may lose to a deadlock, which a transaction survives.
+        postgres.transaction((tx) =>
+          tx.query('delete from tenants where tenant_id = $1', [doomed]),
+        ),
+      ])
+      expect((await store.listAlerts(everything(doomed))).total).toBe(0)
+    }
+    await expectConsistent(kept)
+    expect((await store.listAlerts(everything(kept))).total).toBe(15)
+  })
+
+  test('leaves no gap and no trace when it fails', async () => {
+    const [good, bad] = [await addTenant(), await addTenant()]
+    const impossible = draftAlert({ tenantId: bad, sessionId: 's', riskScore: 101 })
+    const fine = draftAlert({ tenantId: good, sessionId: 's' })
+    await expect(store.raiseAlerts([fine, impossible], Date.now)).rejects.toThrow(/risk_score/)
+    for (const tenantId of [good, bad]) {
+      expect(await store.listAlerts(everything(tenantId))).toMatchObject({ total: 0, alerts: [] })
+      await store.raiseAlerts([draftAlert({ tenantId, sessionId: 't' })], Date.now)
+      await expectConsistent(tenantId)
+    }
+  })
+
+  test('never dates an alert before an earlier one, whatever the clock does', async () => {
+    const tenantId = await addTenant()
+    const clock = [5_000, 5_000, 3_000, 9_000, 8_999, -1].map((ms) => Date.UTC(2026, 0, 1) + ms)
+    for (const [index, nowMs] of clock.entries()) {
+      const sessions = [`a${index}`, `b${index}`]
+      await store.raiseAlerts(
+        sessions.map((sessionId) => draftAlert({ tenantId, sessionId })),
+        () => nowMs,
+      )
+    }
+    const alerts = await walk({ ...everything(tenantId), limit: 1 })
+    expect(alerts.map((alert) => alert.seq)).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
+    const dates = alerts.map((alert) => alert.created_at)
+    expect(dates).toEqual([...dates].sort().reverse())
+  })
+
+  test('by several writers at once makes each alert once, numbers it without a gap and never deadlocks', async () => {
+    const tenantIds = await Promise.all([1, 2, 3, 4].map(addTenant))
+    const drafts = Array.from({ length: 400 }, (_, index) =>
+      draftAlert({
+        tenantId: tenantIds[index % 4]!,
+        sessionId: `s${index}`,
+        action: index % 3 === 0 ? 'BLOCK' : 'REVIEW',
+      }),
+    )
+    // Every writer goes through all drafts in an order and in batches of its own.
+    const writers = [1, 2, 3, 5, 7, 11].map(async (step) => {
+      let raised = 0
+      for (let at = 0; at < drafts.length; at += 25) {
+        const batch = Array.from(
+          { length: 25 },
+          (_, index) => drafts[((at + index) * (step * 2 + 1)) % drafts.length]!,
+        )
+        const outcome = await store.raiseAlerts(batch, Date.now)
+        raised += outcome.raised.length
+      }
+      return raised
+    })
+    const raised = await Promise.all(writers)
+    expect(raised.reduce((a, b) => a + b, 0)).toBe(400)
+    for (const tenantId of tenantIds) {
+      await expectConsistent(tenantId)
+      expect((await store.listAlerts(everything(tenantId))).total).toBe(100)
+    }
+  })
+
+  test('keeps two tenants with the same devices and sessions apart', async () => {
+    const [a, b] = [await addTenant(), await addTenant()]
+    const drafts = [a, b].map((tenantId) => draftAlert({ tenantId, sessionId: 'same' }))
+    await store.raiseAlerts(drafts, Date.now)
+    const { alertId } = drafts[0]!
+    await store.setDisposition({ alertId, disposition: 'CONFIRMED', note: null, actor: 'eve' })
+    expect(await store.findAlert({ alertId, tenantId: b })).toBeNull()
+    const query = { deviceId: 'device-1', limit: 10, after: null }
+    const ofB = await store.listAlerts({ tenantId: b, ...query })
+    expect(ofB).toMatchObject({ total: 1, alerts: [{ seq: 1, disposition: 'OPEN' }] })
+    expect(ofB.alerts[0]!.alert_id).not.toBe(alertId)
+  })
+})
+
+describe('dispositions', () => {
+  const change = { disposition: 'CONFIRMED', note: 'seen', actor: 'ada' } as const
+
+  test('move the counters and record who, when, from, to and note', async () => {
+    const tenantId = await addTenant()
+    const { alertId } = draftAlert({ tenantId, sessionId: 's' })
+    await store.raiseAlerts([draftAlert({ tenantId, sessionId: 's' })], Date.now)
+    const alert = await store.setDisposition({ alertId, ...change })
+    expect(alert).toEqual((await store.findAlert({ alertId }))!)
+    expect(alert).toMatchObject({ disposition: 'CONFIRMED', seq: 1 })
+    for (const disposition of dispositions) {
+      const total = disposition === 'CONFIRMED' ? 1 : 0
+      expect(await store.listAlerts({ ...everything(tenantId), disposition })).toMatchObject({
+        total,
+      })
+    }
+    const history = await postgres.query(
+      `select from_disposition, to_disposition, actor, note, at > now() - interval '1 minute' as now
+       from alert_dispositions where tenant_id = $1`,
+      [tenantId],
+    )
+    expect(history.rows).toEqual([
+      {
+        from_disposition: 'OPEN',
+        to_disposition: 'CONFIRMED',
+        actor: 'ada',
+        note: 'seen',
+        now: true,
+      },
+    ])
+    const audit = await postgres.query(
+      'select actor, action, before, after from audit where tenant_id = $1',
+      [tenantId],
+    )
+    expect(audit.rows).toEqual([
+      {
+        actor: 'ada',
+        action: 'alert.dispositioned',
+        before: { alert_id: alertId, disposition: 'OPEN' },
+        after: { alert_id: alertId, disposition: 'CONFIRMED', note: 'seen' },
+      },
+    ])
+  })
+
+  test('that are set already change and record nothing', async () => {
+    const tenantId = await addTenant()
+    const draft = draftAlert({ tenantId, sessionId: 's' })
+    await store.raiseAlerts([draft], Date.now)
+    for (let time = 0; time < 3; time++) {
+      await store.setDisposition({ alertId: draft.alertId, ...change })
+    }
+    const { rows } = await postgres.query('select 1 from alert_dispositions where tenant_id = $1', [
+      tenantId,
+    ])
+    expect(rows).toHaveLength(1)
+    await expectConsistent(tenantId)
+  })
+
+  test('of an alert that does not exist, or is not of the tenant named, are null', async () => {
+    const [tenantId, other] = [await addTenant(), await addTenant()]
+    const draft = draftAlert({ tenantId, sessionId: 's' })
+    await store.raiseAlerts([draft], Date.now)
+    for (const alertId of ['alr_none', '', 'alr_\u0000', '\u{1f4f1}']) {
+      expect(await store.setDisposition({ alertId, ...change })).toBeNull()
+      expect(await store.findAlert({ alertId })).toBeNull()
+    }
+    const { alertId } = draft
+    expect(await store.setDisposition({ alertId, tenantId: other, ...change })).toBeNull()
+    expect(await store.findAlert({ alertId })).toMatchObject({ disposition: 'OPEN' })
+  })
+})
+
+describe('totals and cursors while alerts pour in and are judged', () => {
+  /** Raises and judges until told to stop; resolves with how much of each was done. */
+  function pour(tenantId: string, rounds: number): Promise<void>[] {
+    const raise = async (writer: number) => {
+      for (let round = 0; round < rounds; round++) {
+        const drafts = [0, 1, 2].map((one) =>
+          draftAlert({
+            tenantId,
+            sessionId: `w${writer}r${round}n${one}`,
+            action: one === 1 ? 'BLOCK' : 'REVIEW',
+          }),
+        )
+        await store.raiseAlerts(drafts, Date.now)
+      }
+    }
+    const judge = async (operator: number) => {
+      for (let round = 0; round < rounds; round++) {
+        const { alerts } = await store.listAlerts({ ...everything(tenantId), limit: 50 })
+        const alert = alerts[(round * 7 + operator) % Math.max(1, alerts.length)]
+        if (alert === undefined) continue
+        const disposition = dispositions[(round + operator) % 4]!
+        await store.setDisposition({
+          alertId: alert.alert_id,
+          disposition,
+          note: null,
+          actor: `op${operator}`,
+        })
+      }
+    }
+    return [raise(1), raise(2), judge(1), judge(2)]
+  }
+
+  test('a page and its total are of one instant, and every total equals count(*)', async () => {
+    const tenantId = await addTenant()
+    const writers = pour(tenantId, 40)
+    let writing = true
+    const all = Promise.all(writers).finally(() => {
+      writing = false
+    })
+    let compared = 0
+    for (; writing || compared === 0; compared++) {
+      const page = await store.listAlerts(everything(tenantId))
+      expect(page.total).toBe(page.alerts.length)
+      const kind = compared % 4
+      const query = {
+        ...everything(tenantId),
+        disposition: kind & 1 ? dispositions[compared % 3] : undefined,
+        decision: kind & 2 ? ('REVIEW' as const) : undefined,
+        fromMs: compared % 5 === 0 ? Date.now() - 200 : undefined,
+      }
+      const { total, count } = await countBoth(query)
+      expect(total).toBe(count)
+    }
+    await all
+    expect(compared).toBeGreaterThan(5)
+    await expectConsistent(tenantId)
+  })
+
+  /** The store's total and count(*) in one snapshot. */
+  async function countBoth(query: AlertQuery): Promise<{ total: number; count: number }> {
+    return await postgres.transaction(async (tx: Queryable) => {
+      await tx.query('set transaction isolation level repeatable read')
+      const { total } = await listAlerts(tx, query)
+      const { rows } = await tx.query<{ count: number }>(
+        `select count(*) as count from alerts where tenant_id = $1
+         and ($2::text is null or disposition = $2) and ($3::text is null or action = $3)
+         and ($4::timestamptz is null or created_at >= $4)`,
+        [
+          query.tenantId,
+          query.disposition ?? null,
+          query.decision ?? null,
+          query.fromMs === undefined ? null : new Date(query.fromMs).toISOString(),
+        ],
+      )
+      return { total, count: rows[0]!.count }
+    })
+  }
+
+  test('a cursor continues exactly after its row: nothing twice, nothing skipped, nothing new in between', async () => {
+    const tenantId = await addTenant()
+    const drafts = Array.from({ length: 60 }, (_, n) =>
+      draftAlert({ tenantId, sessionId: `old${n}` }),
+    )
+    for (let at = 0; at < 60; at += 20) {
+      await store.raiseAlerts(drafts.slice(at, at + 20), Date.now)
+    }
+    const before = await walk(everything(tenantId))
+    const writers = pour(tenantId, 15)
+    const seen = await walk({ ...everything(tenantId), limit: 4 })
+    await Promise.all(writers)
+    const oldOnes = seen.filter((alert) => alert.seq <= 60)
+    expect(oldOnes.map((alert) => alert.alert_id)).toEqual(before.map((alert) => alert.alert_id))
+    const seqs = seen.map((alert) => alert.seq)
+    expect(seqs).toEqual(seqs.map((_, index) => seqs[0]! - index))
+  })
+})
+
+describe('a list', () => {
+  const startMs = Date.UTC(2026, 1, 27, 21, 58, 0)
+  const decisions = ['REVIEW', 'BLOCK'] as const
+  let tenantId: string
+  let model: Alert[]
+
+  /** 240 alerts of a few devices over some days, dense around hours and midnights. */
+  beforeAll(async () => {
+    tenantId = await addTenant()
+    const steps = [1, 400, 59_000, 61_000, 1_800_000, hourMs, 5 * hourMs, dayMs - 1]
+    let nowMs = startMs
+    for (let batch = 0; batch < 80; batch++) {
+      nowMs += steps[(batch * 5) % steps.length]!
+      const drafts = [0, 1, 2].map((one) =>
+        draftAlert({
+          tenantId,
+          sessionId: `b${batch}n${one}`,
+          deviceId: `d${(batch + one) % 5}/ü`,
+          action: decisions[(batch + one * one) % 2]!,
+          riskScore: 40 + ((batch * 3 + one) % 60),
+        }),
+      )
+      await store.raiseAlerts(drafts, () => nowMs)
+    }
+    for (const [index, alert] of (await walk(everything(tenantId))).entries()) {
+      const disposition = dispositions[index % 7] ?? 'OPEN'
+      await store.setDisposition({
+        alertId: alert.alert_id,
+        disposition,
+        note: null,
+        actor: 'op',
+      })
+    }
+    model = await walk(everything(tenantId))
+    expect(model).toHaveLength(240)
+  })
+
+  const matches = (alert: Alert, query: AlertQuery): boolean =>
+    (query.disposition === undefined || alert.disposition === query.disposition) &&
+    (query.decision === undefined || alert.decision.action === query.decision) &&
+    (query.deviceId === undefined || alert.entity.device.device_id === query.deviceId) &&
+    (query.fromMs === undefined || Date.parse(alert.created_at) >= query.fromMs) &&
+    (query.toMs === undefined || Date.parse(alert.created_at) < query.toMs)
+
+  const maybe = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined })
+
+  test('equals a list kept in memory, for every filter, pair of filters, range, page size and cursor', async () => {
+    // Instants on alerts, one millisecond beside them, on hours and midnights, and far away.
+    const instant = fc.oneof(
+      fc
+        .tuple(fc.nat(239), fc.integer({ min: -1, max: 1 }))
+        .map(([n, by]) => Date.parse(model[n]!.created_at) + by),
+      fc
+        .tuple(fc.integer({ min: -1, max: 500 }), fc.integer({ min: -1, max: 1 }))
+        .map(([hours, by]) => Math.ceil(startMs / hourMs) * hourMs + hours * hourMs + by),
+      fc.constantFrom(-62_167_219_200_000, -1, 0, Date.UTC(2026, 2, 1), 253_402_300_800_000),
+    )
+    const query = fc.record({
+      disposition: maybe(fc.constantFrom(...dispositions)),
+      decision: maybe(fc.constantFrom(...decisions)),
+      deviceId: maybe(fc.constantFrom('d0/ü', 'd3/ü', 'nobody')),
+      fromMs: maybe(instant),
+      toMs: maybe(instant),
+      limit: fc.oneof(fc.integer({ min: 1, max: 8 }), fc.constantFrom(50, 51, 200, 500)),
+      from: maybe(fc.nat(239)),
+    })
+    await fc.assert(
+      fc.asyncProperty(query, async ({ from, ...filters }) => {
+        const last = from === undefined ? undefined : model[from]!
+        const after =
+          last === undefined
+            ? null
+            : { createdAtMs: Date.parse(last.created_at), alertId: last.alert_id }
+        const page = await store.listAlerts({ tenantId, ...filters, after })
+        const matching = model.filter((alert) => matches(alert, { tenantId, ...filters, after }))
+        const rest = last === undefined ? matching : matching.filter((one) => one.seq < last.seq)
+        expect(page.total).toBe(matching.length)
+        expect(page.alerts).toEqual(rest.slice(0, filters.limit))
+        const end = page.alerts.at(-1)
+        const next =
+          rest.length > filters.limit && end !== undefined
+            ? { createdAtMs: Date.parse(end.created_at), alertId: end.alert_id }
+            : null
+        expect(page.next).toEqual(next)
+      }),
+      { numRuns: 500, verbose: true },
+    )
+  })
+
+  test('walked by any page size shows every matching alert exactly once', async () => {
+    for (const [index, disposition] of [undefined, ...dispositions].entries()) {
+      for (const decision of [undefined, ...decisions]) {
+        const query = { ...everything(tenantId), disposition, decision, limit: 7 + index }
+        const wanted = model.filter((alert) => matches(alert, query))
+        expect(isDeepStrictEqual(await walk(query), wanted)).toBe(true)
+      }
+    }
+  })
+})
+
+describe('a list of a large tenant', () => {
+  const size = 40_000
+
+  /** As the store would have written them, but in one statement each. */
+  async function fill(tenantId: string): Promise<void> {
+    await postgres.query(
+      `insert into alerts (tenant_id, alert_id, seq, device_id, session_id, event_id, action,
+         risk_score, rasp_score, reasons, policy_version, disposition, created_at)
+       select $1, 'alr_' || md5(n::text), n, 'd' || n % 1000, 's' || n, 'e' || n,
+         case when n % 10 = 0 then 'BLOCK' else 'REVIEW' end, 50, 50, '[]', 1,
+         case when n % 4000 = 1 then 'CONFIRMED' else 'OPEN' end,
+         timestamptz '2026-01-01 00:00:00Z' + n * interval '1 minute'
+       from generate_series(1, ${size}) as n`,
+      [tenantId],
+    )
+    for (const [table, column, unit] of [
+      ['alert_counts', 'day', `(created_at at time zone 'UTC')::date`],
+      ['alert_counts_by_hour', 'hour', `date_bin('1 hour', created_at, 'epoch')`],
+    ]) {
+      await postgres.query(
+        `insert into ${table} (tenant_id, ${column}, disposition, decision, n)
+         select tenant_id, ${unit}, disposition, action, count(*) from alerts
+         where tenant_id = $1 group by 1, 2, 3, 4`,
+        [tenantId],
+      )
+    }
+    await postgres.query('vacuum analyze alerts')
+    await postgres.query('analyze alert_counts, alert_counts_by_hour')
+  }
+
+  test('never reads more than a page and its counters, whatever the filters, however deep', async () => {
+    const tenantId = await addTenant()
+    await fill(tenantId)
+    const deep = { createdAtMs: Date.UTC(2026, 0, 9), alertId: 'alr_m' }
+    const filters: Partial<AlertQuery>[] = [
+      {},
+      { disposition: 'OPEN' },
+      { disposition: 'CONFIRMED' },
+      { decision: 'BLOCK' },
+      { disposition: 'CONFIRMED', decision: 'REVIEW' },
+      { disposition: 'CONFIRMED', decision: 'BLOCK' },
+      { deviceId: 'd7' },
+      { deviceId: 'd7', disposition: 'OPEN', decision: 'REVIEW' },
+    ]
+    const ranges = [{}, { fromMs: Date.UTC(2026, 0, 2, 3, 4), toMs: Date.UTC(2026, 0, 20, 21, 33) }]
+    for (const filter of filters) {
+      for (const range of ranges) {
+        for (const after of [null, deep]) {
+          const query = { ...everything(tenantId), limit: 50, ...filter, ...range, after }
+          const { text, values } = toListSql(query)
+          // The generic plan, which a prepared statement settles on, and the one for these values.
+          for (const mode of ['force_generic_plan', 'force_custom_plan']) {
+            const pages = await explain(text, values ?? [], mode)
+            expect(pages, `${mode} ${JSON.stringify(query)}`).toBeLessThan(250)
+          }
+        }
+      }
+    }
+    expect((await store.listAlerts(everything(tenantId))).total).toBe(size)
+  })
+
+  /** Runs a statement as a prepared one; returns how many 8 KiB pages it touched. */
+  async function explain(text: string, values: readonly unknown[], mode: string): Promise<number> {
+    return await postgres.transaction(async (tx) => {
+      await tx.query(`set local plan_cache_mode = ${mode}`)
+      await tx.query(`prepare listing as ${text}`)
+      const literals = values.map((value) => pg.escapeLiteral(String(value))).join(', ')
+      const { rows } = await tx.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
+        `explain (analyze, buffers, format json) execute listing(${literals})`,
+      )
+      await tx.query('deallocate listing')
+      const plan = rows[0]!['QUERY PLAN'][0]!.Plan
+      return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
+    })
+  }
+})
+
+test('a draft carries nothing of its tenant or event to clients', async () => {
+  const tenantId = await addTenant()
+  const draft: AlertDraft = draftAlert({ tenantId, sessionId: 's' })
+  await store.raiseAlerts([draft], Date.now)
+  const text = JSON.stringify(await store.findAlert({ alertId: draft.alertId }))
+  expect(text).not.toContain(tenantId)
+  expect(text).not.toContain(draft.eventId)
+})

@@ -1,0 +1,141 @@
+// What a query of an analyst may take: its turn lasts until the engine is done with it, others go on
+// meanwhile, and an answer is whole or an error.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AnalystDoor } from '../../../deploy/local/clickhouse/analyst-door.ts'
+import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
+import { until } from '../../support/process/until.ts'
+
+let rig: AnalystsRig
+beforeAll(async () => {
+  rig = await createAnalystsRig()
+})
+afterAll(() => rig?.close())
+
+/** Some seconds in which the engine looks at neither the clock nor a kill: one block of rows. */
+const deaf = 'select sum(has(range(1000000), number + 2000000)) from numbers(1000)'
+/** How many queries of analysts the engine works on whose text is like this. */
+const running = (like: string, seconds = 0) =>
+  rig.asService(`select count() from system.processes where user = 'analyst'
+    and query like '${like}' and query not like '%tokenizeQuery%'
+    and elapsed >= ${seconds}`)
+
+async function withDoor(
+  own: Parameters<AnalystsRig['openDoor']>[0],
+  use: (door: AnalystDoor) => Promise<void>,
+): Promise<void> {
+  const door = await rig.openDoor(own)
+  try {
+    await use(door)
+  } finally {
+    await door.close()
+  }
+}
+
+describe('the turn of a query', () => {
+  it('lasts until the engine is done, though the reader has left; others go on', async () => {
+    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    await withDoor({ limits }, async (door) => {
+      const leaving = new AbortController()
+      const left = rig.ask({ query: deaf, signal: leaving.signal }, rig.acme, door).catch(String)
+      await until('it is in its block', async () => (await running('%has(range%', 0.3)) === '1')
+      leaving.abort()
+      await left
+      const next = rig.ask({ query: "select 'next'" }, rig.acme, door)
+      const other = await rig.ask({ query: "select 'other'" }, rig.globex, door)
+      expect([other.status, other.text]).toEqual([200, 'other\n'])
+      expect(await running('%has(range%')).toBe('1')
+      expect((await next).text).toBe('next\n')
+      expect(await running('%has(range%')).toBe('0')
+    })
+  })
+
+  it('ends with an error in time, also of a query that does not look at the clock', async () => {
+    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    await withDoor({ limits, queryMaxMs: 500 }, async (door) => {
+      const reply = await rig.ask({ query: deaf }, rig.acme, door)
+      expect([reply.status, reply.text]).toEqual([408, expect.stringContaining('TIMEOUT_EXCEEDED')])
+      expect(await running('%has(range%')).toBe('1')
+      expect((await rig.ask({ query: 'select 1' }, rig.globex, door)).text).toBe('1\n')
+      expect(await running('%has(range%')).toBe('1')
+      await until('the engine is done', async () => (await running('%has(range%')) === '0')
+    })
+  })
+
+  it('ends at the engine’s own limit where it looks at the clock', async () => {
+    const query = 'select sum(sipHash64(number)) from numbers(1000000000)'
+    const reply = await rig.ask({ query, params: { max_execution_time: '1' } })
+    expect([reply.status, reply.text]).toEqual([408, expect.stringContaining('TIMEOUT_EXCEEDED')])
+  })
+
+  it('is not refused by the engine, which counts the queries of all tenants as one user’s', async () => {
+    const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
+    const limits = { ofTenant: 8, inAll: 8, waiting: 0, waitMs: 60_000 }
+    await withDoor({ limits }, async (door) => {
+      const asked = Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, door))
+      const replies = await Promise.all(asked)
+      expect(replies.map(({ status, text }) => [status, text])).toEqual(Array(8).fill([200, '']))
+    })
+  })
+
+  it('is refused to nobody because one tenant has many queries', async () => {
+    const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
+    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    await withDoor({ limits }, async (door) => {
+      let acmeDone = 0
+      const many = Array.from({ length: 10 }, () =>
+        rig.ask(slow, rig.acme, door).then(() => acmeDone++),
+      )
+      await until('the first runs', async () => (await running('%sipHash64%')) !== '0')
+      expect((await rig.ask({ query: 'select 1' }, rig.globex, door)).text).toBe('1\n')
+      expect(acmeDone).toBeLessThanOrEqual(2)
+      await Promise.all(many)
+    })
+  })
+})
+
+describe('an answer', () => {
+  const early = [
+    {},
+    { wait_end_of_query: '0', buffer_size: '0' },
+    { send_progress_in_http_headers: '1', http_headers_progress_interval_ms: '100' },
+    { enable_http_compression: '1' },
+    { compress: '1' },
+  ]
+  it.each(early)('is whole or an error with its status (%o)', async (params) => {
+    const headers = { 'accept-encoding': 'gzip' }
+    for (const query of [
+      'select number from numbers(1000001)',
+      'select number, throwIf(number = 900000) from numbers(1000000)',
+      "select materialize(repeat('x', 1000)) from numbers(300000)",
+    ]) {
+      const reply = await rig.ask({ query, params, headers })
+      expect([query, reply.status]).toEqual([query, 500])
+    }
+    const { status, text } = await rig.ask({ query: 'select number from numbers(1000000)' })
+    expect([status, text.length]).toEqual([200, 6_888_890])
+  })
+
+  it('is cut off when its client takes it too slowly, and the turn is free', async () => {
+    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    await withDoor({ limits, sendMaxMs: 500 }, async (door) => {
+      const stuck = connect(Number(new URL(door.url).port), '127.0.0.1')
+      const basic = Buffer.from(`${rig.acme.user}:${rig.acme.password}`).toString('base64')
+      const query = encodeURIComponent('select number from numbers(1000000)')
+      stuck.write(
+        `GET /?query=${query} HTTP/1.1\r\nhost: a\r\nauthorization: Basic ${basic}\r\n\r\n`,
+      )
+      await once(stuck, 'readable')
+      expect((await rig.ask({ query: 'select 1' }, rig.acme, door)).text).toBe('1\n')
+      stuck.destroy()
+    })
+  })
+
+  it('beyond what is held is an error too, though the engine counts less', async () => {
+    // A column of one value counts as one value.
+    const reply = await rig.ask({ query: "select repeat('x', 1000) from numbers(20000)" })
+    expect([reply.status, reply.text]).toEqual([500, expect.stringContaining('TOO_MANY_ROWS')])
+    expect((await rig.ask({ query: 'select 1' })).text).toBe('1\n')
+  })
+})

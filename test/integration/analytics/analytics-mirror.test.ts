@@ -1,0 +1,399 @@
+// The copy of alerts, dispositions and deliveries in ClickHouse equals Postgres: whatever is
+// changed, in whatever order transactions commit, wherever a copier breaks off, and after erasures.
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { insertRemovals, purgeRemovals } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import { withoutMirroring } from '#shared/io/analytics/analytics-mirror-store.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createMirror, type Mirror } from '../../../services/console/jobs/mirror.ts'
+import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+let servers: { postgres: TestPostgres; clickhouse: TestClickhouse }
+let postgres: Postgres
+let clickhouse: Clickhouse
+let metrics: Metrics
+let mirror: Mirror
+let tenantId: string
+let database: string
+
+beforeAll(async () => {
+  const [postgresServer, clickhouseServer] = await Promise.all([startPostgres(), startClickhouse()])
+  servers = { postgres: postgresServer, clickhouse: clickhouseServer }
+})
+afterAll(async () => {
+  await Promise.all([servers?.postgres.stop(), servers?.clickhouse.stop()])
+})
+beforeEach(async () => {
+  database = `copy_${randomUUID().slice(0, 8)}`
+  const postgresUrl = await servers.postgres.createDatabase()
+  const clickhouseUrl = `${servers.clickhouse.url}/${database}`
+  await Promise.all([migratePostgres(postgresUrl), migrateClickhouse(clickhouseUrl)])
+  postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
+  clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
+  tenantId = 'acme'
+  await createTenantStore(postgres).insertTenant({
+    tenantId,
+    name: '',
+    environment: 'sandbox',
+    webhookUrl: null,
+    policy: { hash: 'hash', text: '{}' },
+    createdBy: 'test',
+  })
+  mirror = makeMirror()
+})
+afterEach(() => Promise.all([postgres.close(), clickhouse.close()]))
+
+function makeMirror(more: { clickhouse?: Clickhouse; postgres?: Postgres } = {}): Mirror {
+  metrics = createMetrics('console')
+  return createMirror({
+    postgres,
+    locks: { holders: postgres, work: postgres },
+    clickhouse,
+    log: testLog,
+    metrics,
+    nowMs: () => performance.now(),
+    wallMs: Date.now,
+    ...more,
+  })
+}
+
+const raise = (count: number, more: Partial<Parameters<typeof draftAlert>[0]> = {}) => {
+  const drafts = Array.from({ length: count }, () =>
+    draftAlert({ tenantId, sessionId: `s-${randomUUID()}`, ...more }),
+  )
+  return raiseAlerts(postgres, drafts, Date.now).then(() => drafts)
+}
+const dispose = (alertId: string, disposition: 'CONFIRMED' | 'OPEN') =>
+  createAlertStore(postgres).setDisposition({ alertId, disposition, note: null, actor: 'ann' })
+const attempt = (alertId: string, number: number, status: number) =>
+  postgres.query(
+    `with tried as (
+       update deliveries set attempts = $2,
+         state = case when $3 < 300 then 'delivered' else 'pending' end,
+         ended_at = case when $3 < 300 then now() end
+       where alert_id = $1 returning delivery_id
+     )
+     insert into delivery_attempts (delivery_id, attempt, at, duration_ms, status, error_kind)
+     select delivery_id, $2, now(), 12, $3, case when $3 < 300 then null else 'status' end
+     from tried`,
+    [alertId, number, status],
+  )
+
+type Said = { alerts: unknown[]; deliveries: unknown[] }
+
+async function readCopy(): Promise<Said> {
+  const read = async (query: string) => {
+    const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+    return result.json<unknown[]>()
+  }
+  const views = `${database}_analytics`
+  return {
+    alerts: await read(`select alert_id, seq, device_id, disposition, history.to_disposition
+      from ${views}.alerts order by alert_id`),
+    deliveries: await read(`select delivery_id, alert_id, state, attempts, attempt_status,
+        attempt_error_kind from ${views}.deliveries order by delivery_id`),
+  }
+}
+
+async function readTruth(): Promise<Said> {
+  const rows = async (text: string) =>
+    (await postgres.query<{ row: unknown[] }>(text)).rows.map(({ row }) => row)
+  return {
+    alerts: await rows(`select json_build_array(alert_id, seq, device_id, disposition, coalesce((
+        select json_agg(to_disposition order by disposition_id) from alert_dispositions as d
+        where d.alert_id = a.alert_id), '[]')) as row
+      from alerts as a order by alert_id collate "C"`),
+    deliveries: await rows(`select json_build_array(delivery_id, coalesce(alert_id, ''), state,
+        attempts, coalesce((select json_agg(status order by attempt) from delivery_attempts as t
+          where t.delivery_id = d.delivery_id), '[]'),
+        coalesce((select json_agg(coalesce(error_kind, '') order by attempt)
+          from delivery_attempts as t where t.delivery_id = d.delivery_id), '[]')) as row
+      from deliveries as d order by delivery_id collate "C"`),
+  }
+}
+
+async function expectEqual(): Promise<Said> {
+  const copy = await readCopy()
+  expect(copy).toEqual(await readTruth())
+  return copy
+}
+
+describe('a round of copying', () => {
+  it('brings alerts, dispositions, attempts, ends, replays, tests and removals', async () => {
+    // Before the first round: the copy of everything.
+    const [first] = await raise(3)
+    await dispose(first!.alertId, 'CONFIRMED')
+    expect(await mirror.runRound()).toBe('copied')
+    expect((await expectEqual()).alerts).toHaveLength(3)
+    expect(await mirror.runRound()).toBe('idle')
+
+    const [second, third] = await raise(2)
+    await dispose(first!.alertId, 'OPEN')
+    await attempt(second!.alertId, 1, 500)
+    await mirror.runRound()
+    await expectEqual()
+
+    await attempt(second!.alertId, 2, 200)
+    await postgres.query(
+      `update deliveries set state = 'skipped', reason = 'no_webhook', ended_at = now()
+       where alert_id = $1`,
+      [third!.alertId],
+    )
+    await postgres.query(
+      `insert into deliveries (tenant_id, delivery_id, event, body, due_at)
+       values ($1, 'dlv_test', 'webhook.test', '', now() - interval '1 second')`,
+      [tenantId],
+    )
+    expect(await mirror.runRound()).toBe('copied')
+    await expectEqual()
+
+    // A replay, and a delivery that is made again.
+    await postgres.query(
+      `update deliveries set state = 'pending', ended_at = null, reason = null,
+         attempts_before = attempts where alert_id in ($1, $2)`,
+      [second!.alertId, third!.alertId],
+    )
+    expect(await mirror.runRound()).toBe('copied')
+    await expectEqual()
+
+    await postgres.query('delete from deliveries where alert_id = $1', [second!.alertId])
+    await postgres.query('delete from alerts where alert_id = $1', [third!.alertId])
+    expect(await mirror.runRound()).toBe('copied')
+    const left = await expectEqual()
+    expect(left.alerts).toHaveLength(4)
+    expect(await purgeRemovals(clickhouse)).toBe(2)
+    await expectEqual()
+    expect(await mirror.runRound()).toBe('idle')
+  })
+
+  it('loses what retention removes by the thousands, and due alerts that are erased', async () => {
+    const ids = Array.from({ length: 5_500 }, (_, n) => `alr_${String(n).padStart(28, '0')}`)
+    const createdAt = '2026-01-02 03:04:05.678'
+    const removals = ids.map((id) => ({ ...({ kind: 'alert', tenantId, createdAt, id } as const) }))
+    await insertRemovals(clickhouse, 1, removals)
+    expect(await purgeRemovals(clickhouse)).toBe(5_500)
+    const count = async (table: string) => {
+      const query = `select count() from ${table}`
+      const answer = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+      return (await answer.json<[number]>())[0]![0]
+    }
+    expect(await count('alerts_mirror')).toBe(0)
+    await clickhouse.command({
+      query: `insert into ledger_alerts (tenant_id, alert_id, first)
+        select '${tenantId}', concat('alr_', leftPad(toString(number), 28, '0')), (1, now())
+        from numbers(5501)`,
+    })
+    await createErasureStore(clickhouse).eraseDueAlerts(tenantId, ids)
+    expect(await count('ledger_alerts')).toBe(1)
+  })
+
+  it('misses nothing of a transaction that commits after later ones were copied', async () => {
+    const [late, later] = await raise(2)
+    await attempt(late!.alertId, 1, 500)
+    await mirror.runRound()
+    const held = Promise.withResolvers<void>()
+    const writing = Promise.withResolvers<void>()
+    const slow = postgres.transaction(async (tx) => {
+      await tx.query(
+        `insert into alert_dispositions
+           (tenant_id, alert_id, from_disposition, to_disposition, actor)
+         values ($1, $2, 'OPEN', 'REVIEWED', 'slow')`,
+        [tenantId, late!.alertId],
+      )
+      await tx.query(
+        `update alerts set disposition = 'REVIEWED' where tenant_id = $1 and alert_id = $2`,
+        [tenantId, late!.alertId],
+      )
+      await tx.query(
+        `insert into delivery_attempts (delivery_id, attempt, at, duration_ms, status)
+         select delivery_id, 2, now(), 1, 503 from deliveries where alert_id = $1`,
+        [late!.alertId],
+      )
+      await tx.query('update deliveries set attempts = 2 where alert_id = $1', [late!.alertId])
+      writing.resolve()
+      await held.promise
+    })
+    await writing.promise
+    try {
+      await dispose(later!.alertId, 'CONFIRMED')
+      await attempt(later!.alertId, 1, 200)
+      expect(await mirror.runRound()).toBe('copied')
+      await expectEqual()
+      await raise(1)
+      expect(await mirror.runRound()).toBe('copied')
+      // What waits for the slow one is not copied again and again meanwhile.
+      expect(await mirror.runRound()).toBe('idle')
+    } finally {
+      held.resolve()
+      await slow
+    }
+    expect(await mirror.runRound()).toBe('copied')
+    await expectEqual()
+  })
+
+  it('is right again wherever a copier broke off', async () => {
+    const [one] = await raise(4)
+    await mirror.runRound()
+    let steps = 0
+    for (let broken = true, at = 1; broken; at++) {
+      const [fresh, gone] = await raise(2)
+      await dispose(one!.alertId, at % 2 === 0 ? 'OPEN' : 'CONFIRMED')
+      await attempt(fresh!.alertId, 1, 500)
+      await mirror.runRound()
+      await attempt(fresh!.alertId, 2, 200)
+      await postgres.query('delete from alerts where alert_id = $1', [gone!.alertId])
+      await raise(1)
+      steps = 0
+      const crash = <A extends unknown[], R>(of: (...given: A) => R, after: boolean) =>
+        (async (...given: A) => {
+          steps++
+          if (steps === at && !after) throw new Error('killed')
+          const result = await of(...given)
+          if (steps === at) throw new Error('killed')
+          return result
+        }) as unknown as typeof of
+      // Before one insert, then after one.
+      const dying = {
+        ...clickhouse,
+        query: clickhouse.query.bind(clickhouse),
+        command: clickhouse.command.bind(clickhouse),
+        insert: crash(clickhouse.insert.bind(clickhouse), at % 2 === 0),
+      } as unknown as Clickhouse
+      broken = await makeMirror({ clickhouse: dying })
+        .runRound()
+        .then(
+          () => false,
+          () => true,
+        )
+      await mirror.runRound()
+      await expectEqual()
+    }
+    expect(steps).toBeGreaterThanOrEqual(4)
+  })
+
+  it('is of one console at a time, and all of them together miss nothing', async () => {
+    const many = [mirror, makeMirror(), makeMirror()]
+    await raise(50)
+    const outcomes = await Promise.all(many.map((one) => one.runRound()))
+    expect(outcomes.filter((one) => one === 'copied').length).toBeGreaterThanOrEqual(1)
+    const writers = Array.from({ length: 10 }, async () => {
+      const [alert] = await raise(5)
+      await dispose(alert!.alertId, 'CONFIRMED')
+      await attempt(alert!.alertId, 1, 200)
+    })
+    for (let at = 0; at < 10; at++) await Promise.all(many.map((one) => one.runRound()))
+    await Promise.all(writers)
+    await mirror.runRound()
+    expect((await expectEqual()).alerts).toHaveLength(100)
+  })
+
+  it('copies everything anew when ClickHouse or Postgres was put back to an older state', async () => {
+    await raise(5)
+    await mirror.runRound()
+    for (const table of ['alerts_mirror', 'deliveries_mirror', 'mirror_rounds']) {
+      await clickhouse.command({ query: `truncate table ${table}` })
+    }
+    expect(await mirror.runRound()).toBe('copied')
+    await expectEqual()
+    // Postgres has lost an alert and what it knew of the copy.
+    await postgres.query(`delete from alerts where seq = 5`)
+    await postgres.query('delete from mirror_removals')
+    await postgres.query(`update mirror_state set round = 0, completed = 0`)
+    expect(await mirror.runRound()).toBe('copied')
+    expect((await expectEqual()).alerts).toHaveLength(4)
+    // A dump in a cluster of its own, whose transactions are numbered anew.
+    await postgres.query(`update mirror_state set cluster = 'another', copied = '9:9:'`)
+    await raise(1)
+    expect(await mirror.runRound()).toBe('copied')
+    expect((await expectEqual()).alerts).toHaveLength(5)
+  })
+
+  it('copies thousands in pages', async () => {
+    await raise(4_100)
+    await mirror.runRound()
+    await raise(2_001)
+    await mirror.runRound()
+    const { alerts, deliveries } = await readCopy()
+    expect([alerts.length, deliveries.length]).toEqual([6_101, 6_101])
+    await expectEqual()
+  })
+
+  it('says up to when the copy is right, in a view and as a metric', async () => {
+    const beforeMs = Date.now()
+    await mirror.runRound()
+    const result = await clickhouse.query({
+      query: `select toUnixTimestamp64Milli(copied_at) from ${database}_analytics.freshness`,
+      format: 'JSONCompactEachRow',
+    })
+    const [[copiedAtMs]] = (await result.json<[number]>()) as [[number]]
+    expect(Math.abs(copiedAtMs - beforeMs)).toBeLessThan(30_000)
+    const text = await metrics.registry.metrics()
+    const lag = /^di_mirror_lag_seconds\S* ([\d.]+)$/m.exec(text)
+    expect(Number(lag?.[1])).toBeLessThan(30)
+  })
+})
+
+describe('an erasure', () => {
+  it('takes copies with it, and no copier brings them back', async () => {
+    const own = await raise(3, { deviceId: 'phone-Qx7canary', userId: 'eve' })
+    const byEvent = await raise(1, { deviceId: 'tablet', userId: 'bob', eventId: 'evt_shared' })
+    await raise(2, { deviceId: 'other' })
+    await attempt(own[0]!.alertId, 1, 500)
+    await mirror.runRound()
+    const store = createErasureStore(clickhouse)
+    const erase = async (subject: { kind: 'device' | 'user'; id: string }, eventIds: string[]) => {
+      const whole = { tenantId, ...subject }
+      const traces = await store.readTraces(whole, 1, null)
+      const { eventHashes } = await hashesOf(eventIds)
+      const found = { ...traces, eventIds, eventHashes }
+      const before = await store.countRows(found)
+      await eraseAlerts(postgres, { subject: whole, eventIds })
+      await withoutMirroring({ holders: postgres, work: postgres }, () => store.eraseMirrors(found))
+      const after = await store.countRows(found)
+      return [before, after].map((of) => [of.alerts_mirror, of.deliveries_mirror])
+    }
+    expect(await erase({ kind: 'device', id: 'phone-Qx7canary' }, [])).toEqual([
+      [3, 3],
+      [0, 0],
+    ])
+    expect((await readCopy()).alerts).toHaveLength(3)
+    expect(await erase({ kind: 'user', id: 'eve-too' }, ['evt_shared'])).toEqual([
+      [1, 1],
+      [0, 0],
+    ])
+    await mirror.runRound()
+    await expectEqual()
+    expect((await readCopy()).alerts).toHaveLength(2)
+    const raw = await clickhouse.query({
+      query: `select count() from alerts_mirror where device_id in ('phone-Qx7canary', 'tablet')`,
+      format: 'JSONCompactEachRow',
+    })
+    expect(await raw.json()).toEqual([[0]])
+    expect(byEvent).toHaveLength(1)
+    // The same device again is a new alert of the same id.
+    await raiseAlerts(postgres, own, Date.now)
+    await mirror.runRound()
+    expect((await expectEqual()).alerts).toHaveLength(5)
+  })
+
+  async function hashesOf(eventIds: string[]): Promise<{ eventHashes: string[] }> {
+    const result = await clickhouse.query({
+      query: `select toString(reinterpretAsUInt64(SHA256(id))) from
+        (select arrayJoin({ids:Array(String)}) as id)`,
+      query_params: { ids: eventIds },
+      format: 'JSONCompactEachRow',
+    })
+    return { eventHashes: (await result.json<[string]>()).map(([one]) => one) }
+  }
+})

@@ -1,0 +1,413 @@
+// The views of fraud teams on the real engine, fed by a real scorer: every event once, the same
+// answers as the API's, filters that reach the keys, and a documented shape that does not move.
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { watchedSignals } from '#shared/core/velocity/signal-flips.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
+import {
+  listAnalyticsViews,
+  toReferencePage,
+} from '#shared/io/analytics/analytics-reference-store.ts'
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createErase } from '../../../services/console/erasure/erase.ts'
+import { createMirror, type Mirror } from '../../../services/console/jobs/mirror.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
+
+const tenant = 'acme'
+const other = 'globex'
+const dayMs = 24 * 3_600_000
+/** The middle of a month, so that days before it are in the same one. */
+const baseMs = Date.UTC(2026, 4, 20, 12)
+let rig: ScorerRig
+let mirror: Mirror
+
+beforeAll(async () => {
+  rig = await createScorerRig()
+  await rig.addTenant(tenant)
+  await rig.addTenant(other)
+  await rig.startScorer()
+  const { postgres, clickhouse } = rig
+  mirror = createMirror({
+    postgres,
+    locks: { holders: postgres, work: postgres },
+    clickhouse,
+    log: testLog,
+    metrics: createMetrics('console'),
+    nowMs: () => performance.now(),
+    wallMs: Date.now,
+  })
+  const mine = events(tenant)
+  await rig.publish(...mine.map((one, at) => [one, events(other)[at]!]))
+  // The client's retry of the same bytes, a minute later.
+  await rig.publish([{ ...mine[0]!, receivedAtMs: mine[0]!.receivedAtMs! + 60_000 }])
+  await rig.drained()
+  await rig.redeliverAll()
+  await rig.drained()
+  const { alerts } = await listed()
+  const { setDisposition } = createAlertStore(rig.postgres)
+  const change = { alertId: alerts[0]!.alert_id, note: null, actor: 'ann' }
+  await setDisposition({ ...change, disposition: 'REVIEWED' })
+  await setDisposition({ ...change, disposition: 'CONFIRMED', note: "it's a farm\n" })
+  await mirror.runRound()
+})
+afterAll(() => rig?.close())
+
+/** Two phones and a tablet; eve moves from one phone to the tablet, bob stays. */
+function events(tenantId: string): (EventFacts & { receivedAtMs: number })[] {
+  const at = (days: number) => baseMs + days * dayMs
+  const vpn = { network: { vpn_active: true, vpn_country: 'true' }, tamper: { odd: true } }
+  return [
+    { deviceId: 'phone', sessionId: 's1', userId: 'eve', receivedAtMs: at(-3), signals: vpn },
+    { deviceId: 'phone', sessionId: 's1', userId: 'eve', receivedAtMs: at(-2) },
+    { deviceId: 'phone', sessionId: 's2', userId: 'bob', receivedAtMs: at(-1), ...review },
+    { deviceId: 'tablet', sessionId: 's3', accountId: 'eve', receivedAtMs: at(0), ...block },
+    { deviceId: 'tablet', sessionId: 's3', userId: 'bob', accountId: 'eve', receivedAtMs: at(2) },
+    { deviceId: 'quiet', sessionId: 's4', receivedAtMs: at(3) },
+  ].map((one) => ({ tenantId, ...one }))
+}
+const review = { signals: signalsOf.REVIEW }
+const block = { signals: signalsOf.BLOCK }
+
+const listed = (tenantId = tenant) =>
+  createAlertStore(rig.postgres).listAlerts({ tenantId, limit: 500, after: null })
+
+async function read<Row>(query: string): Promise<Row[]> {
+  const result = await rig.clickhouse.query({ query, format: 'JSONEachRow' })
+  return result.json<Row>()
+}
+const toMs = (text: string) => Date.parse(`${text.replace(' ', 'T')}Z`)
+
+describe('the views', () => {
+  it('count every accepted event once, however often it came and was delivered', async () => {
+    const rows = await read<{ tenant_id: string; n: number; ids: number }>(
+      `select tenant_id, count() as n, uniqExact(event_id) as ids from analytics.events
+       group by tenant_id order by tenant_id`,
+    )
+    expect(rows).toEqual([
+      { tenant_id: tenant, n: 6, ids: 6 },
+      { tenant_id: other, n: 6, ids: 6 },
+    ])
+  })
+
+  it('tell of devices, sessions and users what the API tells', async () => {
+    for (const deviceId of ['phone', 'tablet', 'quiet']) {
+      const known = await rig.history.findDevice({
+        tenantId: tenant,
+        deviceId,
+        sessionsLimit: 100,
+        before: null,
+      })
+      const where = `tenant_id = '${tenant}' and device_id = '${deviceId}'`
+      const [device] = await read<Record<string, unknown>>(
+        `select * from analytics.devices where ${where}`,
+      )
+      expect(device).toMatchObject({ peak_rasp_score: known?.peakRaspScore, users: known?.users })
+      expect(toMs(String(device?.first_seen_at))).toBe(known?.firstSeenAtMs)
+      expect(toMs(String(device?.last_seen_at))).toBe(known?.lastSeenAtMs)
+      const sessions = await read<Record<string, string | number>>(
+        `select * from analytics.sessions where ${where} order by started_at desc, session_id desc`,
+      )
+      expect(
+        sessions.map((one) => ({
+          sessionId: one.session_id,
+          raspAction: one.rasp_action,
+          raspScore: one.rasp_score,
+          flags: one.flags,
+          startedAtMs: toMs(String(one.started_at)),
+          lastSeenAtMs: toMs(String(one.last_seen_at)),
+        })),
+      ).toEqual(known?.sessions)
+    }
+    expect(
+      await read(`select user_id, devices from analytics.users where tenant_id = '${tenant}'
+        order by user_id`),
+    ).toEqual([
+      { user_id: 'bob', devices: 2 },
+      { user_id: 'eve', devices: 2 },
+    ])
+  })
+
+  it('tell of alerts what the API tells, with every change of their dispositions', async () => {
+    const { alerts, total } = await listed()
+    const rows = await read<Record<string, string | number>>(
+      `select * from analytics.alerts where tenant_id = '${tenant}' order by seq desc`,
+    )
+    expect(rows).toHaveLength(total)
+    expect(
+      rows.map((row) => ({
+        alert_id: row.alert_id,
+        seq: row.seq,
+        decision: { action: row.action, severity: row.severity, risk_score: row.risk_score },
+        rasp_score: row.rasp_score,
+        device_id: row.device_id,
+        session_id: row.session_id,
+        user_id: row.user_id,
+        flags: row.flags,
+        disposition: row.disposition,
+        created_at: new Date(toMs(String(row.created_at))).toISOString(),
+      })),
+    ).toEqual(
+      alerts.map(({ entity, reasons: _, ...alert }) => ({
+        ...alert,
+        device_id: entity.device.device_id,
+        session_id: entity.session.session_id,
+        user_id: entity.user?.user_id ?? '',
+      })),
+    )
+    expect(rows[0]).toMatchObject({
+      disposition: 'CONFIRMED',
+      history: [
+        { from_disposition: 'OPEN', to_disposition: 'REVIEWED', actor: 'ann', note: '' },
+        { from_disposition: 'REVIEWED', to_disposition: 'CONFIRMED', note: "it's a farm\n" },
+      ],
+    })
+    const reasons = await read(
+      `select code, weight, evidence from analytics.reasons where tenant_id = '${tenant}'
+       order by alert_id, code`,
+    )
+    const wanted = alerts
+      .toSorted((a, b) => (a.alert_id < b.alert_id ? -1 : 1))
+      .flatMap((alert) => alert.reasons.toSorted((a, b) => (a.code < b.code ? -1 : 1)))
+    expect(
+      (reasons as { evidence: string }[]).map((one) => ({
+        ...one,
+        evidence: JSON.parse(one.evidence),
+      })),
+    ).toEqual(wanted)
+    const deliveries = await read(
+      `select alert_id, state, attempts, device_id from analytics.deliveries
+       where tenant_id = '${tenant}' order by alert_id`,
+    )
+    expect(deliveries).toEqual(
+      alerts
+        .map((alert) => ({
+          alert_id: alert.alert_id,
+          state: 'pending',
+          attempts: 0,
+          device_id: alert.entity.device.device_id,
+        }))
+        .sort((a, b) => (a.alert_id < b.alert_id ? -1 : 1)),
+    )
+  })
+
+  it('know which user was on which device as of any past date', async () => {
+    const asOf = (days: number) => {
+      const at = new Date(baseMs + days * dayMs).toISOString().replace('T', ' ').replace('Z', '')
+      return read<{ pair: string; last: string }>(
+        `select concat(user_id, ' ', device_id) as pair, toString(last_seen_at) as last
+         from analytics.user_devices_as_of(as_of = '${at}') where tenant_id = '${tenant}'
+         order by pair`,
+      )
+    }
+    const pairs = async (days: number) =>
+      (await asOf(days)).map((one) => `${one.pair} ${(toMs(one.last) - baseMs) / dayMs}`)
+    expect(await pairs(-4)).toEqual([])
+    expect(await pairs(-3)).toEqual(['eve phone -3'])
+    expect(await pairs(-1.5)).toEqual(['eve phone -2'])
+    expect(await pairs(0)).toEqual(['bob phone -1', 'eve phone -2', 'eve tablet 0'])
+    expect(await pairs(1)).toEqual(['bob phone -1', 'eve phone -2', 'eve tablet 0'])
+    const now = ['bob phone -1', 'bob tablet 2', 'eve phone -2', 'eve tablet 2']
+    expect(await pairs(2)).toEqual(now)
+    expect(await pairs(30)).toEqual(now)
+  })
+
+  it('have a row for every boolean signal that was detected, and no other', async () => {
+    const rows = await read<{ at: string }>(
+      `select concat(device_id, ' ', signal) as at from analytics.signals
+       where tenant_id = '${tenant}' order by at`,
+    )
+    expect(rows.map(({ at }) => at)).toEqual([
+      'phone network.vpn_active',
+      'phone root.magisk_detected',
+      'phone tamper.odd',
+      'tablet debugger.frida_detected',
+    ])
+    const bits = await read<{ event_id: string; detected: string[]; bits: string[] }>(
+      `select event_id, detected_signals as detected,
+         arrayMap(bit -> bit, bitPositionsToArray(detected_bits)) as bits from telemetry`,
+    )
+    // The engine's list agrees with the bits that the scorer counts flips by.
+    const bitsOf = (found: string[]) =>
+      found.flatMap((path) => (watchedSignals.includes(path) ? [watchedSignals.indexOf(path)] : []))
+    for (const row of bits) expect(row.bits.map(Number)).toEqual(bitsOf(row.detected).sort())
+    const share = await read(
+      `select day, signal, devices, fleet, share from analytics.signal_share
+       where tenant_id = '${tenant}' and day = '2026-05-17' order by signal`,
+    )
+    expect(share).toEqual(
+      ['network.vpn_active', 'tamper.odd'].map((signal) => ({
+        day: '2026-05-17',
+        signal,
+        devices: 1,
+        fleet: 1,
+        share: 1,
+      })),
+    )
+  })
+
+  it('count an attestation that was found invalid as detected', async () => {
+    await rig.publish([
+      {
+        tenantId: other,
+        deviceId: 'attested',
+        signals: { tamper: { app_attest_valid: false }, root: { su_binary: false } },
+      },
+    ])
+    await rig.drained()
+    expect(
+      await read(`select signal from analytics.signals
+        where tenant_id = '${other}' and device_id = 'attested'`),
+    ).toEqual([{ signal: 'tamper.app_attest_valid' }])
+  })
+})
+
+type Index = { Type: string; Keys?: string[]; Condition?: string }
+
+/** The keys by which a query leaves rows out unread, of every table that it reads. */
+async function keysUsed(query: string): Promise<string[][]> {
+  const result = await rig.clickhouse.query({
+    query: `explain indexes = 1, json = 1 ${query}`,
+    format: 'TabSeparatedRaw',
+  })
+  const found: string[][] = []
+  const visit = (node: unknown): void => {
+    if (typeof node !== 'object' || node === null) return
+    const { Indexes } = node as { Indexes?: Index[] }
+    if (Indexes !== undefined) {
+      found.push(
+        Indexes.filter((one) => one.Condition !== 'true').flatMap((one) => [
+          ...(one.Keys ?? []),
+          ...(one.Type === 'Skip' ? [(one as { Name?: string }).Name ?? ''] : []),
+        ]),
+      )
+    }
+    for (const child of Object.values(node)) visit(child)
+  }
+  visit(JSON.parse(await result.text()))
+  return found
+}
+
+describe('filters', () => {
+  it.each([
+    ['events', "device_id = 'phone'", ['tenant_id', 'device_id']],
+    ['events', "received_at >= '2026-05-20'", ['tenant_id', 'received_at']],
+    ['events', "user_id = 'eve'", ['tenant_id', 'user_id_bloom']],
+    ['events', "account_id = 'eve'", ['tenant_id', 'account_id_bloom']],
+    ['sessions', "device_id = 'phone' and session_id = 's1'", ['device_id', 'session_id']],
+    ['devices', "device_id = 'phone'", ['tenant_id', 'device_id']],
+    ['users', "user_id = 'eve'", ['tenant_id', 'user_id']],
+    ['user_devices', "user_id = 'eve'", ['tenant_id', 'user_id']],
+    ['alerts', "created_at >= '2026-05-20'", ['tenant_id', 'created_at']],
+    ['alerts', "device_id = 'phone'", ['tenant_id', 'alert_device_bloom']],
+    ['alerts', "user_id = 'eve'", ['tenant_id', 'alert_user_bloom']],
+    ['dispositions', "created_at >= '2026-05-20'", ['tenant_id', 'created_at']],
+    ['reasons', "created_at >= '2026-05-20'", ['tenant_id', 'created_at']],
+    ['reasons', "device_id = 'phone'", ['tenant_id', 'alert_device_bloom']],
+    ['signals', "device_id = 'phone'", ['tenant_id', 'device_id']],
+    ['signals', "received_at >= '2026-05-20'", ['tenant_id', 'received_at']],
+    ['signals', "user_id = 'eve'", ['tenant_id', 'user_id_bloom']],
+    ['signal_share', "day >= '2026-05-20'", ['tenant_id', 'received_at']],
+    ['deliveries', "created_at >= '2026-05-20'", ['tenant_id', 'created_at']],
+    ['deliveries', "device_id = 'phone'", ['tenant_id', 'delivery_device_bloom']],
+    ['precision_by_flag', "flag = 'ROOTED'", ['tenant_id']],
+    ['precision_by_reason', "reason = 'ROOTED'", ['tenant_id']],
+    ['precision_by_signal', "signal = 'root.su_binary'", ['tenant_id']],
+    ['around_confirmed', "alert_id = 'alr_1'", ['tenant_id']],
+  ])('of %s by %s reach the keys of what is read', async (view, filter, keys) => {
+    const used = await keysUsed(
+      `select * from analytics.${view} where tenant_id = '${tenant}' and ${filter}`,
+    )
+    expect(used.length).toBeGreaterThan(0)
+    for (const one of used) expect(one).toEqual(expect.arrayContaining(keys))
+  })
+
+  it('of user_devices_as_of reach the keys of both tables', async () => {
+    const used = await keysUsed(
+      `select * from analytics.user_devices_as_of(as_of = '2026-05-20 00:00:00.000')
+       where tenant_id = '${tenant}' and user_id = 'eve'`,
+    )
+    expect(used).toHaveLength(3)
+    for (const one of used) expect(one).toContain('tenant_id')
+    const joined = used.map((one) => one.join(' ')).join(' | ')
+    expect(joined).toContain('user_id_bloom')
+    expect(joined).toContain('account_id_bloom')
+    expect(joined).toMatch(/tenant_id user_id( |$)|user_id tenant_id/)
+  })
+})
+
+describe('the shape', () => {
+  it('has its own database beside every internal one', () => {
+    expect(toAnalyticsDatabase('device_intelligence')).toBe('analytics')
+    expect(toAnalyticsDatabase('blue')).toBe('blue_analytics')
+  })
+
+  it('says what every view and every column is', async () => {
+    const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
+    expect(views.length).toBeGreaterThanOrEqual(13)
+    const silent = views.flatMap(({ name, comment, columns }) => [
+      ...(comment === '' ? [name] : []),
+      ...columns.filter((one) => one.comment === '').map((one) => `${name}.${one.name}`),
+    ])
+    expect(silent).toEqual([])
+    const first = views
+      .filter(({ columns }) => columns.length > 0)
+      .filter(({ columns, name }) => name !== 'freshness' && columns[0]?.name !== 'tenant_id')
+    expect(first).toEqual([])
+  })
+
+  it('keeps the names, order and types that were promised', async () => {
+    const promised = JSON.parse(
+      readFileSync(new URL('../../vectors/analytics-columns.json', import.meta.url), 'utf8'),
+    ) as Record<string, string[]>
+    const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
+    const now = Object.fromEntries(
+      views.map(({ name, columns }) => [name, columns.map((one) => `${one.name} ${one.type}`)]),
+    )
+    expect(now).toEqual(promised)
+  })
+
+  it('is what the reference page says: npm run docs:analytics writes it', async () => {
+    const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
+    await expect(toReferencePage(views)).toMatchFileSnapshot('../../../clickhouse/ANALYTICS.md')
+  })
+})
+
+describe('an erasure', () => {
+  it('takes a device out of every view while a copier is at work', async () => {
+    const where = `tenant_id = '${other}' and device_id = 'tablet'`
+    const { alerts } = await listed(other)
+    const lost = alerts.filter(({ entity }) => entity.device.device_id === 'tablet').length
+    expect(lost).toBeGreaterThan(0)
+    const copier = mirror.start()
+    const receipt = await createErase({
+      locks: { holders: rig.postgres, work: rig.postgres },
+      store: createErasureStore(rig.clickhouse),
+      findNats: () => rig.nats,
+      nowMs: () => performance.now(),
+      wallMs: Date.now,
+      onOutcome: () => undefined,
+    })({ tenantId: other, kind: 'device', id: 'tablet', actor: 'test' })
+    await copier.stop()
+    await mirror.runRound()
+    expect(receipt.counts).toMatchObject({
+      'clickhouse.alerts_mirror': { before: lost, after: 0 },
+      'clickhouse.deliveries_mirror': { before: lost, after: 0 },
+    })
+    const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
+    const ofDevices = views.filter((one) => one.columns.some(({ name }) => name === 'device_id'))
+    expect(ofDevices.length).toBeGreaterThanOrEqual(8)
+    for (const { name } of ofDevices) {
+      expect([name, ...(await read(`select 1 from analytics.${name} where ${where}`))]).toEqual([
+        name,
+      ])
+    }
+    const left = await read<{ n: number }>(
+      `select count() as n from analytics.alerts where tenant_id = '${other}'`,
+    )
+    expect(left).toEqual([{ n: alerts.length - lost }])
+  })
+})

@@ -1,0 +1,39 @@
+// The cookbook from where it is used: every question runs as it stands for an analyst of the local
+// stack, within the analyst's limits, and of another tenant it answers nothing.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
+import { type Question, readCookbook } from '../../support/analytics/cookbook.ts'
+
+let rig: AnalystsRig
+beforeAll(async () => {
+  rig = await createAnalystsRig()
+})
+afterAll(() => rig?.close())
+
+const wide = { from: '2020-01-01 00:00:00.000', to: '2100-01-01 00:00:00.000' }
+
+function ask({ sql, parameters }: Question, tenant: string) {
+  const given = Object.entries({ ...wide, ...parameters, tenant })
+  const params = Object.fromEntries(given.map(([name, value]) => [`param_${name}`, value]))
+  return rig.ask({ query: sql, params: { ...params, wait_end_of_query: '1' } })
+}
+
+it.each(readCookbook())('an analyst asks $name of the own tenant', async (question) => {
+  const { status, text } = await ask(question, 'acme')
+  expect([status, status === 200 ? '' : text]).toEqual([200, ''])
+})
+
+it('an analyst learns nothing of another tenant by asking for it', async () => {
+  for (const question of readCookbook()) {
+    const { status, text } = await ask(question, 'globex')
+    expect([question.name, status, text]).toEqual([question.name, 200, ''])
+  }
+})
+
+it('some questions find something in what the rig holds', async () => {
+  const found = []
+  for (const question of readCookbook()) {
+    if ((await ask(question, 'acme')).text !== '') found.push(question.name)
+  }
+  expect(found.length).toBeGreaterThanOrEqual(5)
+})

@@ -1,0 +1,482 @@
+// Every question of the cookbook, asked of the real engine over the simulated fleet. The answers
+// are worked out again from what the simulator did, so that a query that runs and is wrong fails.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Answer, ask, readCookbook, toCookbookPage } from '../../support/analytics/cookbook.ts'
+import {
+  type FleetHistory,
+  fleetTenant,
+  insertHistory,
+  planHistory,
+} from '../../support/analytics/fleet-history.ts'
+import { toDashboard, variable } from '../../support/analytics/grafana-dashboard.ts'
+import type { HistoryEvent } from '../../support/analytics/history-alerts.ts'
+import {
+  dayMs,
+  historyDays,
+  historyStartMs,
+  hourMs,
+} from '../../support/analytics/history-model.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+
+const seed = 7
+const devices = 1_000
+const questions = readCookbook()
+let server: TestClickhouse
+let clickhouse: Clickhouse
+let history: FleetHistory
+
+beforeAll(async () => {
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  history = planHistory(seed, devices)
+  await insertHistory(clickhouse, history)
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+const find = (name: string) => questions.find((one) => one.name.endsWith(name))!
+const answer = (name: string, given: Record<string, string> = {}): Promise<Answer> =>
+  ask(clickhouse, find(name), { tenant: fleetTenant, ...given })
+const toMs = (text: unknown) => Date.parse(`${String(text).replace(' ', 'T')}Z`)
+
+/** Groups, in the order of their first members. */
+function group<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const one of all) {
+    const key = keyOf(one)
+    const own = groups.get(key)
+    if (own === undefined) groups.set(key, [one])
+    else own.push(one)
+  }
+  return groups
+}
+const distinct = (values: readonly string[]) => new Set(values).size
+const deviceOf = ({ event }: HistoryEvent) => event.body.device_id
+const usersOf = ({ event: { body } }: HistoryEvent) =>
+  [body.user_id, body.account_id].filter((one) => one !== undefined)
+const byDevice = () => group(history.events, deviceOf)
+const versionOf = ({ event: { body } }: HistoryEvent) =>
+  `${body.sdk_meta.platform} ${body.sdk_meta.sdk_version}`
+
+/** When each user was first and last seen on each device. */
+function pairsOf() {
+  const pairs = history.events.flatMap((one) =>
+    [...new Set(usersOf(one))].map((user) => ({
+      user,
+      device: deviceOf(one),
+      at: one.event.received_at,
+    })),
+  )
+  return [...group(pairs, ({ user, device }) => JSON.stringify([user, device])).values()].map(
+    (some) => ({ ...some[0]!, firstMs: some[0]!.at, lastMs: some.at(-1)!.at }),
+  )
+}
+
+const pick = (rows: Answer['rows'], ...columns: string[]) =>
+  rows.map((row) => columns.map((column) => row[column]))
+const sorted = <T>(rows: readonly T[]): T[] =>
+  [...rows].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+const round = (value: number, digits: number) => Number(value.toFixed(digits))
+
+describe('farms', () => {
+  it('finds every phone of a farm by its findings, and no person’s phone', async () => {
+    const { rows } = await answer('device-farms', { devices_min: '20' })
+    const farms = group(
+      history.events.filter(({ phone }) => phone.kind.name === 'emulator-farm'),
+      ({ detected, ...one }) =>
+        [
+          versionOf(one as HistoryEvent),
+          String(detected.filter((path) => !/^(network|ecosystem)/.test(path))),
+        ].join(' '),
+    )
+    const large = [...farms].filter(([, some]) => distinct(some.map(deviceOf)) >= 20)
+    expect(large.length).toBeGreaterThan(0)
+    expect(
+      rows.map((row) => [`${row.platform} ${row.sdk_version} ${row.findings}`, row.devices]),
+    ).toEqual(large.map(([key, some]) => [key, distinct(some.map(deviceOf))]))
+  })
+
+  it('finds every device with more users than a household', async () => {
+    const { rows } = await answer('many-users-on-a-device')
+    const wanted = [...byDevice()]
+      .map(([device, some]) => [device, distinct(some.flatMap(usersOf))] as const)
+      .filter(([, users]) => users >= 6)
+    expect(wanted.length).toBeGreaterThan(3)
+    expect(sorted(pick(rows, 'device_id', 'users_seen'))).toEqual(sorted(wanted))
+    const confirmed = history.alerts.filter((one) => one.disposition === 'CONFIRMED')
+    for (const row of rows) {
+      expect(row.confirmed).toBe(confirmed.filter((one) => one.deviceId === row.device_id).length)
+    }
+  })
+
+  it('finds every account on more devices than a person owns', async () => {
+    const { rows } = await answer('many-devices-of-a-user')
+    const wanted = [...group(pairsOf(), ({ user }) => user)]
+      .map(([user, pairs]) => [user, pairs.length] as const)
+      .filter(([, count]) => count >= 3)
+    expect(wanted.length).toBeGreaterThan(3)
+    expect(sorted(pick(rows, 'user_id', 'devices'))).toEqual(sorted(wanted))
+  })
+
+  it('tells on which versions the emulators are', async () => {
+    const { rows } = await answer('emulators-by-version')
+    const virtual = /^emulator\.(is_emulator|is_simulator|cloud_phone)$/
+    const wanted = [...group(history.events, versionOf)]
+      .map(([version, some]) => {
+        const found = some.filter(({ detected }) => detected.some((path) => virtual.test(path)))
+        return [version, distinct(some.map(deviceOf)), distinct(found.map(deviceOf))] as const
+      })
+      .filter(([, count]) => count >= 5)
+    expect(
+      sorted(rows.map((row) => [`${row.platform} ${row.sdk_version}`, row.devices, row.emulators])),
+    ).toEqual(sorted(wanted))
+  })
+})
+
+describe('signals', () => {
+  it('names the release that made a signal jump before anything else that is new', async () => {
+    const { release } = history.stories
+    const { rows } = await answer('signal-jumped-with-a-release')
+    const planted = rows.find((row) => row.signal === release.signal)
+    expect(planted).toMatchObject({ platform: release.platform, sdk_version: release.sdkVersion })
+    const onIt = history.events.filter((one) => versionOf(one) === `android ${release.sdkVersion}`)
+    const hit = onIt.filter(({ detected }) => detected.includes(release.signal))
+    expect(planted).toMatchObject({
+      devices: distinct(hit.map(deviceOf)),
+      fleet: distinct(onIt.map(deviceOf)),
+    })
+    expect(Number(planted?.share)).toBeGreaterThan(5 * Number(planted?.share_elsewhere))
+    // Before the release nothing was wrong with it.
+    const before = await answer('signal-jumped-with-a-release', {
+      to: new Date(release.fromMs).toISOString().replace('T', ' ').replace('Z', ''),
+    })
+    expect(before.rows.filter((row) => row.signal === release.signal)).toEqual([])
+  })
+
+  it('shows the day on which the share of a signal stepped up', async () => {
+    const { release } = history.stories
+    const { rows } = await answer('signal-share-by-day')
+    const own = rows.filter((row) => row.sdk_version === release.sdkVersion)
+    expect(own.length).toBeGreaterThan(5)
+    expect(toMs(`${own[0]?.day} 00:00:00`)).toBeGreaterThanOrEqual(release.fromMs)
+    const [day, some] = [
+      ...group(
+        history.events.filter(({ detected }) => detected.includes(release.signal)),
+        ({ event }) => new Date(event.received_at).toISOString().slice(0, 10),
+      ),
+    ].at(-1)!
+    expect(
+      rows.filter((row) => row.day === day).reduce((sum, row) => sum + Number(row.devices), 0),
+    ).toBe(distinct(some.map(deviceOf)))
+  })
+
+  it('finds the devices that became rooted, and when', async () => {
+    const { rows } = await answer('became-rooted')
+    const wanted = history.stories.rooted.map(({ deviceId, rootedAtMs }) => [deviceId, rootedAtMs])
+    const flapping = new Set(
+      history.events
+        .filter(({ event }) => history.stories.flapping.includes(event.body.session_id))
+        .map(deviceOf),
+    )
+    const found = rows
+      .filter((row) => !flapping.has(String(row.device_id)))
+      .map((row) => [row.device_id, toMs(row.first_rooted_at)])
+    expect(sorted(found)).toEqual(sorted(wanted))
+    expect(rows.length - found.length).toBe(flapping.size)
+    expect(rows[0]?.found).toContain('root.su_binary')
+  })
+
+  it('counts the share of VPNs by the hour, with its hump at night', async () => {
+    const { rows } = await answer('vpn-share-by-hour')
+    const dayOf = (one: HistoryEvent) =>
+      `${deviceOf(one)} ${Math.floor(one.event.received_at / dayMs)}`
+    const byHour = group(history.events, ({ event }) =>
+      String(new Date(event.received_at).getUTCHours()),
+    )
+    const wanted = rows.map(({ hour }) => {
+      const some = byHour.get(String(hour)) ?? []
+      const on = some.filter(({ detected }) => detected.includes('network.vpn_active'))
+      return [hour, distinct(some.map(dayOf)), distinct(on.map(dayOf))]
+    })
+    expect(rows).toHaveLength(byHour.size)
+    expect(pick(rows, 'hour', 'devices', 'devices_with_vpn')).toEqual(wanted)
+    const share = (from: number, to: number) =>
+      Math.min(...rows.slice(from, to).map((row) => Number(row.share)))
+    expect(share(0, 5)).toBeGreaterThan(2 * share(8, 20))
+  })
+
+  it('finds the sessions whose findings come and go', async () => {
+    const { rows } = await answer('flapping-sessions')
+    expect(sorted(pick(rows, 'session_id').flat())).toEqual(sorted(history.stories.flapping))
+    for (const row of rows) {
+      expect(row).toMatchObject({ changes: 5, events: 6, findings: ['root.su_binary'] })
+    }
+  })
+
+  it('lists what the catalog does not know', async () => {
+    const { rows } = await answer('unknown-signals')
+    const ahead = history.events.filter((one) => versionOf(one) === 'android 3.1.0')
+    const planted = rows.find(
+      (row) => row.signal === 'root.zygisk_companion_detected' && row.sdk_version === '3.1.0',
+    )
+    expect(planted).toMatchObject({ events: ahead.length, devices: distinct(ahead.map(deviceOf)) })
+  })
+})
+
+describe('people', () => {
+  it('finds the users who moved to a device after its case, known elsewhere before', async () => {
+    const { rows } = await answer('moved-to-a-confirmed-device')
+    const caseMs = new Map(
+      [...history.alerts]
+        .reverse()
+        .flatMap((one) =>
+          one.disposition === 'CONFIRMED' ? [[one.deviceId, one.createdAtMs] as const] : [],
+        ),
+    )
+    const pairs = pairsOf()
+    const since = new Map<string, number>()
+    for (const { user, firstMs } of pairs) {
+      since.set(user, Math.min(firstMs, since.get(user) ?? firstMs))
+    }
+    const wanted = pairs
+      .filter(
+        ({ device, user, firstMs }) =>
+          firstMs > (caseMs.get(device) ?? Infinity) && since.get(user)! < firstMs,
+      )
+      .map(({ user, device }) => [user, device])
+    expect(sorted(pick(rows, 'user_id', 'device_id'))).toEqual(sorted(wanted))
+    const { deviceId, users } = history.stories.movedTo
+    expect(users).toHaveLength(3)
+    for (const user of users) expect(wanted).toContainEqual([user, deviceId])
+  })
+
+  it('finds the accounts that woke up on a new device', async () => {
+    const { rows } = await answer('dormant-accounts')
+    const pairs = pairsOf()
+    const wanted = pairs.flatMap(({ user, device, firstMs }) => {
+      const older = pairs.filter(
+        (one) => one.user === user && one.device !== device && one.firstMs < firstMs,
+      )
+      const lastMs = Math.max(...older.map((one) => one.lastMs))
+      return older.length > 0 && lastMs < firstMs - 30 * dayMs ? [[user, device]] : []
+    })
+    expect(sorted(pick(rows, 'user_id', 'device_id'))).toEqual(sorted(wanted))
+    for (const { userId, deviceId } of history.stories.woken) {
+      expect(wanted).toContainEqual([userId, deviceId])
+    }
+  })
+
+  it('finds the sessions that went on on another device, in order', async () => {
+    const { rows } = await answer('shared-sessions')
+    expect(sorted(pick(rows, 'session_id').flat())).toEqual(sorted(history.stories.shared))
+    for (const row of rows) {
+      const own = history.events.filter(({ event }) => event.body.session_id === row.session_id)
+      expect(row.in_order_of_arrival).toEqual([...new Set(own.map(deviceOf))])
+    }
+  })
+
+  it('finds the devices that start too many sessions in an hour', async () => {
+    const { rows } = await answer('velocity-outliers')
+    const sessions = [
+      ...group(history.events, (one) => `${deviceOf(one)} ${one.event.body.session_id}`).values(),
+    ]
+    const hours = group(
+      sessions.map(([first]) => first!),
+      (one) => `${deviceOf(one)} ${Math.floor(one.event.received_at / hourMs)}`,
+    )
+    const wanted = [...hours.values()]
+      .filter((some) => some.length >= 20)
+      .map((some) => [deviceOf(some[0]!), some.length])
+    expect(wanted.length).toBeGreaterThan(2)
+    expect(sorted(pick(rows, 'device_id', 'sessions'))).toEqual(sorted(wanted))
+  })
+
+  it('finds every device whose client says far less than its signals', async () => {
+    const { rows } = await answer('forged-verdicts')
+    const wanted = [...byDevice()].flatMap(([device, some]) => {
+      const apart = some.filter(
+        ({ event }) => event.rasp_score - event.body.scorer.rasp_score >= 30,
+      ).length
+      return apart >= 2 ? [[device, apart]] : []
+    })
+    expect(wanted.length).toBeGreaterThan(10)
+    expect(sorted(pick(rows, 'device_id', 'events_apart'))).toEqual(sorted(wanted))
+  })
+})
+
+describe('alerts', () => {
+  it('counts the precision of every flag, and how sure it is', async () => {
+    const { rows } = await answer('precision-per-flag')
+    const judged = new Map<string, [number, number]>()
+    for (const { codes, disposition } of history.alerts) {
+      for (const code of codes) {
+        const [confirmed, refuted] = judged.get(code) ?? [0, 0]
+        judged.set(code, [
+          confirmed + Number(disposition === 'CONFIRMED'),
+          refuted + Number(disposition === 'FALSE_POSITIVE'),
+        ])
+      }
+    }
+    const wanted = [...judged]
+      .filter(([, [confirmed, refuted]]) => confirmed + refuted > 0)
+      .map(([code, [confirmed, refuted]]) => [
+        ...[code, confirmed, refuted],
+        round(confirmed / (confirmed + refuted), 3),
+      ])
+    expect(sorted(pick(rows, 'flag', 'confirmed', 'false_positive', 'precision'))).toEqual(
+      sorted(wanted),
+    )
+    for (const row of rows) {
+      expect(Number(row.low)).toBeLessThanOrEqual(Number(row.precision))
+      expect(Number(row.high)).toBeGreaterThanOrEqual(Number(row.precision))
+      // However few were judged, the range never claims to be certain.
+      expect(Number(row.high) - Number(row.low)).toBeGreaterThan(0)
+      expect(Number(row.high) - Number(row.low)).toBeLessThan(1)
+    }
+  })
+
+  it('counts what a lower threshold would have blocked, by what people said of it', async () => {
+    const { rows } = await answer('lower-block-threshold')
+    const keyOf = (one: { deviceId: string; sessionId: string }) =>
+      `${one.deviceId} ${one.sessionId}`
+    const blocked = new Set(history.alerts.filter((one) => one.action === 'BLOCK').map(keyOf))
+    const moved = history.alerts.filter((one) => one.action === 'REVIEW' && one.riskScore >= 70)
+    const wanted = [...group(moved, (one) => one.disposition)].map(([disposition, some]) => {
+      const fresh = some.filter((one) => !blocked.has(keyOf(one)))
+      return [
+        disposition,
+        fresh.length,
+        distinct(fresh.map((one) => one.deviceId)),
+        some.length - fresh.length,
+      ]
+    })
+    expect(wanted.length).toBeGreaterThan(2)
+    expect(
+      sorted(pick(rows, 'disposition', 'newly_blocked', 'devices', 'blocked_anyway_alerts')),
+    ).toEqual(sorted(wanted))
+  })
+
+  it('counts reasons, and what became of them in the later half', async () => {
+    const { rows } = await answer('top-reasons')
+    const middleMs = toMs('2026-07-01 00:00:00') + 45 * dayMs
+    const all = history.alerts.flatMap(({ codes, createdAtMs }) =>
+      codes.map((code) => ({ code, createdAtMs })),
+    )
+    const wanted = [...group(all, ({ code }) => code)].map(([code, some]) => [
+      ...[code, some.length],
+      some.filter((one) => one.createdAtMs >= middleMs).length,
+    ])
+    expect(sorted(pick(rows, 'reason', 'alerts', 'later'))).toEqual(sorted(wanted))
+  })
+
+  it('lists exactly the deliveries that failed or came late', async () => {
+    const { rows } = await answer('late-deliveries')
+    const wanted = history.deliveries
+      .filter((one) => one.state !== 'delivered' || one.endedAtMs! - one.createdAtMs > 62_000)
+      .map((one) => [one.alertId, one.state])
+    expect(wanted.length).toBeGreaterThan(10)
+    expect(sorted(pick(rows, 'alert_id', 'state'))).toEqual(sorted(wanted))
+  })
+
+  it('finds the devices that went on after they had been confirmed', async () => {
+    const { rows } = await answer('repeat-offenders')
+    const wanted = [...group(history.alerts, (one) => one.deviceId)].flatMap(([device, some]) => {
+      const first = some
+        .filter((one) => one.disposition === 'CONFIRMED')
+        .map((one) => one.createdAtMs)
+      const since = some.filter((one) => one.createdAtMs > Math.min(...first)).length
+      return since >= 2 ? [[device, since]] : []
+    })
+    expect(wanted.length).toBeGreaterThan(5)
+    expect(sorted(pick(rows, 'device_id', 'alerts_since'))).toEqual(sorted(wanted))
+  })
+
+  it('counts how long devices were here before their first alert', async () => {
+    const { rows } = await answer('time-to-first-alert')
+    const firstSeen = new Map(
+      [...byDevice()].map(([device, some]) => [device, some[0]!.event.received_at]),
+    )
+    const limits = [60, 3_600, 86_400, 604_800]
+    const counts = new Map<string, number>()
+    for (const [device, some] of group(history.alerts, (one) => one.deviceId)) {
+      const ms = Math.min(...some.map((one) => one.createdAtMs))
+      const seconds = Math.floor(ms / 1000) - Math.floor(firstSeen.get(device)! / 1000)
+      const at = limits.findIndex((limit) => seconds < limit)
+      const bucket = String(at === -1 ? 5 : at + 1)
+      counts.set(bucket, (counts.get(bucket) ?? 0) + 1)
+    }
+    expect(rows.map((row) => [String(row.time_to_first_alert)[0], row.devices])).toEqual(
+      sorted([...counts]),
+    )
+  })
+
+  it('names the hour of the wave, and what was behind it', async () => {
+    const { rows } = await answer('noisy-hours')
+    const burst = rows.find((row) => toMs(row.hour) === history.stories.burstHourMs)
+    expect(burst).toMatchObject({ leading_reason: 'HOOKING_DETECTED' })
+    expect(Number(burst?.devices)).toBeGreaterThanOrEqual(25)
+    const hours = group(history.alerts, (one) =>
+      String(Math.floor(one.createdAtMs / hourMs) * hourMs),
+    )
+    const usual = history.alerts.length / (90 * 24)
+    const wanted = [...hours].filter(([, some]) => some.length >= 10 && some.length >= 5 * usual)
+    expect(sorted(rows.map((row) => [toMs(row.hour), row.alerts]))).toEqual(
+      sorted(wanted.map(([hour, some]) => [Number(hour), some.length])),
+    )
+  })
+})
+
+describe('the cookbook', () => {
+  it('asks the views alone, by tenant and time, and nothing that an analyst may not', () => {
+    expect(questions.length).toBeGreaterThanOrEqual(18)
+    for (const { name, sql } of questions) {
+      const own = [...sql.matchAll(/^\s*(\w+) as \($/gm)].map((found) => found[1]!)
+      const read = [...sql.matchAll(/(?<!array )\b(?:from|join)\s+([\w.]+)/gi)].map(
+        (found) => found[1]!,
+      )
+      const foreign = read.filter((one) => !one.startsWith('analytics.') && !own.includes(one))
+      expect([name, ...foreign]).toEqual([name])
+      expect(sql).toContain('{tenant:String}')
+      expect(sql).not.toMatch(/;|\bsystem\b|\b(url|file|remote|s3|merge)\s*\(/i)
+    }
+  })
+
+  it('answers nothing to a tenant that has nothing', async () => {
+    for (const question of questions) {
+      const { rows } = await ask(clickhouse, question, { tenant: 'nobody' })
+      expect([question.name, rows]).toEqual([question.name, []])
+    }
+  })
+
+  it('is what the page says: npm run docs:cookbook writes it', async () => {
+    const answered = []
+    for (const question of questions) {
+      answered.push({ question, answer: await ask(clickhouse, question, { tenant: fleetTenant }) })
+    }
+    const page = toCookbookPage(answered, { seed, devices, events: history.events.length })
+    await expect(page).toMatchFileSnapshot('../../../clickhouse/COOKBOOK.md')
+  })
+
+  it('is what Grafana asks: npm run docs:cookbook writes the dashboard', async () => {
+    const text = toDashboard(questions)
+    await expect(text).toMatchFileSnapshot('../../../deploy/grafana/fraud.json')
+    const { panels } = JSON.parse(text) as { panels: { targets: { rawSql: string }[] }[] }
+    expect(panels.length).toBeGreaterThanOrEqual(5)
+    const { release } = history.stories
+    for (const { targets } of panels) {
+      const query = targets[0]!.rawSql
+        .replaceAll(variable('tenant:singlequote'), `'${fleetTenant}'`)
+        .replaceAll(variable('signal:singlequote'), `'${release.signal}'`)
+        .replaceAll(variable('__from'), String(historyStartMs))
+        .replaceAll(variable('__to'), String(historyStartMs + historyDays * dayMs))
+      expect(query).not.toMatch(/[$][{]/)
+      const result = await clickhouse.query({ query, format: 'JSON' })
+      expect((await result.json<Record<string, unknown>>()).data.length).toBeGreaterThan(0)
+    }
+  })
+})

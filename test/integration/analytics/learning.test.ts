@@ -1,0 +1,425 @@
+// What dispositions teach, and the alarm for bad releases: on the real engine over the simulated
+// fleet, as views, over the admin API and on the command line.
+import { randomBytes } from 'node:crypto'
+import { Command } from 'commander'
+import type { FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { insertAlertRows } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import {
+  createLearningStore,
+  type Learning,
+  type Precision,
+} from '#shared/io/analytics/learning-store.ts'
+import { createSignalJumpStore } from '#shared/io/analytics/signal-jump-store.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createConsoleApp } from '../../../services/console/app.ts'
+import { createCliContext } from '../../../services/console/cli/context.ts'
+import { registerLearning } from '../../../services/console/cli/learning.ts'
+import { registerSignals } from '../../../services/console/cli/signals.ts'
+import { createSignalJumps, type SignalJumps } from '../../../services/console/jobs/signal-jumps.ts'
+import {
+  type FleetHistory,
+  fleetTenant,
+  insertHistory,
+  planHistory,
+} from '../../support/analytics/fleet-history.ts'
+import { type HistoryAlert, toInstant } from '../../support/analytics/history-alerts.ts'
+import { dayMs, historyStartMs, hourMs } from '../../support/analytics/history-model.ts'
+import { acceptEvent } from '../../support/http/api-rig.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+const adminToken = randomBytes(32).toString('base64url')
+let servers: { postgres: TestPostgres; nats: TestNats; clickhouse: TestClickhouse }
+let rig: ConsoleRig
+let clickhouse: Clickhouse
+let app: FastifyInstance
+let consoleUrl: string
+let history: FleetHistory
+
+beforeAll(async () => {
+  const started = await Promise.all([startPostgres(), startNats(), startClickhouse()])
+  servers = { postgres: started[0], nats: started[1], clickhouse: started[2] }
+  const { url } = servers.clickhouse
+  const [created] = await Promise.all([createConsoleRig(servers), migrateClickhouse(url)])
+  rig = created
+  clickhouse = createClickhouse(url, { name: 'test' })
+  app = await createConsoleApp(
+    {
+      ...rig.deps,
+      adminToken,
+      projection: rig.projection,
+      wallMs: Date.now,
+      setDisposition: async () => null,
+      listUnknownSignals: async () => [],
+      countLeftOut: async () => ({ events: 0, values: 0 }),
+      ...createLearningStore(clickhouse),
+      signalJumps: createSignalJumpStore(clickhouse),
+    },
+    {
+      log: testLog,
+      metrics: createMetrics('console'),
+    },
+  )
+  consoleUrl = await app.listen({ host: '127.0.0.1', port: 0 })
+  for (const tenantId of [fleetTenant, 'acme', 'twin', 'quiet']) {
+    await createTenantStore(rig.postgres).insertTenant({
+      tenantId,
+      name: '',
+      environment: 'sandbox',
+      webhookUrl: null,
+      createdBy: 'test',
+      policy: { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(defaultPolicy) },
+    })
+  }
+  history = planHistory(11, 700)
+  await insertHistory(clickhouse, history)
+})
+
+afterAll(async () => {
+  await app?.close()
+  await rig?.close()
+  await clickhouse?.close()
+  const { postgres, nats, clickhouse: server } = servers ?? {}
+  await Promise.all([postgres?.stop(), nats?.stop(), server?.stop()])
+})
+
+async function read<Row>(query: string): Promise<Row[]> {
+  const result = await clickhouse.query({ query, format: 'JSONEachRow' })
+  return result.json<Row>()
+}
+
+async function get<T>(path: string): Promise<T> {
+  const headers = { authorization: `Bearer ${adminToken}` }
+  const answer = await app.inject({ url: `/admin/v1${path}`, headers })
+  expect(answer.statusCode, answer.body).toBe(200)
+  return answer.json<T>()
+}
+
+/** Runs a command as the line would, against the console over HTTP. */
+async function di(...args: string[]): Promise<string> {
+  let printed = ''
+  const context = createCliContext({
+    env: { CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken },
+    json: () => args.includes('--json'),
+    write: (text) => {
+      printed += text
+    },
+  })
+  const program = new Command('di').exitOverride().configureOutput({ writeErr: () => undefined })
+  registerSignals(program, context)
+  registerLearning(program, context)
+  await program.parseAsync(args, { from: 'user' })
+  return printed
+}
+
+type Counts = [what: string, alerts: number, confirmed: number, refuted: number]
+
+/** Counted anew from what the history's people said. */
+function count(thingsOf: (one: HistoryAlert) => string[], sinceMs = 0): Counts[] {
+  const counts = new Map<string, Counts>()
+  for (const alert of history.alerts) {
+    if (alert.createdAtMs < sinceMs) continue
+    for (const what of new Set(thingsOf(alert))) {
+      const own = counts.get(what) ?? [what, 0, 0, 0]
+      counts.set(what, own)
+      own[1]++
+      if (alert.disposition === 'CONFIRMED') own[2]++
+      if (alert.disposition === 'FALSE_POSITIVE') own[3]++
+    }
+  }
+  return [...counts.values()].sort(byName)
+}
+const byName = (a: Counts, b: Counts) => (a[0] < b[0] ? -1 : 1)
+const toCounts = (rows: Precision[]): Counts[] =>
+  rows.map((one): Counts => [one.what, one.alerts, one.confirmed, one.false_positive]).sort(byName)
+
+describe('precision', () => {
+  type Row = Record<string, number | null> & { what: string }
+  const readView = (name: string, what: string) =>
+    read<Row>(`select *, ${what} as what from analytics.precision_by_${name}
+      where tenant_id = '${fleetTenant}'`)
+
+  test('by flag, signal and reason is what people said, and the API says the same', async () => {
+    const learned = await get<Learning>(`/tenants/${fleetTenant}/learning`)
+    expect(toCounts(learned.flags)).toEqual(count((one) => one.codes))
+    expect(toCounts(learned.signals)).toEqual(count((one) => one.signals))
+    expect([['', learned.alerts, learned.confirmed, learned.false_positive]]).toEqual(
+      count(() => ['']),
+    )
+    const reason =
+      "concat(reason, if(empty(seen_from), '', ' by '), arrayStringConcat(seen_from, ' + '))"
+    for (const [rows, name, what] of [
+      [learned.flags, 'flag', 'flag'],
+      [learned.signals, 'signal', 'signal'],
+      [learned.reasons, 'reason', reason],
+    ] as const) {
+      const view = await readView(name, what)
+      expect(view.length).toBe(rows.length)
+      for (const row of rows) {
+        const same = view.find((one) => one.what === row.what)
+        expect(same).toMatchObject({
+          alerts: row.alerts,
+          confirmed: row.confirmed,
+          false_positive: row.false_positive,
+          precision: row.precision,
+        })
+        expect(same?.precision_low).toBeCloseTo(row.precision_low, 3)
+        expect(same?.precision_high).toBeCloseTo(row.precision_high, 3)
+        if (row.lift === null) expect(same?.lift).toBeNull()
+        else expect(same?.lift).toBeCloseTo(row.lift, 6)
+      }
+    }
+  })
+
+  test('is claimed of nothing that hardly anybody judged', async () => {
+    const { signals, flags, reasons } = await get<Learning>(`/tenants/${fleetTenant}/learning`)
+    const all = [...signals, ...flags, ...reasons]
+    const few = all.filter((one) => one.confirmed + one.false_positive < 10)
+    expect(few.length).toBeGreaterThan(3)
+    for (const one of few) expect([one.precision, one.lift]).toEqual([null, null])
+    const sure = all.filter((one) => one.confirmed === 1 && one.false_positive === 0)
+    expect(sure.length).toBeGreaterThan(0)
+    for (const one of sure) {
+      expect(one.precision_low).toBeCloseTo(0.206, 2)
+      expect(one.precision_high).toBe(1)
+    }
+  })
+
+  test('shows the signal that a bad release made worthless', async () => {
+    const { signals, base_precision: base } = await get<Learning>(
+      `/tenants/${fleetTenant}/learning`,
+    )
+    const { signal } = history.stories.release
+    const broken = signals.find((one) => one.what === signal)!
+    const farms = signals.find((one) => one.what === 'emulator.emulator_files')!
+    expect(broken.lift).toBeLessThan(1)
+    expect(farms.lift).toBeGreaterThan(1)
+    expect(farms.precision_low).toBeGreaterThan(base!)
+  })
+
+  test('begins when it is asked to', async () => {
+    const sinceMs = historyStartMs + 60 * dayMs
+    const since = new Date(sinceMs).toISOString()
+    const learned = await get<Learning>(`/tenants/${fleetTenant}/learning?since=${since}`)
+    expect(toCounts(learned.flags)).toEqual(count((one) => one.codes, sinceMs))
+  })
+
+  test('is printed for people and as JSON, and of another tenant there is nothing', async () => {
+    const text = await di('learn', fleetTenant)
+    expect(text).toMatch(/^\d+ alerts: \d+ confirmed, \d+ false positives, precision \d+\.\d %/)
+    expect(text).toMatch(/^HOOKING_DETECTED +\d+ +\d+ +\d+ +\d+\.\d % +\d+\.\d % to \d+\.\d %/m)
+    const none = JSON.parse(await di('learn', 'quiet', '--json')) as Learning
+    expect(none).toMatchObject({ alerts: 0, base_precision: null, flags: [], signals: [] })
+    const answer = await app.inject({
+      url: '/admin/v1/tenants/nobody/learning',
+      headers: { authorization: `Bearer ${adminToken}` },
+    })
+    expect(answer.statusCode).toBe(404)
+  })
+})
+
+describe('around a confirmed case', () => {
+  test('are its users and their other devices, with times and alerts', async () => {
+    const { deviceId, users } = history.stories.movedTo
+    const rows = await read<Record<string, string | number>>(
+      `select * from analytics.around_confirmed
+       where tenant_id = '${fleetTenant}' and case_device_id = '${deviceId}'`,
+    )
+    const confirmed = history.alerts.filter(
+      (one) => one.disposition === 'CONFIRMED' && one.deviceId === deviceId,
+    )
+    const usersOf = (one: AcceptedEvent) =>
+      [one.body.user_id, one.body.account_id].filter((id) => id !== undefined)
+    const events = history.events.map(({ event }) => event)
+    const onCase = new Set(events.filter((one) => one.body.device_id === deviceId).flatMap(usersOf))
+    const pairs = new Map<string, number[]>()
+    for (const one of events) {
+      for (const user of usersOf(one).filter((id) => onCase.has(id))) {
+        const key = `${user} ${one.body.device_id}`
+        pairs.set(key, [...(pairs.get(key) ?? []), one.received_at])
+      }
+    }
+    expect(users.every((user) => onCase.has(user))).toBe(true)
+    expect(new Set(rows.map((row) => row.alert_id))).toEqual(
+      new Set(confirmed.map((one) => one.alertId)),
+    )
+    expect(rows).toHaveLength(confirmed.length * pairs.size)
+    for (const row of rows) {
+      const seen = pairs.get(`${row.user_id} ${row.device_id}`)!
+      expect(row).toMatchObject({
+        relation: row.device_id === deviceId ? 'case device' : 'other device',
+        first_seen_at: toInstant(Math.min(...seen)),
+        last_seen_at: toInstant(Math.max(...seen)),
+        alerts: history.alerts.filter((one) => one.deviceId === row.device_id).length,
+      })
+      expect(row.confirmed_at).not.toBeNull()
+    }
+  })
+})
+
+describe('a bad release', () => {
+  const nowMs = Date.now()
+  const signal = 'debugger.xposed_detected'
+  const bad = { debugger: { xposed_detected: true } }
+  let wallMs = nowMs
+  const said: Record<string, unknown>[] = []
+  const metrics = createMetrics('console')
+  const log = { ...testLog, warn: (facts: Record<string, unknown>) => said.push(facts) }
+
+  /** Devices of one version on one day, the first few of them with the signal. */
+  function oneDay(of: {
+    tenantId: string
+    version: string
+    day: number
+    fleet: number
+    detected: number
+  }) {
+    return Array.from({ length: of.fleet }, (_, n) =>
+      acceptEvent({
+        tenantId: of.tenantId,
+        deviceId: `${of.version}-${n}`,
+        sdkVersion: of.version,
+        sessionId: `${of.version}-${n}-${of.day}`,
+        atMs: nowMs - of.day * dayMs - 2 * hourMs - n,
+        signals: n < of.detected ? bad : { debugger: { xposed_detected: false } },
+      }),
+    )
+  }
+  const createAlarm = (own = createMetrics('console')) =>
+    createSignalJumps({
+      locks: { holders: rig.postgres, work: rig.postgres },
+      clickhouse,
+      metrics: own,
+      wallMs: () => wallMs,
+      log: log as never,
+    })
+  let alarm: SignalJumps
+  type Listed = { data: Record<string, unknown>[] }
+  const listed = async (tenantId = 'acme') =>
+    (await get<Listed>(`/tenants/${tenantId}/signal-jumps`)).data
+
+  beforeAll(async () => {
+    alarm = createAlarm(metrics)
+    const { insertTelemetry } = createTelemetryStore(clickhouse)
+    const events = [6, 5, 4, 3, 2, 1, 0].flatMap((day) => [
+      ...oneDay({
+        tenantId: 'acme',
+        version: '3.2.0',
+        day,
+        fleet: 60,
+        detected: day === 0 ? 24 : 1,
+      }),
+      ...oneDay({ tenantId: 'acme', version: '3.1.0', day, fleet: 90, detected: 1 }),
+      // The same rise on every version: an attack, no release.
+      ...oneDay({
+        tenantId: 'twin',
+        version: '3.2.0',
+        day,
+        fleet: 60,
+        detected: day === 0 ? 24 : 1,
+      }),
+      ...oneDay({
+        tenantId: 'twin',
+        version: '3.1.0',
+        day,
+        fleet: 90,
+        detected: day === 0 ? 40 : 1,
+      }),
+    ])
+    await insertTelemetry(events)
+    const hit = events.filter(
+      (one) => one.tenant_id === 'acme' && one.received_at > nowMs - 20 * hourMs,
+    )
+    await insertAlertRows(
+      clickhouse,
+      1,
+      ['3.2.0-0', '3.2.0-1', '3.1.0-0', '3.2.0-2'].map((deviceId, n) => ({
+        tenant_id: 'acme',
+        alert_id: `alr_${n}`,
+        seq: n + 1,
+        device_id: deviceId,
+        created_at: toInstant(nowMs - hourMs + n),
+        action: 'REVIEW',
+        disposition: 'OPEN',
+        event_id: hit.find((one) => one.body.device_id === deviceId)!.event_id,
+        reason_codes: ['HOOKING_DETECTED'],
+        reason_weights: [60],
+        // The last is an alert of such a device for something else.
+        reason_evidence: [JSON.stringify({ signals: [n === 3 ? 'root.su_binary' : signal] })],
+      })),
+    )
+  })
+
+  test('is told once, with the devices and alerts that it touched', async () => {
+    expect(await alarm.runRound()).toBe('checked')
+    expect(await alarm.runRound()).toBe('not_due')
+    expect(await listed()).toMatchObject([
+      {
+        signal,
+        platform: 'android',
+        sdk_version: '3.2.0',
+        ended_at: null,
+        share: 0.4,
+        devices: 24,
+        alerts: 2,
+        alert_ids: ['alr_1', 'alr_0'],
+        device_ids: Array.from({ length: 24 }, (_, n) => `3.2.0-${n}`).sort(),
+      },
+    ])
+    expect(said).toMatchObject([
+      { tenantId: 'acme', sdkVersion: '3.2.0', signal, devices: 24, alerts: 2 },
+    ])
+    wallMs += hourMs + 1_000
+    expect(await alarm.runRound()).toBe('checked')
+    expect(said).toHaveLength(1)
+    expect(await listed()).toHaveLength(1)
+    const [row] = await read<Record<string, unknown>>('select * from analytics.signal_jumps')
+    expect(row).toMatchObject({ tenant_id: 'acme', signal, devices: 24, alerts: 2 })
+  })
+
+  test('is nothing that happens to every version, nor to another tenant', async () => {
+    expect(await listed('twin')).toEqual([])
+    expect(await listed('quiet')).toEqual([])
+  })
+
+  test('is printed for people, and counted', async () => {
+    const text = await di('signals', 'jumps', 'acme')
+    expect(text).toMatch(
+      /debugger\.xposed_detected +3\.2\.0 +android +40\.0 % +1\.7 % +1\.1 % +24 +2/,
+    )
+    expect(await di('signals', 'jumps', 'quiet')).toMatch(
+      /^No signal's share has jumped\. Compared /,
+    )
+    const exposed = await metrics.registry.metrics()
+    expect(exposed).toMatch(/^di_signal_jumps_total\{?.*1$/m)
+  })
+
+  test('is over when the next release is right, and stays on record', async () => {
+    const { insertTelemetry } = createTelemetryStore(clickhouse)
+    await insertTelemetry(
+      oneDay({ tenantId: 'acme', version: '3.2.0', day: -1, fleet: 60, detected: 1 }),
+    )
+    await insertTelemetry(
+      oneDay({ tenantId: 'acme', version: '3.1.0', day: -1, fleet: 90, detected: 1 }),
+    )
+    wallMs = nowMs + dayMs
+    expect(await alarm.runRound()).toBe('checked')
+    expect(await listed()).toMatchObject([{ signal, ended_at: new Date(wallMs).toISOString() }])
+    expect((await get<Listed>('/tenants/acme/signal-jumps?open=true')).data).toEqual([])
+  })
+
+  test('is looked for by one console at a time', async () => {
+    wallMs += 2 * hourMs
+    const outcomes = await Promise.all([1, 2, 3].map(() => createAlarm().runRound()))
+    expect(outcomes.filter((one) => one === 'checked')).toHaveLength(1)
+  })
+})

@@ -1,0 +1,673 @@
+// The admin API over real databases and real edges: what it answers is true everywhere when it
+// answers, every change is in the audit log, and no secret is ever shown twice.
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { toAlertId } from '#shared/core/base/ids.ts'
+import { ingestBytesPerSecond, undecidedShare } from '#shared/core/base/limits.ts'
+import { hashApiKey, parseApiKey } from '#shared/core/tenants/credentials.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { checkWebhookTarget } from '#shared/io/deliveries/outbound-http.ts'
+import { ConfigError } from '#shared/io/process/config.ts'
+import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
+import { requireMasterKey, startUpkeep } from '../../../services/console/jobs/upkeep.ts'
+import type { TestEdge } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { until } from '../../support/process/until.ts'
+import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { sumOf } from '../../support/telemetry/edge-rig.ts'
+
+const adminToken = randomBytes(32).toString('base64url')
+let servers: { postgres: TestPostgres; nats: TestNats }
+let rig: ConsoleRig
+let edges: TestEdge[]
+let deps: ConsoleDeps
+let app: FastifyInstance
+
+beforeAll(async () => {
+  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
+  servers = { postgres, nats }
+  rig = await createConsoleRig(servers)
+  edges = await Promise.all([rig.startEdge(), rig.startEdge()])
+  deps = {
+    ...rig.deps,
+    adminToken,
+    slowedMs: 10,
+    projection: rig.projection,
+    setDisposition: createAlertStore(rig.postgres).setDisposition,
+    listUnknownSignals: async () => [],
+    countLeftOut: async () => ({ events: 0, values: 0 }),
+    wallMs: Date.now,
+    checkWebhookUrl: (url, environment) =>
+      checkWebhookTarget(url, { environment, allowPrivate: true }, { resolve: resolveForTest }),
+  }
+  app = await createApp(deps)
+})
+afterAll(async () => {
+  await app?.close()
+  await rig?.close()
+  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
+})
+
+function createApp(of: ConsoleDeps): Promise<FastifyInstance> {
+  const metrics = createMetrics('console')
+  return createConsoleApp(of, { log: testLog, metrics })
+}
+
+const resolveForTest = async (hostname: string) =>
+  hostname === 'inside.example' ? ['10.0.0.7'] : ['93.184.216.34']
+
+type Answer = { status: number; headers: Record<string, unknown>; text: string; body: Json }
+type Json = Record<string, never> & { [key: string]: never }
+
+async function call(
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  path: string,
+  body?: unknown,
+  token: string | null = adminToken,
+  to: FastifyInstance = app,
+): Promise<Answer> {
+  const answer = await to.inject({
+    method,
+    url: `/admin/v1${path}`,
+    headers: {
+      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+  })
+  const { statusCode: status, headers, payload: text } = answer
+  return { status, headers, text, body: JSON.parse(text) }
+}
+
+type Created = {
+  tenant_id: string
+  environment: string
+  public_api_key: string
+  hmac_secret: string
+  webhook_secret: string
+  webhook_url: string | null
+}
+
+const freshId = () => `tenant-${randomUUID().slice(0, 8)}`
+
+async function create(more: object = {}): Promise<Created> {
+  const answer = await call('POST', '/tenants', { tenant_id: freshId(), ...more })
+  expect(answer.status, answer.text).toBe(201)
+  return answer.body as unknown as Created
+}
+
+const judge = ({ tenant_id, hmac_secret }: Created) =>
+  edges.map((edge) => edge.judge(tenant_id, hmac_secret))
+
+describe('the token', () => {
+  it('is asked for before anything else is said', async () => {
+    for (const token of [null, '', 'x', `${adminToken}x`, adminToken.slice(1)]) {
+      for (const path of ['/tenants', '/tenants/nobody', '/edges', '/tenants/%20/audit']) {
+        const answer = await call('GET', path, undefined, token)
+        expect(answer.status).toBe(401)
+        expect(answer.headers['www-authenticate']).toBe('Bearer')
+        expect(answer.headers['content-type']).toMatch('application/problem+json')
+        expect(answer.body).toMatchObject({ code: 'unauthorized' })
+        expect(answer.body.request_id).toBe(answer.headers['x-request-id'])
+      }
+    }
+  })
+})
+
+describe('guessing the token', () => {
+  const slowedMs = 300
+  let guarded: FastifyInstance
+  let metrics: Metrics
+
+  beforeAll(async () => {
+    metrics = createMetrics('console')
+    const of = { ...deps, slowedMs, auditEveryMs: 60_000 }
+    guarded = await createConsoleApp(of, { log: testLog, metrics })
+  })
+
+  const ask = async (token: string, remoteAddress: string) => {
+    const headers = { authorization: `Bearer ${token}` }
+    const startMs = performance.now()
+    const answer = await guarded.inject({ url: '/admin/v1/tenants', headers, remoteAddress })
+    return { status: answer.statusCode, answer, tookMs: performance.now() - startMs }
+  }
+  const countOf = (status: number, answers: { status: number }[]) =>
+    answers.filter((one) => one.status === status).length
+
+  it('is slowed per address: few of 1,600 wrong tokens are looked at, most are 429', async () => {
+    const asked = Array.from({ length: 1_600 }, (_, n) => ask(`wrong-${n}`, '192.0.2.1'))
+    // Another address, and one that has shown the token before, are not held up meanwhile.
+    const others = await Promise.all([ask(adminToken, '192.0.2.2'), ask(adminToken, '192.0.2.3')])
+    expect(others.map(({ status }) => status)).toEqual([200, 200])
+    const answers = await Promise.all(asked)
+    expect(countOf(401, answers)).toBe(14)
+    expect(countOf(429, answers)).toBe(1_586)
+    const limited = answers.find(({ status }) => status === 429)!.answer
+    expect(limited.headers['retry-after']).toBe('1')
+    expect(limited.json()).toMatchObject({ code: 'rate_limited' })
+    const slow = answers.filter(({ status, tookMs }) => status === 401 && tookMs >= slowedMs - 20)
+    expect(slow.length).toBeGreaterThanOrEqual(4)
+    // Once they are answered, the right token of that address is served again.
+    expect((await ask(adminToken, '192.0.2.1')).status).toBe(200)
+  })
+
+  it('is slowed in all: from 2,000 addresses few are looked at, and who is known is served', async () => {
+    const asked = Array.from({ length: 2_000 }, (_, n) => ask('wrong', `10.1.${n >> 8}.${n & 255}`))
+    expect((await ask(adminToken, '192.0.2.2')).status).toBe(200)
+    const answers = await Promise.all(asked)
+    expect(countOf(401, answers)).toBeLessThan(250)
+    expect(countOf(429, answers)).toBeGreaterThan(1_700)
+  })
+
+  it('is counted, and in the audit log as one row', async () => {
+    const text = await metrics.registry.metrics()
+    expect(sumOf(text, 'di_console_wrong_tokens_total', { answer: 'slowed' })).toBeGreaterThan(4)
+    const read = () =>
+      rig.postgres.query<{ tenant_id: null; after: { attempts: number; addresses: number } }>(
+        `select tenant_id, after from audit where action = 'admin_token.refused' and actor = 'unknown'`,
+      )
+    const before = (await read()).rows.length
+    await guarded.close()
+    const { rows } = await read()
+    expect(rows).toHaveLength(before + 1)
+    const { after } = rows.at(-1)!
+    expect(after.attempts).toBe(3_600)
+    expect(after.addresses).toBe(2_001)
+    expect(JSON.stringify(after)).not.toContain('wrong')
+  })
+})
+
+describe('creating a tenant', () => {
+  it('answers once every live edge accepts it, with credentials in their formats', async () => {
+    const tenant = await create({ environment: 'sandbox', name: 'Acme' })
+    expect(judge(tenant)).toEqual(['accepted', 'accepted'])
+    expect(tenant).toEqual({
+      tenant_id: tenant.tenant_id,
+      environment: 'sandbox',
+      public_api_key: expect.stringMatching(/^dpk_sandbox_[0-9A-Za-z]{49}$/),
+      hmac_secret: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+      webhook_secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
+      webhook_url: null,
+    })
+    const { hash } = parseApiKey(tenant.public_api_key)!
+    const holder = await createTenantStore(rig.postgres).findTenantByApiKey(hash)
+    expect(holder?.tenantId).toBe(tenant.tenant_id)
+  })
+
+  it('makes a live tenant unless it is asked for a sandbox', async () => {
+    expect((await create()).public_api_key).toMatch(/^dpk_live_/)
+  })
+
+  it('refuses a slug that is taken and leaves its holder alone', async () => {
+    const tenant = await create()
+    const again = await call('POST', '/tenants', { tenant_id: tenant.tenant_id, name: 'x' })
+    expect(again.status).toBe(409)
+    expect(again.body).toMatchObject({ code: 'tenant_exists' })
+    expect(judge(tenant)).toEqual(['accepted', 'accepted'])
+  })
+
+  it('names every fault of a bad body by its path', async () => {
+    const answer = await call('POST', '/tenants', { tenant_id: 'Ä', environment: 'x', nmae: 'y' })
+    expect(answer.status).toBe(400)
+    expect(answer.body).toMatchObject({ code: 'invalid_body' })
+    const { errors } = answer.body as unknown as { errors: { path: string }[] }
+    expect(errors.map(({ path }) => path).sort()).toEqual([
+      '$.environment',
+      '$.nmae',
+      '$.tenant_id',
+    ])
+    for (const body of [[], 'x', 1, null]) {
+      expect((await call('POST', '/tenants', body)).body).toMatchObject({
+        code: 'invalid_body',
+        errors: [{ path: '$' }],
+      })
+    }
+  })
+
+  it('leaves nothing behind when the edges cannot be told', async () => {
+    const tenantId = freshId()
+    const directory = {
+      ...deps.directory,
+      project: async () => {
+        throw new Error('timeout')
+      },
+    }
+    const failing = await createApp({ ...deps, directory })
+    const answer = await call('POST', '/tenants', { tenant_id: tenantId }, adminToken, failing)
+    expect(answer.status).toBe(503)
+    expect(answer.headers['retry-after']).toBeDefined()
+    expect((await call('GET', `/tenants/${tenantId}`)).status).toBe(404)
+    expect((await create({ tenant_id: tenantId })).tenant_id).toBe(tenantId)
+    await failing.close()
+  })
+})
+
+describe('looking at tenants', () => {
+  it('shows all about them but their secrets', async () => {
+    const tenant = await create({ webhook_url: 'https://hooks.example/a' })
+    const shown = await call('GET', `/tenants/${tenant.tenant_id}`)
+    expect(shown.body).toMatchObject({
+      status: 'active',
+      environment: 'live',
+      webhook_url: 'https://hooks.example/a',
+      webhook_state: 'on',
+      policy_version: 1,
+      public_api_key: { last4: tenant.public_api_key.slice(-4), last_used_at: null },
+      hmac_secret: { last4: tenant.hmac_secret.slice(-4), state: 'active' },
+    })
+    const listed = await call('GET', '/tenants?limit=1000')
+    for (const text of [shown.text, listed.text]) {
+      expect(text).not.toContain(tenant.public_api_key)
+      expect(text).not.toContain(tenant.hmac_secret)
+      expect(text).not.toContain(tenant.webhook_secret.slice(6, -6))
+      expect(text).not.toContain('v1.')
+    }
+  })
+
+  it('lists all of them, page by page', async () => {
+    await Promise.all([create(), create(), create()])
+    const seen: string[] = []
+    let total = 0
+    for (let after = ''; ; ) {
+      const page = await call('GET', `/tenants?limit=2&after=${after}`)
+      const body = page.body as unknown as { data: Created[]; total: number; next: string | null }
+      seen.push(...body.data.map(({ tenant_id }) => tenant_id))
+      total = body.total
+      if (body.next === null) break
+      after = body.next
+    }
+    expect(seen).toEqual([...new Set(seen)].sort())
+    expect(seen).toHaveLength(total)
+  })
+
+  it('answers 404 for a tenant that is not there, on every route', async () => {
+    const routes = [
+      ['GET', ''],
+      ['POST', '/rotate', {}],
+      ['POST', '/suspend'],
+      ['POST', '/resume'],
+      ['PUT', '/rates', {}],
+      ['PUT', '/webhook', { url: 'https://hooks.example/a' }],
+      ['DELETE', '/webhook'],
+      ['GET', '/deliveries'],
+      ['GET', '/deliveries/dlv_x'],
+      ['POST', '/deliveries/replay', { failed: true }],
+      ['POST', '/deliveries/test'],
+      ['POST', '/webhook/pause'],
+      ['POST', '/webhook/resume'],
+      ['GET', '/retired-secret-use'],
+      ['GET', '/policy'],
+      ['GET', '/policy/versions'],
+      ['GET', '/policy/versions/1'],
+      ['PUT', '/policy', { preset: 'strict' }],
+    ] as const
+    for (const [method, path, body] of routes) {
+      const answer = await call(method, `/tenants/nobody${path}`, body)
+      expect(answer.status, path).toBe(404)
+      expect(answer.body).toMatchObject({ code: 'tenant_not_found' })
+    }
+  })
+
+  it('names a bad parameter', async () => {
+    const answer = await call('GET', '/tenants?limit=0&lmit=3')
+    expect(answer.status).toBe(400)
+    const { errors } = answer.body as unknown as { errors: { path: string }[] }
+    expect(errors.map(({ path }) => path).sort()).toEqual(['limit', 'lmit'])
+    expect((await call('GET', '/tenants/UPPER')).body).toMatchObject({ code: 'invalid_path' })
+  })
+})
+
+describe('suspending', () => {
+  it('is in force on every edge and for the key when it returns; resuming ends it', async () => {
+    const tenant = await create()
+    const findHolder = () =>
+      createTenantStore(rig.postgres).findTenantByApiKey(hashApiKey(tenant.public_api_key))
+    const suspended = await call('POST', `/tenants/${tenant.tenant_id}/suspend`)
+    expect(judge(tenant)).toEqual(['refused', 'refused'])
+    expect(suspended.body).toEqual({ tenant_id: tenant.tenant_id, status: 'suspended' })
+    expect((await findHolder())?.status).toBe('suspended')
+    expect((await call('POST', `/tenants/${tenant.tenant_id}/suspend`)).status).toBe(200)
+    const resumed = await call('POST', `/tenants/${tenant.tenant_id}/resume`)
+    expect(judge(tenant)).toEqual(['accepted', 'accepted'])
+    expect(resumed.body).toEqual({ tenant_id: tenant.tenant_id, status: 'active' })
+    expect((await findHolder())?.status).toBe('active')
+  })
+
+  it('is recorded when the edges cannot be told, and reaches them by itself', async () => {
+    const tenant = await create()
+    const directory = {
+      ...deps.directory,
+      project: async () => {
+        throw new Error('timeout')
+      },
+    }
+    const failing = await createApp({ ...deps, directory })
+    const path = `/tenants/${tenant.tenant_id}/suspend`
+    const answer = await call('POST', path, undefined, adminToken, failing)
+    expect(answer.status).toBe(503)
+    expect(answer.body.detail).toMatch('they follow as soon as NATS is back')
+    await failing.close()
+    const metrics = createMetrics('console')
+    const upkeep = startUpkeep({
+      rotation: rig.deps,
+      projection: rig.projection,
+      log: testLog,
+      metrics,
+    })
+    await until('the edges refuse it', () => judge(tenant).every((one) => one === 'refused'))
+    await upkeep.stop()
+  })
+})
+
+describe('the rates', () => {
+  it('are set, known to the edges, and given back to the default', async () => {
+    const { tenant_id } = await create()
+    const path = `/tenants/${tenant_id}/rates`
+    const ingest_rate = { per_second: 2.5, burst: 7 }
+    const set = await call('PUT', path, { ingest_rate, rest_rate: { per_second: 5, burst: 9 } })
+    expect(set.body).toMatchObject({ ingest_rate, rest_rate: { per_second: 5, burst: 9 } })
+    for (const edge of edges) {
+      const { limiter } = edge.directory.find(tenant_id)!
+      expect(limiter?.rate).toEqual({ perSecond: 2.5, burst: 7 })
+    }
+    const unset = await call('PUT', path, { ingest_rate: null })
+    expect(unset.body).toMatchObject({ ingest_rate: null, rest_rate: { per_second: 5, burst: 9 } })
+    expect(edges[0]!.directory.find(tenant_id)!.limiter).toBeNull()
+    for (const bad of [{ per_second: 0, burst: 1 }, { per_second: 1 }, 5]) {
+      expect((await call('PUT', path, { rest_rate: bad })).status).toBe(400)
+    }
+  })
+
+  it('include bytes and the share of what waits undecided', async () => {
+    const { tenant_id } = await create()
+    const path = `/tenants/${tenant_id}/rates`
+    const ingest_bytes = { per_second: 5e6, burst: 9e6 }
+    const set = await call('PUT', path, { ingest_bytes, ingest_share: 0.5 })
+    expect(set.body).toMatchObject({ ingest_bytes, ingest_share: 0.5, ingest_rate: null })
+    for (const edge of edges) {
+      const { byteLimiter, undecidedShare: share } = edge.directory.find(tenant_id)!
+      expect([byteLimiter.rate, share]).toEqual([{ perSecond: 5e6, burst: 9e6 }, 0.5])
+    }
+    const unset = await call('PUT', path, { ingest_bytes: null, ingest_share: null })
+    expect(unset.body).toMatchObject({ ingest_bytes: null, ingest_share: null })
+    const tenant = edges[0]!.directory.find(tenant_id)!
+    expect(tenant.byteLimiter.rate.perSecond).toBe(ingestBytesPerSecond)
+    expect(tenant.undecidedShare).toBe(undecidedShare)
+    // A burst takes the largest body, and a share leaves room for others.
+    for (const bad of [
+      { ingest_bytes: { per_second: 1e6, burst: 65_535 } },
+      { ingest_share: 0 },
+      { ingest_share: 0.91 },
+    ]) {
+      expect((await call('PUT', path, bad)).status, JSON.stringify(bad)).toBe(400)
+    }
+  })
+})
+
+describe('rotating', () => {
+  const rotate = (tenant: Created, body?: unknown) =>
+    call('POST', `/tenants/${tenant.tenant_id}/rotate`, body)
+
+  it('replaces both secrets when nothing is asked for', async () => {
+    for (const body of [undefined, {}, null]) {
+      const tenant = await create()
+      const answer = await rotate(tenant, body)
+      expect(answer.status, answer.text).toBe(200)
+      expect(judge(tenant)).toEqual(['refused', 'refused'])
+      const renewed = { ...tenant, ...(answer.body as unknown as Partial<Created>) }
+      expect(judge(renewed)).toEqual(['accepted', 'accepted'])
+      expect(renewed.webhook_secret).not.toBe(tenant.webhook_secret)
+      expect(answer.body).not.toHaveProperty('public_api_key')
+      expect(answer.body).toMatchObject({
+        confirmed_edges: [expect.any(String), expect.any(String)],
+        lease_expired_edges: [],
+        duration_ms: expect.any(Number),
+      })
+    }
+  })
+
+  it('replaces only what is asked for', async () => {
+    const tenant = await create()
+    const answer = await rotate(tenant, { api_key: true })
+    expect(Object.keys(answer.body).sort()).toEqual([
+      'confirmed_edges',
+      'duration_ms',
+      'lease_expired_edges',
+      'public_api_key',
+      'tenant_id',
+    ])
+    expect(judge(tenant)).toEqual(['accepted', 'accepted'])
+    expect((await rotate(tenant, { hmac: 'yes' })).status).toBe(400)
+  })
+})
+
+describe('the webhook', () => {
+  it('is set, switched off, and shown', async () => {
+    const { tenant_id } = await create()
+    const path = `/tenants/${tenant_id}/webhook`
+    const set = await call('PUT', path, { url: 'https://hooks.example/a?b=c' })
+    expect(set.body).toEqual({ tenant_id, webhook_url: 'https://hooks.example/a?b=c' })
+    expect((await call('GET', `/tenants/${tenant_id}`)).body.webhook_state).toBe('on')
+    const off = await call('DELETE', path)
+    expect(off.body).toEqual({ tenant_id, webhook_url: null })
+    expect((await call('GET', `/tenants/${tenant_id}`)).body).toMatchObject({
+      webhook_state: 'off',
+      webhook_off_reason: 'operator',
+    })
+  })
+
+  it('of a live tenant goes to public https addresses only, names resolved', async () => {
+    const { tenant_id } = await create()
+    const refused = [
+      'http://hooks.example/a',
+      'https://127.0.0.1/a',
+      'https://inside.example/a',
+      'https://[::ffff:10.0.0.1]/a',
+      'https://hooks.example:22/a',
+      'ftp://hooks.example/a',
+      'nonsense',
+    ]
+    for (const url of refused) {
+      const answer = await call('PUT', `/tenants/${tenant_id}/webhook`, { url })
+      expect(answer.status, url).toBe(422)
+      expect(answer.body).toMatchObject({ code: 'webhook_url_refused' })
+      const created = await call('POST', '/tenants', { tenant_id: freshId(), webhook_url: url })
+      expect(created.status, url).toBe(422)
+    }
+    expect((await call('GET', `/tenants/${tenant_id}`)).body.webhook_url).toBeNull()
+  })
+
+  it('of a sandbox tenant may stay on this machine when the process allows it', async () => {
+    const url = 'http://127.0.0.1:9999/hook'
+    expect((await create({ environment: 'sandbox', webhook_url: url })).webhook_url).toBe(url)
+  })
+})
+
+describe('alerts', () => {
+  let tenantId: string
+  let alertId: string
+
+  beforeEach(async () => {
+    tenantId = (await create({ webhook_url: 'https://hooks.example/a' })).tenant_id
+    const fact = { tenantId, deviceId: 'd-1', sessionId: 's-1', action: 'BLOCK' as const }
+    alertId = toAlertId(fact)
+    const draft = {
+      ...fact,
+      alertId,
+      userId: null,
+      eventId: 'evt_1',
+      riskScore: 80,
+      raspScore: 80,
+      reasons: [{ code: 'ROOTED', weight: 80, evidence: {} }],
+      policyVersion: 1,
+    }
+    await createAlertStore(rig.postgres).raiseAlerts([draft as never], () => Date.now())
+  })
+
+  it('take a disposition from any to any, with the alert as answer', async () => {
+    const path = `/alerts/${alertId}/disposition`
+    for (const disposition of ['CONFIRMED', 'OPEN', 'FALSE_POSITIVE', 'REVIEWED']) {
+      const answer = await call('POST', path, { disposition, note: `now ${disposition}` })
+      expect(answer.status, answer.text).toBe(200)
+      expect(answer.body).toMatchObject({ alert_id: alertId, disposition, seq: 1 })
+      expect(answer.body).toHaveProperty('decision.risk_score', 80)
+    }
+    expect((await call('POST', path, { disposition: 'MAYBE' })).status).toBe(400)
+    // What Postgres cannot hold.
+    for (const note of ['\ud800', 'a\0b']) {
+      const refused = await call('POST', path, { disposition: 'OPEN', note })
+      expect(refused.status).toBe(400)
+      expect(JSON.stringify(refused.body)).toContain('note')
+    }
+    const unknown = await call('POST', '/alerts/alr_none/disposition', { disposition: 'OPEN' })
+    expect(unknown.body).toMatchObject({ code: 'alert_not_found' })
+    const audit = await call('GET', `/tenants/${tenantId}/audit`)
+    const { data } = audit.body as unknown as { data: { action: string; actor: string }[] }
+    const changes = data.filter(({ action }) => action === 'alert.dispositioned')
+    expect(changes).toHaveLength(4)
+    expect(changes.every(({ actor }) => actor === 'admin')).toBe(true)
+  })
+
+  it('show how they are delivered', async () => {
+    const path = `/tenants/${tenantId}/deliveries`
+    const all = await call('GET', path)
+    expect(all.body.data).toMatchObject([{ alert_id: alertId, state: 'pending', attempts: [] }])
+    expect((await call('GET', `${path}?state=failed`)).body.data).toEqual([])
+    expect((await call('GET', `${path}?state=lost`)).status).toBe(400)
+  })
+})
+
+describe('the audit log', () => {
+  it('has every change, newest first, with before and after and never a secret', async () => {
+    const tenant = await create({ environment: 'sandbox', name: 'Acme' })
+    const path = `/tenants/${tenant.tenant_id}`
+    await call('PUT', `${path}/webhook`, { url: 'https://hooks.example/a' })
+    await call('POST', `${path}/suspend`)
+    await call('POST', `${path}/suspend`)
+    await call('POST', `${path}/resume`)
+    const rotated = await call('POST', `${path}/rotate`, {
+      hmac: true,
+      webhook: true,
+      api_key: true,
+    })
+    await call('DELETE', `${path}/webhook`)
+    const answer = await call('GET', `${path}/audit?limit=5`)
+    const { data, next } = answer.body as unknown as {
+      data: { action: string; before: unknown; after: unknown }[]
+      next: number
+    }
+    expect(data.map(({ action }) => action)).toEqual([
+      'webhook.switched_off',
+      'tenant.rotated',
+      'tenant.rotation_begun',
+      'tenant.resumed',
+      'tenant.suspended',
+    ])
+    expect(data[0]).toMatchObject({
+      before: { url: 'https://hooks.example/a', state: 'on' },
+      after: { url: null, state: 'off' },
+    })
+    const rest = await call('GET', `${path}/audit?limit=5&before=${next}`)
+    expect(rest.body.data).toMatchObject([
+      { action: 'webhook.set', actor: 'admin' },
+      { action: 'tenant.created', actor: 'admin', before: null, after: { name: 'Acme' } },
+    ])
+    const secrets = [tenant, rotated.body as unknown as Created].flatMap((of) => [
+      of.hmac_secret,
+      of.webhook_secret.slice(6, -6),
+      of.public_api_key,
+    ])
+    for (const secret of secrets) expect(answer.text + rest.text).not.toContain(secret)
+  })
+})
+
+describe('the rest', () => {
+  it('shows which edge has applied what', async () => {
+    await until('both edges are current', async () => {
+      await rig.projection.repair()
+      const { body } = await call('GET', '/edges')
+      const { revision, data } = body as unknown as {
+        revision: number
+        data: { applied_revision: number }[]
+      }
+      return data.length === 2 && data.every((edge) => edge.applied_revision >= revision)
+    })
+  })
+
+  it('refuses a page of tenants after what no tenant can be called', async () => {
+    const answer = await call('GET', '/tenants?after=%00')
+    expect(answer.status, answer.text).toBe(400)
+    expect(answer.body).toMatchObject({ code: 'invalid_query', errors: [{ path: 'after' }] })
+  })
+
+  it('is described by an OpenAPI 3.1 document that names every route', async () => {
+    const { status, body } = await call('GET', '/openapi.json', undefined, null)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ openapi: '3.1.0' })
+    const paths = body.paths as unknown as Record<string, Record<string, { responses: object }>>
+    const routes = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method} ${path}`),
+    )
+    expect(routes.sort()).toEqual([
+      'delete /admin/v1/tenants/{tenant_id}/analysts/{name}',
+      'delete /admin/v1/tenants/{tenant_id}/policy/shadow',
+      'delete /admin/v1/tenants/{tenant_id}/webhook',
+      'get /admin/v1/edges',
+      'get /admin/v1/events/{event_id}/explanation',
+      'get /admin/v1/policy-presets',
+      'get /admin/v1/policy-presets/{name}',
+      'get /admin/v1/policy.schema.json',
+      'get /admin/v1/tenants',
+      'get /admin/v1/tenants/{tenant_id}',
+      'get /admin/v1/tenants/{tenant_id}/analysts',
+      'get /admin/v1/tenants/{tenant_id}/audit',
+      'get /admin/v1/tenants/{tenant_id}/deliveries',
+      'get /admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}',
+      'get /admin/v1/tenants/{tenant_id}/learning',
+      'get /admin/v1/tenants/{tenant_id}/ledger',
+      'get /admin/v1/tenants/{tenant_id}/policy',
+      'get /admin/v1/tenants/{tenant_id}/policy/shadow',
+      'get /admin/v1/tenants/{tenant_id}/policy/shadow/comparison',
+      'get /admin/v1/tenants/{tenant_id}/policy/versions',
+      'get /admin/v1/tenants/{tenant_id}/policy/versions/{version}',
+      'get /admin/v1/tenants/{tenant_id}/retired-secret-use',
+      'get /admin/v1/tenants/{tenant_id}/signal-jumps',
+      'get /admin/v1/tenants/{tenant_id}/signals',
+      'get /admin/v1/tenants/{tenant_id}/unknown-signals',
+      'post /admin/v1/alerts/{alert_id}/disposition',
+      'post /admin/v1/secrets/rewrap',
+      'post /admin/v1/tenants',
+      'post /admin/v1/tenants/{tenant_id}/analysts',
+      'post /admin/v1/tenants/{tenant_id}/deliveries/replay',
+      'post /admin/v1/tenants/{tenant_id}/deliveries/test',
+      'post /admin/v1/tenants/{tenant_id}/erasures',
+      'post /admin/v1/tenants/{tenant_id}/policy/backtest',
+      'post /admin/v1/tenants/{tenant_id}/resume',
+      'post /admin/v1/tenants/{tenant_id}/rotate',
+      'post /admin/v1/tenants/{tenant_id}/suspend',
+      'post /admin/v1/tenants/{tenant_id}/webhook/pause',
+      'post /admin/v1/tenants/{tenant_id}/webhook/resume',
+      'put /admin/v1/tenants/{tenant_id}/policy',
+      'put /admin/v1/tenants/{tenant_id}/policy/shadow',
+      'put /admin/v1/tenants/{tenant_id}/rates',
+      'put /admin/v1/tenants/{tenant_id}/retention',
+      'put /admin/v1/tenants/{tenant_id}/webhook',
+    ])
+    const create = paths['/admin/v1/tenants']!.post!
+    const failures = ['400', '401', '408', '409', '413', '415', '422', '429', '431', '500', '503']
+    expect(Object.keys(create.responses)).toEqual(['201', ...failures])
+  })
+
+  it('does not start on a MASTER_KEY that cannot open what is stored', async () => {
+    await create()
+    await requireMasterKey(rig.postgres, createSealer([rig.masterKey]))
+    const other = createSealer([randomBytes(32).toString('base64')])
+    await expect(requireMasterKey(rig.postgres, other)).rejects.toBeInstanceOf(ConfigError)
+    await expect(requireMasterKey(rig.postgres, other)).rejects.toThrow('MASTER_KEY')
+  })
+})

@@ -1,0 +1,271 @@
+// A webhook that fails: its deliveries are held without spending their attempts, probed one at a
+// time, sent when it recovers, and given up, visibly, when it has failed for five days.
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  breakerAttemptsMin,
+  probeDelaysMs,
+  webhookFailingMaxMs,
+} from '#shared/core/deliveries/delivery-limits.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import {
+  createClock,
+  startTestEngine,
+  type TestEngine,
+} from '../../support/deliveries/delivery-engine.ts'
+import {
+  createDeliveryFixtures,
+  type DeliveryFixtures,
+} from '../../support/deliveries/delivery-fixtures.ts'
+import { type Answer, startReceiver } from '../../support/deliveries/receiver.ts'
+import { waitFor } from '../../support/process/wait-for.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+let server: TestPostgres
+let postgres: Postgres
+let fixtures: DeliveryFixtures
+
+beforeAll(async () => {
+  server = await startPostgres()
+  const url = await server.createDatabase()
+  await migratePostgres(url)
+  postgres = createPostgres(url, { role: 'test', log: createLog('test', 'silent') })
+  fixtures = createDeliveryFixtures(postgres)
+})
+
+afterAll(async () => {
+  await postgres?.close()
+  await server?.stop()
+})
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+  await postgres.query("delete from deliveries where state in ('pending', 'sending')")
+})
+
+const start = Date.parse('2027-01-01T00:00:00Z')
+const answer =
+  (code: number): Answer =>
+  (response) =>
+    response.writeHead(code).end()
+
+type Health = {
+  state: string
+  off_reason: string | null
+  failing_since: Date | null
+  failed_attempts: number
+  last_failure: string | null
+  held_until: Date | null
+  failed_probes: number
+}
+
+async function readHealth(tenantId: string): Promise<Health> {
+  const { rows } = await postgres.query<Health>(
+    `select state, off_reason, failing_since, failed_attempts, last_failure, held_until,
+       failed_probes from webhooks where tenant_id = $1`,
+    [tenantId],
+  )
+  return rows[0]!
+}
+
+/** A tenant with deliveries to a receiver that fails, and an engine on a clock of the test's. */
+async function setUp(count: number, engines = 1) {
+  const there = await startReceiver(answer(500))
+  closers.push(there.close)
+  const { tenantId } = await fixtures.addTenant({ url: there.url })
+  const ids = await fixtures.addDeliveries(tenantId, count, { atMs: start })
+  const clock = createClock(start)
+  const started: TestEngine[] = []
+  for (let n = 0; n < engines; n++) {
+    const one = startTestEngine(postgres, { clock, random: () => 0 })
+    closers.push(() => one.stop(0))
+    started.push(one)
+  }
+  const settle = async () => {
+    const before = await Promise.all(started.map((one) => one.sweeps()))
+    await waitFor(async () => {
+      const now = await Promise.all(started.map((one) => one.sweeps()))
+      expect(now.every((sweeps, n) => sweeps >= before[n]! + 3)).toBe(true)
+    })
+    await waitFor(async () => {
+      const { rows } = await postgres.query<{ n: number }>(
+        'select count(*) as n from deliveries where claimed_by is not null',
+      )
+      expect(rows[0]!.n).toBe(0)
+    })
+  }
+  return { there, tenantId, ids, clock, engine: started[0]!, settle }
+}
+
+async function countUntouched(tenantId: string): Promise<number> {
+  const { rows } = await postgres.query<{ n: number }>(
+    `select count(*) as n from deliveries
+     where tenant_id = $1 and attempts = 0 and state = 'pending'`,
+    [tenantId],
+  )
+  return rows[0]!.n
+}
+
+test('deliveries to a receiver that fails are held unspent, probed one by one, then sent', async () => {
+  const { there, tenantId, ids, clock, engine, settle } = await setUp(300)
+  await waitFor(async () => expect((await readHealth(tenantId)).held_until).not.toBeNull())
+  await settle()
+  const tried = there.requests.length
+  // What was in flight when it opened has failed too; the rest has not been touched.
+  expect(tried).toBeGreaterThanOrEqual(breakerAttemptsMin)
+  expect(tried).toBeLessThan(120)
+  expect(await countUntouched(tenantId)).toBe(300 - tried)
+  expect(await readHealth(tenantId)).toMatchObject({
+    state: 'on',
+    failing_since: new Date(start),
+    failed_attempts: tried,
+    last_failure: 'status 500',
+    held_until: new Date(start + probeDelaysMs[0]!),
+    failed_probes: 0,
+  })
+  await settle()
+  expect(there.requests).toHaveLength(tried)
+  let nowMs = start
+  for (const [n, waitMs] of [...probeDelaysMs.slice(1), 30_000, 30_000].entries()) {
+    nowMs = (await readHealth(tenantId)).held_until!.getTime()
+    clock.set(nowMs - 1)
+    await settle()
+    expect(there.requests).toHaveLength(tried + n)
+    clock.set(nowMs)
+    await waitFor(() => expect(there.requests).toHaveLength(tried + n + 1))
+    await settle()
+    expect(await readHealth(tenantId)).toMatchObject({
+      failed_attempts: tried + n + 1,
+      failed_probes: n + 1,
+      held_until: new Date(nowMs + waitMs),
+    })
+  }
+  there.setAnswer(answer(204))
+  clock.set(nowMs + 30_000)
+  await waitFor(async () => expect(await countUntouched(tenantId)).toBe(0))
+  await settle()
+  expect(await readHealth(tenantId)).toMatchObject({
+    failing_since: null,
+    failed_attempts: 0,
+    last_failure: null,
+    held_until: null,
+    failed_probes: 0,
+  })
+  const { rows } = await postgres.query<{ n: number }>(
+    "select count(*) as n from deliveries where delivery_id = any($1) and state = 'delivered'",
+    [ids],
+  )
+  expect(rows[0]!.n).toBe(300)
+  expect(await engine.count('di_delivery_holds_total', { change: 'begun' })).toBe(1)
+  expect(await engine.count('di_delivery_holds_total', { change: 'ended' })).toBe(1)
+})
+
+test('of several processes one probes, and another tenant notices nothing', async () => {
+  const { there, tenantId, clock, settle } = await setUp(300, 3)
+  await waitFor(async () => expect((await readHealth(tenantId)).held_until).not.toBeNull())
+  await settle()
+  const tried = there.requests.length
+  there.setAnswer(() => undefined)
+  clock.set((await readHealth(tenantId)).held_until!.getTime())
+  await waitFor(() => expect(there.requests).toHaveLength(tried + 1))
+  const well = await startReceiver(answer(200))
+  closers.push(well.close)
+  const other = await fixtures.addTenant({ url: well.url })
+  await fixtures.addDeliveries(other.tenantId, 50, { atMs: start })
+  await waitFor(() => expect(well.requests).toHaveLength(50))
+  expect(there.requests).toHaveLength(tried + 1)
+})
+
+test('a webhook that has failed for five days is off, with the reason and an audit entry', async () => {
+  const { there, tenantId, ids, clock, settle } = await setUp(12)
+  await settle()
+  expect(await readHealth(tenantId)).toMatchObject({ state: 'on', failed_attempts: 12 })
+  await postgres.query('update deliveries set due_at = $1 where delivery_id <> $2', [
+    new Date(start + 2 * webhookFailingMaxMs),
+    ids[0],
+  ])
+  const failAgain = async (atMs: number) => {
+    await postgres.query('update deliveries set due_at = $2 where delivery_id = $1', [
+      ids[0],
+      new Date(atMs),
+    ])
+    clock.set(atMs)
+    const before = there.requests.length
+    await waitFor(() => expect(there.requests.length).toBe(before + 1))
+    await settle()
+  }
+  await failAgain(start + webhookFailingMaxMs - 1)
+  expect((await readHealth(tenantId)).state).toBe('on')
+  await failAgain(start + webhookFailingMaxMs)
+  await waitFor(async () =>
+    expect(await readHealth(tenantId)).toMatchObject({
+      state: 'off',
+      off_reason: 'failing',
+      failing_since: new Date(start),
+      failed_attempts: 14,
+    }),
+  )
+  const { rows } = await postgres.query<{ action: string; actor: string; after: object }>(
+    'select action, actor, after from audit where tenant_id = $1',
+    [tenantId],
+  )
+  expect(rows).toEqual([
+    {
+      action: 'webhook.switched_off',
+      actor: 'system',
+      after: {
+        state: 'off',
+        off_reason: 'failing',
+        failing_since: new Date(start).toISOString(),
+        failed_attempts: 14,
+        last_failure: 'status 500',
+      },
+    },
+  ])
+})
+
+test('one success in five days is enough to stay on, and few failures are too', async () => {
+  const { there, tenantId, ids, clock, settle } = await setUp(12)
+  await settle()
+  const again = async (atMs: number, code: number) => {
+    there.setAnswer(answer(code))
+    clock.set(atMs)
+    const before = there.requests.length
+    await postgres.query(
+      `update deliveries set due_at = $2, state = 'pending', ended_at = null
+       where delivery_id = $1`,
+      [ids[0], new Date(atMs)],
+    )
+    await waitFor(() => expect(there.requests.length).toBeGreaterThan(before))
+    await settle()
+  }
+  const day = webhookFailingMaxMs / 5
+  await postgres.query('update deliveries set due_at = $2 where delivery_id <> $1', [
+    ids[0],
+    new Date(start + 100 * day),
+  ])
+  await again(start + 4 * day, 200)
+  expect(await readHealth(tenantId)).toMatchObject({ failing_since: null, failed_attempts: 0 })
+  for (const days of [4.5, 6, 9.6, 11]) await again(start + days * day, 500)
+  // Failing for more than five days by now, but only four attempts say so.
+  expect(await readHealth(tenantId)).toMatchObject({ state: 'on', failed_attempts: 4 })
+})
+
+test('a changed URL is another webhook: what the old one did is not held against it', async () => {
+  const { there, tenantId, clock, settle } = await setUp(1)
+  await settle()
+  const old = await readHealth(tenantId)
+  expect(old.failed_attempts).toBe(1)
+  there.setAnswer((response) => setTimeout(() => response.writeHead(500).end(), 200))
+  clock.set(start + 5_000)
+  await waitFor(() => expect(there.requests).toHaveLength(2))
+  await postgres.query(
+    `update webhooks set url = 'http://127.0.0.1:1/other', failing_since = null,
+       failed_attempts = 0, last_failure = null where tenant_id = $1`,
+    [tenantId],
+  )
+  await settle()
+  expect(await readHealth(tenantId)).toMatchObject({ failing_since: null, failed_attempts: 0 })
+})

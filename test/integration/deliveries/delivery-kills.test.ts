@@ -1,0 +1,69 @@
+/**
+ * The short version of `npm run faults -- deliveries`: alerts to a bad receiver while the real
+ * delivery process is killed, and everything that was sent held against everything recorded. Claims
+ * of a killed process are let run out at once; receivers that hang are the long version's.
+ */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { checkDeliveries, type Findings } from '../../faults/deliveries/delivery-check.ts'
+import { fullShares, receiverFaults } from '../../faults/deliveries/delivery-faults.ts'
+import { deliverUnderKills } from '../../faults/deliveries/delivery-kills.ts'
+import { seed } from '../../support/process/seed.ts'
+
+const shares = { ...fullShares, hang: 0 }
+const [alerts, kills] = [1_500, 4]
+
+let findings: Findings
+
+beforeAll(async () => {
+  const evidence = await deliverUnderKills({
+    alerts,
+    kills,
+    seed,
+    shares,
+    tenants: 10,
+    processes: 1,
+    env: {},
+    slowMs: [200, 600],
+    hurryClaims: true,
+  })
+  expect(evidence.raised).toHaveLength(alerts)
+  findings = checkDeliveries(evidence)
+})
+
+describe(`${alerts} alerts to a bad receiver, ${kills} kills meanwhile (seed ${seed})`, () => {
+  it('are all delivered, each with its own bytes and genuine signatures on every attempt', () => {
+    const { missing, undelivered, otherBytes, forged } = findings.breaches
+    expect({ missing, undelivered, otherBytes, forged }).toEqual({
+      missing: [],
+      undelivered: [],
+      otherBytes: [],
+      forged: [],
+    })
+    expect(findings.signaturesVerified).toBeGreaterThan(alerts)
+  })
+
+  it('are repeated after a success only where a kill left the delivery claimed', () => {
+    const { afterSuccess, unexplained } = findings.breaches
+    expect({ afterSuccess, unexplained }).toEqual({ afterSuccess: [], unexplained: [] })
+    expect(findings.repeatsAfterSuccess).toBeLessThanOrEqual(findings.orphans)
+  })
+
+  it('have their attempts recorded without a gap, each as the receiver saw it', () => {
+    const { decreasing, gaps, unfounded, unrecorded } = findings.breaches
+    expect({ decreasing, gaps, unfounded, unrecorded }).toEqual({
+      decreasing: [],
+      gaps: [],
+      unfounded: [],
+      unrecorded: [],
+    })
+  })
+
+  it('met every fault, and every kill requests in flight whose claims were taken over', () => {
+    for (const fault of receiverFaults) {
+      if (shares[fault] > 0) expect(findings.acts[fault] ?? 0, fault).toBeGreaterThan(0)
+    }
+    expect(findings.killsThatMet).toBeGreaterThan(0)
+    expect(findings.orphans).toBeGreaterThan(0)
+    expect(findings.repeats).toBeGreaterThan(0)
+  })
+})

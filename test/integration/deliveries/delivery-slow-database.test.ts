@@ -1,0 +1,147 @@
+// The delivery engine on a PostgreSQL that answers late: webhooks are sent all the same, once, and a
+// rotation of the webhook secret keeps its promise.
+import { randomBytes } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { type RotationDeps, rotate } from '../../../services/console/tenants/rotation.ts'
+import { startTestEngine } from '../../support/deliveries/delivery-engine.ts'
+import {
+  createDeliveryFixtures,
+  type DeliveryFixtures,
+} from '../../support/deliveries/delivery-fixtures.ts'
+import { type ReceivedRequest, startReceiver } from '../../support/deliveries/receiver.ts'
+import { waitFor } from '../../support/process/wait-for.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { startSlowServer } from '../../support/servers/slow-server.ts'
+
+const log = createLog('test', 'silent')
+let server: TestPostgres
+let databaseUrl: string
+let postgres: Postgres
+let fixtures: DeliveryFixtures
+
+beforeAll(async () => {
+  server = await startPostgres()
+  databaseUrl = await server.createDatabase()
+  await migratePostgres(databaseUrl)
+  postgres = createPostgres(databaseUrl, { role: 'test', log })
+  fixtures = createDeliveryFixtures(postgres)
+})
+
+afterAll(async () => {
+  await postgres?.close()
+  await server?.stop()
+})
+
+const closers: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+  await postgres.query(`update webhook_secret_lease set extended_until = '-infinity'`)
+})
+
+async function engineFarAway(latencyMs: number) {
+  const slow = await startSlowServer(databaseUrl, latencyMs)
+  const far = createPostgres(slow.url, { role: 'delivery', log, connectTimeoutMs: 15_000 })
+  const engine = startTestEngine(far)
+  closers.push(slow.close, far.close, async () => {
+    slow.setLatency(0)
+    await engine.stop(0)
+  })
+  return { engine, slow }
+}
+async function receiver() {
+  const started = await startReceiver()
+  closers.push(started.close)
+  return started
+}
+const isSignedWith = (secret: string) => (request: ReceivedRequest) =>
+  verifyDelivery(request.body, String(request.headers['x-service-signature']), secret)
+
+const rotation: Omit<RotationDeps, 'locks'> = {
+  sealer: createDeliveryFixtures({ query: () => Promise.reject(new Error('unused')) }).sealer,
+  randomBytes,
+  directory: {
+    connected: () => false,
+    project: () => Promise.reject(new Error('no edge is told of a webhook secret')),
+    awaitEdges: () => Promise.reject(new Error('no edge is told of a webhook secret')),
+  },
+  log,
+  nowMs: () => performance.now(),
+  onOutcome: () => undefined,
+}
+const rotateWebhook = async (tenantId: string): Promise<string> => {
+  const only = { hmac: false, webhook: true, apiKey: false }
+  const deps = { ...rotation, locks: { holders: postgres, work: postgres } }
+  return (await rotate(deps, { ...only, tenantId, actor: 'test' })).webhook_secret!
+}
+
+test.each([150, 500, 2_000])(
+  'where it takes %d ms to answer, each webhook is sent once, over one connection',
+  async (latencyMs) => {
+    const there = await receiver()
+    const { tenantId, secret } = await fixtures.addTenant({ url: there.url })
+    const ids = await fixtures.addDeliveries(tenantId, 3)
+    const { engine } = await engineFarAway(latencyMs)
+    await waitFor(async () => {
+      for (const id of ids) expect((await fixtures.read(id)).state).toBe('delivered')
+    })
+    expect(there.requests).toHaveLength(ids.length)
+    expect(there.connections()).toBeLessThanOrEqual(ids.length)
+    expect(there.requests.every(isSignedWith(secret))).toBe(true)
+    expect(there.requests.map(({ headers }) => headers['x-service-attempt'])).toEqual(
+      ids.map(() => '1'),
+    )
+    // The receiver is not blamed for our database, and a warm process reads no secret twice.
+    const extended = 'di_delivery_secret_lease_extensions_total'
+    const extensions = await engine.count(extended)
+    const [later] = await fixtures.addDeliveries(tenantId, 1)
+    await waitFor(async () => expect((await fixtures.read(later!)).state).toBe('delivered'))
+    expect(await engine.count(extended)).toBe(extensions)
+  },
+)
+
+test('latency that grows while it runs stops nothing', async () => {
+  const there = await receiver()
+  const { tenantId } = await fixtures.addTenant({ url: there.url })
+  const { slow } = await engineFarAway(0)
+  for (const latencyMs of [60, 99, 220, 400]) {
+    slow.setLatency(latencyMs)
+    const [id] = await fixtures.addDeliveries(tenantId, 1)
+    await waitFor(async () => expect((await fixtures.read(id!)).state).toBe('delivered'))
+  }
+  expect(there.requests).toHaveLength(4)
+})
+
+test.each([0, 150, 400])(
+  'nothing signed with the old secret arrives after a rotation, with answers after %d ms',
+  async (latencyMs) => {
+    const there = await receiver()
+    const { tenantId, secret } = await fixtures.addTenant({ url: there.url })
+    await engineFarAway(latencyMs)
+    let stopped = false
+    const pour = async () => {
+      while (!stopped) {
+        await fixtures.addDeliveries(tenantId, 5)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    }
+    const pouring = pour()
+    let old = secret
+    for (let n = 0; n < 2; n++) {
+      const before = there.requests.length
+      await waitFor(() => expect(there.requests.length).toBeGreaterThan(before + 5))
+      const next = await rotateWebhook(tenantId)
+      const returned = there.requests.length
+      await waitFor(() => expect(there.requests.length).toBeGreaterThan(returned + 5))
+      const after = there.requests.slice(returned)
+      expect(after.filter(isSignedWith(old))).toEqual([])
+      expect(after.every(isSignedWith(next))).toBe(true)
+      old = next
+    }
+    stopped = true
+    await pouring
+  },
+)

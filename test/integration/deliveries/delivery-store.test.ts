@@ -1,0 +1,397 @@
+// Claims, outcomes and listings of deliveries against a real PostgreSQL, with the clock handed in.
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { webhookSecretLeaseMs } from '#shared/core/deliveries/delivery-limits.ts'
+import type { Lane } from '#shared/io/deliveries/delivery-claim-store.ts'
+import {
+  type DeliveryQuery,
+  listDeliveries,
+} from '#shared/io/deliveries/delivery-operations-store.ts'
+import {
+  type AttemptRecord,
+  createDeliveryStore,
+  type DeliveryOutcome,
+  type DeliveryStore,
+} from '#shared/io/deliveries/delivery-store.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import {
+  createDeliveryFixtures,
+  type DeliveryFixtures,
+} from '../../support/deliveries/delivery-fixtures.ts'
+import { atTime } from '../../support/servers/database-clock.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+let server: TestPostgres
+let postgres: Postgres
+let store: DeliveryStore
+let fixtures: DeliveryFixtures
+
+beforeAll(async () => {
+  server = await startPostgres()
+  const url = await server.createDatabase()
+  await migratePostgres(url)
+  const log = createLog('test', 'silent')
+  postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
+  store = createDeliveryStore(atTime(postgres, { nowMs: () => nowMs }))
+  fixtures = createDeliveryFixtures(postgres)
+})
+
+afterAll(async () => {
+  await postgres?.close()
+  await server?.stop()
+})
+
+const start = Date.parse('2027-01-01T00:00:00Z')
+const claimMs = 30_000
+let claims = 0
+
+/** The database's clock: each call sets it. */
+let nowMs = start
+const at = (ms: number): DeliveryStore => {
+  nowMs = ms
+  return store
+}
+
+function claim(ms: number, lanes: (Lane & { room?: number })[], takeOver = true) {
+  const asks = lanes.map(({ room = 100, ...lane }) => ({ ...lane, room }))
+  return at(ms).claimDeliveries({ asks, claim: `c${++claims}`, claimMs, takeOver })
+}
+/** What is recorded at a moment, with the outcomes' moments beside it. */
+const record = (outcomes: readonly DeliveryOutcome[], ms: number) =>
+  at(ms).recordOutcomes(outcomes, ms)
+const list = async (query: DeliveryQuery) => (await listDeliveries(postgres, query)).deliveries
+const first = (tenantId: string): Lane => ({ tenantId, retry: false })
+const retry = (tenantId: string): Lane => ({ tenantId, retry: true })
+
+const attempt = (some: Partial<AttemptRecord> = {}): AttemptRecord => ({
+  attempt: 1,
+  atMs: start,
+  durationMs: 12.3,
+  status: 500,
+  errorKind: 'status',
+  error: null,
+  address: '127.0.0.1',
+  answer: 'no',
+  ...some,
+})
+
+type Claimed = { tenantId: string; deliveryId: string; claim: string }
+const outcome = (
+  { tenantId, deliveryId, claim: held }: Claimed,
+  next: DeliveryOutcome['next'],
+  made: AttemptRecord | null = attempt(),
+): DeliveryOutcome => ({ tenantId, deliveryId, claim: held, next, attempt: made })
+
+const ids = (claimed: { deliveryId: string }[]) => claimed.map((one) => one.deliveryId)
+
+test('a claim hands out what is due, with its exact bytes, and holds it', async () => {
+  const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/hook' })
+  const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
+  const [claimed] = await claim(start, [first(tenantId)])
+  expect(claimed).toMatchObject({
+    tenantId,
+    deliveryId: id,
+    event: 'risk.alert',
+    attempts: 0,
+    attemptsBefore: 0,
+    probe: false,
+    webhook: { environment: 'sandbox', state: 'on', url: 'https://example.com/hook' },
+    secretLeaseMs: webhookSecretLeaseMs,
+  })
+  expect(claimed!.body.toString()).toMatch(
+    /^\{"alert_id": "alr_.*",\n "created_at":"x", {2}"n": \d+\.0\}$/,
+  )
+  expect(await claim(start, [first(tenantId)])).toEqual([])
+  expect(await fixtures.read(id!)).toMatchObject({ state: 'pending', claimed_by: claimed!.claim })
+})
+
+test('nothing is handed out early', async () => {
+  const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
+  const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
+  expect(await claim(start - 1, [first(tenantId)])).toEqual([])
+  const [claimed] = await claim(start, [first(tenantId)])
+  expect(claimed!.deliveryId).toBe(id)
+  const dueAtMs = start + 5_000
+  await record([outcome(claimed!, { state: 'pending', dueAtMs })], start)
+  expect(await claim(dueAtMs - 1, [first(tenantId), retry(tenantId)])).toEqual([])
+  expect(ids(await claim(dueAtMs, [first(tenantId), retry(tenantId)]))).toEqual([id])
+})
+
+test('a claim that ran out is taken over with the same bytes, but only where that is asked', async () => {
+  const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
+  await fixtures.addDeliveries(tenantId, 1, { atMs: start })
+  const [lost] = await claim(start, [first(tenantId)])
+  expect(await claim(start + claimMs - 1, [first(tenantId)])).toEqual([])
+  expect(await claim(start + claimMs, [first(tenantId)], false)).toEqual([])
+  const [taken] = await claim(start + claimMs, [first(tenantId)])
+  expect(taken).toMatchObject({ deliveryId: lost!.deliveryId, attempts: 0 })
+  expect(taken!.body.equals(lost!.body)).toBe(true)
+  // The first holder comes back late: its outcome must not touch what another one is doing.
+  const late = await record([outcome(lost!, { state: 'delivered' })], start)
+  expect(late.recorded.size).toBe(0)
+  const held = await fixtures.read(lost!.deliveryId)
+  expect(held).toMatchObject({ claimed_by: taken!.claim, attempts: 0 })
+  const done = await record([outcome(taken!, { state: 'delivered' })], start)
+  expect([...done.recorded]).toEqual([taken!.deliveryId])
+})
+
+test('many processes at once never hold the same delivery', async () => {
+  const tenantIds: string[] = []
+  const all: string[] = []
+  for (let i = 0; i < 5; i++) {
+    const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
+    tenantIds.push(tenantId)
+    all.push(...(await fixtures.addDeliveries(tenantId, 200, { atMs: start })))
+  }
+  const processes = Array.from({ length: 8 }, async () => {
+    const mine: string[] = []
+    for (;;) {
+      const got = await claim(
+        start,
+        tenantIds.map((id) => ({ ...first(id), room: 7 })),
+      )
+      if (got.length === 0) return mine
+      mine.push(...ids(got))
+    }
+  })
+  const held = (await Promise.all(processes)).flat()
+  expect(held).toHaveLength(1_000)
+  expect(new Set(held)).toEqual(new Set(all))
+})
+
+test('each lane gives at most what was asked of it, oldest first', async () => {
+  const a = await fixtures.addTenant({ url: 'https://example.com/' })
+  const b = await fixtures.addTenant({ url: 'https://example.com/' })
+  const late = await fixtures.addDeliveries(a.tenantId, 2, { atMs: start })
+  const early = await fixtures.addDeliveries(a.tenantId, 2, { atMs: start - 1_000 })
+  const other = await fixtures.addDeliveries(b.tenantId, 5, { atMs: start })
+  const got = await claim(start, [
+    { ...first(a.tenantId), room: 3 },
+    { ...first(b.tenantId), room: 2 },
+    { ...retry(b.tenantId), room: 9 },
+  ])
+  const mine = ids(got.filter((one) => one.tenantId === a.tenantId))
+  expect(mine).toHaveLength(3)
+  expect(mine).toEqual(expect.arrayContaining(early))
+  expect(late.filter((id) => mine.includes(id))).toHaveLength(1)
+  expect(other.filter((id) => ids(got).includes(id))).toHaveLength(2)
+})
+
+test('a suspended tenant and a paused webhook wait; without a webhook there is no URL', async () => {
+  const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
+  const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
+  const dueNow = async () =>
+    (await at(start).findDueLanes()).filter((lane) => lane.tenantId === tenantId)
+  const setStatus = (status: string) =>
+    postgres.query('update tenants set status = $2 where tenant_id = $1', [tenantId, status])
+  await setStatus('suspended')
+  expect([await dueNow(), await claim(start, [first(tenantId)])]).toEqual([[], []])
+  await setStatus('active')
+  await fixtures.setWebhook(tenantId, 'https://example.com/', 'paused')
+  expect([await dueNow(), await claim(start, [first(tenantId)])]).toEqual([[], []])
+  await fixtures.setWebhook(tenantId, null)
+  expect(await dueNow()).toHaveLength(1)
+  const [claimed] = await claim(start, [first(tenantId)])
+  expect(claimed).toMatchObject({ deliveryId: id, webhook: { state: 'off' } })
+  await record([outcome(claimed!, { state: 'skipped', reason: 'no_webhook' }, null)], start)
+  // A webhook that is set later changes nothing for what was skipped.
+  await fixtures.setWebhook(tenantId, 'https://example.com/')
+  expect(await claim(start + 1_000_000, [first(tenantId), retry(tenantId)])).toEqual([])
+  expect(await fixtures.read(id!)).toMatchObject({ state: 'skipped', reason: 'no_webhook' })
+})
+
+test('the sweep finds each lane that has something due, with its oldest', async () => {
+  const a = await fixtures.addTenant({ url: 'https://example.com/' })
+  const b = await fixtures.addTenant({ url: 'https://example.com/' })
+  const c = await fixtures.addTenant({ url: 'https://example.com/' })
+  await fixtures.addDeliveries(a.tenantId, 3, { atMs: start - 2_000 })
+  await fixtures.addDeliveries(a.tenantId, 3, { atMs: start - 1_000 })
+  await fixtures.addDeliveries(b.tenantId, 1, { atMs: start + 5_000 })
+  const [again] = await fixtures.addDeliveries(c.tenantId, 2, { atMs: start - 9_000 })
+  const got = await claim(start, [{ ...first(c.tenantId), room: 2 }])
+  const held = got.find((one) => one.deliveryId === again)!
+  await record([outcome(held, { state: 'pending', dueAtMs: start - 1 })], start)
+  const mine = [a, b, c].map(({ tenantId }) => tenantId)
+  const due = async (ms: number) =>
+    (await at(ms).findDueLanes()).filter((lane) => mine.includes(lane.tenantId))
+  expect(await due(start)).toEqual([
+    { ...first(a.tenantId), overdueMs: 2_000 },
+    { ...retry(c.tenantId), overdueMs: 1 },
+  ])
+  // The other delivery of c is being sent: it is due again when its claim has run out.
+  const later = await due(start + claimMs)
+  expect(later.map((lane) => [lane.tenantId, lane.retry])).toEqual([
+    [a.tenantId, false],
+    [b.tenantId, false],
+    [c.tenantId, false],
+    [c.tenantId, true],
+  ])
+  expect(await at(start).countDue()).toBeGreaterThanOrEqual(7)
+  expect(await store.countDue(2)).toBe(2)
+})
+
+test('an attempt is recorded with what becomes of its delivery, many at once', async () => {
+  const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
+  await fixtures.addDeliveries(tenantId, 4, { atMs: start })
+  const [a, b, c, d] = await claim(start, [first(tenantId)])
+  const answer = `käse ${'x'.repeat(4_000)} '";\\`
+  const recorded = await record(
+    [
+      outcome(a!, { state: 'delivered' }, attempt({ status: 204, errorKind: null, answer: '' })),
+      outcome(b!, { state: 'pending', dueAtMs: start + 5_123 }, attempt({ answer })),
+      outcome(
+        c!,
+        { state: 'failed', reason: 'exhausted' },
+        attempt({ status: null, errorKind: 'timeout', error: 'late', answer: null }),
+      ),
+      outcome(d!, { state: 'pending', dueAtMs: start }, null),
+    ],
+    start + 100,
+  )
+  expect(recorded.recorded.size).toBe(4)
+  const listed = await list({ tenantId, limit: 10 })
+  const byId = new Map(listed.map((one) => [one.delivery_id, one]))
+  expect(byId.get(a!.deliveryId)).toMatchObject({
+    tenant_id: tenantId,
+    alert_id: expect.stringMatching(/^alr_/),
+    event: 'risk.alert',
+    state: 'delivered',
+    reason: null,
+    due_at: null,
+    ended_at: new Date(start + 100).toISOString(),
+    attempts: [
+      {
+        attempt: 1,
+        at: new Date(start).toISOString(),
+        duration_ms: 12,
+        status: 204,
+        error_kind: null,
+        error: null,
+        address: '127.0.0.1',
+        answer: '',
+      },
+    ],
+  })
+  expect(byId.get(b!.deliveryId)).toMatchObject({
+    state: 'pending',
+    due_at: new Date(start + 5_123).toISOString(),
+    ended_at: null,
+    attempts: [{ status: 500, error_kind: 'status', answer }],
+  })
+  expect(byId.get(c!.deliveryId)).toMatchObject({
+    state: 'failed',
+    reason: 'exhausted',
+    attempts: [{ status: null, error_kind: 'timeout', error: 'late', answer: null }],
+  })
+  // A release is no attempt.
+  expect(byId.get(d!.deliveryId)).toMatchObject({ state: 'pending', attempts: [] })
+  expect(await fixtures.read(d!.deliveryId)).toMatchObject({ attempts: 0, claimed_by: null })
+})
+
+test('a list is the tenant’s own, newest first, by state and bounded', async () => {
+  const mine = await fixtures.addTenant({ url: 'https://example.com/' })
+  const theirs = await fixtures.addTenant({ url: 'https://example.com/' })
+  await fixtures.addDeliveries(theirs.tenantId, 3)
+  const older = await fixtures.addDeliveries(mine.tenantId, 2, { atMs: start })
+  const [newer] = await fixtures.addDeliveries(mine.tenantId, 1, { atMs: start + 1 })
+  const got = await claim(start, [{ ...first(mine.tenantId), room: 2 }])
+  await record(
+    got.map((one) => outcome(one, { state: 'delivered' })),
+    start,
+  )
+  const { tenantId } = mine
+  const all = await list({ tenantId, limit: 10 })
+  expect(all.map((one) => one.delivery_id)).toHaveLength(3)
+  expect(all[0]!.delivery_id).toBe(newer)
+  expect(ids2(await list({ tenantId, state: 'delivered', limit: 10 }))).toEqual(new Set(older))
+  expect(await list({ tenantId, state: 'failed', limit: 10 })).toEqual([])
+  expect(await list({ tenantId, limit: 1 })).toHaveLength(1)
+  expect(await list({ tenantId: 'nobody', limit: 10 })).toEqual([])
+})
+const ids2 = (listed: { delivery_id: string }[]) => new Set(listed.map((one) => one.delivery_id))
+
+test('a receiver that is gone switches its webhook off, once, with an audit entry', async () => {
+  const url = 'https://example.com/gone'
+  const { tenantId } = await fixtures.addTenant({ url })
+  await fixtures.addDeliveries(tenantId, 3, { atMs: start })
+  const [a, b, c] = await claim(start, [first(tenantId)])
+  const gone = (one: Claimed, goneUrl = url): DeliveryOutcome => ({
+    ...outcome(one, { state: 'failed', reason: 'gone' }, attempt({ status: 410 })),
+    switchOff: { url: goneUrl, reason: 'gone' },
+  })
+  const webhook = async () => (await store.readWebhooks([tenantId])).webhooks.get(tenantId)!
+  // The URL was changed while the old receiver answered: the new one is not gone.
+  const other = await record([gone(a!, 'https://example.com/old')], start)
+  expect(other).toMatchObject({ switchedOff: [] })
+  expect(await webhook()).toMatchObject({ state: 'on', url })
+  const both = await record([gone(b!), gone(c!)], start)
+  expect(both.switchedOff).toEqual([tenantId])
+  expect(await webhook()).toMatchObject({ state: 'off', url })
+  const { rows } = await postgres.query(
+    'select actor, action, before, after from audit where tenant_id = $1',
+    [tenantId],
+  )
+  expect(rows).toEqual([
+    {
+      actor: 'system',
+      action: 'webhook.switched_off',
+      before: { url },
+      after: { state: 'off', off_reason: 'gone', delivery_id: b!.deliveryId },
+    },
+  ])
+  // Without the claim there is no effect at all.
+  const again = await record([gone(b!)], start)
+  expect(again).toEqual({ recorded: new Set(), switchedOff: [], health: [] })
+})
+
+test('a webhook is read as it is now: secret, state, status; a rotation shows no secret', async () => {
+  const { tenantId, secret } = await fixtures.addTenant({ url: 'https://example.com/' })
+  const read = async () => (await store.readWebhooks([tenantId, 'nobody'])).webhooks.get(tenantId)!
+  const unsealed = async () =>
+    fixtures.sealer.unseal((await read()).sealedSecret!, { tenantId, kind: 'webhook' })
+  expect(await unsealed()).toBe(secret)
+  const next = await fixtures.rotateSecret(tenantId)
+  expect(await unsealed()).toBe(next)
+  await postgres.query(
+    `update tenant_secrets set state = 'retired', retired_at = now()
+     where tenant_id = $1 and state = 'active'`,
+    [tenantId],
+  )
+  await postgres.query("update tenants set status = 'suspended' where tenant_id = $1", [tenantId])
+  expect(await read()).toEqual({
+    environment: 'sandbox',
+    suspended: true,
+    state: 'on',
+    url: 'https://example.com/',
+    sealedSecret: null,
+  })
+  expect((await store.readWebhooks(['nobody'])).webhooks.size).toBe(0)
+})
+
+test('attempts go with their delivery, and with its tenant, and no other’s do', async () => {
+  const tenants = [await fixtures.addTenant({ url: 'https://example.com/' })]
+  tenants.push(await fixtures.addTenant({ url: 'https://example.com/' }))
+  const ended: string[] = []
+  for (const { tenantId } of tenants) {
+    await fixtures.addDeliveries(tenantId, 2, { atMs: start })
+    const claimed = await claim(start, [first(tenantId)])
+    await record(
+      claimed.map((one) => outcome(one, { state: 'delivered' })),
+      start,
+    )
+    ended.push(...ids(claimed))
+  }
+  const left = async () => {
+    const { rows } = await postgres.query<{ delivery_id: string }>(
+      'select delivery_id from delivery_attempts where delivery_id = any($1)',
+      [ended],
+    )
+    return rows.map((row) => row.delivery_id).sort()
+  }
+  expect(await left()).toEqual([...ended].sort())
+  await postgres.query('delete from deliveries where delivery_id = $1', [ended[0]])
+  expect(await left()).toEqual(ended.slice(1).sort())
+  await postgres.query('delete from tenants where tenant_id = $1', [tenants[0]!.tenantId])
+  expect(await left()).toEqual(ended.slice(2).sort())
+})

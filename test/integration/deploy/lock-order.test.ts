@@ -1,0 +1,208 @@
+// Writers of alerts, counters and deliveries against a real PostgreSQL: every one of them takes its
+// locks in one order that its statements spell out, so that they wait for one another in a line.
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { toDeliveryId } from '#shared/core/base/ids.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
+import { setDisposition } from '#shared/io/alerts/alert-disposition-store.ts'
+import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
+import { beginReplay, replayNext } from '#shared/io/deliveries/delivery-operations-store.ts'
+import { createDeliveryStore, type DeliveryOutcome } from '#shared/io/deliveries/delivery-store.ts'
+import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { removeAlerts } from '#shared/io/retention/retention-store.ts'
+import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { until } from '../../support/process/until.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+let server: TestPostgres
+let url: string
+let postgres: Postgres
+
+beforeAll(async () => {
+  server = await startPostgres()
+  url = await server.createDatabase()
+  await migratePostgres(url)
+  const log = createLog('test', 'silent')
+  postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
+})
+
+afterAll(async () => {
+  await postgres?.close()
+  await server?.stop()
+})
+
+/** A tenant with alerts of the sessions s0, s1, ... */
+async function addTenant(alerts: number): Promise<{ tenantId: string; alertIds: string[] }> {
+  const tenantId = `t-${randomUUID().slice(0, 8)}`
+  await postgres.query(`insert into tenants (tenant_id, environment) values ($1, 'live')`, [
+    tenantId,
+  ])
+  const drafts = Array.from({ length: alerts }, (_, index) =>
+    draftAlert({ tenantId, sessionId: `s${index}` }),
+  )
+  await raiseAlerts(postgres, drafts, Date.now)
+  return { tenantId, alertIds: drafts.map((draft) => draft.alertId) }
+}
+
+const deadlocks = async (): Promise<number> => {
+  const { rows } = await postgres.query<{ n: number }>(
+    `select deadlocks as n from pg_stat_database where datname = current_database()`,
+  )
+  return rows[0]!.n
+}
+
+const isWaiting = async (): Promise<boolean> => {
+  const { rows } = await postgres.query(
+    `select 1 from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`,
+  )
+  return rows.length > 0
+}
+
+type Work = (tenantId: string, alertIds: string[]) => Promise<unknown>
+
+const writersOfCounters: Record<string, Work> = {
+  raising: (tenantId) =>
+    raiseAlerts(postgres, [draftAlert({ tenantId, sessionId: randomUUID() })], Date.now),
+  disposition: (_, [alertId]) =>
+    setDisposition(postgres, {
+      alertId: alertId!,
+      disposition: 'CONFIRMED',
+      note: null,
+      actor: 'ada',
+    }),
+  retention: (tenantId) =>
+    removeAlerts(postgres, { tenantId, cutoffMs: Date.now() + dayMs }, 1_000),
+  erasure: (tenantId) =>
+    eraseAlerts(postgres, {
+      subject: { tenantId, kind: 'device', id: 'device-1' },
+      eventIds: [],
+    }),
+}
+
+describe('the counters of a tenant', () => {
+  test.each(Object.entries(writersOfCounters))(
+    'are written by %s only under the lock of its sequence, taken before any row',
+    async (_, work) => {
+      const { tenantId, alertIds } = await addTenant(3)
+      await postgres.query(
+        `update deliveries set state = 'delivered', ended_at = now() where tenant_id = $1`,
+        [tenantId],
+      )
+      let done: Promise<unknown> = Promise.resolve()
+      await postgres.transaction(async (tx) => {
+        await tx.query('select 1 from alert_sequences where tenant_id = $1 for update', [tenantId])
+        let ended = false
+        done = work(tenantId, alertIds).finally(() => {
+          ended = true
+        })
+        done.catch(() => undefined)
+        await until('it waits', async () => ended || isWaiting(), 5_000)
+        expect(ended).toBe(false)
+        // It waits with nothing in its hands that another writer could want.
+        for (const table of ['alerts', 'alert_counts', 'alert_counts_by_hour', 'deliveries']) {
+          await tx.query(`select 1 from ${table} where tenant_id = $1 for update nowait`, [
+            tenantId,
+          ])
+        }
+      })
+      await done
+    },
+  )
+
+  test('are written by all at once without a deadlock', async () => {
+    const before = await deadlocks()
+    const { tenantId, alertIds } = await addTenant(60)
+    const works = Array.from({ length: 8 }, async (_, writer) => {
+      for (let turn = 0; turn < 30; turn++) {
+        const id = alertIds[(turn * 7 + writer) % alertIds.length]!
+        const dispositions = ['CONFIRMED', 'REVIEWED', 'OPEN', 'FALSE_POSITIVE'] as const
+        const disposition = dispositions[(turn + writer) % 4]!
+        await setDisposition(postgres, { alertId: id, disposition, note: null, actor: 'ada' })
+        if (writer % 2 === 0) await writersOfCounters.raising!(tenantId, [])
+      }
+    })
+    await Promise.all(works)
+    expect(await deadlocks()).toBe(before)
+  })
+})
+
+describe('deliveries', () => {
+  const claim = 'claim-1'
+  const outcome = (tenantId: string, alertId: string): DeliveryOutcome => ({
+    tenantId,
+    deliveryId: toDeliveryId(alertId),
+    claim,
+    next: { state: 'delivered' },
+    attempt: null,
+  })
+
+  type DeliveryWork = { claimed: boolean; work: Work }
+  const writers: Record<string, DeliveryWork> = {
+    outcomes: {
+      claimed: true,
+      work: (tenantId, alertIds) =>
+        createDeliveryStore(postgres).recordOutcomes(
+          // In no order.
+          [...alertIds]
+            .sort()
+            .reverse()
+            .map((id) => outcome(tenantId, id)),
+          Date.now(),
+        ),
+    },
+    replay: {
+      claimed: false,
+      work: async (tenantId) =>
+        postgres.transaction(async (tx) =>
+          replayNext(tx, {
+            tenantId,
+            scope: { sinceMs: null, onlyFailed: false },
+            progress: await beginReplay(tx),
+          }),
+        ),
+    },
+    erasure: { claimed: false, work: writersOfCounters.erasure! },
+    retention: { claimed: false, work: writersOfCounters.retention! },
+  }
+
+  test.each(Object.entries(writers))(
+    'are locked by %s in the order of their ids',
+    async (name, { claimed, work }) => {
+      const { tenantId, alertIds } = await addTenant(40)
+      const ids = alertIds.map(toDeliveryId).sort()
+      const scramble = [...ids].sort((a, b) => (a.slice(-4) < b.slice(-4) ? -1 : 1))
+      // New versions in no order, so that the order on disk helps nobody.
+      for (const id of scramble) {
+        await postgres.query(
+          `update deliveries set claimed_by = $2, state = $3, ended_at = $4,
+             created_at = created_at + random() * interval '1 minute' - interval '1 hour'
+           where delivery_id = $1`,
+          [
+            id,
+            claimed ? claim : null,
+            ...(name === 'retention' ? ['failed', 'now'] : ['pending', null]),
+          ],
+        )
+      }
+      const middle = ids[20]!
+      let done: Promise<unknown> = Promise.resolve()
+      await postgres.transaction(async (tx) => {
+        await tx.query('select 1 from deliveries where delivery_id = $1 for update', [middle])
+        done = work(tenantId, alertIds)
+        done.catch(() => undefined)
+        await until('it waits', isWaiting, 5_000)
+        const free = await tx.query<{ delivery_id: string }>(
+          `select delivery_id from deliveries where tenant_id = $1 for update skip locked`,
+          [tenantId],
+        )
+        const held = ids.filter((id) => !free.rows.some((row) => row.delivery_id === id))
+        expect(held).toEqual(ids.slice(0, 20))
+      })
+      await done
+    },
+  )
+})

@@ -1,0 +1,169 @@
+// Migrations: applied once, in order, by any number of processes at a time, and never when the
+// files and the database do not belong together.
+import { appendFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createClient } from '@clickhouse/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  migrateClickhouse,
+  migratePostgres,
+  readMigrations,
+} from '#shared/io/migrations/migrate.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+const log = createLog('test', 'silent')
+const sqlFolder = fileURLToPath(new URL('../../../postgres', import.meta.url))
+const folders: string[] = []
+let server: TestPostgres
+let clickhouse: TestClickhouse
+
+beforeAll(async () => {
+  ;[server, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
+})
+afterAll(async () => {
+  await Promise.all([server?.stop(), clickhouse?.stop()])
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function makeFolder(files: Record<string, string> = {}): string {
+  const folder = mkdtempSync(join(tmpdir(), 'migrations-'))
+  folders.push(folder)
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+/** The URL of a database that does not exist yet. */
+function absentDatabase(): string {
+  const url = new URL(server.url)
+  url.pathname = `/absent-${folders.length}-${Math.random().toString(36).slice(2)}`
+  return url.href
+}
+
+async function read<R extends object>(url: string, sql: string): Promise<R[]> {
+  const postgres = createPostgres(url, { role: 'test', log })
+  try {
+    return (await postgres.query<R>(sql)).rows
+  } finally {
+    await postgres.close()
+  }
+}
+
+describe('Postgres', () => {
+  it('creates the missing database, applies every file once and then nothing', async () => {
+    const url = absentDatabase()
+    const names = (await readMigrations(sqlFolder)).map(({ name }) => name)
+    expect(await migratePostgres(url, { log })).toEqual(names)
+    expect(await migratePostgres(url, { log })).toEqual([])
+    const rows = await read<{ name: string }>(url, 'select name from schema_migrations order by 1')
+    expect(rows.map(({ name }) => name)).toEqual(names)
+  })
+
+  it('lets eight racing processes apply each file exactly once, database included', async () => {
+    const url = absentDatabase()
+    const racers = Array.from({ length: 8 }, () => migratePostgres(url, { log }))
+    const applied = (await Promise.all(racers)).flat()
+    expect(applied.sort()).toEqual((await readMigrations(sqlFolder)).map(({ name }) => name))
+  })
+
+  it('refuses when an applied file was changed', async () => {
+    const url = await server.createDatabase()
+    const folder = makeFolder()
+    cpSync(sqlFolder, folder, { recursive: true })
+    await migratePostgres(url, { log, folder })
+    appendFileSync(join(folder, '0001-tenants.sql'), '-- one more word\n')
+    await expect(migratePostgres(url, { log, folder })).rejects.toThrow(
+      '0001-tenants.sql was changed after it had been applied to Postgres',
+    )
+  })
+
+  it('refuses a gap in the numbers before it touches anything', async () => {
+    const url = absentDatabase()
+    const folder = makeFolder({ '0001-a.sql': 'select 1;', '0003-c.sql': 'select 1;' })
+    await expect(migratePostgres(url, { log, folder })).rejects.toThrow(
+      'expected the file 0002-<what>.sql here',
+    )
+    await expect(read(url, 'select 1')).rejects.toMatchObject({ code: '3D000' })
+  })
+
+  it('refuses a database that is newer than the release', async () => {
+    const url = await server.createDatabase()
+    const newer = makeFolder({ '0001-a.sql': 'select 1;', '0002-b.sql': 'select 1;' })
+    await migratePostgres(url, { log, folder: newer })
+    const older = makeFolder({ '0001-a.sql': 'select 1;' })
+    await expect(migratePostgres(url, { log, folder: older })).rejects.toThrow('does not know')
+  })
+
+  it('leaves nothing of a file that fails, and takes it up again once it is right', async () => {
+    const url = await server.createDatabase()
+    const folder = makeFolder({
+      '0001-good.sql': 'create table good (n int);',
+      '0002-bad.sql': 'create table half (n int); insert into nowhere values (1);',
+    })
+    await expect(migratePostgres(url, { log, folder })).rejects.toThrow('nowhere')
+    const [row] = await read(url, "select to_regclass('half') as half, to_regclass('good') as good")
+    expect(row).toEqual({ half: null, good: 'good' })
+    writeFileSync(join(folder, '0002-bad.sql'), 'create table half (n int);')
+    expect(await migratePostgres(url, { log, folder })).toEqual(['0002-bad.sql'])
+  })
+
+  it('gives up with the reason when no server answers in time', async () => {
+    const signal = AbortSignal.timeout(200)
+    await expect(
+      migratePostgres('postgres://di@127.0.0.1:1/none', { log, signal }),
+    ).rejects.toMatchObject({ name: 'TimeoutError' })
+  })
+})
+
+describe('ClickHouse', () => {
+  const statements =
+    "create table if not exists a (n Int64, s String default ';') engine = MergeTree order by n;\n" +
+    '-- a comment; with a semicolon\n' +
+    'create view if not exists b as select count() as n from a;\n'
+
+  it('lets racing processes apply each file once, under a lock held in Postgres', async () => {
+    const postgresUrl = await server.createDatabase()
+    const url = `${clickhouse.url}/raced`
+    const folder = makeFolder({
+      '0001-a.sql': statements,
+      '0002-b.sql': 'insert into a (n) values (1);',
+    })
+    const racers = Array.from({ length: 5 }, () =>
+      migrateClickhouse(url, postgresUrl, { log, folder }),
+    )
+    expect((await Promise.all(racers)).flat().sort()).toEqual(['0001-a.sql', '0002-b.sql'])
+    const client = createClient({ url })
+    const rows = await (
+      await client.query({ query: 'select n, s from a', format: 'JSONEachRow' })
+    ).json()
+    await client.close()
+    expect(rows).toEqual([{ n: 1, s: ';' }])
+  })
+
+  it('runs a half-applied file again, and refuses one that was changed', async () => {
+    const url = `${clickhouse.url}/halved`
+    const folder = makeFolder({ '0001-a.sql': `${statements}select from nothing at all;` })
+    await expect(migrateClickhouse(url, null, { log, folder })).rejects.toThrow()
+    writeFileSync(join(folder, '0001-a.sql'), statements)
+    expect(await migrateClickhouse(url, null, { log, folder })).toEqual(['0001-a.sql'])
+    expect(await migrateClickhouse(url, null, { log, folder })).toEqual([])
+    writeFileSync(join(folder, '0001-a.sql'), `${statements}select 1;`)
+    await expect(migrateClickhouse(url, null, { log, folder })).rejects.toThrow(
+      'changed after it had been applied to ClickHouse',
+    )
+  })
+
+  it('takes an earlier text that a file says it replaces for applied', async () => {
+    const url = `${clickhouse.url}/replaced`
+    const folder = makeFolder({ '0001-a.sql': statements })
+    await migrateClickhouse(url, null, { log, folder })
+    const [first] = await readMigrations(folder)
+    const better = `-- replaces ${first!.checksum}\nselect from nothing at all;`
+    writeFileSync(join(folder, '0001-a.sql'), better)
+    expect(await migrateClickhouse(url, null, { log, folder })).toEqual([])
+  })
+})

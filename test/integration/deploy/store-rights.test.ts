@@ -1,0 +1,300 @@
+// What each process must not be able to do in the stores of the local stack, tried with its own user
+// against the real servers; and that the table of rights knows every table there is.
+
+import { hash } from 'node:crypto'
+import { type ClickHouseClient, createClient } from '@clickhouse/client'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ProcessName, processNames, processRights } from '#shared/core/base/process-rights.ts'
+import { postgresRights, toClickhouseGrants } from '#shared/core/base/store-rights.ts'
+import { postgresProcesses, toRole, toScramVerifier } from '#shared/io/postgres/postgres-roles.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+const database = 'device_intelligence'
+const passwordOf = (process: string) => `password-of-the-${process}`
+
+let server: TestPostgres
+let ownerUrl: string
+const clients = new Map<ProcessName, pg.Client>()
+
+beforeAll(async () => {
+  server = await startPostgres()
+  ownerUrl = await server.createDatabase(database)
+  const rolePasswords = Object.fromEntries(
+    postgresProcesses.map((process) => [process, passwordOf(process)]),
+  )
+  await migratePostgres(ownerUrl, { rolePasswords })
+  // Again: nothing changes, and nothing fails.
+  await migratePostgres(ownerUrl, { rolePasswords })
+  for (const process of postgresProcesses) {
+    const url = new URL(ownerUrl)
+    url.username = toRole(database, process)
+    url.password = passwordOf(process)
+    const client = new pg.Client({ connectionString: url.href })
+    await client.connect()
+    clients.set(process, client)
+  }
+})
+
+afterAll(async () => {
+  for (const client of clients.values()) await client.end()
+  await server?.stop()
+})
+
+const insertAlert = `insert into alerts (tenant_id, alert_id, seq, device_id, session_id, event_id,
+  action, risk_score, rasp_score, reasons, policy_version, created_at)
+  values ('a', 'alr_1', 1, 'd', 's', 'e', 'BLOCK', 80, 80, '[]', 1, now())`
+
+/** Of no process: the schema, the server, other roles, the past. */
+const forbiddenToAll = {
+  'make a table': 'create table mine (n int)',
+  'change a table': 'alter table alerts add column n int',
+  'drop a table': 'drop table alerts',
+  'empty a table': 'truncate alerts',
+  'replace a trigger':
+    'create or replace function note_mirror_change() returns trigger language sql as $$ select 1 $$',
+  'switch a trigger off': 'alter table audit disable trigger audit_is_append_only',
+  'rewrite the audit log': `update audit set actor = 'nobody'`,
+  'shorten the audit log': 'delete from audit',
+  'make a role': 'create role mine login',
+  'make itself powerful': 'alter role current_user superuser',
+  'take another role': `set role ${toRole(database, 'console')}_of_others`,
+  'take the owner': 'set role di',
+  'read a file of the server': `select pg_read_file('/etc/passwd')`,
+  'run a program': `copy (select 1) to program 'true'`,
+  'read password hashes': 'select * from pg_authid',
+  'say what is migrated': `insert into schema_migrations (name, checksum) values ('x', 'y')`,
+}
+
+const secretsAndKeys = {
+  'read the secrets of tenants': 'select sealed from tenant_secrets',
+  'change a secret of a tenant': `update tenant_secrets set sealed = 'x'`,
+  'read hashes of API keys': 'select key_hash from api_keys',
+  'make an API key': `insert into api_keys (key_hash, tenant_id, state, prefix, last4)
+    values ('\\x00', 'a', 'active', 'p', 'l')`,
+  'give a tenant away': `update api_keys set tenant_id = 'other'`,
+  'read hashes of analysts': 'select password_hash from analysts',
+  'suspend a tenant': `update tenants set status = 'suspended'`,
+  'make a tenant': `insert into tenants (tenant_id, environment) values ('mine', 'live')`,
+  'weaken a policy': `update policy_documents set document = '{}'`,
+  'read the audit log': 'select * from audit',
+  'redirect a webhook': `update webhooks set url = 'https://elsewhere.example'`,
+}
+
+const alertsAndDeliveries = {
+  'raise an alert': insertAlert,
+  'hide an alert': `update alerts set disposition = 'FALSE_POSITIVE'`,
+  'remove an alert': 'delete from alerts',
+  'change a counter': 'update alert_counts set n = 0',
+  'make a delivery': `insert into deliveries (tenant_id, delivery_id, body) values ('a', 'd', '')`,
+  'read what is delivered': 'select body from deliveries',
+  'end a delivery': `update deliveries set state = 'delivered'`,
+  'read what receivers answered': 'select answer from delivery_attempts',
+}
+
+type Tries = Record<string, string>
+const without = (tries: Tries, ...allowed: string[]): Tries =>
+  Object.fromEntries(Object.entries(tries).filter(([name]) => !allowed.includes(name)))
+
+const forbidden: Record<string, Tries> = {
+  scorer: {
+    ...secretsAndKeys,
+    ...without(
+      alertsAndDeliveries,
+      'raise an alert',
+      'make a delivery',
+      'change a counter',
+      'read what is delivered',
+    ),
+  },
+  api: { ...without(secretsAndKeys, 'read hashes of API keys'), ...alertsAndDeliveries },
+  delivery: {
+    ...without(secretsAndKeys, 'read the secrets of tenants', 'redirect a webhook'),
+    ...without(
+      alertsAndDeliveries,
+      'read what is delivered',
+      'end a delivery',
+      'read what receivers answered',
+    ),
+  },
+  console: {},
+}
+
+/** The SQLSTATE of the refusal, or what happened instead. */
+async function tryPostgres(process: ProcessName, sql: string): Promise<string> {
+  const client = clients.get(process)!
+  await client.query('begin')
+  try {
+    await client.query(sql)
+    return 'allowed'
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error)
+  } finally {
+    await client.query('rollback')
+  }
+}
+
+describe('PostgreSQL', () => {
+  test.each(
+    postgresProcesses.flatMap((process) =>
+      Object.entries({ ...forbiddenToAll, ...forbidden[process] }).map(
+        ([what, sql]) => [process, what, sql] as const,
+      ),
+    ),
+  )('the %s cannot %s', async (process, _, sql) => {
+    // insufficient_privilege; a role that does not exist cannot be taken either.
+    expect(['42501', '22023']).toContain(await tryPostgres(process, sql))
+  })
+
+  test('a role cannot connect to another database of the server', async () => {
+    const other = await server.createDatabase('other')
+    await migratePostgres(other, { rolePasswords: { api: passwordOf('other') } })
+    const url = new URL(other)
+    url.username = toRole(database, 'api')
+    url.password = passwordOf('api')
+    const client = new pg.Client({ connectionString: url.href })
+    await expect(client.connect()).rejects.toMatchObject({ code: '42501' })
+  })
+
+  test('no password is in the server, only what it is checked against', async () => {
+    const owner = new pg.Client({ connectionString: ownerUrl })
+    await owner.connect()
+    const role = toRole(database, 'api')
+    const { rows } = await owner.query('select rolpassword from pg_authid where rolname = $1', [
+      role,
+    ])
+    await owner.end()
+    expect(rows).toEqual([{ rolpassword: toScramVerifier(role, passwordOf('api')) }])
+  })
+
+  test('a right that the table no longer has is taken away', async () => {
+    const owner = new pg.Client({ connectionString: ownerUrl })
+    await owner.connect()
+    await owner.query(`grant all on tenant_secrets to "${toRole(database, 'api')}"`)
+    expect(await tryPostgres('api', 'select * from tenant_secrets')).toBe('allowed')
+    await migratePostgres(ownerUrl, { rolePasswords: { api: passwordOf('api') } })
+    expect(await tryPostgres('api', 'select * from tenant_secrets')).toBe('42501')
+    await owner.end()
+  })
+
+  test('the console knows every table, so that a new one is thought about', async () => {
+    const owner = new pg.Client({ connectionString: ownerUrl })
+    await owner.connect()
+    const { rows } = await owner.query<{ name: string }>(
+      `select tablename as name from pg_tables where schemaname = 'public' order by 1`,
+    )
+    await owner.end()
+    expect(Object.keys(postgresRights.console).sort()).toEqual(rows.map(({ name }) => name))
+  })
+})
+
+describe('ClickHouse', () => {
+  let engine: TestClickhouse
+  const users = new Map<ProcessName, ClickHouseClient>()
+  const names = processNames.filter((name) => {
+    const { clickhouse } = processRights[name]
+    return clickhouse !== null && clickhouse !== 'owner'
+  })
+
+  beforeAll(async () => {
+    engine = await startClickhouse({
+      users: names.map((name) => ({
+        name,
+        passwordSha256Hex: hash('sha256', passwordOf(name), 'hex'),
+        grants: toClickhouseGrants(
+          processRights[name].clickhouse as Record<string, readonly string[]>,
+          { database, analytics: 'analytics' },
+        ),
+      })),
+    })
+    await migrateClickhouse(`${engine.url}/${database}`)
+    for (const name of names) {
+      const { origin } = new URL(engine.url)
+      users.set(
+        name,
+        createClient({ url: origin, username: name, password: passwordOf(name), database }),
+      )
+    }
+  })
+
+  afterAll(async () => {
+    for (const client of users.values()) await client.close()
+    await engine?.stop()
+  })
+
+  const forbiddenHere: Tries = {
+    'make a table': 'create table mine (n Int32) engine = Memory',
+    'change a table': 'alter table telemetry add column n Int32',
+    'drop a table': 'drop table telemetry',
+    'empty a table': 'truncate table telemetry',
+    'make a view': 'create view mine as select 1',
+    'read a file as a table': `select * from file('/etc/passwd', 'LineAsString')`,
+    'write a file': `insert into function file('/tmp/x', 'CSV', 'n Int32') values (1)`,
+    'call another server': `select * from url('http://127.0.0.1:1/', 'LineAsString')`,
+    'call another ClickHouse': `select * from remote('127.0.0.1:1', system.one)`,
+    'call object storage': `select * from s3('http://127.0.0.1:1/bucket/x', 'LineAsString')`,
+    'run a program': `select * from executable('x', 'TSV', 'n Int32')`,
+    'end the server': 'system shutdown',
+    'drop its caches': 'system drop mark cache',
+    'make a dictionary':
+      'create dictionary mine (n UInt64) primary key n source(null()) layout(flat()) lifetime(0)',
+    'make a function': 'create function mine as (x) -> x',
+    'grant itself more': `grant all on *.* to current_user`,
+    'make a row policy': 'create row policy mine on telemetry using 1 to all',
+  }
+  const userManagement: Tries = {
+    'make a user': 'create user mine',
+    'change a user': `alter user default identified by 'x'`,
+    'see users': 'show users',
+  }
+  const ofScorer: Tries = {
+    'remove events': 'alter table telemetry delete where 1',
+    'change what is stored': `alter table telemetry update device_id = '' where 1`,
+    'read copies of alerts': 'select * from alerts_mirror',
+    'read the history of devices': 'select * from devices',
+    'write a history': `insert into devices (tenant_id, device_id) values ('a', 'd')`,
+    'say what is migrated': `insert into schema_migrations (name) values ('x')`,
+    'read the views of analysts': 'select * from analytics.ledger',
+  }
+  const ofApi: Tries = {
+    'remove events': 'alter table telemetry delete where 1',
+    'write an event': `insert into telemetry (tenant_id) values ('a')`,
+    'write the ledger': `insert into ledger_entries (tenant_id) values ('a')`,
+    'read what the scorer counts': 'select * from activity',
+    'say what is migrated': `insert into schema_migrations (name) values ('x')`,
+  }
+  const triesOf: Partial<Record<ProcessName, Tries>> = {
+    scorer: { ...userManagement, ...ofScorer },
+    api: { ...userManagement, ...ofApi },
+  }
+
+  test.each(
+    names.flatMap((name) =>
+      Object.entries({ ...forbiddenHere, ...triesOf[name] }).map(
+        ([what, sql]) => [name, what, sql] as const,
+      ),
+    ),
+  )('the %s cannot %s', async (name, _, query) => {
+    // ACCESS_DENIED, before anything else is looked at.
+    await expect(users.get(name)!.command({ query })).rejects.toMatchObject({ code: '497' })
+  })
+
+  test.each([
+    `alter table telemetry drop partition id '202001'`,
+    `alter table sessions delete where tenant_id = 'a' settings mutations_sync = 1`,
+    `alter table ledger_entries update alert_id = '' where tenant_id = 'a'`,
+    'select count() from system.parts',
+    'select count() from system.mutations',
+    'select count() from analytics.ledger',
+  ])('the console can do its upkeep: %s', async (query) => {
+    await users
+      .get('console')!
+      .command({ query })
+      .catch((error: { code?: string }) => {
+        // Whatever else is wrong with it, it is not refused.
+        expect(error.code).not.toBe('497')
+      })
+  })
+})

@@ -1,0 +1,130 @@
+// The REST API while a database is away: what does not need it is answered, the rest is refused in
+// good time, and all of it works again once it is back.
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Answer, type ApiRig, createApiRig } from '../../support/http/api-rig.ts'
+import { until } from '../../support/process/until.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+let postgres: TestPostgres
+let postgresUrl: string
+let rig: ApiRig
+let key: string
+let mute: Server
+let wire: Server
+/** While it is cut, nothing passes between the api and Postgres, and nobody is told. */
+let cut = false
+const sockets = new Set<Socket>()
+
+beforeAll(async () => {
+  // A ClickHouse that takes connections and never says a word: the worst way to be away.
+  mute = await serve(() => undefined)
+  postgres = await startPostgres()
+  const url = await postgres.createDatabase()
+  await migratePostgres(url)
+  wire = await serve((socket) => {
+    const server = connect(postgres.port, '127.0.0.1')
+    track(server)
+    socket.on('data', (bytes) => cut || server.write(bytes))
+    server.on('data', (bytes) => cut || socket.write(bytes))
+    socket.on('close', () => server.destroy())
+    server.on('close', () => socket.destroy())
+  })
+  postgresUrl = url.replace(`:${postgres.port}/`, `:${portOf(wire)}/`)
+  rig = await createApiRig({
+    postgres: postgresUrl,
+    clickhouse: `http://127.0.0.1:${portOf(mute)}`,
+  })
+  key = await rig.addTenant('acme')
+})
+
+afterAll(async () => {
+  await rig?.close()
+  for (const socket of sockets) socket.destroy()
+  mute?.close()
+  wire?.close()
+  await postgres?.stop()
+})
+
+function track(socket: Socket): void {
+  sockets.add(socket)
+  socket.on('error', () => undefined)
+}
+
+async function serve(onSocket: (socket: Socket) => void): Promise<Server> {
+  const server = createServer((socket) => {
+    track(socket)
+    onSocket(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+
+function portOf(server: Server): number {
+  const address = server.address()
+  return typeof address === 'object' ? (address?.port ?? 0) : 0
+}
+
+/** A call and how long it took. */
+async function timed(path: string, of: ApiRig = rig): Promise<Answer & { tookMs: number }> {
+  const startMs = performance.now()
+  const internal = path === '/readyz'
+  const answer = await (internal ? of.callInternal(path) : of.call(path, { key }))
+  return { ...answer, tookMs: performance.now() - startMs }
+}
+
+function expectUnavailable(answer: Answer & { tookMs: number }, limitMs: number): void {
+  expect(answer.status, answer.text).toBe(503)
+  expect(answer.json()).toMatchObject({ code: 'unavailable', status: 503 })
+  expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+  expect(answer.tookMs).toBeLessThan(limitMs)
+}
+
+describe('without ClickHouse', () => {
+  test('alerts are answered; a device is a quick 503, whether it is mute or gone', async () => {
+    expect((await timed('/v1/di/alerts')).status).toBe(200)
+    expectUnavailable(await timed('/v1/di/devices/d'), 4_000)
+    const gone = await createApiRig({ postgres: postgresUrl, clickhouse: 'http://127.0.0.1:1' })
+    expectUnavailable(await timed('/v1/di/devices/d', gone), 2_000)
+    expect((await timed('/v1/di/alerts', gone)).status).toBe(200)
+    await gone.close()
+  })
+
+  test('readiness names it, and nothing else', async () => {
+    const answer = await timed('/readyz')
+    expect(answer.status).toBe(503)
+    expect(answer.json()).toEqual({
+      status: 'not_ready',
+      missing: { clickhouse: expect.any(String) },
+    })
+    expect((await timed('/healthz')).status).toBe(200)
+  })
+})
+
+describe('without Postgres', () => {
+  test('calls are a 503 in bounded time while nothing comes back from it, also many at once, and work again after', async () => {
+    expect((await timed('/v1/di/alerts')).status).toBe(200)
+    cut = true
+    try {
+      const answers = await Promise.all(Array.from({ length: 40 }, () => timed('/v1/di/alerts')))
+      for (const answer of answers) expectUnavailable(answer, 6_000)
+      expect((await timed('/healthz')).tookMs).toBeLessThan(2_000)
+      expect((await timed('/readyz')).json().missing).toHaveProperty('postgres')
+    } finally {
+      cut = false
+    }
+    await until('it recovers', async () => (await timed('/v1/di/alerts')).status === 200)
+  })
+
+  test('calls are a quick 503 while it is gone, a bad key stays a 401, and all works again after', async () => {
+    await postgres.kill('SIGKILL')
+    expectUnavailable(await timed('/v1/di/alerts'), 2_000)
+    expectUnavailable(await timed('/v1/di/devices/d'), 2_000)
+    expect((await rig.call('/v1/di/alerts', { key: 'nonsense' })).status).toBe(401)
+    expect((await timed('/openapi.json')).status).toBe(200)
+    expect((await timed('/readyz')).json().missing).toHaveProperty('postgres')
+    await postgres.restart()
+    await until('it recovers', async () => (await timed('/v1/di/alerts')).status === 200)
+  })
+})

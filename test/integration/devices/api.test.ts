@@ -1,0 +1,623 @@
+// The REST API over HTTP, on a real PostgreSQL and a real ClickHouse.
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { alertPageSchema, deviceSchema, problemSchema } from '#shared/core/http/api-schemas.ts'
+import { problemCodes } from '#shared/core/http/problem.ts'
+import { toApiKey } from '#shared/core/tenants/credentials.ts'
+import { createOpenapiDocument } from '../../../services/api/openapi/openapi-document.ts'
+import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import {
+  type Answer,
+  type ApiRig,
+  acceptEvent,
+  addApiKey,
+  createApiRig,
+} from '../../support/http/api-rig.ts'
+import { until } from '../../support/process/until.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+let postgres: TestPostgres
+let clickhouse: TestClickhouse
+let rig: ApiRig
+let key: string
+
+beforeAll(async () => {
+  ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
+  const url = await postgres.createDatabase()
+  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+  rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
+  key = await rig.addTenant('acme')
+})
+
+afterAll(async () => {
+  await rig?.close()
+  await postgres?.stop()
+  await clickhouse?.stop()
+})
+
+/** Holds an answer to what every error promises. */
+function expectProblem(answer: Answer, code: keyof typeof problemCodes): void {
+  const body = answer.json()
+  expect(body).toMatchObject({ code, status: problemCodes[code][0], title: problemCodes[code][1] })
+  expect(answer.status).toBe(problemCodes[code][0])
+  expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8')
+  expect(body.request_id).toBe(answer.headers['x-request-id'])
+  expect(problemSchema.strict().parse(body)).toEqual(body)
+  if (answer.status === 400) expect(body.errors).not.toHaveLength(0)
+}
+
+type Page = { data: Alert[]; total: number; limit: number; next_cursor: string | null }
+type Device = {
+  device_id: string
+  users_seen_on: string[]
+  sessions: Record<string, unknown>[]
+  sessions_total: number
+  sessions_cursor: string | null
+}
+
+async function getAlerts(query = '', of = key): Promise<Page> {
+  const answer = await rig.call(`/v1/di/alerts${query}`, { key: of })
+  expect(answer.status, answer.text).toBe(200)
+  const page = answer.json<Page>()
+  expect(alertPageSchema.strict().parse(page)).toEqual(page)
+  return page
+}
+
+describe('authentication', () => {
+  test('refuses every key that is not an active tenant’s, all alike', async () => {
+    const retired = await rig.addTenant('retired')
+    await rig.postgres.query(
+      `update api_keys set state = 'retired', retired_at = now() where tenant_id = 'retired'`,
+    )
+    const suspended = await rig.addTenant('suspended')
+    await rig.postgres.query(
+      `update tenants set status = 'suspended' where tenant_id = 'suspended'`,
+    )
+    const unknown = toApiKey('live', Buffer.alloc(32, 9))
+    const otherPrefix = key.replace('dpk_live_', 'dpk_sandbox_')
+    const headers: Record<string, string>[] = [
+      {},
+      { authorization: '' },
+      { authorization: 'Bearer' },
+      { authorization: 'Bearer ' },
+      { authorization: `Basic ${Buffer.from(`${key}:`).toString('base64')}` },
+      { authorization: key },
+      { authorization: `Bearer${key}` },
+      { authorization: `Bearer ${key}x` },
+      { authorization: `Bearer ${key.slice(0, -1)}` },
+      { authorization: `Bearer ${key} ${key}` },
+      { authorization: `Bearer ${key.toLowerCase()}` },
+      { authorization: `Bearer ${otherPrefix}` },
+      { authorization: `Bearer ${unknown}` },
+      { authorization: `Bearer ${retired}` },
+      { authorization: `Bearer ${suspended}` },
+      { authorization: `Bearer ${'A'.repeat(8_000)}` },
+    ]
+    const seen = new Set<string>()
+    for (const path of ['/v1/di/alerts', '/v1/di/devices/d', '/v1/di/alerts?limit=nonsense']) {
+      for (const one of headers) {
+        const answer = await rig.call(path, { headers: one })
+        expectProblem(answer, 'unauthorized')
+        expect(answer.headers['www-authenticate']).toBe('Bearer')
+        const { date, 'x-request-id': id, ...rest } = answer.headers
+        seen.add(JSON.stringify(rest) + answer.text.replaceAll(String(id), ''))
+      }
+    }
+    expect(seen.size).toBe(1)
+  })
+
+  test('takes the scheme in any case, as RFC 9110 has it', async () => {
+    for (const authorization of [`bearer ${key}`, `BEARER   ${key}`]) {
+      const answer = await rig.call('/v1/di/alerts', { headers: { authorization } })
+      expect(answer.status).toBe(200)
+    }
+  })
+
+  test('ends at once when the key is replaced or the tenant suspended', async () => {
+    const old = await rig.addTenant('changing', 'sandbox')
+    expect((await rig.call('/v1/di/alerts', { key: old })).status).toBe(200)
+    await rig.postgres.query(
+      `update api_keys set state = 'retired', retired_at = now() where tenant_id = 'changing'`,
+    )
+    expectProblem(await rig.call('/v1/di/alerts', { key: old }), 'unauthorized')
+    const next = await addApiKey(rig.postgres, 'changing', 'sandbox')
+    expect((await rig.call('/v1/di/alerts', { key: next })).status).toBe(200)
+    const setStatus = (status: string) =>
+      rig.postgres.query(`update tenants set status = $1 where tenant_id = 'changing'`, [status])
+    await setStatus('suspended')
+    expectProblem(await rig.call('/v1/di/alerts', { key: next }), 'unauthorized')
+    await setStatus('active')
+    expect((await rig.call('/v1/di/alerts', { key: next })).status).toBe(200)
+  })
+
+  test('records that a key is in use, and not at every call', async () => {
+    const used = await rig.addTenant('used')
+    const lastUse = async () => {
+      const { rows } = await rig.postgres.query<{ last_used_at: Date | null }>(
+        `select last_used_at from api_keys where tenant_id = 'used'`,
+      )
+      return rows[0]?.last_used_at?.getTime() ?? null
+    }
+    expect(await lastUse()).toBeNull()
+    await rig.call('/v1/di/alerts', { key: used })
+    await until('the use is recorded', async () => (await lastUse()) !== null)
+    const first = await lastUse()
+    for (let time = 0; time < 5; time++) await rig.call('/v1/di/alerts', { key: used })
+    expect(await lastUse()).toBe(first)
+  })
+
+  test('is counted by the reason of its refusals, which clients are not told', async () => {
+    const text = (await rig.callInternal('/metrics')).text
+    for (const reason of ['missing', 'malformed', 'unknown', 'suspended']) {
+      expect(text).toMatch(
+        new RegExp(`di_api_auth_refusals_total\\{reason="${reason}",service="api"\\} [1-9]`),
+      )
+    }
+    expect(text).not.toContain(key)
+  })
+})
+
+describe('alerts', () => {
+  const startMs = Date.UTC(2026, 4, 9, 22, 0)
+  let all: Alert[]
+
+  beforeAll(async () => {
+    // A second tenant has the same devices and sessions.
+    const tenants = ['listed', 'twin']
+    for (let batch = 0; batch < 20; batch++) {
+      const drafts = tenants.flatMap((tenantId) =>
+        [0, 1].map((one) =>
+          draftAlert({
+            tenantId,
+            sessionId: `s${batch}-${one}`,
+            deviceId: batch % 5 === 0 ? 'farm/α ..' : `d${batch % 3}`,
+            userId: one === 0 ? null : `user-${batch}`,
+            action: batch % 4 === 0 ? 'BLOCK' : 'REVIEW',
+          }),
+        ),
+      )
+      if (batch === 0)
+        for (const tenantId of tenants) keys[tenantId] = await rig.addTenant(tenantId)
+      await rig.alerts.raiseAlerts(drafts, () => startMs + batch * 600_000)
+    }
+    const raised = await getAlerts('?limit=500', keys.listed)
+    for (const [index, { alert_id: alertId }] of raised.data.entries()) {
+      const disposition = dispositions[index % 6] ?? 'OPEN'
+      await rig.alerts.setDisposition({ alertId, disposition, note: null, actor: 'op' })
+    }
+    all = (await getAlerts('?limit=500', keys.listed)).data
+    expect(all).toHaveLength(40)
+  })
+
+  const keys: Record<string, string> = {}
+
+  const filters: Record<string, (alert: Alert) => boolean> = {
+    'disposition=OPEN': (alert) => alert.disposition === 'OPEN',
+    'disposition=CONFIRMED': (alert) => alert.disposition === 'CONFIRMED',
+    'decision=BLOCK': (alert) => alert.decision.action === 'BLOCK',
+    'decision=REVIEW': (alert) => alert.decision.action === 'REVIEW',
+    'device_id=farm%2F%CE%B1%20..': (alert) => alert.entity.device.device_id === 'farm/α ..',
+    'device_id=nobody': () => false,
+    'from=2026-05-10': (alert) => alert.created_at >= '2026-05-10',
+    'to=2026-05-10T01:00:00%2B01:00': (alert) => alert.created_at < '2026-05-10T00:00:00.000Z',
+    'from=2026-05-09T22:10:00.000Z': (alert) => alert.created_at >= '2026-05-09T22:10:00.000Z',
+    'from=2026-05-09T22:10:00.0001Z': (alert) => alert.created_at > '2026-05-09T22:10:00.000Z',
+    'to=2026-05-09T22:10:00Z': (alert) => alert.created_at < '2026-05-09T22:10:00.000Z',
+  }
+  const nameOf = (filter: string) => filter.split('=')[0]
+  const pairs = Object.keys(filters).flatMap((a) =>
+    Object.keys(filters)
+      .filter((b) => a <= b && (a === b || nameOf(a) !== nameOf(b)))
+      .map((b) => (a === b ? [a] : [a, b])),
+  )
+
+  test('are filtered by each parameter and by every two, with the exact total', async () => {
+    expect(pairs.length).toBeGreaterThan(40)
+    for (const pair of pairs) {
+      const page = await getAlerts(`?${[...pair, 'limit=7'].join('&')}`, keys.listed)
+      const wanted = all.filter((alert) => pair.every((filter) => filters[filter]!(alert)))
+      expect(page.total, pair.join('&')).toBe(wanted.length)
+      expect(page.data, pair.join('&')).toEqual(wanted.slice(0, 7))
+      expect(page.next_cursor === null).toBe(wanted.length <= 7)
+    }
+  })
+
+  test('come newest first, with the fields of the contract and of no other tenant', async () => {
+    expect(all.map((alert) => alert.seq)).toEqual(all.map((_, index) => 40 - index))
+    expect(all.find((alert) => alert.entity.session.session_id === 's7-1')).toEqual({
+      alert_id: expect.stringMatching(/^alr_/),
+      seq: 15 + 1 - (all[24]!.entity.session.session_id === 's7-1' ? 0 : 1),
+      decision: { action: 'REVIEW', severity: 'MEDIUM', risk_score: 55 },
+      rasp_score: 50,
+      entity: {
+        device: { device_id: 'd1' },
+        session: { session_id: 's7-1' },
+        user: { user_id: 'user-7' },
+      },
+      flags: ['ROOTED'],
+      reasons: [{ code: 'ROOTED', weight: 55, evidence: { signals: ['root.su_binary'] } }],
+      disposition: expect.stringMatching(/^[A-Z_]+$/),
+      created_at: '2026-05-09T23:10:00.000Z',
+    })
+    const twin = (await getAlerts('?limit=500', keys.twin)).data
+    const ids = new Set(all.map((alert) => alert.alert_id))
+    expect(twin).toHaveLength(40)
+    expect(twin.filter((alert) => ids.has(alert.alert_id))).toEqual([])
+    expect((await getAlerts()).total).toBe(0)
+  })
+
+  test('are walked by cursor, each once, also when the page size changes on the way', async () => {
+    const seen: Alert[] = []
+    let cursor: string | null = ''
+    for (let page = 0; cursor !== null; page++) {
+      const query: string = `?limit=${1 + (page % 5)}${cursor && `&cursor=${cursor}`}`
+      const { data, total, next_cursor } = await getAlerts(query, keys.listed)
+      expect(total).toBe(40)
+      seen.push(...data)
+      cursor = next_cursor
+    }
+    expect(seen).toEqual(all)
+  })
+
+  test('refuse a cursor of other filters, of another tenant, or of no list at all', async () => {
+    const { next_cursor: cursor } = await getAlerts('?decision=REVIEW&limit=2', keys.listed)
+    const refused: [string, string | undefined][] = [
+      [`?limit=2&cursor=${cursor}`, keys.listed],
+      [`?decision=BLOCK&cursor=${cursor}`, keys.listed],
+      [`?decision=REVIEW&disposition=OPEN&cursor=${cursor}`, keys.listed],
+      [`?decision=REVIEW&cursor=${cursor}`, keys.twin],
+      [`?decision=REVIEW&cursor=${cursor}x`, keys.listed],
+      ['?cursor=nonsense', keys.listed],
+      ['?cursor=W10', keys.listed],
+    ]
+    for (const [query, of] of refused) {
+      const answer = await rig.call(`/v1/di/alerts${query}`, { key: of })
+      expectProblem(answer, 'invalid_query')
+      expect(answer.json().errors).toMatchObject([{ path: 'cursor' }])
+    }
+    const same = await getAlerts(`?decision=REVIEW&cursor=${cursor}&limit=3`, keys.listed)
+    expect(same.data).toEqual(all.filter((one) => one.decision.action === 'REVIEW').slice(2, 5))
+  })
+
+  test('clamp the page size and say so; refuse what is none', async () => {
+    expect(await getAlerts('', keys.listed)).toMatchObject({ limit: 50, total: 40 })
+    expect((await getAlerts('?limit=501', keys.listed)).limit).toBe(500)
+    for (const limit of ['0', '-5', '1.5', '', 'many']) {
+      const answer = await rig.call(`/v1/di/alerts?limit=${limit}`, { key })
+      expectProblem(answer, 'invalid_query')
+      expect(answer.json().errors).toEqual([
+        { path: 'limit', message: 'must be a whole number from 1' },
+      ])
+    }
+  })
+
+  test('refuse a query with faults, naming each', async () => {
+    const query = '?disposition=open&from=soon&device=d&limit=1&limit=2'
+    const answer = await rig.call(`/v1/di/alerts${query}`, { key })
+    expectProblem(answer, 'invalid_query')
+    const errors = answer.json<{ errors: { path: string }[] }>().errors
+    expect(errors.map((one) => one.path).sort()).toEqual(['device', 'disposition', 'from', 'limit'])
+  })
+})
+
+describe('a device', () => {
+  const startMs = Date.UTC(2026, 5, 1)
+  let deviceKey: string
+  let twinKey: string
+
+  beforeAll(async () => {
+    deviceKey = await rig.addTenant('devices')
+    twinKey = await rig.addTenant('devices-twin')
+  })
+
+  const getDevice = (deviceId: string, query = '', of = deviceKey) =>
+    rig.call(`/v1/di/devices/${encodeURIComponent(deviceId)}${query}`, { key: of })
+
+  test('has exactly the fields of the contract', async () => {
+    const tenantId = 'devices'
+    await rig.telemetry.insertTelemetry([
+      ...[10, 80, 55].map((score, index) =>
+        acceptEvent({
+          tenantId,
+          deviceId: 'phone',
+          sessionId: 's1',
+          score,
+          userId: `u${3 - index}`,
+          atMs: startMs + index * 1_000 + 7,
+          flags: score === 80 ? ['ROOTED'] : [],
+        }),
+      ),
+      acceptEvent({ tenantId, deviceId: 'phone', sessionId: 's2', atMs: startMs + 60_000 }),
+      acceptEvent({
+        tenantId: 'devices-twin',
+        deviceId: 'phone',
+        sessionId: 's1',
+        atMs: startMs,
+        score: 99,
+        userId: 'foreign',
+      }),
+    ])
+    const answer = await getDevice('phone')
+    expect(answer.status, answer.text).toBe(200)
+    const device = answer.json()
+    expect(device).toEqual({
+      device_id: 'phone',
+      first_seen_at: '2026-06-01T00:00:00.007Z',
+      last_seen_at: '2026-06-01T00:01:00.000Z',
+      peak_rasp_score: 80,
+      users_seen_on: ['u1', 'u2', 'u3'],
+      users_cursor: null,
+      sessions: [
+        {
+          session_id: 's2',
+          rasp_action: 'ALLOW',
+          started_at: '2026-06-01T00:01:00.000Z',
+          last_seen_at: '2026-06-01T00:01:00.000Z',
+          rasp_score: 0,
+          flags: [],
+        },
+        {
+          session_id: 's1',
+          rasp_action: 'BLOCK',
+          started_at: '2026-06-01T00:00:00.007Z',
+          last_seen_at: '2026-06-01T00:00:02.007Z',
+          rasp_score: 80,
+          flags: ['ROOTED'],
+        },
+      ],
+      sessions_total: 2,
+      sessions_cursor: null,
+    })
+    expect(deviceSchema.strict().parse(device)).toEqual(device)
+    expect((await getDevice('phone', '', twinKey)).json().users_seen_on).toEqual(['foreign'])
+  })
+
+  test('that is unknown is a 404, and one of another tenant exactly the same', async () => {
+    await rig.telemetry.insertTelemetry([
+      acceptEvent({ tenantId: 'devices', deviceId: 'mine', sessionId: 's', atMs: startMs }),
+    ])
+    expect((await getDevice('mine')).status).toBe(200)
+    const [foreign, unknown] = [
+      await getDevice('mine', '', twinKey),
+      await getDevice('none', '', twinKey),
+    ]
+    const told = ({ headers, text }: Answer) => text.replaceAll(String(headers['x-request-id']), '')
+    expectProblem(foreign, 'device_not_found')
+    expect(told(foreign)).toBe(told(unknown))
+    expect(Object.keys(foreign.headers)).toEqual(Object.keys(unknown.headers))
+  })
+
+  test('is found by whatever id it has, percent-encoded once', async () => {
+    const character = fc.oneof(
+      fc.constantFrom(...'/\\%?#&=+;:@.,~!$*()[] "\'<>{}|^`'),
+      fc.constantFrom('..', '%2F', '%', 'é', 'ß', '日本', '👩🏽‍💻', '\u202e', '\u00a0', '\ufeff'),
+      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }),
+    )
+    const drawn = fc.sample(
+      fc.array(character, { minLength: 1, maxLength: 12 }).map((parts) => parts.join('')),
+      { numRuns: 60, seed: 20_260_601 },
+    )
+    const ids = [
+      ...['.', '..', '../..', '/', '//', 'a/b', '/a', 'a/', '%2F', '%252F', '%', 'undefined'],
+      ...['healthz', 'a b', '+', '*', ':device_id', '日'.repeat(256), 'x'.repeat(256)],
+      ...drawn,
+    ].filter((id) => id.length <= 256 && !/[\p{Cc}\p{Cs}]/u.test(id))
+    await rig.telemetry.insertTelemetry(
+      ids.map((deviceId) =>
+        acceptEvent({ tenantId: 'devices', deviceId, sessionId: 's', atMs: startMs }),
+      ),
+    )
+    for (const id of ids) {
+      const answer = await getDevice(id)
+      expect(answer.json().device_id, `${JSON.stringify(id)} ${answer.text}`).toBe(id)
+    }
+    // Dots that a client left as they are, and letters that it encoded without need.
+    for (const path of ['..', '%2e%2E', '%2E.']) {
+      const answer = await rig.call(`/v1/di/devices/${path}`, { key: deviceKey })
+      expect(answer.json().device_id).toBe('..')
+    }
+  })
+
+  test('with an id that cannot be one is refused', async () => {
+    for (const id of ['', 'a\u0000b', 'a\nb', '\u007f', '\u0085', 'x'.repeat(257)]) {
+      const answer = await getDevice(id)
+      expectProblem(answer, 'invalid_path')
+      expect(answer.json().errors).toMatchObject([{ path: 'device_id' }])
+    }
+    for (const path of ['%', '%zz', '%ff', '%c3%28', '%ed%a0%80']) {
+      const answer = await rig.call(`/v1/di/devices/${path}`, { key: deviceKey })
+      expectProblem(answer, 'malformed_request')
+    }
+    expectProblem(await getDevice('x'.repeat(4_000)), 'uri_too_long')
+    expectProblem(await getDevice('x'.repeat(20_000)), 'headers_too_large')
+  })
+
+  test('asked for with an expectation that nobody meets is a problem like any other', async () => {
+    const headers = { expect: 'a-miracle' }
+    expectProblem(
+      await rig.call('/v1/di/devices/x', { key: deviceKey, headers }),
+      'expectation_failed',
+    )
+  })
+
+  test('shows all its sessions, or page by page by cursor, none missing and none twice', async () => {
+    const events = Array.from({ length: 25 }, (_, index) =>
+      acceptEvent({
+        tenantId: 'devices',
+        deviceId: 'busy',
+        sessionId: `s${String(index).padStart(2, '0')}`,
+        // Several sessions begin in the same millisecond.
+        atMs: startMs + Math.floor(index / 4) * 1_000,
+      }),
+    )
+    await rig.telemetry.insertTelemetry(events)
+    const whole = (await getDevice('busy')).json<Device>()
+    expect(whole).toMatchObject({ sessions_total: 25, sessions_cursor: null })
+    expect(whole.sessions).toHaveLength(25)
+    const starts = whole.sessions.map((session) => String(session.started_at))
+    expect(starts).toEqual([...starts].sort().reverse())
+    const seen: unknown[] = []
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const query: string = `?sessions_limit=4${cursor && `&sessions_cursor=${cursor}`}`
+      const page = (await getDevice('busy', query)).json<Device>()
+      expect(page.sessions_total).toBe(25)
+      expect(page.sessions.length).toBeLessThanOrEqual(4)
+      seen.push(...page.sessions)
+      cursor = page.sessions_cursor
+    }
+    expect(seen).toEqual(whole.sessions)
+  })
+
+  test('refuses a sessions cursor of another device or tenant, and bad parameters', async () => {
+    const tenants = ['devices', 'devices-twin']
+    await rig.telemetry.insertTelemetry(
+      tenants.flatMap((tenantId) =>
+        ['one', 'two'].flatMap((deviceId) =>
+          ['a', 'b'].map((sessionId) =>
+            acceptEvent({ tenantId, deviceId, sessionId, atMs: startMs }),
+          ),
+        ),
+      ),
+    )
+    const first = (await getDevice('one', '?sessions_limit=1')).json<Device>()
+    const query = `?sessions_cursor=${first.sessions_cursor}`
+    expect((await getDevice('one', query)).json<Device>().sessions).toHaveLength(1)
+    const refused: [Answer, string][] = [
+      [await getDevice('two', query), 'sessions_cursor'],
+      [await getDevice('one', query, twinKey), 'sessions_cursor'],
+      [await getDevice('one', '?sessions_limit=0'), 'sessions_limit'],
+      [await getDevice('one', '?limit=5'), 'limit'],
+    ]
+    for (const [answer, path] of refused) {
+      expectProblem(answer, 'invalid_query')
+      expect(answer.json().errors).toMatchObject([{ path }])
+    }
+  })
+})
+
+describe('rates', () => {
+  test('of a tenant are its own, told in every answer, and enforced with when to come back', async () => {
+    const limited = await rig.addTenant('limited')
+    await rig.postgres.query(
+      `update tenants set rest_rate_per_second = 0.5, rest_burst = 3 where tenant_id = 'limited'`,
+    )
+    const answers: Answer[] = []
+    for (let time = 0; time < 5; time++) {
+      answers.push(await rig.call('/v1/di/alerts', { key: limited }))
+    }
+    expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200, 429, 429])
+    expect(answers.map((answer) => answer.headers.ratelimit)).toMatchObject([
+      expect.stringMatching(/^"tenant";r=2;t=2$/),
+      expect.stringMatching(/^"tenant";r=1;t=4$/),
+      expect.stringMatching(/^"tenant";r=0;t=6$/),
+      expect.stringMatching(/^"tenant";r=0;t=6$/),
+      expect.stringMatching(/^"tenant";r=0;t=6$/),
+    ])
+    expectProblem(answers[3]!, 'rate_limited')
+    expect(answers[3]!.headers['ratelimit-policy']).toBe('"tenant";q=3;w=6')
+    expect(Number(answers[3]!.headers['retry-after'])).toBe(2)
+    const other = await rig.call('/v1/di/alerts', { key })
+    expect(other.status).toBe(200)
+    expect(other.headers['ratelimit-policy']).toBe('"tenant";q=2000;w=2')
+    expect((await rig.callInternal('/metrics')).text).toMatch(
+      /di_api_rate_limited_total\{tenant="limited",service="api"\} 2/,
+    )
+  })
+})
+
+describe('over HTTP', () => {
+  test('every answer has a request id, the caller’s own when it is harmless, and is not stored', async () => {
+    for (const [path, of] of [
+      ['/v1/di/alerts', key],
+      ['/v1/di/alerts', undefined],
+      ['/nowhere', undefined],
+    ] as const) {
+      const own = await rig.call(path, { key: of, headers: { 'x-request-id': 'abc-1' } })
+      expect(own.headers['x-request-id']).toBe('abc-1')
+      expect(own.headers['cache-control']).toBe('no-store')
+      const other = await rig.call(path, { key: of, headers: { 'x-request-id': 'a b"' } })
+      expect(other.headers['x-request-id']).toMatch(/^req_[0-9a-f-]{36}$/)
+    }
+  })
+
+  test('other methods are a 405 that says which are taken, OPTIONS says so too', async () => {
+    for (const path of ['/v1/di/alerts', '/v1/di/devices/a%2Fb?x=1', '/openapi.json']) {
+      for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
+        const headers = { 'content-type': 'text/plain' }
+        const answer = await rig.call(path, { key, method, headers })
+        expectProblem(answer, 'method_not_allowed')
+        expect(answer.headers.allow).toBe('GET, HEAD, OPTIONS')
+      }
+      const options = await rig.call(path, { method: 'OPTIONS' })
+      expect([options.status, options.headers.allow]).toEqual([204, 'GET, HEAD, OPTIONS'])
+    }
+  })
+
+  test('HEAD is GET without the body', async () => {
+    const head = await rig.call('/v1/di/alerts', { key, method: 'HEAD' })
+    const get = await rig.call('/v1/di/alerts', { key })
+    expect([head.status, head.text]).toEqual([200, ''])
+    expect(head.headers['content-length']).toBe(get.headers['content-length'])
+    expect((await rig.call('/v1/di/alerts', { method: 'HEAD' })).status).toBe(401)
+  })
+
+  test('what is not there is a 404 problem', async () => {
+    for (const path of [
+      '/',
+      '/v1',
+      '/v1/di/devices',
+      '/v1/di/alerts/',
+      '/v1/di/alerts/a/b',
+      '//',
+    ]) {
+      expectProblem(await rig.call(path, { key }), 'not_found')
+    }
+  })
+
+  test('the document is served as it is committed, and its page needs nothing from elsewhere', async () => {
+    const served = await rig.call('/openapi.json')
+    expect(served.headers['content-type']).toMatch(/^application\/json/)
+    expect(served.json()).toEqual(JSON.parse(JSON.stringify(createOpenapiDocument())))
+    const page = await rig.call('/docs/')
+    expect(page.status).toBe(200)
+    expect(page.headers['content-security-policy']).toContain("default-src 'none'")
+    const links = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!)
+    expect(links.length).toBeGreaterThan(3)
+    for (const link of links) {
+      expect(link).not.toMatch(/^(https?:)?\/\//)
+      const { pathname } = new URL(link, 'http://host/docs/')
+      expect((await rig.call(pathname)).status, link).toBe(200)
+    }
+    const spec = await rig.call('/docs/json')
+    expect(spec.json()).toHaveProperty(['webhooks', 'risk.alert'])
+    expect((await rig.call('/docs')).status).toBeLessThan(400)
+  })
+
+  test('requests and queries are measured by route and outcome', async () => {
+    const { text } = await rig.callInternal('/metrics')
+    const counted = (metric: string, labels: Record<string, string>): boolean =>
+      text
+        .split('\n')
+        .some(
+          (line) =>
+            line.startsWith(`${metric}{`) &&
+            Object.entries(labels).every(([name, value]) => line.includes(`${name}="${value}"`)),
+        )
+    const requests: [string, string, string][] = [
+      ['GET', '/v1/di/alerts', '200'],
+      ['GET', '/v1/di/devices/:device_id', '404'],
+      ['GET', 'unknown', '400'],
+      ['POST', 'unknown', '405'],
+    ]
+    for (const [method, route, status] of requests) {
+      const labels = { method, route, status }
+      expect(counted('di_http_request_seconds_count', labels), route + status).toBe(true)
+    }
+    for (const query of ['alerts', 'device', 'api_key']) {
+      expect(counted('di_api_query_seconds_count', { query, outcome: 'ok' }), query).toBe(true)
+    }
+  })
+})

@@ -1,0 +1,54 @@
+// A short run of the OpenAPI drill: every operation of both documents, held to its document.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Fault } from '../../faults/openapi/openapi-check.ts'
+import { drillOpenapi, type OpenapiFindings } from '../../faults/openapi/openapi-drill.ts'
+import { type OpenapiWorld, startOpenapiWorld } from '../../faults/openapi/openapi-world.ts'
+import { seed } from '../../support/process/seed.ts'
+
+let world: OpenapiWorld
+let findings: OpenapiFindings
+
+beforeAll(async () => {
+  world = await startOpenapiWorld()
+  findings = await drillOpenapi(world, { calls: 600, callsLeast: 8, seed })
+})
+afterAll(() => world?.close())
+
+/** The faults of some kinds, to be read; none at all when all is well. */
+const faultsOf = (...kinds: Fault['kind'][]) =>
+  [...findings.faults.values()]
+    .filter(({ kind }) => kinds.includes(kind))
+    .map(
+      (one) =>
+        `SEED=${seed} ${one.kind} ×${one.count} ${one.operation}: ${one.why}: ${one.example}`,
+    )
+
+it('no answer is a 500', () => {
+  expect(faultsOf('server_error')).toEqual([])
+})
+
+it('no status is undocumented', () => {
+  expect(faultsOf('undocumented_status')).toEqual([])
+})
+
+it('every body and header is what the document says', () => {
+  const kinds = ['undocumented_content_type', 'body_mismatch'] as const
+  expect(faultsOf(...kinds, 'header_missing', 'header_mismatch')).toEqual([])
+})
+
+it('a secured operation without its key is a 401', () => {
+  expect(faultsOf('ignored_auth')).toEqual([])
+})
+
+it('what the document does not allow is refused', () => {
+  expect(faultsOf('bad_input_accepted', 'not_understood')).toEqual([])
+})
+
+it('valid calls really succeed, over every kind of operation', () => {
+  const untested = findings.operations.filter(({ succeeded }) => succeeded === 0)
+  expect(findings.operations.length).toBeGreaterThan(45)
+  expect(untested.length, untested.map(({ name }) => name).join()).toBeLessThan(8)
+  const valid = findings.operations.reduce((all, one) => all + one.valid, 0)
+  const succeeded = findings.operations.reduce((all, one) => all + one.succeeded, 0)
+  expect(succeeded / valid).toBeGreaterThan(0.5)
+})

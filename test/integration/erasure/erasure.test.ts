@@ -1,0 +1,436 @@
+// Erasing a device or a user from every store, on real servers with a real scorer: nothing of it is
+// left anywhere, and nothing of anybody else is lost.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { toEventId } from '#shared/core/base/ids.ts'
+import type { Problem } from '#shared/core/http/problem.ts'
+import {
+  deadLetterStream,
+  deadLetterSubject,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/telemetry/messages.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { listAudit } from '#shared/io/postgres/audit-store.ts'
+import { toHash } from '#shared/io/velocity/activity-rows-store.ts'
+import {
+  createErase,
+  type Erase,
+  type ErasureReceipt,
+} from '../../../services/console/erasure/erase.ts'
+import {
+  type EventFacts,
+  encodeEvent,
+  makeBody,
+  makeElement,
+  signalsOf,
+} from '../../support/telemetry/accepted-events.ts'
+import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
+
+let rig: ScorerRig
+let erase: Erase
+let round = 0
+let ids: { phone: string; tablet: string; eve: string; bob: string; tenant: string; other: string }
+
+beforeAll(async () => {
+  rig = await createScorerRig()
+  await rig.startScorer()
+  erase = makeErase()
+})
+afterAll(() => rig?.close())
+
+beforeEach(async () => {
+  const n = ++round
+  ids = {
+    phone: `phone-Qx7canary${n}-é"\\`,
+    tablet: `tablet-Qx7canary${n}`,
+    eve: `eve-Qx7canary${n}@example.com`,
+    bob: `bob-Qx7canary${n}`,
+    tenant: `tenant-${n}`,
+    other: `other-${n}`,
+  }
+  await rig.addTenant(ids.tenant)
+  await rig.addTenant(ids.other)
+})
+
+function makeErase(more: { waitMaxMs?: number } = {}): Erase {
+  return createErase({
+    locks: { holders: rig.postgres, work: rig.postgres },
+    store: createErasureStore(rig.clickhouse),
+    findNats: () => rig.nats,
+    nowMs: () => performance.now(),
+    wallMs: Date.now,
+    onOutcome: () => undefined,
+    ...more,
+  })
+}
+
+const eraseOf = (kind: 'device' | 'user', id: string): Promise<ErasureReceipt> =>
+  erase({ tenantId: ids.tenant, kind, id, actor: 'test' })
+
+const historyOf = (tenantId: string, deviceId: string) =>
+  rig.history.findDevice({ tenantId, deviceId, sessionsLimit: 100, before: null })
+
+const alertsOf = (tenantId: string) =>
+  createAlertStore(rig.postgres).listAlerts({ tenantId, limit: 500, after: null })
+
+const afters = ({ counts }: ErasureReceipt) =>
+  Object.values(counts).reduce((sum, { after }) => sum + after, 0)
+
+/** One round of events: a shared phone, two users, another tenant with the same ids. */
+function makeRound(tenantId: string): EventFacts[] {
+  const { phone, tablet, eve, bob } = ids
+  const block = { signals: signalsOf.BLOCK }
+  const review = { signals: signalsOf.REVIEW }
+  return [
+    { tenantId, deviceId: phone, sessionId: 's-eve', userId: eve, ...block },
+    { tenantId, deviceId: phone, sessionId: 's-bob', userId: bob, ...review },
+    { tenantId, deviceId: phone, sessionId: 's-both', userId: bob, nonce: 1 },
+    { tenantId, deviceId: phone, sessionId: 's-both', userId: bob, accountId: eve, ...block },
+    { tenantId, deviceId: tablet, sessionId: 's-tab', userId: eve, ...review },
+    { tenantId, deviceId: tablet, sessionId: 's-tab-bob', userId: bob },
+  ]
+}
+
+async function publishRound(): Promise<void> {
+  // Each message carries both tenants, so erasing from one takes the other's from the stream too.
+  const mine = makeRound(ids.tenant)
+  const theirs = makeRound(ids.other)
+  await rig.publish(...mine.map((event, index) => [event, theirs[index]!]))
+  // The client's retry of the same bytes.
+  await rig.publish([mine[0]!])
+  await rig.publish([{ tenantId: ids.tenant, deviceId: 'last', sessionId: 'last' }])
+  await rig.drained()
+}
+
+async function count(query: string): Promise<number> {
+  const result = await rig.clickhouse.query({ query, format: 'JSONCompactEachRow' })
+  return Number((await result.json<[number]>())[0]![0])
+}
+
+const activityOf = (tenantId: string, kind: string, id: string) =>
+  count(`select count() from activity where tenant_id = '${tenantId}'
+    and key_hash = ${toHash(`${kind} ${id}`)}`)
+
+/** Files below a folder that hold these bytes. */
+function findBytes(folder: string, text: string): string[] {
+  const found: string[] = []
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
+    if (!entry.isFile()) continue
+    const path = join(entry.parentPath, entry.name)
+    try {
+      if (readFileSync(path).includes(text)) found.push(path)
+    } catch (error) {
+      // Merges remove files at any time.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+  }
+  return found
+}
+
+async function clickhouseFolder(): Promise<string> {
+  const query = "select path from system.disks where name = 'default'"
+  const result = await rig.clickhouse.query({ query, format: 'JSONCompactEachRow' })
+  return (await result.json<[string]>())[0]![0]
+}
+
+/** Every stored message as text. */
+async function readStream(stream: string): Promise<string[]> {
+  const { state } = await rig.nats.manager.streams.info(stream)
+  const texts: string[] = []
+  for (let sequence = state.first_seq; sequence <= state.last_seq; sequence++) {
+    const message = await rig.nats.manager.streams
+      .getMessage(stream, { seq: sequence })
+      .catch(() => null)
+    if (message !== null) texts.push(Buffer.from(message.data).toString())
+  }
+  return texts
+}
+
+describe('erasing a device', () => {
+  it('leaves no row of it in any store, and all of others', async () => {
+    await publishRound()
+    const other = await historyOf(ids.other, ids.phone)
+    const tablet = await historyOf(ids.tenant, ids.tablet)
+    const before = await alertsOf(ids.tenant)
+    const kept = before.alerts.filter(({ entity }) => entity.device.device_id !== ids.phone)
+    expect(before.total).toBe(4)
+
+    const receipt = await eraseOf('device', ids.phone)
+
+    expect(afters(receipt)).toBe(0)
+    expect(receipt.counts).toMatchObject({
+      'clickhouse.telemetry': { after: 0 },
+      'clickhouse.sessions': { before: 3, after: 0 },
+      'clickhouse.devices': { before: 1, after: 0 },
+      'clickhouse.user_devices': { before: 2, after: 0 },
+      'postgres.alerts': { before: 3, after: 0 },
+      'postgres.deliveries': { before: 3, after: 0 },
+      'streams.TELEMETRY': { before: 5, after: 0 },
+      'streams.DEAD_LETTERS': { before: 0, after: 0 },
+    })
+    // Device, session and users: 3 + 3 + 3 + 4 rows, and 3 of the retry.
+    expect(receipt.counts['clickhouse.activity']?.before).toBe(16)
+    expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
+    expect(await historyOf(ids.tenant, ids.tablet)).toEqual(tablet)
+    expect(await historyOf(ids.other, ids.phone)).toEqual(other)
+    // A user's own key keeps what came from other devices alone.
+    expect(await activityOf(ids.tenant, 'user', ids.eve)).toBe(1)
+    expect(await activityOf(ids.tenant, 'user', ids.bob)).toBe(1)
+    expect(await activityOf(ids.tenant, 'session', 's-eve')).toBe(0)
+    expect(await activityOf(ids.other, 'session', 's-eve')).toBe(1)
+    const after = await alertsOf(ids.tenant)
+    expect(after).toMatchObject({ total: 1, alerts: kept })
+    expect((await alertsOf(ids.other)).total).toBe(4)
+  })
+
+  it('leaves its id in no file of ClickHouse and NATS, no audit row and no receipt', async () => {
+    // One of its own, in one tenant only.
+    const deviceId = `solo-Zw9canary${round}`
+    await rig.publish([{ tenantId: ids.tenant, deviceId, signals: signalsOf.BLOCK }])
+    await rig.publish([{ tenantId: ids.tenant, deviceId: 'last', sessionId: 'last' }])
+    await rig.drained()
+    const folder = await clickhouseFolder()
+    expect(findBytes(folder, deviceId).length).toBeGreaterThan(0)
+    expect(findBytes(rig.natsServer.dir, deviceId).length).toBeGreaterThan(0)
+
+    const receipt = await eraseOf('device', deviceId)
+
+    expect(findBytes(folder, deviceId)).toEqual([])
+    expect(findBytes(rig.natsServer.dir, deviceId)).toEqual([])
+    expect(JSON.stringify(receipt)).not.toContain(deviceId)
+    const [entry] = await listAudit(rig.postgres, { tenantId: ids.tenant, limit: 1 })
+    expect(entry).toMatchObject({
+      actor: 'test',
+      action: 'erasure.done',
+      after: { subject: receipt.subject, counts: receipt.counts },
+    })
+    expect(JSON.stringify(entry)).not.toContain(deviceId)
+    expect(await count("select count() from system.mutations where command like '%Zw9%'")).toBe(0)
+  })
+
+  it('says how many events of others hold its id in a free field, and keeps them', async () => {
+    const { tenant: tenantId, other, phone, tablet } = ids
+    const mention = { peers: [{ near: phone }], note: `seen beside ${phone}` }
+    await rig.publish([
+      { tenantId, deviceId: phone, more: { near: phone } },
+      { tenantId, deviceId: tablet, sessionId: 'a', more: mention },
+      { tenantId, deviceId: tablet, sessionId: 'b', more: { near: phone } },
+      { tenantId, deviceId: tablet, sessionId: 'c' },
+      { tenantId: other, deviceId: tablet, more: mention },
+    ])
+    await rig.drained()
+    const receipt = await eraseOf('device', phone)
+    expect(afters(receipt)).toBe(0)
+    expect(receipt.kept_mentions).toEqual({ events: 2 })
+    expect((await historyOf(tenantId, tablet))?.sessionsTotal).toBe(3)
+    expect((await eraseOf('device', 'never-seen')).kept_mentions).toEqual({ events: 0 })
+  })
+
+  it('is not brought back by a replay of the stream, and may be repeated', async () => {
+    await publishRound()
+    await eraseOf('device', ids.phone)
+    const tablet = await historyOf(ids.tenant, ids.tablet)
+    const other = await historyOf(ids.other, ids.phone)
+
+    await rig.redeliverAll()
+    await rig.drained()
+
+    expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
+    expect(await historyOf(ids.tenant, ids.tablet)).toEqual(tablet)
+    expect(await historyOf(ids.other, ids.phone)).toEqual(other)
+    expect((await alertsOf(ids.tenant)).total).toBe(1)
+    const again = await eraseOf('device', ids.phone)
+    expect(Object.values(again.counts)).toEqual(
+      Object.values(again.counts).map(() => ({ before: 0, after: 0 })),
+    )
+  })
+})
+
+describe('erasing a user', () => {
+  it('rebuilds what others share with it, by user_id and by account_id', async () => {
+    await publishRound()
+    const other = await historyOf(ids.other, ids.phone)
+    const first = await historyOf(ids.tenant, ids.phone)
+    expect(first).toMatchObject({ peakRaspScore: expect.any(Number), users: [ids.bob, ids.eve] })
+
+    const receipt = await eraseOf('user', ids.eve)
+
+    expect(afters(receipt)).toBe(0)
+    expect(receipt.counts).toMatchObject({
+      'clickhouse.sessions': { before: 3 },
+      'clickhouse.devices': { before: 2 },
+      'clickhouse.user_devices': { before: 2 },
+      'postgres.alerts': { before: 3 },
+    })
+    const phone = await historyOf(ids.tenant, ids.phone)
+    expect(phone?.users).toEqual([ids.bob])
+    expect(phone?.sessions.map((session) => session.sessionId).sort()).toEqual(['s-bob', 's-both'])
+    const both = phone?.sessions.find((session) => session.sessionId === 's-both')
+    expect(both).toMatchObject({ raspAction: 'ALLOW', raspScore: 0, flags: [] })
+    const bobs = first?.sessions.find((session) => session.sessionId === 's-bob')
+    expect(phone?.peakRaspScore).toBe(bobs?.raspScore)
+    expect(phone?.firstSeenAtMs).toBe(bobs?.startedAtMs)
+    const tablet = await historyOf(ids.tenant, ids.tablet)
+    expect(tablet?.sessions.map((session) => session.sessionId)).toEqual(['s-tab-bob'])
+    expect(tablet?.users).toEqual([ids.bob])
+    expect(await historyOf(ids.other, ids.phone)).toEqual(other)
+    const devices = await rig.clickhouse.query({
+      query: `select device_id, groupUniqArrayArray(users) as users, max(peak_rasp_score) as peak
+        from devices where tenant_id = '${ids.tenant}' group by device_id order by device_id`,
+      format: 'JSONEachRow',
+    })
+    expect(await devices.json()).toEqual([
+      { device_id: 'last', users: [], peak: 0 },
+      { device_id: ids.phone, users: [ids.bob], peak: phone?.peakRaspScore },
+      { device_id: ids.tablet, users: [ids.bob], peak: 0 },
+    ])
+    expect(await activityOf(ids.tenant, 'user', ids.eve)).toBe(0)
+    // The event that named both is gone from the other's key, too.
+    expect(await activityOf(ids.tenant, 'user', ids.bob)).toBe(3)
+    expect(await activityOf(ids.other, 'user', ids.bob)).toBe(4)
+    expect(await activityOf(ids.tenant, 'device', ids.phone)).toBe(2)
+    const left = await alertsOf(ids.tenant)
+    expect(left.total).toBe(1)
+    expect(left.alerts.map((alert) => alert.entity.session.session_id)).toEqual(['s-bob'])
+    expect((await alertsOf(ids.other)).total).toBe(4)
+  })
+
+  it('is finished by calling again when ClickHouse was lost on the way', async () => {
+    await publishRound()
+    const store = createErasureStore(rig.clickhouse)
+    const failing = createErase({
+      locks: { holders: rig.postgres, work: rig.postgres },
+      store: {
+        ...store,
+        // After rows were erased, before anything is put back.
+        rebuild: async () => {
+          throw new Error('connect ECONNREFUSED')
+        },
+      },
+      findNats: () => rig.nats,
+      nowMs: () => performance.now(),
+      wallMs: Date.now,
+      onOutcome: () => undefined,
+    })
+    const wanted = { tenantId: ids.tenant, kind: 'user', id: ids.eve, actor: 'test' } as const
+    await expect(failing(wanted)).rejects.toMatchObject({ code: 'unavailable' })
+    expect(await historyOf(ids.tenant, ids.tablet)).toMatchObject({ users: [ids.bob] })
+
+    expect(afters(await eraseOf('user', ids.eve))).toBe(0)
+
+    expect(await historyOf(ids.tenant, ids.phone)).toMatchObject({
+      users: [ids.bob],
+      sessionsTotal: 2,
+    })
+    expect((await alertsOf(ids.tenant)).total).toBe(1)
+  })
+})
+
+describe('dead letters', () => {
+  it('lose what is about the subject, and keep the events of others', async () => {
+    const { tenant: tenantId, other, tablet: deviceId } = ids
+    const body = makeBody({ tenantId: other, deviceId }).replace('"rasp_score":12', '$&.00')
+    const { body: _, ...header } = JSON.parse(makeElement({ tenantId: other }))
+    const kept = encodeEvent({ ...header, event_id: toEventId(Buffer.from(body)) }, body)
+    const mixed = `[${makeElement({ tenantId, deviceId })},${kept}]`
+    const escaped = makeElement({ tenantId, deviceId }).replaceAll(deviceId, (text) =>
+      text.replaceAll('t', '\\u0074'),
+    )
+    await rig.nats.jetstream.publish(deadLetterSubject, mixed)
+    await rig.nats.jetstream.publish(deadLetterSubject, escaped)
+    await rig.nats.jetstream.publish(deadLetterSubject, `{"body":"${deviceId}","t":"${tenantId}"`)
+    await rig.nats.jetstream.publish(deadLetterSubject, '[1, null, {"tenant_id": "nobody"}]')
+
+    const receipt = await eraseOf('device', deviceId)
+
+    expect(receipt.counts['streams.DEAD_LETTERS']).toEqual({ before: 3, after: 0 })
+    const letters = (await readStream(deadLetterStream)).filter((text) => text.includes(deviceId))
+    expect(letters).toHaveLength(1)
+    // Byte for byte, also a number that would be written otherwise.
+    expect(letters[0]).toBe(`[${kept}]`)
+  })
+})
+
+describe('an erasure that cannot be done', () => {
+  it('touches nothing while accepted events are not stored and decided', async () => {
+    await publishRound()
+    await rig.endScorers()
+    try {
+      await rig.publish([{ tenantId: ids.tenant, deviceId: ids.phone, sessionId: 'late' }])
+      const hasty = makeErase({ waitMaxMs: 200 })
+      const wanted = { tenantId: ids.tenant, kind: 'device', id: ids.phone, actor: 'test' } as const
+      const problem = await hasty(wanted).catch((error: Problem) => error)
+      expect(problem).toMatchObject({ code: 'unavailable' })
+      expect(await historyOf(ids.tenant, ids.phone)).not.toBeNull()
+      expect((await alertsOf(ids.tenant)).total).toBe(4)
+      expect((await readStream(telemetryStream)).join('')).toContain('s-eve')
+    } finally {
+      await rig.startScorer()
+    }
+    expect(afters(await eraseOf('device', ids.phone))).toBe(0)
+    expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
+  })
+
+  it('says so while ClickHouse is away, and is done once it is back', async () => {
+    await publishRound()
+    await rig.killClickhouse()
+    try {
+      await expect(eraseOf('user', ids.eve)).rejects.toMatchObject({ code: 'unavailable' })
+      expect((await alertsOf(ids.tenant)).total).toBe(4)
+    } finally {
+      await rig.restartClickhouse()
+    }
+    expect(afters(await eraseOf('user', ids.eve))).toBe(0)
+    expect((await historyOf(ids.tenant, ids.phone))?.users).toEqual([ids.bob])
+  })
+
+  it('waits for another of its tenant, and is refused where two are under way', async () => {
+    await publishRound()
+    const both = [eraseOf('user', ids.eve), eraseOf('device', ids.phone)]
+    await expect(eraseOf('user', ids.bob)).rejects.toMatchObject({ code: 'conflict' })
+    const receipts = await Promise.all(both)
+    expect(receipts.map(afters)).toEqual([0, 0])
+    const [later, earlier] = receipts.sort((a, b) => (a.started_at < b.started_at ? 1 : -1))
+    expect(later!.started_at >= earlier!.finished_at).toBe(true)
+    expect(await historyOf(ids.tenant, ids.tablet)).toMatchObject({ users: [ids.bob] })
+  })
+
+  it('answers for a tenant that does not exist', async () => {
+    const wanted = { tenantId: 'nobody', kind: 'device', id: 'x', actor: 'test' } as const
+    await expect(erase(wanted)).rejects.toMatchObject({ code: 'tenant_not_found' })
+  })
+})
+
+describe('a device that goes on sending', () => {
+  it('keeps what came after the erasure had begun, whole', async () => {
+    await publishRound()
+    const { tenant: tenantId, phone: deviceId } = ids
+    let stop = false
+    const sending = (async () => {
+      for (let nonce = 0; !stop; nonce++) {
+        await rig.publish([{ tenantId, deviceId, sessionId: 'live', nonce }])
+      }
+      return rig.publish([{ tenantId, deviceId, sessionId: 'live', userId: ids.bob, nonce: 'end' }])
+    })()
+    const receipt = await eraseOf('device', deviceId)
+    stop = true
+    await sending
+    await rig.drained()
+    expect(receipt.counts['clickhouse.telemetry']?.after).toBe(0)
+    const rows = await count(`select count() from telemetry final
+      where tenant_id = '${tenantId}' and session_id = 'live'`)
+    const activity = await activityOf(tenantId, 'session', 'live')
+    expect(activity).toBe(rows)
+    expect(await historyOf(tenantId, deviceId)).toMatchObject({
+      sessionsTotal: 1,
+      users: [ids.bob],
+    })
+    const subjects = await rig.nats.manager.streams.info(telemetryStream, {
+      subjects_filter: telemetrySubject,
+    })
+    expect(subjects.state.messages).toBeGreaterThan(0)
+  })
+})

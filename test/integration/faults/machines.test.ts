@@ -1,0 +1,58 @@
+// The state machines that live in Postgres and NATS against their models, through random histories
+// with several processes at once; `npm run faults -- machines` runs the same ones long. A failure
+// prints its seed and the shortest history.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { runDelivery } from '../../faults/machines/machine-delivery.ts'
+import { runDisposition } from '../../faults/machines/machine-disposition.ts'
+import { runRotation } from '../../faults/machines/machine-rotation.ts'
+import { createConsoleRig } from '../../support/http/console-rig.ts'
+import { seed } from '../../support/process/seed.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
+import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+let server: TestPostgres
+let nats: TestNats
+let postgres: Postgres
+
+beforeAll(async () => {
+  const started = await Promise.all([startPostgres(), startNats()])
+  server = started[0]
+  nats = started[1]
+  const url = await server.createDatabase()
+  await migratePostgres(url)
+  const log = createLog('test', 'silent')
+  postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
+})
+
+afterAll(async () => {
+  await postgres?.close()
+  await Promise.all([server?.stop(), nats?.stop()])
+})
+
+it('deliveries equal their model, whoever claims, dies, records late, replays and pauses', async () => {
+  const { seen } = await runDelivery({ runs: 80, seed }, postgres)
+  expect(seen).toMatchObject({
+    claimed: expect.any(Number),
+    'claim taken over': expect.any(Number),
+    'outcome of a lost claim': expect.any(Number),
+    replayed: expect.any(Number),
+  })
+})
+
+it('alerts judged by several at once keep their seq, counters, history and audit', async () => {
+  const { seen } = await runDisposition({ runs: 8, seed }, postgres)
+  expect(seen['judged by several at once']).toBeGreaterThan(0)
+})
+
+it('rotations at once and broken off anywhere leave one secret, everywhere', async () => {
+  const rig = await createConsoleRig({ postgres: server, nats })
+  try {
+    const { seen } = await runRotation({ runs: 5, seed }, rig)
+    expect(Object.keys(seen).length).toBeGreaterThan(0)
+  } finally {
+    await rig.close()
+  }
+})

@@ -1,0 +1,31 @@
+/**
+ * The whole service under load while nats-server hangs and is killed, and while Postgres and
+ * ClickHouse are gone at once, for a moment each: the short form of `npm run faults -- outages`.
+ */
+import { expect, it } from 'vitest'
+import { judgeFindings, judgeOutage, submissionsOf } from '../../faults/outages/outage-judge.ts'
+import { bothOf, type Outage, outages } from '../../faults/outages/outage-kinds.ts'
+import { runOutages } from '../../faults/outages/outage-run.ts'
+
+const lastsMs = 4_000
+const find = (wanted: string): Outage => {
+  return { ...outages.find(({ name }) => name === wanted)!, lastsMs }
+}
+
+it('an outage of any server refuses or goes on as promised, recovers alone, loses nothing', async () => {
+  const hung = find('nats-hung')
+  const chosen = [hung, bothOf(find('postgres-down'), find('clickhouse-down'), 200)]
+  const result = await runOutages({ outages: chosen, scale: 1, ratePerSecond: 60, calmMs: 500 })
+  const { suffered, findings, calls } = result
+  expect(suffered.map(({ outage }) => outage)).toEqual(chosen)
+  expect(suffered.flatMap((one) => judgeOutage(one, result))).toEqual([])
+  expect(judgeFindings(findings)).toEqual([])
+  // The faults were there, and the load was.
+  for (const one of suffered) {
+    const refused = submissionsOf(one, calls).filter(({ outcome }) => outcome === 'refused')
+    expect(refused.length > 0).toBe(one.outage === hung)
+    expect(submissionsOf(one, calls).length).toBeGreaterThan(50)
+  }
+  expect(findings.alerts).toBeGreaterThan(10)
+  expect(calls.filter(({ kind }) => kind === 'again').length).toBeGreaterThan(0)
+})

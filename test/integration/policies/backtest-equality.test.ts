@@ -1,0 +1,85 @@
+// One policy, two compilers: what the edge answers and what the engine computes over stored rows
+// are the same score, action and flags, whatever the policy and whatever the event.
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { seed } from '../../support/process/seed.ts'
+import { anyWholePolicy } from '../../support/scoring/backtest-cases.ts'
+import {
+  comparePatterns,
+  compareScoring,
+  storeAnyEvents,
+} from '../../support/scoring/compare-scoring.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+
+let server: TestClickhouse
+let clickhouse: Clickhouse
+let events: AcceptedEvent[]
+const eventCount = 1_000
+const policyCount = 16
+
+beforeAll(async () => {
+  process.stdout.write(`backtest equality seed ${seed}\n`)
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  events = await storeAnyEvents(clickhouse, { seed, count: eventCount })
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+describe('a stored event', () => {
+  it('scores in the engine as at the edge under every preset and under any policy', async () => {
+    const any = fc.sample(anyWholePolicy, { seed, numRuns: policyCount })
+    const found = await compareScoring(clickhouse, events, [...Object.values(presets), ...any])
+    process.stdout.write(`${found.pairs} pairs, ${found.scored} of them above 0\n`)
+    expect(found).toMatchObject({ different: 0, first: [] })
+    expect(found.pairs).toBe(eventCount * (policyCount + Object.keys(presets).length))
+    expect(found.scored).toBeGreaterThan(found.pairs / 4)
+  })
+
+  it('scores the same from its body alone', async () => {
+    const any = fc.sample(anyWholePolicy, { seed: seed + 1, numRuns: 2 })
+    const policies = [presets.balanced, ...any]
+    const found = await compareScoring(clickhouse, events, policies, 'body')
+    expect(found).toMatchObject({ different: 0, first: [] })
+  })
+
+  it('scores the same by its pattern, wherever a policy is content with that', async () => {
+    const any = fc.sample(anyWholePolicy, { seed: seed + 2, numRuns: 4 })
+    const all = [...Object.values(presets), ...any]
+    const found = await comparePatterns(clickhouse, events, all)
+    process.stdout.write(`${found.pairs} pairs by pattern, ${found.scored} of them above 0\n`)
+    expect(found).toMatchObject({ different: 0, first: [] })
+    expect(found.pairs).toBeGreaterThan(eventCount * Object.keys(presets).length)
+  })
+
+  it('scores the same where its columns do not tell all of it', async () => {
+    const many = Array.from({ length: 32 }, (_, n) => `'root.new_${n}'`).join(', ')
+    const run = (query: string) => clickhouse.command({ query })
+    await run('create table source as telemetry')
+    await run('insert into source (* except row_version) select * from telemetry')
+    await run('truncate table telemetry')
+    await run(`
+      insert into telemetry (* except row_version)
+      select * replace (
+        '{}' as signals,
+        kind = 0 as signals_refused,
+        -- From before there were positions and bits.
+        if(kind = 1, 0, position) as position,
+        0 as detected_bits,
+        0 as clean_bits,
+        -- A list that nobody knew, and more unknown signals than are named.
+        multiIf(kind = 2, ['tamper.pi_app_access_risk'], kind = 3, [${many}], []) as unknown_signals
+      ) except kind
+      from (select *, cityHash64(event_id) % 4 as kind from source)`)
+    const policies = [presets.balanced, presets.strict]
+    const found = await compareScoring(clickhouse, events, policies)
+    expect(found).toMatchObject({ pairs: 2 * eventCount, different: 0, first: [] })
+  })
+})

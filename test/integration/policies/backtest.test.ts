@@ -1,0 +1,550 @@
+// A backtest over the admin API and on the command line: its report against plain counting in
+// JavaScript over the same events, however they are stored, and what it does when asked wrongly,
+// twice, or by somebody who goes away.
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Command } from 'commander'
+import fc from 'fast-check'
+import type { FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  defaultPolicy,
+  type Policy,
+  policySchema,
+  toPolicyHash,
+} from '#shared/core/policies/policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
+import { insertAlertRows } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
+import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
+import { tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createConsoleApp } from '../../../services/console/app.ts'
+import { createCliContext } from '../../../services/console/cli/context.ts'
+import { registerPolicies } from '../../../services/console/cli/policies.ts'
+import {
+  type BacktestAnswer,
+  type BacktestLine,
+  type Backtests,
+  createBacktests,
+} from '../../../services/console/policies/backtest.ts'
+import { toInstant } from '../../support/analytics/history-alerts.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { seed } from '../../support/process/seed.ts'
+import { until } from '../../support/process/until.ts'
+import { anyEvent } from '../../support/scoring/backtest-cases.ts'
+import { type ModelAlert, modelBacktest } from '../../support/scoring/backtest-model.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { makeEvents } from '../../support/telemetry/accepted-events.ts'
+
+const adminToken = randomBytes(32).toString('base64url')
+const folder = mkdtempSync(join(tmpdir(), 'backtest-'))
+const eventCount = 1_200
+const startMs = Date.UTC(2026, 2, 1, 9)
+const hourMs = 3_600_000
+
+let servers: { postgres: TestPostgres; nats: TestNats; clickhouse: TestClickhouse }
+let rig: ConsoleRig
+let clickhouse: Clickhouse
+let backtests: Backtests
+let app: FastifyInstance
+let consoleUrl: string
+/** What the tenant's table holds, each event once. */
+let events: AcceptedEvent[]
+let alerts: ModelAlert[]
+
+/** Suppresses what it is told to, and looks at a text and a number closer than patterns do. */
+const closer: Policy = toCloser()
+
+function toCloser(): Policy {
+  const { categories } = presets.strict
+  const { tamper, debugger: debug } = categories
+  return policySchema.parse({
+    ...presets.strict,
+    name: 'closer',
+    categories: {
+      ...categories,
+      tamper: {
+        ...tamper,
+        signals: { ...tamper.signals, attestation_provider: { values: { 'naïve 😀': 25 } } },
+      },
+      debugger: {
+        ...debug,
+        signals: { ...debug.signals, tracer_pid: { atLeast: 2.5, weight: 30 } },
+      },
+    },
+  })
+}
+
+const suppressing: Policy = policySchema.parse({
+  ...presets.permissive,
+  name: 'suppressing',
+  suppressions: [
+    { signals: ['root.*', 'tamper.*'], platforms: ['IOS'], expiresAt: null, reason: 'test' },
+    {
+      signals: ['emulator.*'],
+      sdkVersions: ['4.2.*'],
+      reason: 'test',
+      expiresAt: new Date(startMs + 3 * hourMs).toISOString(),
+    },
+  ],
+})
+
+beforeAll(async () => {
+  process.stdout.write(`backtest seed ${seed}\n`)
+  const started = await Promise.all([startPostgres(), startNats(), startClickhouse()])
+  servers = { postgres: started[0], nats: started[1], clickhouse: started[2] }
+  const { url } = servers.clickhouse
+  const [created] = await Promise.all([createConsoleRig(servers), migrateClickhouse(url)])
+  rig = created
+  clickhouse = createClickhouse(url, { name: 'test', requestTimeoutMs: 60_000 })
+  backtests = createBacktests({
+    postgres: rig.postgres,
+    locks: rig.deps.locks,
+    clickhouse,
+    log: testLog,
+    metrics: createMetrics('console'),
+    nowMs: () => performance.now(),
+  })
+  app = await createConsoleApp(
+    {
+      ...rig.deps,
+      adminToken,
+      projection: rig.projection,
+      wallMs: Date.now,
+      backtests,
+      setDisposition: async () => null,
+      listUnknownSignals: async () => [],
+      countLeftOut: async () => ({ events: 0, values: 0 }),
+    },
+    {
+      log: testLog,
+      metrics: createMetrics('test'),
+    },
+  )
+  consoleUrl = await app.listen({ host: '127.0.0.1', port: 0 })
+  const toText = (policy: Policy) => ({ hash: toPolicyHash(policy), text: JSON.stringify(policy) })
+  for (const tenantId of ['acme', 'twin', 'quiet', 'mixed']) {
+    await createTenantStore(rig.postgres).insertTenant({
+      tenantId,
+      name: '',
+      environment: 'sandbox',
+      webhookUrl: null,
+      createdBy: 'test',
+      policy: toText(defaultPolicy),
+    })
+  }
+  await insertPolicyDocument(rig.postgres, toText(presets.strict))
+  events = makeHistory('acme')
+  alerts = makeAlerts(events)
+  await store(events)
+  // A message that came twice, and another tenant's same devices.
+  await store(events.filter((_, n) => n % 5 === 0))
+  await store(makeHistory('twin').slice(0, 600))
+  await insertAlertRows(clickhouse, 1, alerts.map(toRow))
+})
+
+afterAll(async () => {
+  await app?.close()
+  await rig?.close()
+  await clickhouse?.close()
+  const { postgres, nats, clickhouse: server } = servers ?? {}
+  await Promise.all([postgres?.stop(), nats?.stop(), server?.stop()])
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Events of 160 devices with up to three sessions each; a session has one SDK on one platform. */
+function makeHistory(tenantId: string): AcceptedEvent[] {
+  const versions = ['4.2.0', '4.2.1', '4.20.0', 'β.1']
+  const platforms = ['android', 'iOS', 'ios']
+  const drawn = fc.sample(fc.tuple(anyEvent, fc.nat(159), fc.nat(2)), { seed, numRuns: eventCount })
+  const facts = drawn.map(([one, device, session], n) => ({
+    tenantId,
+    signals: one.signals!,
+    nonce: n,
+    receivedAtMs: startMs + (n % 400) * 60_000,
+    deviceId: `device-${device}`,
+    sessionId: `session-${device}-${session}`,
+    policy: n % 3 === 0 ? presets.strict : defaultPolicy,
+    more: {
+      sdk_meta: {
+        sdk_version: versions[(device + session) % versions.length]!,
+        platform: platforms[(device * 3 + session) % platforms.length]!,
+        batch_type: '',
+      },
+    },
+  }))
+  const forced = ['test-allow', 'test-review', 'test-block'].flatMap((deviceId) =>
+    [0, 1].map((n) => ({
+      tenantId,
+      deviceId,
+      sessionId: `forced-${n}`,
+      nonce: `f${n}`,
+      receivedAtMs: startMs,
+      signals: { root: { magisk_detected: true } },
+    })),
+  )
+  const made = makeEvents([...facts, ...forced])
+  for (const [n, event] of made.entries()) {
+    const force = findForcedScore(event.body.device_id, defaultPolicy.thresholds)
+    // Of two the second was taken while the tenant was live.
+    if (force !== null && event.body.session_id === 'forced-0') {
+      const { score, action, reasons } = force
+      Object.assign(event, { rasp_score: score, rasp_action: action, reasons })
+    }
+    // A policy whose document is gone, and a verdict that somebody changed.
+    if (n % 97 === 5) event.policy_hash = 'f'.repeat(32)
+    else if (n % 300 === 7) event.rasp_score = (event.rasp_score + 1) % 100
+  }
+  return made
+}
+
+/** Most alerts that the events deserved, some raised by more, and some that only more raised. */
+function makeAlerts(of: readonly AcceptedEvent[]): ModelAlert[] {
+  const made = new Map<string, ModelAlert>()
+  const names = ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED']
+  for (const [n, event] of of.entries()) {
+    const { device_id: deviceId, session_id: sessionId } = event.body
+    const own = event.rasp_action
+    const action = own === 'ALLOW' ? (n % 40 === 3 ? 'REVIEW' : null) : own
+    const key = `${deviceId} ${sessionId} ${action}`
+    if (action === null || made.has(key) || n % 11 === 1) continue
+    const isMore = own === 'ALLOW' || n % 7 === 2
+    made.set(key, {
+      deviceId,
+      sessionId,
+      action,
+      disposition: names[n % names.length]!,
+      raspScore: event.rasp_score,
+      riskScore: event.rasp_score + (isMore ? 1 : 0),
+      createdAtMs: event.received_at,
+    })
+  }
+  return [...made.values()]
+}
+
+const toRow = (alert: ModelAlert, seq: number) => ({
+  tenant_id: 'acme',
+  alert_id: `alert-${seq}`,
+  seq: seq + 1,
+  disposition: alert.disposition,
+  device_id: alert.deviceId,
+  session_id: alert.sessionId,
+  action: alert.action,
+  risk_score: alert.riskScore,
+  rasp_score: alert.raspScore,
+  created_at: toInstant(alert.createdAtMs),
+})
+
+async function store(some: readonly AcceptedEvent[]): Promise<void> {
+  const { insertTelemetry } = createTelemetryStore(clickhouse)
+  for (let at = 0; at < some.length; at += 800) {
+    const { refused } = await insertTelemetry(some.slice(at, at + 800))
+    expect(refused).toEqual([])
+  }
+}
+
+type Answer = { status: number; lines: BacktestLine[] }
+
+async function ask(
+  tenantId: string,
+  document: unknown,
+  more: { query?: string; token?: string; signal?: AbortSignal } = {},
+): Promise<Answer> {
+  const path = `/admin/v1/tenants/${tenantId}/policy/backtest${more.query ?? ''}`
+  const answer = await fetch(`${consoleUrl}${path}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${more.token ?? adminToken}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify(document),
+    signal: more.signal ?? null,
+  })
+  const text = await answer.text()
+  const lines = text.split('\n').filter((line) => line !== '')
+  return { status: answer.status, lines: lines.map((line) => JSON.parse(line) as BacktestLine) }
+}
+
+async function backtest(tenantId: string, policy: unknown, query = ''): Promise<BacktestAnswer> {
+  const { status, lines } = await ask(tenantId, policy, { query })
+  expect(status, JSON.stringify(lines)).toBe(200)
+  const last = lines.at(-1)!
+  if (!('report' in last)) throw new Error(JSON.stringify(last))
+  return last.report
+}
+
+/** A report in the shape of the model. */
+function toComparable(report: BacktestAnswer) {
+  const named = <One extends { name: string }>(all: readonly One[]) =>
+    Object.fromEntries(all.map(({ name, ...counts }) => [name, counts]))
+  const { correlated, recomputed } = report
+  return {
+    events: report.events,
+    sessions: report.sessions,
+    matrix: report.matrix,
+    alerts: report.alerts,
+    by_action: report.by_action,
+    byPlatform: named(report.by_platform),
+    byVersion: named(report.by_sdk_version),
+    byDisposition: named(report.by_disposition),
+    byFlag: named(report.by_flag),
+    mayBeLost: correlated.may_be_lost,
+    wouldBeOwn: correlated.would_be_own,
+    correlatedAlerts: correlated.alerts,
+    moved_most: report.moved_most,
+    recomputed: { ...recomputed, first: [...recomputed.first].sort() },
+  }
+}
+
+const expected = (policy: Policy, sinceMs = 0) =>
+  modelBacktest(
+    events.filter((event) => event.received_at >= sinceMs),
+    {
+      policy,
+      scoredBy: [defaultPolicy, presets.strict],
+      alerts: alerts.filter((one) => sinceMs === 0 || one.createdAtMs >= 0),
+    },
+  )
+
+describe('a report', () => {
+  const policies = { strict: presets.strict, suppressing, closer }
+
+  it.each(Object.entries(policies))(
+    'of the policy %s is what counting event by event gives',
+    async (_, policy) => {
+      const report = await backtest('acme', policy)
+      expect(toComparable(report)).toEqual(expected(policy))
+      expect(report.recomputed.different).toBeGreaterThan(2)
+      expect(report.alerts.gained + report.alerts.lost).toBeGreaterThan(20)
+      expect(report).toMatchObject({
+        tenant_id: 'acme',
+        since: null,
+        policy: { name: policy.name, policy_hash: toPolicyHash(policy) },
+      })
+    },
+  )
+
+  it('tells which policies it could not find, and how many events they scored', async () => {
+    const report = await backtest('acme', presets.strict)
+    const gone = events.filter((event) => event.policy_hash === 'f'.repeat(32)).length
+    // Rows that came twice count until they are merged.
+    expect(report.not_recomputed).toEqual([
+      { policy_hash: 'f'.repeat(32), events: expect.any(Number), why: 'not_stored' },
+    ])
+    expect(report.not_recomputed[0]!.events).toBeGreaterThanOrEqual(gone)
+    expect(report.scored_by.map((one) => one.policy_hash).sort()).toEqual(
+      [toPolicyHash(defaultPolicy), toPolicyHash(presets.strict)].sort(),
+    )
+  })
+
+  it('begins when it is told to', async () => {
+    const sinceMs = startMs + 4 * hourMs
+    const query = `?since=${new Date(sinceMs).toISOString()}`
+    const report = await backtest('acme', presets.strict, query)
+    const { correlatedAlerts: _, ...model } = expected(presets.strict, sinceMs)
+    expect(toComparable(report)).toMatchObject(model)
+    expect(report.since).toBe(new Date(sinceMs).toISOString())
+    expect(report.correlated.alerts).toBe(
+      alerts.filter((one) => one.riskScore > one.raspScore && one.createdAtMs >= sinceMs).length,
+    )
+  })
+
+  it('of the policy in force changes nothing but what somebody changed', async () => {
+    const own = events.filter((event) => event.policy_hash === toPolicyHash(defaultPolicy))
+    await store(own.map((event) => toTenant(event, 'mixed')))
+    const report = await backtest('mixed', defaultPolicy)
+    expect(report.events).toBe(own.length)
+    expect(report.alerts).toMatchObject({ gained: 0, lost: 0 })
+    expect(report.recomputed.different).toBeGreaterThan(0)
+    expect(report.moved_most.length).toBeLessThanOrEqual(report.recomputed.different)
+  })
+
+  it('is of one tenant alone, and of nothing where nothing was stored', async () => {
+    expect((await backtest('twin', presets.strict)).events).toBe(600)
+    const nothing = await backtest('quiet', presets.strict)
+    expect(nothing).toMatchObject({ events: 0, sessions: 0, moved_most: [], scored_by: [] })
+  })
+})
+
+const toTenant = (event: AcceptedEvent, tenantId: string): AcceptedEvent => ({
+  ...event,
+  tenant_id: tenantId,
+  body: { ...event.body, tenant_id: tenantId },
+})
+
+describe('events from before there were patterns', () => {
+  it('are scored one by one, with the same report', async () => {
+    const run = (query: string) => clickhouse.command({ query })
+    const byPatterns = toComparable(await backtest('mixed', presets.strict))
+    await run('create table kept as telemetry')
+    await run('insert into kept (* except row_version) select * from telemetry')
+    await run('truncate table telemetry')
+    // A third without a pattern, a third from before there were bits, and parts of both tenants.
+    await run(`insert into telemetry (* except row_version)
+      select * replace (
+        if(kind = 0, pattern, '') as pattern,
+        if(kind = 2, 0, position) as position,
+        if(kind = 2, 0, detected_bits) as detected_bits,
+        if(kind = 2, 0, clean_bits) as clean_bits
+      ) except kind from (select *, cityHash64(event_id) % 3 as kind from kept)`)
+    expect(toComparable(await backtest('acme', presets.strict))).toEqual(expected(presets.strict))
+    // Patterns that nobody has stored. Scored by one policy, for its query is planned in less time.
+    await run('truncate table telemetry')
+    await run('insert into telemetry (* except row_version) select * from kept')
+    await run('rename table signal_patterns to away')
+    await run('create table signal_patterns as away')
+    expect(byPatterns.moved_most).not.toHaveLength(0)
+    expect(toComparable(await backtest('mixed', presets.strict))).toEqual(byPatterns)
+    await run('drop table signal_patterns')
+    await run('rename table away to signal_patterns')
+  })
+})
+
+describe('patterns', () => {
+  it('are fewer than events, and all but a few events have theirs', async () => {
+    const result = await clickhouse.query({
+      query: `select toFloat64(uniqExact(pattern)), toFloat64(countIf(pattern = ''))
+        from telemetry where tenant_id = 'acme'`,
+      format: 'JSONCompactEachRow',
+    })
+    const [[patterns, without] = [0, 0]] = await result.json<[number, number]>()
+    expect(without).toBe(0)
+    expect(patterns).toBeLessThan(events.length)
+    const scoredBy = [{ policyHash: toPolicyHash(defaultPolicy), policy: defaultPolicy }]
+    const range = { tenantId: 'acme', sinceMs: null }
+    const of = (policy: Policy) =>
+      createBacktestStore(clickhouse).prepare({ ...range, policy, scoredBy })
+    expect((await of(presets.strict)).all).toEqual({ byExpression: 0, byBody: 0 })
+    expect((await of(closer)).all.byExpression).toBeGreaterThan(0)
+  })
+})
+
+describe('a request', () => {
+  it('with a policy that is not valid is refused as setting it is, with every fault', async () => {
+    const document = structuredClone(presets.strict) as { thresholds: unknown; name: string }
+    document.thresholds = { review: 90, block: 10 }
+    const [tried, set] = await Promise.all([
+      ask('acme', document),
+      fetch(`${consoleUrl}/admin/v1/tenants/acme/policy`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+        body: JSON.stringify(document),
+      }).then((answer) => answer.json() as Promise<{ errors: unknown }>),
+    ])
+    expect(tried.status).toBe(400)
+    expect(tried.lines[0]).toMatchObject({ code: 'invalid_policy', errors: set.errors })
+  })
+
+  it('needs the token, a tenant, and a time that is one', async () => {
+    expect((await ask('acme', presets.strict, { token: 'x' })).status).toBe(401)
+    expect((await ask('nobody', presets.strict)).status).toBe(404)
+    expect((await ask('acme', presets.strict, { query: '?since=soon' })).status).toBe(400)
+    expect((await ask('acme', { preset: 'strict' })).lines.at(-1)).toHaveProperty('report')
+  })
+
+  it('waits for nobody: one runs at a time for a tenant, also from another console', async () => {
+    await tryNamedLock(rig.deps.locks, 'backtest acme', async () => {
+      const answer = await ask('acme', presets.strict)
+      expect(answer).toMatchObject({ status: 409, lines: [{ code: 'conflict' }] })
+      expect((await ask('twin', presets.strict)).status).toBe(200)
+    })
+    expect((await ask('acme', presets.strict)).status).toBe(200)
+  })
+
+  it('says so in its last line when the engine cannot be asked', async () => {
+    const absent = createClickhouse('http://127.0.0.1:1', { name: 'test' })
+    const { start } = createBacktests({
+      postgres: rig.postgres,
+      locks: rig.deps.locks,
+      clickhouse: absent,
+      log: testLog,
+      metrics: createMetrics('absent'),
+      nowMs: () => performance.now(),
+    })
+    const request = { tenantId: 'acme', policy: closer, sinceMs: null, requestId: 'req_1' }
+    const lines = await Array.fromAsync((await start(request)).lines())
+    expect(lines).toEqual([
+      { problem: expect.objectContaining({ code: 'unavailable', request_id: 'req_1' }) },
+    ])
+    await absent.close()
+  })
+
+  it('has given its turn back when it tells its last line', async () => {
+    for (let n = 0; n < 20; n++) {
+      const running = await backtests.start({
+        tenantId: 'acme',
+        policy: closer,
+        sinceMs: Date.now(),
+        requestId: 'req_1',
+      })
+      for await (const line of running.lines()) if ('report' in line) break
+    }
+  })
+
+  it('ends with whoever asked, and the next one may begin', async () => {
+    const request = { tenantId: 'acme', policy: closer, sinceMs: null, requestId: 'req_1' }
+    const running = await backtests.start(request)
+    const lines = running.lines()
+    expect((await lines.next()).value).toHaveProperty('progress')
+    running.cancel()
+    expect(await lines.next()).toEqual({ done: true, value: undefined })
+    // One whose client was gone before it read a line.
+    const isFree = async () => {
+      const next = await backtests.start(request).catch(() => null)
+      next?.cancel()
+      return next !== null
+    }
+    await until('the turn was given back', isFree)
+    await until('and by one that told no line', isFree)
+    const gone = new AbortController()
+    const asked = ask('acme', closer, { signal: gone.signal })
+    setTimeout(() => gone.abort(), 30)
+    await asked.catch(() => undefined)
+    await until('and by a connection that was cut', isFree)
+  })
+})
+
+describe('the command', () => {
+  it('prints one JSON document, or what a person reads', async () => {
+    const file = join(folder, 'policy.json')
+    writeFileSync(file, JSON.stringify(presets.strict))
+    const report = JSON.parse(await di('policy', 'backtest', 'acme', file, '--json'))
+    expect(report).toMatchObject({ tenant_id: 'acme', events: events.length })
+    const text = await di('policy', 'backtest', 'acme', file)
+    expect(text).toContain(`${events.length} events under strict`)
+    expect(text).toMatch(/ALERTS +BEFORE +AFTER +GAINED +LOST/)
+    expect(text).toContain('do not score as they were stored: evt_')
+    expect(text).toContain(`the policy ${'f'.repeat(32)}, which is not stored here`)
+    writeFileSync(file, JSON.stringify({ ...presets.strict, schema: 2 }))
+    await expect(di('policy', 'backtest', 'acme', file)).rejects.toThrow(/\$\.schema/)
+  })
+})
+
+async function di(...args: string[]): Promise<string> {
+  let text = ''
+  const env = { ADMIN_TOKEN: adminToken, CONSOLE_URL: consoleUrl }
+  const program = new Command('di').exitOverride()
+  registerPolicies(
+    program,
+    createCliContext({
+      env,
+      json: () => args.includes('--json'),
+      write: (more) => {
+        text += more
+      },
+    }),
+  )
+  await program.parseAsync(args, { from: 'user' })
+  return text
+}

@@ -1,0 +1,450 @@
+// The command line against a real console process: with --json stdout is one JSON document and
+// nothing else, failures are a message on stderr and status 1, and each command prints what the
+// contract says.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toAlertId } from '#shared/core/base/ids.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
+import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
+const node = join(projectFolder, 'node_modules/.bin/node')
+const adminToken = randomBytes(32).toString('base64url')
+const masterKey = randomBytes(32).toString('base64')
+
+let postgres: TestPostgres
+let nats: TestNats
+let postgresUrl: string
+let consoleUrl: string
+let server: ChildProcess
+const folder = mkdtempSync(join(tmpdir(), 'cli-'))
+
+beforeAll(async () => {
+  ;[postgres, nats] = await Promise.all([startPostgres(), startNats()])
+  postgresUrl = await postgres.createDatabase()
+  await migratePostgres(postgresUrl)
+  ;({ server, url: consoleUrl } = await startConsole(masterKey))
+})
+afterAll(async () => {
+  if (server !== undefined) await stopConsole(server)
+  await Promise.all([postgres?.stop(), nats?.stop()])
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Starts the console as in production, on any free port; rejects with stderr when it ends. */
+async function startConsole(key: string): Promise<{ server: ChildProcess; url: string }> {
+  const started = spawn(node, ['services/console/main.ts'], {
+    cwd: projectFolder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      POSTGRES_URL: postgresUrl,
+      NATS_URL: nats.url,
+      // Nothing listens there: what needs it fails by itself, the rest goes on.
+      CLICKHOUSE_URL: 'http://127.0.0.1:1',
+      MASTER_KEY: key,
+      ADMIN_TOKEN: adminToken,
+      CONSOLE_LISTEN: '127.0.0.1:0',
+      CONSOLE_INTERNAL_LISTEN: '127.0.0.1:0',
+      ALLOW_PRIVATE_WEBHOOKS: '1',
+      PARENT_PID: String(process.pid),
+    },
+  })
+  let complaint = ''
+  started.stderr!.on('data', (chunk: Buffer) => {
+    complaint += chunk
+  })
+  const { url, internal_url: internalUrl } = await new Promise<{
+    url: string
+    internal_url: string
+  }>((resolve, reject) => {
+    started.once('close', () => reject(new Error(complaint)))
+    createInterface({ input: started.stdout! }).on('line', (line) => {
+      const entry = JSON.parse(line) as { msg: string; url: string; internal_url: string }
+      if (entry.msg === 'listening') resolve(entry)
+    })
+  })
+  for (let ready = false; !ready; ) ready = (await fetch(`${internalUrl}/readyz`)).ok
+  return { server: started, url }
+}
+
+async function stopConsole(child: ChildProcess): Promise<number | null> {
+  const exited = once(child, 'exit')
+  child.kill('SIGTERM')
+  return (await exited)[0]
+}
+
+type Result = { status: number; stdout: string; stderr: string }
+
+function di(args: string[], env: Record<string, string> = {}): Promise<Result> {
+  return new Promise((resolve) => {
+    const options = {
+      cwd: projectFolder,
+      env: {
+        PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        CONSOLE_URL: consoleUrl,
+        ADMIN_TOKEN: adminToken,
+        DATA_DIR: folder,
+        ...env,
+      },
+    }
+    execFile(node, ['services/console/cli.ts', ...args], options, (error, stdout, stderr) => {
+      resolve({ status: error === null ? 0 : Number(error.code), stdout, stderr })
+    })
+  })
+}
+
+/** Runs a command with --json and reads the one document that it prints. */
+async function diJson<T = Record<string, unknown>>(...args: string[]): Promise<T> {
+  const { status, stdout, stderr } = await di([...args, '--json'])
+  expect({ status, stderr }, args.join(' ')).toEqual({ status: 0, stderr: '' })
+  expect(stdout.endsWith('\n')).toBe(true)
+  expect(stdout.trim()).not.toContain('\n')
+  return JSON.parse(stdout) as T
+}
+
+type Created = Record<
+  'tenant_id' | 'environment' | 'public_api_key' | 'hmac_secret' | 'webhook_secret',
+  string
+>
+
+describe('tenants', () => {
+  it('create, list, show, rotate, webhook, suspend and resume print what the contract says', async () => {
+    const created = await diJson<Created>('tenants', 'create', 'acme', '--sandbox')
+    expect(Object.keys(created)).toEqual([
+      'tenant_id',
+      'environment',
+      'public_api_key',
+      'hmac_secret',
+      'webhook_secret',
+      'webhook_url',
+    ])
+    expect(created).toMatchObject({ tenant_id: 'acme', environment: 'sandbox', webhook_url: null })
+    const { data } = await diJson<{ data: object[] }>('tenants', 'list')
+    expect(data).toMatchObject([{ tenant_id: 'acme', status: 'active' }])
+    const shown = await diJson('tenants', 'show', 'acme')
+    expect(shown).toMatchObject({
+      tenant_id: 'acme',
+      public_api_key: { last4: expect.any(String), last_used_at: null },
+      retired_secret_use: { retired_secret: null, requests: 0, data: [] },
+    })
+    expect(JSON.stringify(shown)).not.toContain(created.hmac_secret)
+
+    const rotated = await diJson<Created>('tenants', 'rotate', 'acme')
+    expect(rotated.hmac_secret).not.toBe(created.hmac_secret)
+    expect(rotated.webhook_secret).not.toBe(created.webhook_secret)
+    expect(rotated).not.toHaveProperty('public_api_key')
+    expect(await diJson('tenants', 'show', 'acme')).toMatchObject({
+      retired_secret_use: {
+        retired_secret: { last4: created.hmac_secret.slice(-4) },
+        requests: 0,
+        data: [],
+      },
+    })
+    expect(await diJson('tenants', 'rotate', 'acme', '--api-key')).toMatchObject({
+      public_api_key: expect.stringMatching(/^dpk_sandbox_/),
+    })
+
+    const url = 'http://127.0.0.1:9999/hook'
+    expect(await diJson('tenants', 'webhook', 'acme', '--url', url)).toEqual({
+      tenant_id: 'acme',
+      webhook_url: url,
+    })
+    expect(await diJson('tenants', 'webhook', 'acme', '--off')).toEqual({
+      tenant_id: 'acme',
+      webhook_url: null,
+    })
+    expect(await diJson('tenants', 'suspend', 'acme')).toEqual({
+      tenant_id: 'acme',
+      status: 'suspended',
+    })
+    expect(await diJson('tenants', 'resume', 'acme')).toEqual({
+      tenant_id: 'acme',
+      status: 'active',
+    })
+    const audit = await diJson<{ data: { action: string }[] }>('audit', 'acme')
+    expect(audit.data.map(({ action }) => action)).toContain('webhook.switched_off')
+    expect(await diJson('edges')).toMatchObject({ data: [] })
+  })
+
+  it('have rates, which are shown, set and given back to the default', async () => {
+    await diJson('tenants', 'create', 'rated')
+    const byDefault = { ingest_rate: null, ingest_bytes: null, ingest_share: null, rest_rate: null }
+    expect(await diJson('tenants', 'rates', 'rated')).toEqual({ tenant_id: 'rated', ...byDefault })
+    const options = ['--ingest-bytes', '1000000/3000000', '--ingest-share', '0.5', '--rest', '7']
+    const set = {
+      ...byDefault,
+      ingest_bytes: { per_second: 1_000_000, burst: 3_000_000 },
+      ingest_share: 0.5,
+      rest_rate: { per_second: 7, burst: 14 },
+    }
+    expect(await diJson('tenants', 'rates', 'rated', ...options)).toMatchObject(set)
+    const shown = await di(['tenants', 'rates', 'rated', '--ingest-bytes', 'default'])
+    expect(shown.stdout).toMatch(/^ingest_bytes +4194304\/s, bursts of 8388608 \(the default\)$/m)
+    expect(shown.stdout).toMatch(/^ingest_share +0\.5$/m)
+    for (const wrong of ['0', '0.91', 'much']) {
+      const refused = await di(['tenants', 'rates', 'rated', '--ingest-share', wrong])
+      expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('up to 0.9')])
+    }
+  })
+
+  it('speak to people in tables', async () => {
+    const created = await di(['tenants', 'create', 'shop', '--name', 'A shop'])
+    expect(created.stdout).toMatch(/^tenant_id +shop\n/)
+    expect(created.stdout).toMatch('never shown again')
+    const listed = await di(['tenants', 'list'])
+    expect(listed.stdout).toMatch(/^TENANT +ENVIRONMENT +STATUS/)
+    expect(listed.stdout).toMatch(/^shop +live +active/m)
+    const commands = [
+      ['tenants', 'show', 'shop'],
+      ['tenants', 'rotate', 'shop', '--hmac'],
+      ['deliveries', 'list', 'shop'],
+      ['audit', 'shop'],
+      ['edges'],
+    ]
+    await Promise.all(
+      commands.map(async (command) => {
+        const { status, stdout, stderr } = await di(command)
+        expect({ status, stderr }, command.join(' ')).toEqual({ status: 0, stderr: '' })
+        expect(stdout.trim()).not.toBe('')
+      }),
+    )
+  })
+})
+
+describe('alerts and deliveries', () => {
+  it('take a disposition and are listed with their attempts', async () => {
+    await diJson('tenants', 'create', 'bank', '--webhook-url', 'https://93.184.216.34/hook')
+    const fact = { tenantId: 'bank', deviceId: 'd', sessionId: 's', action: 'REVIEW' as const }
+    const alertId = toAlertId(fact)
+    const connection = createPostgres(postgresUrl, { role: 'test', log: testLog })
+    await createAlertStore(connection).raiseAlerts(
+      [
+        {
+          ...fact,
+          alertId,
+          userId: null,
+          eventId: 'evt_1',
+          riskScore: 50,
+          raspScore: 50,
+          reasons: [{ code: 'ROOTED', weight: 50, evidence: {} } as never],
+          policyVersion: 1,
+        },
+      ],
+      () => Date.now(),
+    )
+    await connection.close()
+    const alert = await diJson('alerts', 'disposition', alertId, 'FALSE_POSITIVE', '--note', 'mine')
+    expect(alert).toMatchObject({ alert_id: alertId, disposition: 'FALSE_POSITIVE', seq: 1 })
+    const deliveries = await diJson<{ data: object[] }>('deliveries', 'list', 'bank')
+    expect(deliveries.data).toMatchObject([{ alert_id: alertId, state: 'pending', attempts: [] }])
+    expect(await diJson('deliveries', 'list', 'bank', '--state', 'failed')).toEqual({
+      data: [],
+      next: null,
+    })
+  })
+})
+
+describe('policies', () => {
+  type Policy = { version: number; policy_hash: string; name: string }
+  const write = (name: string, value: unknown) => {
+    const path = join(folder, name)
+    writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value))
+    return path
+  }
+
+  it('show, set, versions, presets and schema print what the admin API answers', async () => {
+    await diJson('tenants', 'create', 'market')
+    const before = await diJson<Policy>('policy', 'show', 'market')
+    expect(before).toMatchObject({ version: 1, name: 'balanced', in_force: true })
+    expect(before).toHaveProperty('thresholds', { review: 40, block: 75 })
+    // What `show` printed can be set as it is.
+    const same = await diJson('policy', 'set', 'market', write('same.json', before))
+    expect(same).toMatchObject({ version: 1, previous_version: 1, lease_expired_edges: [] })
+    expect(same).toMatchObject(before)
+    const thresholds = { review: 30, block: 70 }
+    const edited = write('mine.json', { ...before, name: 'mine', thresholds })
+    const set = await di(['policy', 'set', 'market', edited])
+    expect(set.stderr).toBe('')
+    expect(set.stdout).toContain('Version 2 (mine) is in force, after version 1.')
+    expect(set.stdout).toContain('$.thresholds.review: 40 -> 30')
+    expect(set.stdout).toContain('$.name: "balanced" -> "mine"')
+    const after = await diJson<Policy>('policy', 'show', 'market')
+    const { version, policy_hash, created_at } = after as Policy & { created_at: string }
+    expect(version).toBe(2)
+    expect(after).toEqual({
+      ...before,
+      name: 'mine',
+      thresholds,
+      version,
+      policy_hash,
+      created_at,
+    })
+    // And so can what `set` printed.
+    const back = await diJson('policy', 'set', 'market', write('shown.json', same))
+    expect(back).toMatchObject({ version: 3, policy_hash: before.policy_hash })
+    expect(await diJson('policy', 'set', 'market', '--preset', 'strict')).toMatchObject({
+      version: 4,
+      name: 'strict',
+    })
+    const [second, versions, presets, strict, schema] = await Promise.all([
+      diJson<Policy>('policy', 'show', 'market', '--version', '2'),
+      diJson<{ data: Policy[] }>('policy', 'versions', 'market'),
+      diJson<{ data: { name: string }[] }>('policy', 'presets'),
+      diJson('policy', 'presets', 'strict'),
+      diJson('policy', 'schema'),
+    ])
+    expect(second).toEqual({ ...after, in_force: false })
+    expect(versions.data.map(({ version }) => version)).toEqual([4, 3, 2, 1])
+    expect(presets.data.map(({ name }) => name)).toContain('regulated-banking')
+    expect(strict).toMatchObject({ name: 'strict' })
+    expect(schema).toMatchObject({ type: 'object' })
+  })
+
+  it('are readable: thresholds, caps, floors, rules, suppressions and what weighs most', async () => {
+    const balanced = await diJson<Policy>('policy', 'presets', 'balanced')
+    const suppressions = [
+      {
+        signals: ['root.*'],
+        sdkVersions: ['4.2.*'],
+        expiresAt: '2026-01-02T03:04:05+01:00',
+        reason: 'the release of March',
+      },
+    ]
+    await diJson('tenants', 'create', 'reader')
+    await diJson('policy', 'set', 'reader', write('p.json', { ...balanced, suppressions }))
+    const { stdout } = await di(['policy', 'show', 'reader'])
+    for (const text of [
+      'thresholds  review 40, block 75',
+      'root 70, emulator 75',
+      '80 from debugger.frida_detected',
+      'sessions_per_device',
+      'root.*   4.2.*  all       2026-01-02 02:04:05Z',
+      'the release of March',
+      ' 80  tamper.signature_mismatch',
+    ]) {
+      expect(stdout).toContain(text)
+    }
+    expect((await di(['policy', 'presets', 'strict'])).stdout).toContain('review 25, block 60')
+  })
+
+  it('are set from stdin with -', async () => {
+    await diJson('tenants', 'create', 'piped')
+    const command = `"${node}" services/console/cli.ts policy presets permissive --json |
+      "${node}" services/console/cli.ts policy set piped - --json`
+    const env = {
+      PATH: process.env.PATH,
+      CONSOLE_URL: consoleUrl,
+      ADMIN_TOKEN: adminToken,
+    }
+    const options = { cwd: projectFolder, env }
+    const stdout = await new Promise<string>((resolve, reject) => {
+      execFile('sh', ['-c', command], options, (error, out) =>
+        error === null ? resolve(out) : reject(error),
+      )
+    })
+    expect(JSON.parse(stdout)).toMatchObject({ version: 2, name: 'permissive' })
+  })
+
+  it('that cannot be set say why, every fault by its path', async () => {
+    const says = async (args: string[], ...texts: string[]) => {
+      const { status, stdout, stderr } = await di(args)
+      expect({ status, stdout }, args.join(' ')).toEqual({ status: 1, stdout: '' })
+      for (const text of texts) expect(stderr).toContain(text)
+    }
+    await diJson('tenants', 'create', 'faulty')
+    await Promise.all([
+      says(['policy', 'set', 'faulty'], 'Say one of FILE and --preset NAME.'),
+      says(['policy', 'set', 'faulty', '/nowhere/p.json'], '/nowhere/p.json cannot be read'),
+      says(['policy', 'set', 'faulty', write('no.json', '{"schema":')], 'no.json is not JSON'),
+      says(
+        ['policy', 'set', 'faulty', write('bad.json', { schema: 1, name: 'x', extra: 1 })],
+        'invalid_policy',
+        '$.extra: ',
+        '$.thresholds: ',
+      ),
+      says(['policy', 'set', 'faulty', '--preset', 'x'], '$.preset: must be one of permissive'),
+      says(['policy', 'set', 'faulty', '--preset', 'strict', '--if-version', '9'], 'not 9'),
+      says(['policy', 'show', 'faulty', '--version', '9'], 'has no version 9'),
+      says(['explain', 'nonsense'], 'event_id: must be evt_'),
+      says(['explain', `evt_${'a'.repeat(22)}`], 'events cannot be read at the moment'),
+    ])
+  })
+})
+
+describe('failures', () => {
+  const fails = async (args: string[], says: string, env?: Record<string, string>) => {
+    const { status, stdout, stderr } = await di(args, env)
+    expect(stderr, args.join(' ')).toContain(says)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).not.toMatch(/\n +at /)
+  }
+
+  it('are one readable message on stderr, nothing on stdout, and status 1', async () => {
+    await Promise.all([
+      fails(['tenants', 'show', 'nobody', '--json'], 'There is no tenant nobody.'),
+      fails(['tenants', 'create', 'UPPER', '--json'], '$.tenant_id: must be 1 to 63'),
+      fails(['tenants', 'create', 'x', '--webhook-url', 'http://a.example'], 'webhook_url_refused'),
+      fails(['alerts', 'disposition', 'alr_x', 'MAYBE', '--json'], '$.disposition'),
+      fails(['alerts', 'disposition', 'alr_x', 'OPEN', '--json'], 'There is no alert alr_x.'),
+      fails(['tenants', 'webhook', 'acme', '--json'], 'Say one of --url URL, --off, --pause'),
+      fails(['tenants', 'create', '--json'], "missing required argument 'slug'"),
+      fails(['nonsense', '--json'], "unknown command 'nonsense'"),
+      fails(['deliveries', 'list', 'acme', '--limit', '0'], 'from 1 to 500'),
+      fails(['tenants', 'list'], 'needs the admin token', { ADMIN_TOKEN: 'wrong' }),
+      fails(['tenants', 'list'], 'cannot be reached', { CONSOLE_URL: 'http://127.0.0.1:1' }),
+      fails(['tenants', 'list'], 'no running local stack', {
+        CONSOLE_URL: '',
+        DATA_DIR: '/none',
+      }),
+    ])
+  })
+
+  it('never put the token on the screen', async () => {
+    const { stderr } = await di(['tenants', 'list'], { CONSOLE_URL: 'http://127.0.0.1:1' })
+    expect(stderr).not.toContain(adminToken)
+  })
+})
+
+describe('the local stack', () => {
+  it('is found through stack.json in DATA_DIR, relative to where npm was called', async () => {
+    const data = join(folder, 'here', 'data')
+    mkdirSync(data, { recursive: true })
+    const facts = { console: consoleUrl, admin_token: adminToken }
+    writeFileSync(join(data, 'stack.json'), JSON.stringify(facts))
+    const env = {
+      CONSOLE_URL: '',
+      ADMIN_TOKEN: '',
+      DATA_DIR: 'data',
+      INIT_CWD: join(folder, 'here'),
+    }
+    const { status, stdout } = await di(['tenants', 'list', '--json'], env)
+    expect(status).toBe(0)
+    expect(JSON.parse(stdout)).toHaveProperty('data')
+  })
+})
+
+describe('the console process', () => {
+  it('refuses to start, saying why, on a MASTER_KEY that cannot open what is stored', async () => {
+    const start = startConsole(randomBytes(32).toString('base64'))
+    await expect(start).rejects.toThrow('MASTER_KEY does not open what is stored')
+  })
+
+  it('ends in order on SIGTERM', async () => {
+    const other = await startConsole(masterKey)
+    expect(await stopConsole(other.server)).toBe(0)
+  })
+})

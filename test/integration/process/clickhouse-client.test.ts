@@ -1,0 +1,74 @@
+// The connections of our ClickHouse client: what is given up takes nothing else with it, and none
+// stays open until the server closes it.
+import { connect, createServer, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { until } from '../../support/process/until.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+
+let server: TestClickhouse
+
+beforeAll(async () => {
+  server = await startClickhouse()
+})
+afterAll(() => server?.stop())
+
+/** A client behind a wire that knows its connections. */
+async function createWatched(): Promise<{ clickhouse: Clickhouse; open: Set<Socket> }> {
+  const { port } = new URL(server.url)
+  const open = new Set<Socket>()
+  const wire = createServer((near) => {
+    const far = connect(Number(port), '127.0.0.1')
+    open.add(near)
+    near.pipe(far).pipe(near)
+    for (const socket of [near, far]) socket.on('error', () => undefined)
+    near.once('close', () => {
+      open.delete(near)
+      far.destroy()
+    })
+  })
+  await new Promise<void>((resolve) => wire.listen(0, '127.0.0.1', resolve))
+  const url = new URL(server.url)
+  url.port = `${(wire.address() as { port: number }).port}`
+  const clickhouse = createClickhouse(url.href, {
+    name: 'test',
+    database: 'default',
+    connectionsMax: 1,
+  })
+  onTestFinished(async () => {
+    await clickhouse.close()
+    wire.close()
+  })
+  return { clickhouse, open }
+}
+
+const ask = async (clickhouse: Clickhouse, query: string, signal?: AbortSignal) => {
+  const more = signal === undefined ? {} : { abort_signal: signal }
+  const result = await clickhouse.query({ query, format: 'JSONCompactEachRow', ...more })
+  return (await result.json<[number]>())[0]![0]
+}
+
+it('a request given up before it has a connection ends no later one', async () => {
+  const { clickhouse } = await createWatched()
+  await ask(clickhouse, 'select 1')
+  for (let times = 0; times < 5; times++) {
+    const givenUp = new AbortController()
+    const asked = ask(clickhouse, 'select 2', givenUp.signal)
+    givenUp.abort()
+    await expect(asked).rejects.toThrow(/abort/i)
+  }
+  // Longer than an idle connection is kept.
+  const slow = 'select sleepEachRow(1) from numbers(3) settings max_block_size = 1'
+  expect(await ask(clickhouse, slow)).toBe(0)
+})
+
+it('an idle connection is closed by us, seconds before a server would', async () => {
+  const { clickhouse, open } = await createWatched()
+  expect(await ask(clickhouse, 'select 3')).toBe(3)
+  expect(open.size).toBe(1)
+  await pause(1_000)
+  expect(open.size).toBe(1)
+  await until('it is closed', () => open.size === 0, 4_000)
+  expect(await ask(clickhouse, 'select 4')).toBe(4)
+})

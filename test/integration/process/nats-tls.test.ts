@@ -1,0 +1,198 @@
+/**
+ * The connection to NATS with TLS, client certificates, credentials files and NKEYs, on real
+ * nats-servers. Where TLS is asked for, nothing is said before there is TLS; and every connection
+ * that fails says why, once, and is tried again.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, connect as dial } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { type NatsLink, type NatsSettings, openNats } from '#shared/io/nats/nats.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { until } from '../../support/process/until.ts'
+import {
+  type Certificate,
+  createCa,
+  createNkey,
+  createOperatorMode,
+  makeFolder,
+  startConfigured,
+} from '../../support/servers/nats-configured.ts'
+
+const folder = makeFolder()
+const { dir } = folder
+const password = 'a-password-that-must-not-be-seen'
+let ca: ReturnType<typeof createCa>
+let server: Certificate
+
+beforeAll(() => {
+  ca = createCa(dir, 'own')
+  server = ca.sign('nats', 'IP:127.0.0.1,DNS:localhost')
+})
+afterAll(folder.remove)
+
+const tls = ({ cert, key }: Certificate, ...more: string[]) => [
+  'tls {',
+  `  cert_file: "${cert}"`,
+  `  key_file: "${key}"`,
+  ...more,
+  '}',
+]
+const account = `authorization { user: di, password: "${password}" }`
+
+async function start(lines: string[], port?: number) {
+  const started = await startConfigured(dir, lines, port)
+  onTestFinished(started.stop)
+  return started
+}
+
+function open(settings: NatsSettings): NatsLink & { warnings: string[] } {
+  const warnings: string[] = []
+  const warn = (...said: unknown[]) => warnings.push(String(said.at(-1)))
+  const log = { info: () => undefined, warn }
+  const link = openNats(settings, 'test', log as unknown as Log)
+  onTestFinished(link.close)
+  return { ...link, warnings }
+}
+
+async function connects(settings: NatsSettings): Promise<void> {
+  const link = open(settings)
+  await (await link.opened).connection.flush()
+  expect(link.fault()).toBeNull()
+  expect(link.warnings).toEqual([])
+}
+
+/** It says so, once, and goes on trying. */
+async function failsWith(settings: NatsSettings, why: string): Promise<NatsLink> {
+  const link = open(settings)
+  await until('it says why', () => link.fault() === `is not connected: it ${why}`)
+  // Two more tries of those that say why.
+  await new Promise((resolve) => setTimeout(resolve, 2_200))
+  expect(link.warnings).toEqual([`NATS ${why}; trying again`])
+  return link
+}
+
+/** Passes everything on to a server, and keeps what a client has said. */
+async function listenIn(port: number): Promise<{ port: number; heard: () => string }> {
+  let heard = ''
+  const tap = createServer((client) => {
+    const upstream = dial(port, '127.0.0.1')
+    client.on('data', (bytes) => {
+      heard += bytes.toString('latin1')
+    })
+    client.pipe(upstream).pipe(client)
+    for (const socket of [client, upstream]) socket.on('error', () => undefined)
+    client.on('close', () => upstream.destroy())
+    upstream.on('close', () => client.destroy())
+  })
+  await new Promise<void>((resolve) => tap.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void tap.close())
+  return { port: (tap.address() as AddressInfo).port, heard: () => heard }
+}
+
+describe('tls://', () => {
+  it('says nothing to a server without TLS: no password is sent in clear', async () => {
+    const { port } = await start([account])
+    const tap = await listenIn(port)
+    const url = `tls://di:${password}@127.0.0.1:${tap.port}`
+    await failsWith({ url }, 'offers no TLS, which the settings ask for')
+    expect(tap.heard()).toBe('')
+    // A CA or a certificate asks for TLS as well, whatever the scheme.
+    const plain = `nats://di:${password}@127.0.0.1:${tap.port}`
+    await failsWith({ url: plain, caFile: ca.caFile }, 'offers no TLS, which the settings ask for')
+    expect(tap.heard()).toBe('')
+    await connects({ url: plain })
+    expect(tap.heard()).toContain(password)
+  })
+
+  it('connects with the CA, by address and by name, and sends the password encrypted', async () => {
+    const { port } = await start([account, ...tls(server)])
+    const tap = await listenIn(port)
+    for (const host of ['127.0.0.1', 'localhost']) {
+      await connects({ url: `tls://di:${password}@${host}:${tap.port}`, caFile: ca.caFile })
+    }
+    expect(tap.heard()).not.toContain(password)
+    const url = `tls://di:${password}@127.0.0.1:${tap.port}`
+    await failsWith({ url }, 'has a certificate of an unknown CA')
+    const other = createCa(dir, 'other')
+    await failsWith({ url, caFile: other.caFile }, 'has a certificate of an unknown CA')
+  })
+
+  it('refuses a certificate for another host, be it named or an address', async () => {
+    const certificates = {
+      elsewhere: { names: 'IP:127.0.0.2,DNS:elsewhere.test', hosts: ['127.0.0.1', 'localhost'] },
+      named: { names: 'DNS:localhost', hosts: ['127.0.0.1'] },
+      address: { names: 'IP:127.0.0.1', hosts: ['localhost'] },
+    }
+    for (const [subject, { names, hosts }] of Object.entries(certificates)) {
+      const { port } = await start([account, ...tls(ca.sign(subject, names))])
+      for (const host of ['127.0.0.1', 'localhost']) {
+        const settings = { url: `tls://di:${password}@${host}:${port}`, caFile: ca.caFile }
+        if (hosts.includes(host)) {
+          await failsWith(settings, 'has a certificate for another host name')
+        } else await connects(settings)
+      }
+    }
+  })
+
+  it('shows a client certificate where one is asked for', async () => {
+    const { port } = await start([
+      account,
+      ...tls(server, `  ca_file: "${ca.caFile}"`, '  verify: true'),
+    ])
+    const { cert: certFile, key: keyFile } = ca.sign('ingest', 'DNS:ingest')
+    const url = `tls://di:${password}@127.0.0.1:${port}`
+    await connects({ url, caFile: ca.caFile, certFile, keyFile })
+    await failsWith({ url, caFile: ca.caFile }, 'asks for a client certificate')
+  })
+})
+
+describe('signing in', () => {
+  it('by an NKEY', async () => {
+    const [right, wrong] = [createNkey(), createNkey()]
+    const { port } = await start([`authorization { users: [ { nkey: ${right.publicKey} } ] }`])
+    const url = `nats://127.0.0.1:${port}`
+    await connects({ url, nkeySeed: right.seed })
+    await failsWith({ url, nkeySeed: wrong.seed }, 'refuses the credentials')
+  })
+
+  it('by a credentials file', async () => {
+    const { lines, creds } = createOperatorMode()
+    const { port } = await start(lines)
+    const credsFile = join(dir, 'user.creds')
+    writeFileSync(credsFile, creds)
+    const url = `nats://127.0.0.1:${port}`
+    await connects({ url, credsFile })
+    const other = join(dir, 'other.creds')
+    writeFileSync(other, createOperatorMode().creds)
+    await failsWith({ url, credsFile: other }, 'refuses the credentials')
+    expect(readFileSync(credsFile, 'utf8')).toBe(creds)
+  })
+
+  it('with a wrong password is tried again until it is right', async () => {
+    const first = await startConfigured(dir, [
+      'authorization { user: di, password: another-one-before }',
+    ])
+    const url = `nats://di:${password}@127.0.0.1:${first.port}`
+    const link = await failsWith({ url }, 'refuses the credentials')
+    await first.stop()
+    await start([account], first.port)
+    await link.opened
+    expect(link.fault()).toBeNull()
+  })
+
+  it('that was right and is not any more is said as well', async () => {
+    const first = await startConfigured(dir, [account])
+    const link = open({ url: `nats://di:${password}@127.0.0.1:${first.port}` })
+    await link.opened
+    await first.stop()
+    await until('it is away', () => link.fault() !== null)
+    await start(['authorization { user: di, password: changed }'], first.port)
+    await until(
+      'it says why',
+      () => link.fault() === 'is not connected: it refuses the credentials',
+    )
+    const why = link.warnings.filter((text) => text.includes('credentials'))
+    expect(why).toEqual(['NATS refuses the credentials; trying again'])
+  })
+})

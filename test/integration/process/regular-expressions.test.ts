@@ -1,0 +1,86 @@
+/**
+ * Every regular expression of the service takes time in proportion to the text it looks at, as
+ * `recheck` proves, or is listed here with the reason why foreign bytes never meet it. Of recheck
+ * only the JavaScript is used: package.json's overrides keep its Java and native programs away.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { check } from 'recheck'
+import { parseAst } from 'vite'
+import { expect, it } from 'vitest'
+
+const root = join(import.meta.dirname, '../../..')
+// Its package names no entry for it; the type is that of the package's own check.
+const { checkSync } = createRequire(import.meta.url)('recheck/lib/browser.js') as {
+  checkSync: (...args: Parameters<typeof check>) => Awaited<ReturnType<typeof check>>
+}
+
+/** Literals that are not linear, or cannot be proven to be, and why that does no harm. */
+const harmless: Record<string, string> = {
+  '/^deb\\s+(\\[[^\\]]*\\]\\s+)?(\\S+)\\s+(\\S+)\\s+(.+)$/': "the machine's own apt sources",
+  '/\\/+$/': "CONSOLE_URL, from the operator's own environment",
+  '/^\\/+|\\/+$/g': 'CLICKHOUSE_URL, from the configuration',
+  '/=+$/': 'credentials that the service made itself',
+  '/^[a-z][a-z0-9+.-]*:(?=\\/\\/)/i': 'NATS_URL, from the configuration',
+}
+
+/** Expressions that are put together at run time, and what is in them. */
+const builtAtRunTime: Record<string, string> = {
+  'deploy/local/nats/nats-fetch.ts': "a key of the machine's own apt sources",
+  'shared/io/migrations/migrate.ts': 'the number of a migration',
+}
+
+type Node = {
+  type?: string
+  regex?: { pattern: string; flags: string }
+  callee?: { name?: string }
+}
+
+const literals = new Map<string, { pattern: string; flags: string; path: string }>()
+const builders = new Set<string>()
+
+function visit(node: unknown, path: string): void {
+  if (typeof node !== 'object' || node === null) return
+  const { type, regex, callee } = node as Node
+  if (type === 'Literal' && regex !== undefined) {
+    literals.set(`/${regex.pattern}/${regex.flags}`, { ...regex, path })
+  }
+  const calls = type === 'NewExpression' || type === 'CallExpression'
+  if (calls && callee?.name === 'RegExp') builders.add(path)
+  for (const value of Object.values(node)) visit(value, path)
+}
+
+for (const folder of ['services', 'shared', 'deploy']) {
+  for (const name of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.ts')) continue
+    const path = `${folder}/${name}`
+    visit(parseAst(readFileSync(join(root, path), 'utf8'), { lang: 'ts' }), path)
+  }
+}
+
+/** What recheck says of an expression. */
+const judge = (pattern: string, flags: string) =>
+  checkSync(pattern, flags, { checker: 'automaton', timeout: 30_000 })
+
+it('the sources have regular expressions, and recheck tells a bad one', () => {
+  expect(literals.size).toBeGreaterThan(50)
+  const froze = String.raw`^(?:[A-Za-z][A-Za-z0-9-]*: ?[ -~]*\r\n)+\r\n$`
+  expect(judge(froze, '').status).toBe('vulnerable')
+})
+
+it('every one is linear, or never meets foreign bytes', () => {
+  const found = [...literals]
+    .filter(([literal]) => !(literal in harmless))
+    .map(([literal, { pattern, flags, path }]) => ({ literal, path, ...judge(pattern, flags) }))
+    .filter(({ status }) => status !== 'safe')
+  expect(found.map(({ literal, path, status }) => `${path}: ${literal} is ${status}`)).toEqual([])
+})
+
+it('none is built at run time from foreign text', () => {
+  expect([...builders].sort()).toEqual(Object.keys(builtAtRunTime))
+})
+
+it('what is listed as harmless is there', () => {
+  expect(Object.keys(harmless).filter((literal) => !literals.has(literal))).toEqual([])
+})

@@ -1,0 +1,186 @@
+// What a look at the ledger's last hours costs: it is bounded by those hours, whatever lies before.
+// And of several consoles one keeps the ledger.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createLedgerStore, type LedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { createLedgerKeeper } from '../../../services/console/jobs/ledger.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { until } from '../../support/process/until.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const eventsPerHour = 200
+const atMs = Math.floor(Date.now() / hourMs) * hourMs
+/** The last hours, and what an edge whose clock is ahead may have. */
+const recent = { fromMs: atMs - 3 * hourMs, toMs: atMs + dayMs }
+
+let server: TestClickhouse
+let clickhouse: Clickhouse
+let store: LedgerStore
+
+beforeAll(async () => {
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  store = createLedgerStore(clickhouse, 'analytics')
+  // Parts of telemetry are read that have any row of these hours. Here the few rows of a month would
+  // be merged into one part at once.
+  await clickhouse.command({ query: 'system stop merges telemetry' })
+  await clickhouse.command({
+    query: 'insert into ledger_marks values (now64(3), 1000000000000000)',
+  })
+  await clickhouse.command({
+    query: 'insert into mirror_rounds (only_one, round, copied_at) values (0, 1, now64(3) + 1)',
+  })
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+/** One day of a tenant, every event with an alert and its delivery; a table a day, as inserts come. */
+async function insertDay(daysAgo: number): Promise<void> {
+  const start = `toDateTime(${(atMs - (daysAgo + 1) * dayMs) / 1_000})`
+  const at = `(${start} + number * ${hourMs / 1_000 / eventsPerHour})`
+  const position = `${daysAgo + 1} * 1000000 + number * 2`
+  const id = `hex(sipHash64(number, ${daysAgo}))`
+  const numbers = `from numbers(${24 * eventsPerHour})`
+  for (const into of [
+    `ledger_entries select 'acme', toStartOfHour(${at}), 'stored', ${position}, 1, 0,
+       [toFixedString(toString(number), 17)], [0] ${numbers}`,
+    `ledger_entries select 'acme', toStartOfHour(${at}), 'decided', ${position}, 1, 0, [], []
+       ${numbers}`,
+    `ledger_alerts (tenant_id, alert_id, first, day)
+       select 'acme', concat('alr_', ${id}), (${position}, toStartOfHour(${at})), toDate(${at})
+       ${numbers}`,
+    `telemetry (tenant_id, device_id, session_id, event_id, received_at, position)
+       select 'acme', ${id}, 's', concat('evt_', ${id}), ${at}, ${position} ${numbers}`,
+    `alerts_mirror (tenant_id, alert_id, created_at)
+       select 'acme', concat('alr_', ${id}), ${at} ${numbers}`,
+    `deliveries_mirror (tenant_id, delivery_id, alert_id, event, created_at)
+       select 'acme', concat('dlv_', ${id}), concat('alr_', ${id}), 'risk.alert', ${at} ${numbers}`,
+  ]) {
+    await clickhouse.command({ query: `insert into ${into}` })
+  }
+}
+
+/** Rows that the queries of some work read. */
+async function countRead(work: () => Promise<unknown>): Promise<number> {
+  let rows = 0
+  const counted = Object.create(clickhouse, {
+    query: {
+      value: async (...params: Parameters<Clickhouse['query']>) => {
+        const result = await clickhouse.query(...params)
+        const summary = String(result.response_headers['x-clickhouse-summary'])
+        rows += Number((JSON.parse(summary) as { read_rows: string }).read_rows)
+        return result
+      },
+    },
+  }) as Clickhouse
+  store = createLedgerStore(counted, 'analytics')
+  await work()
+  store = createLedgerStore(clickhouse, 'analytics')
+  return rows
+}
+
+describe('a look at the last hours', () => {
+  it('reads no more after a month than after a week, and says the same', async () => {
+    for (let day = 0; day < 7; day++) await insertDay(day)
+    const week = await countRead(() => store.readLedger(recent))
+    const before = await store.readLedger(recent)
+    expect(before.hours).toHaveLength(3)
+    for (const hour of before.hours) {
+      expect(hour).toMatchObject({ stored: 200, rows: 200, decided: 200, alerts: 200 })
+      expect(hour).toMatchObject({ alertsDue: 200, deliveries: 200, differences: [] })
+    }
+    for (let day = 7; day < 28; day++) await insertDay(day)
+    const month = await countRead(() => store.readLedger(recent))
+    process.stdout.write(`a look reads ${week} rows after a week, ${month} after four\n`)
+    expect((await store.readLedger(recent)).hours).toEqual(before.hours)
+    expect(month).toBeLessThan(week * 1.2)
+  })
+
+  it('says of every hour what the view says that analysts ask', async () => {
+    const { hours } = await store.readLedger({ fromMs: atMs - 28 * dayMs, toMs: atMs + dayMs })
+    const parts = []
+    for (let day = 27; day >= 0; day--) {
+      const toMs = atMs - day * dayMs
+      parts.push(...(await store.readLedger({ fromMs: toMs - dayMs, toMs })).hours)
+    }
+    const byHour = (a: { hourMs: number }, b: { hourMs: number }) => a.hourMs - b.hourMs
+    expect(parts.sort(byHour)).toEqual(hours.sort(byHour))
+    const result = await clickhouse.query({
+      query: `select toUnixTimestamp(hour) * 1000, stored, rows, decided, alerts_due, alerts,
+                deliveries from analytics.ledger order by hour`,
+      format: 'JSONCompactEachRow',
+    })
+    expect(await result.json()).toEqual(
+      hours.map((one) => [
+        ...[one.hourMs, one.stored, one.rows, one.decided],
+        ...[one.alertsDue, one.alerts, one.deliveries],
+      ]),
+    )
+  })
+})
+
+it('due alerts are removed by day once the ledger does not compare them any more', async () => {
+  const { rows } = await clickhouse
+    .query({ query: `show create table ledger_alerts`, format: 'JSONCompact' })
+    .then((result) => result.json<[string]>())
+    .then(({ data }) => ({ rows: data }))
+  expect(rows[0]![0]).toMatch(/TTL day \+ toIntervalDay\(40\)/)
+})
+
+describe('of several consoles', () => {
+  let postgresServer: TestPostgres
+  let postgres: Postgres
+
+  beforeAll(async () => {
+    postgresServer = await startPostgres()
+    const url = await postgresServer.createDatabase()
+    await migratePostgres(url)
+    postgres = createPostgres(url, { role: 'test', log: testLog })
+  })
+  afterAll(async () => {
+    await postgres?.close()
+    await postgresServer?.stop()
+  })
+
+  it('one compares the ledger, and another takes over when it stops', async () => {
+    const looks = [0, 0]
+    const start = (index: number) =>
+      createLedgerKeeper({
+        findNats: () => null,
+        postgres,
+        locks: { holders: postgres, work: postgres },
+        clickhouse,
+        store: {
+          ...store,
+          readLedger: async (span) => {
+            looks[index]!++
+            return store.readLedger(span)
+          },
+        },
+        log: testLog,
+        metrics: createMetrics('console'),
+        nowMs: () => performance.now(),
+        wallMs: Date.now,
+        confirmMs: 1,
+      }).start()
+    const first = start(0)
+    await until('the first compares', () => looks[0]! > 0)
+    const second = start(1)
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    expect(looks[1]).toBe(0)
+    await first.stop()
+    const seen = looks[0]
+    await until('the second has taken over', () => looks[1]! > 0)
+    expect(looks[0]).toBe(seen)
+    await second.stop()
+  })
+})

@@ -1,0 +1,386 @@
+// The ledger on real servers with a real scorer: it agrees after repeats, redelivery, kills and
+// restarts, what is removed on purpose is no difference, and what somebody deletes is named.
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { LedgerStage } from '#shared/core/reconciliation/ledger.ts'
+import { ledgerSchema } from '#shared/core/reconciliation/ledger-api.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import { insertAcceptedClaims } from '#shared/io/reconciliation/ledger-rows-store.ts'
+import { createLedgerStore, type LedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createApiApp } from '../../../services/api/app.ts'
+import { createErase } from '../../../services/console/erasure/erase.ts'
+import { createLedgerKeeper, type LedgerKeeper } from '../../../services/console/jobs/ledger.ts'
+import { createMirror, type Mirror } from '../../../services/console/jobs/mirror.ts'
+import {
+  createRetention,
+  setTenantRetention,
+} from '../../../services/console/retention/retention.ts'
+import { addApiKey } from '../../support/http/api-rig.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
+
+const hourMs = 3_600_000
+/** A whole hour, some hours ago. */
+const atMs = Math.floor(Date.now() / hourMs) * hourMs - 6 * hourMs
+let rig: ScorerRig
+let store: LedgerStore
+let keeper: LedgerKeeper
+let metrics: Metrics
+let count = 0
+
+beforeAll(async () => {
+  rig = await createScorerRig()
+  for (const id of ['acme', 'globex', 'kept', 'gone']) await rig.addTenant(id)
+  await rig.startScorer()
+  metrics = createMetrics('console')
+  const { postgres, clickhouse } = rig
+  const clocks = { nowMs: () => performance.now(), wallMs: Date.now }
+  const common = { postgres, clickhouse, log: testLog, metrics, ...clocks }
+  store = createLedgerStore(clickhouse, 'analytics')
+  keeper = createLedgerKeeper({
+    ...common,
+    locks: { holders: postgres, work: postgres },
+    store,
+    findNats: () => rig.nats,
+    confirmMs: 1,
+  })
+})
+afterAll(() => rig?.close())
+
+/** Events of one tenant from an hour on, every fifth with an alert. */
+const makeEvents = (tenantId: string, n: number, fromMs = atMs): EventFacts[] =>
+  Array.from({ length: n }, (_, index) => {
+    const id = ++count
+    const receivedAtMs = fromMs + index * 1_000
+    const facts = { tenantId, deviceId: `d-${id}`, sessionId: `s-${id}`, receivedAtMs, nonce: id }
+    return index % 5 === 0 ? { ...facts, signals: signalsOf.BLOCK } : facts
+  })
+
+function newMirror(): Mirror {
+  const { postgres, clickhouse } = rig
+  const clocks = { nowMs: () => performance.now(), wallMs: Date.now }
+  const common = { log: testLog, metrics: createMetrics('console'), ...clocks }
+  return createMirror({
+    ...common,
+    postgres,
+    clickhouse,
+    locks: { holders: postgres, work: postgres },
+  })
+}
+
+/** Lets the copies and the mark catch up with what was decided. */
+async function settle(): Promise<void> {
+  await rig.drained(30_000)
+  let marked: boolean | null = null
+  const marking = keeper.mark().then((done) => {
+    marked = done
+  })
+  // One that has just begun says at once up to when it has copied.
+  while (marked === null) await Promise.all([newMirror().runRound(), pause(100)])
+  await marking
+  expect(marked).toBe(true)
+}
+
+async function readHour(tenantId: string, hour = atMs) {
+  const { hours } = await store.readLedger({ tenantId, fromMs: hour, toMs: hour + hourMs })
+  return hours[0]!
+}
+
+async function differenceOf(stage: LedgerStage | 'messages'): Promise<number> {
+  const text = await metrics.registry.metrics()
+  const line = new RegExp(`^di_ledger_difference\\{.*stage="${stage}".*\\} (\\d+)$`, 'm')
+  return Number(line.exec(text)?.[1])
+}
+
+const command = (query: string) =>
+  rig.clickhouse.command({ query, clickhouse_settings: { mutations_sync: '2' } })
+
+describe('the ledger agrees', () => {
+  it('on events, repeats in this and in a later hour, and several tenants in one message', async () => {
+    const mine = makeEvents('acme', 40)
+    const theirs = makeEvents('globex', 10)
+    await rig.publish(...mine.map((one, index) => [one, ...theirs.slice(index, index + 1)]))
+    const late = { ...mine[1]!, receivedAtMs: atMs + hourMs + 5 }
+    await rig.publish([mine[0]!, mine[5]!], [{ ...mine[0]!, receivedAtMs: atMs + 9_000 }], [late])
+    const claim = { edge_id: 'edge', hour_ms: atMs, accepted: { acme: 43, globex: 10 } }
+    await insertAcceptedClaims(rig.clickhouse, [claim])
+    await settle()
+    const common = { refused: 0, erased: 0, inFlight: 0, differences: [], expired: false }
+    expect(await readHour('acme')).toMatchObject({
+      accepted: 43,
+      stored: 43,
+      repeats: 3,
+      rows: 40,
+      decided: 43,
+      ...common,
+      alertsDue: 8,
+      alerts: 8,
+      deliveries: 8,
+      attempted: 0,
+      delivered: 0,
+    })
+    expect(await readHour('acme', atMs + hourMs)).toMatchObject({
+      accepted: 0,
+      stored: 1,
+      repeats: 1,
+      rows: 0,
+      decided: 1,
+      ...common,
+    })
+    expect(await readHour('globex')).toMatchObject({
+      accepted: 10,
+      stored: 10,
+      repeats: 0,
+      rows: 10,
+      decided: 10,
+      ...common,
+      alertsDue: 2,
+      alerts: 2,
+      deliveries: 2,
+    })
+    expect(await keeper.check(atMs - hourMs)).toEqual([])
+  })
+
+  it('when everything is delivered again, and when rows are merged', async () => {
+    const before = await readHour('acme')
+    await rig.redeliverAll()
+    await settle()
+    for (const table of ['telemetry', 'ledger_entries', 'ledger_alerts', 'ledger_accepted']) {
+      await command(`optimize table ${table} final`)
+    }
+    expect(await readHour('acme')).toEqual(before)
+    expect(await keeper.check(atMs - hourMs)).toEqual([])
+  })
+
+  it('on a repeat that took the place of the first, by another edge whose clock is behind', async () => {
+    const [one] = makeEvents('kept', 1, atMs + 3 * hourMs + 1_000)
+    await rig.publish([one!], [{ ...one!, receivedAtMs: atMs + 3 * hourMs - 1_000 }])
+    await settle()
+    await command('optimize table telemetry final')
+    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    expect(await readHour('kept', atMs + 3 * hourMs)).toMatchObject({ rows: 1, differences: [] })
+  })
+
+  it('after the scorer and ClickHouse were killed in the middle of it', async () => {
+    const events = makeEvents('acme', 300, atMs + hourMs)
+    const publishing = (async () => {
+      for (const one of events) await rig.publish([one])
+    })()
+    await rig.endScorers()
+    await rig.startScorer()
+    await rig.killClickhouse()
+    await rig.restartClickhouse()
+    await rig.endScorers()
+    await rig.startScorer()
+    await publishing
+    await settle()
+    expect(await readHour('acme', atMs + hourMs)).toMatchObject({
+      stored: 301,
+      repeats: 1,
+      rows: 300,
+      decided: 301,
+      alertsDue: 60,
+      alerts: 60,
+      deliveries: 60,
+      inFlight: 0,
+      differences: [],
+    })
+    expect(await keeper.check(atMs - hourMs)).toEqual([])
+  })
+
+  it('on what is stored and not yet decided: it is on its way, and nothing is compared', async () => {
+    const before = await readHour('globex', atMs + 2 * hourMs)
+    expect(before).toBeUndefined()
+    await rig.publish(makeEvents('globex', 7, atMs + 2 * hourMs))
+    await rig.drained()
+    expect(await readHour('globex', atMs + 2 * hourMs)).toMatchObject({
+      stored: 7,
+      inFlight: 7,
+      rows: 0,
+      decided: 0,
+      alerts: 0,
+      differences: [],
+    })
+    await settle()
+    expect(await readHour('globex', atMs + 2 * hourMs)).toMatchObject({
+      stored: 7,
+      inFlight: 0,
+      rows: 7,
+      decided: 7,
+      alerts: 2,
+      differences: [],
+    })
+  })
+
+  it('after an erasure and after retention, which it names', async () => {
+    const events = makeEvents('kept', 10)
+    await rig.publish(events, [events[0]!])
+    await settle()
+    const erase = createErase({
+      locks: { holders: rig.postgres, work: rig.postgres },
+      store: createErasureStore(rig.clickhouse),
+      findNats: () => rig.nats,
+      nowMs: () => performance.now(),
+      wallMs: Date.now,
+      onOutcome: () => undefined,
+    })
+    await erase({ tenantId: 'kept', kind: 'device', id: events[0]!.deviceId!, actor: 'test' })
+    await settle()
+    expect(await readHour('kept')).toMatchObject({
+      stored: 11,
+      erased: 2,
+      repeats: 0,
+      rows: 9,
+      decided: 11,
+      alerts: 1,
+      differences: [],
+    })
+    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    const oldMs = atMs - 3 * 24 * hourMs
+    await rig.publish(makeEvents('gone', 5, oldMs))
+    await settle()
+    expect(await readHour('gone', oldMs)).toMatchObject({ rows: 5, alerts: 1 })
+    expect(await keeper.check(oldMs)).toEqual([])
+    const { postgres, clickhouse } = rig
+    const deps = {
+      postgres,
+      locks: { holders: postgres, work: postgres },
+      clickhouse,
+      log: testLog,
+      wallMs: Date.now,
+    }
+    const clocks = { nowMs: () => performance.now(), metrics: createMetrics('other') }
+    const settings = { events: 2 }
+    await setTenantRetention(deps, { tenantId: 'gone', settings, actor: 'test' })
+    expect(await createRetention({ ...deps, ...clocks }).runRound()).toBe('done')
+    await setTenantRetention(deps, { tenantId: 'gone', settings: { events: 90 }, actor: 'test' })
+    await settle()
+    const after = await readHour('gone', oldMs)
+    expect(after).toMatchObject({ rows: 0, stored: 0, expired: true, differences: [] })
+    expect(await keeper.check(oldMs)).toEqual([])
+  })
+})
+
+describe('GET /v1/di/ledger', () => {
+  it('shows a tenant its own hours, the latest first, as documented', async () => {
+    const key = await addApiKey(rig.postgres, 'acme', 'sandbox')
+    const stranger = await addApiKey(rig.postgres, 'gone', 'sandbox')
+    const app = await createApi()
+    const read = (query: string, bearer = key) => {
+      const headers = { authorization: `Bearer ${bearer}` }
+      return app.inject({ url: `/v1/di/ledger?${query}`, headers })
+    }
+    const span = `from=${toIso(atMs)}&to=${toIso(atMs + 3 * hourMs)}`
+    const answer = await read(span)
+    expect(answer.statusCode).toBe(200)
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store' })
+    expect(answer.headers).toHaveProperty('ratelimit')
+    const ledger = ledgerSchema.parse(answer.json())
+    expect(ledger).toEqual(answer.json())
+    expect(ledger).toMatchObject({ agrees: true, from: toIso(atMs) })
+    expect(ledger.data.map(({ hour, rows }) => [hour, rows])).toEqual([
+      [toIso(atMs + hourMs), 300],
+      [toIso(atMs), 40],
+    ])
+    expect((await read(span, stranger)).json()).toMatchObject({ data: [], agrees: true })
+    expect((await app.inject({ url: '/v1/di/ledger' })).statusCode).toBe(401)
+    for (const [query, path] of [
+      ['tenant_id=globex', 'tenant_id'],
+      ['from=2026-01-01&to=2026-02-02', 'from'],
+      ['from=yesterday', 'from'],
+    ]) {
+      const refused = await read(query!)
+      expect([refused.statusCode, refused.json().errors[0].path]).toEqual([400, path])
+    }
+    await app.close()
+  })
+})
+
+const toIso = (ms: number) => new Date(ms).toISOString()
+
+function createApi() {
+  const { postgres, history } = rig
+  const clocks = { nowMs: Date.now, monotonicMs: () => performance.now() }
+  return createApiApp(
+    {
+      tenants: createTenantStore(postgres),
+      alerts: createAlertStore(postgres),
+      policies: createCurrentPolicyStore(postgres),
+      history,
+      ledger: store,
+      ...clocks,
+    },
+    { log: testLog, metrics: createMetrics('api') },
+  )
+}
+
+describe('the ledger names', () => {
+  it('an event whose row was deleted', async () => {
+    const { rows } = await rig.clickhouse
+      .query({
+        query: `select event_id from telemetry where tenant_id = 'acme'
+          and device_id = 'd-3' limit 1`,
+        format: 'JSON',
+      })
+      .then((result) => result.json<{ event_id: string }>())
+      .then(({ data }) => ({ rows: data }))
+    const eventId = rows[0]!.event_id
+    await command(`alter table telemetry delete where event_id = '${eventId}'`)
+    const named = { stage: 'rows', kind: 'missing', count: 1, ids: [eventId] }
+    expect((await readHour('acme')).differences).toEqual([named])
+    expect((await readHour('globex')).differences).toEqual([])
+    expect(await keeper.check(atMs - hourMs)).toEqual([
+      { tenantId: 'acme', hourMs: atMs, ...named },
+    ])
+    expect(await differenceOf('rows')).toBe(1)
+    // The stream still has it.
+    await rig.redeliverAll()
+    await settle()
+    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    expect(await differenceOf('rows')).toBe(0)
+  })
+
+  it('a delivery and an alert that were deleted, and an alert that no event deserved', async () => {
+    const { rows } = await rig.postgres.query<{ alert_id: string }>(
+      "select alert_id from alerts where tenant_id = 'globex' order by seq limit 2",
+    )
+    const [one, two] = rows.map((row) => row.alert_id)
+    await rig.postgres.query('delete from deliveries where alert_id = $1', [one])
+    await rig.postgres.query('delete from alerts where alert_id = $1', [two])
+    await settle()
+    const missing = { kind: 'missing', count: 1 }
+    expect(await keeper.check(atMs - hourMs)).toEqual([
+      { tenantId: 'globex', hourMs: atMs, stage: 'alerts', ...missing, ids: [two] },
+      { tenantId: 'globex', hourMs: atMs, stage: 'deliveries', ...missing, ids: [one] },
+    ])
+    expect(await differenceOf('alerts')).toBe(1)
+    expect(await differenceOf('deliveries')).toBe(1)
+    await rig.clickhouse.command({
+      query: `insert into alerts_mirror (tenant_id, created_at, alert_id, round)
+        values ('kept', now64(3), 'alr_forged', 1)`,
+    })
+    const forged = (await keeper.check(atMs)).filter(({ tenantId }) => tenantId === 'kept')
+    expect(forged).toMatchObject([
+      { stage: 'alerts', kind: 'unexplained', count: 1, ids: ['alr_forged'] },
+    ])
+  })
+
+  it('what an edge had accepted and the stream lost, and a message nobody stored', async () => {
+    const claim = { edge_id: 'another', hour_ms: atMs, accepted: { kept: 14 } }
+    await insertAcceptedClaims(rig.clickhouse, [claim])
+    expect((await readHour('kept')).differences).toEqual([
+      { stage: 'accepted', kind: 'missing', count: 3, ids: [] },
+    ])
+    await rig.publish(makeEvents('kept', 1, atMs + 4 * hourMs))
+    await settle()
+    await command(`alter table ledger_entries delete where stage = 'stored'
+      and tenant_id = 'kept' and hour = toDateTime(${(atMs + 4 * hourMs) / 1_000})`)
+    const lost = (await keeper.check(atMs)).filter(({ stage }) => stage === 'messages')
+    expect(lost).toMatchObject([{ kind: 'missing', count: 1, tenantId: null }])
+  })
+})

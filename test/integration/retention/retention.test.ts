@@ -1,0 +1,455 @@
+// Retention on real servers: what is older than a tenant's limit goes and nothing else does, totals
+// are exact at every moment, what waits is never removed, and several consoles share the work.
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { AlertDraft } from '#shared/core/alerts/alert-rules.ts'
+import { listAlerts } from '#shared/io/alerts/alert-listing-store.ts'
+import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { listAudit } from '#shared/io/postgres/audit-store.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import {
+  createRetention,
+  type Retention,
+  type RetentionDeps,
+  setTenantRetention,
+} from '../../../services/console/retention/retention.ts'
+import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+
+const dayMs = 24 * 3_600_000
+const nowMs = Date.now()
+const daysAgo = (days: number) => nowMs - days * dayMs
+const actor = 'test'
+
+let servers: { postgres: TestPostgres; clickhouse: TestClickhouse }
+let postgres: Postgres
+let clickhouse: Clickhouse
+let metrics: Metrics
+let deps: RetentionDeps
+let tenantId: string
+let otherId: string
+
+beforeAll(async () => {
+  const [postgresServer, clickhouseServer] = await Promise.all([startPostgres(), startClickhouse()])
+  servers = { postgres: postgresServer, clickhouse: clickhouseServer }
+  const url = await postgresServer.createDatabase()
+  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouseServer.url)])
+  postgres = createPostgres(url, { role: 'test', log: testLog })
+  clickhouse = createClickhouse(clickhouseServer.url, { name: 'test' })
+})
+afterAll(async () => {
+  await Promise.all([postgres?.close(), clickhouse?.close()])
+  await Promise.all([servers?.postgres.stop(), servers?.clickhouse.stop()])
+})
+beforeEach(async () => {
+  await postgres.query('delete from tenants')
+  for (const table of ['telemetry', 'sessions', 'devices', 'user_devices']) {
+    await clickhouse.command({ query: `truncate table ${table}` })
+  }
+  tenantId = `tenant-${randomUUID().slice(0, 8)}`
+  otherId = `other-${randomUUID().slice(0, 8)}`
+  for (const id of [tenantId, otherId]) {
+    await createTenantStore(postgres).insertTenant({
+      tenantId: id,
+      name: '',
+      environment: 'sandbox',
+      webhookUrl: null,
+      policy: { hash: 'hash', text: '{}' },
+      createdBy: actor,
+    })
+  }
+  deps = createDeps()
+})
+
+function createDeps(): RetentionDeps {
+  metrics = createMetrics('console')
+  return {
+    postgres,
+    locks: { holders: postgres, work: postgres },
+    clickhouse,
+    log: testLog,
+    metrics,
+    nowMs: () => performance.now(),
+    wallMs: () => Date.now(),
+  }
+}
+
+const set = (settings: Parameters<typeof setTenantRetention>[1]['settings'], id = tenantId) =>
+  setTenantRetention(deps, { tenantId: id, settings, actor })
+
+let present: { of: RetentionDeps; retention: Retention } | null = null
+/** A round of one console, which remembers what it did. */
+const round = () => {
+  if (present?.of !== deps) present = { of: deps, retention: createRetention(deps) }
+  return present.retention.runRound()
+}
+
+async function removedOf(store: string): Promise<number> {
+  const text = await metrics.registry.metrics()
+  const line = new RegExp(`^di_retention_removed_total\\{.*store="${store}".*\\} (\\d+)$`, 'm')
+  return Number(line.exec(text)?.[1] ?? 0)
+}
+
+/** Raises alerts of a day each, oldest first. */
+async function raise(
+  id: string,
+  days: number[],
+  more: Partial<AlertDraft> = {},
+): Promise<string[]> {
+  const ids: string[] = []
+  for (const day of [...days].sort((a, b) => b - a)) {
+    const draft = draftAlert({ tenantId: id, sessionId: `session-${randomUUID()}`, ...more })
+    await raiseAlerts(postgres, [draft], () => daysAgo(day))
+    ids.push(draft.alertId)
+  }
+  return ids
+}
+
+const endAll = (state: 'delivered' | 'failed' | 'skipped', days: number) =>
+  postgres.query(
+    `update deliveries set state = $1, created_at = $2, ended_at = $2 where ended_at is null`,
+    [state, new Date(daysAgo(days)).toISOString()],
+  )
+
+async function count(sql: string): Promise<number> {
+  const { rows } = await postgres.query<{ n: number }>(`select count(*) as n from ${sql}`)
+  return rows[0]!.n
+}
+
+/** The answer's total under every filter, and what counting one by one gives. */
+async function totals(id: string): Promise<{ said: number[]; counted: number[] }> {
+  const said: number[] = []
+  const counted: number[] = []
+  for (const disposition of [undefined, 'OPEN', 'CONFIRMED'] as const) {
+    for (const decision of [undefined, 'REVIEW', 'BLOCK'] as const) {
+      for (const fromMs of [undefined, daysAgo(40), daysAgo(3.5)]) {
+        const query = { tenantId: id, disposition, decision, fromMs, limit: 500, after: null }
+        const page = await listAlerts(postgres, query)
+        said.push(page.total)
+        counted.push(page.alerts.length)
+      }
+    }
+  }
+  return { said, counted }
+}
+
+async function readColumn(sql: string): Promise<string[]> {
+  const result = await clickhouse.query({ query: sql, format: 'JSONCompactEachRow' })
+  return (await result.json<[string]>()).map(([value]) => value).sort()
+}
+
+async function receive(of: {
+  id?: string
+  device: string
+  session: string
+  user?: string
+  days: number
+  score?: number
+}): Promise<void> {
+  const at = new Date(daysAgo(of.days)).toISOString().replace('T', ' ').replace('Z', '')
+  await clickhouse.insert({
+    table: 'telemetry',
+    format: 'JSONEachRow',
+    values: [
+      {
+        tenant_id: of.id ?? tenantId,
+        device_id: of.device,
+        session_id: of.session,
+        event_id: `evt_${randomUUID()}`,
+        received_at: at,
+        user_id: of.user ?? '',
+        rasp_score: of.score ?? 10,
+        rasp_action: 'ALLOW',
+        signals: { root: { su_binary: true } },
+      },
+    ],
+  })
+}
+
+describe('limits', () => {
+  it('are the defaults until they are set, one by one, and are in the audit log', async () => {
+    const own = (days: number | null) => ({ days, default: false })
+    const defaults = {
+      events: { days: 400, default: true },
+      alerts: { days: null, default: true },
+      deliveries: { days: 30, default: true },
+    }
+    expect((await createTenantStore(postgres).findTenant(tenantId))?.retention).toEqual(defaults)
+    await set({ events: 90 })
+    const { retention } = await set({ alerts: 7, deliveries: 'forever' })
+    const wanted = { events: own(90), alerts: own(7), deliveries: own(null) }
+    expect(retention).toEqual(wanted)
+    const [row] = await listAudit(postgres, { tenantId, limit: 1 })
+    expect(row).toMatchObject({
+      action: 'tenant.retention_set',
+      before: { ...defaults, events: own(90) },
+      after: wanted,
+    })
+    const back = await set({ events: 'default', alerts: 'default', deliveries: 'default' })
+    expect(back.retention).toEqual(defaults)
+    expect((await createTenantStore(postgres).findTenant(otherId))?.retention).toEqual(defaults)
+  })
+
+  it('of a tenant that does not exist cannot be set', async () => {
+    await expect(set({ events: 1 }, 'nobody')).rejects.toMatchObject({ code: 'tenant_not_found' })
+  })
+})
+
+describe('alerts', () => {
+  it('go with their deliveries and dispositions, and every total stays exact', async () => {
+    const days = [50, 45, 44.5, 10, 8, 6, 3, 2, 0.5]
+    const ids = [...(await raise(tenantId, days)), ...(await raise(tenantId, [], {}))]
+    const blocked = await raise(tenantId, [0.3, 0.2], { action: 'BLOCK', riskScore: 90 })
+    await raise(otherId, [50, 10, 1])
+    await endAll('delivered', 0)
+    const { setDisposition } = createAlertStore(postgres)
+    for (const alertId of [ids[0]!, ids[4]!, ids[7]!, blocked[0]!]) {
+      await setDisposition({ alertId, disposition: 'CONFIRMED', note: null, actor })
+    }
+    const untouched = await totals(otherId)
+    await set({ alerts: 7 })
+    expect(await round()).toBe('done')
+    const { said, counted } = await totals(tenantId)
+    expect(said).toEqual(counted)
+    expect(said[0]).toBe(6)
+    expect(await totals(otherId)).toEqual(untouched)
+    const left = await listAlerts(postgres, { tenantId, limit: 500, after: null })
+    expect(left.alerts.map((alert) => alert.alert_id).sort()).toEqual(
+      [...ids.slice(5), ...blocked].sort(),
+    )
+    expect(await count(`deliveries where tenant_id = '${tenantId}'`)).toBe(6)
+    expect(await count(`alert_dispositions where tenant_id = '${tenantId}'`)).toBe(2)
+    expect(
+      await count(
+        `alert_counts where tenant_id = '${tenantId}' and day < now() - interval '8 day'`,
+      ),
+    ).toBe(0)
+    expect(await removedOf('alerts')).toBe(5)
+    expect(await removedOf('deliveries')).toBe(5)
+  })
+
+  it('whose delivery is still to be sent wait for it', async () => {
+    const [waiting] = await raise(tenantId, [20])
+    await set({ alerts: 7 })
+    expect(await round()).toBe('done')
+    expect((await totals(tenantId)).said[0]).toBe(1)
+    expect(await count(`deliveries where alert_id = '${waiting}'`)).toBe(1)
+    await endAll('failed', 0)
+    await set({})
+    expect(await round()).toBe('done')
+    expect((await totals(tenantId)).said[0]).toBe(0)
+    expect(await count(`deliveries where alert_id = '${waiting}'`)).toBe(0)
+  })
+
+  it('are raised, confirmed and removed at once with exact totals', async () => {
+    const ids = await raise(
+      tenantId,
+      Array.from({ length: 60 }, (_, at) => 8 + at),
+    )
+    await endAll('delivered', 0)
+    await set({ alerts: 7 })
+    const { setDisposition } = createAlertStore(postgres)
+    await Promise.all([
+      round(),
+      ...ids
+        .slice(0, 30)
+        .map((alertId) => setDisposition({ alertId, disposition: 'CONFIRMED', note: null, actor })),
+      raise(tenantId, [1, 2, 3]),
+    ])
+    await set({})
+    expect(await round()).toBe('done')
+    const { said, counted } = await totals(tenantId)
+    expect(said).toEqual(counted)
+    expect(said[0]).toBe(3)
+  })
+})
+
+describe('deliveries', () => {
+  it('that ended before the limit go with their attempts, whatever else is older', async () => {
+    await raise(tenantId, [100, 99, 98, 97])
+    await raise(otherId, [100])
+    const { rows } = await postgres.query<{ delivery_id: string }>(
+      'select delivery_id from deliveries where tenant_id = $1 order by delivery_id',
+      [tenantId],
+    )
+    const [delivered, failed, young, pending] = rows.map((row) => row.delivery_id)
+    const end = (id: string, state: string, days: number) =>
+      postgres.query(
+        'update deliveries set state = $2, created_at = $3, ended_at = $4 where delivery_id = $1',
+        [id, state, new Date(daysAgo(100)), new Date(daysAgo(days))],
+      )
+    await end(delivered!, 'delivered', 31)
+    await end(failed!, 'failed', 30.01)
+    await end(young!, 'delivered', 29.9)
+    await postgres.query('update deliveries set created_at = $2 where delivery_id = $1', [
+      pending,
+      new Date(daysAgo(100)),
+    ])
+    for (const id of [delivered, young]) {
+      await postgres.query(
+        `insert into delivery_attempts (delivery_id, attempt, at, duration_ms)
+         values ($1, 1, now(), 5), ($1, 2, now(), 5)`,
+        [id],
+      )
+    }
+    await set({ deliveries: 'default' })
+    expect(await round()).toBe('done')
+    const left = await postgres.query<{ delivery_id: string }>(
+      'select delivery_id from deliveries where tenant_id = $1',
+      [tenantId],
+    )
+    expect(left.rows.map((row) => row.delivery_id).sort()).toEqual([young, pending].sort())
+    expect(await count('delivery_attempts')).toBe(2)
+    expect(await count(`deliveries where tenant_id = '${otherId}'`)).toBe(1)
+    expect(await removedOf('deliveries')).toBe(2)
+    expect(await removedOf('attempts')).toBe(2)
+    // The alerts themselves are kept without limit.
+    expect((await totals(tenantId)).said[0]).toBe(4)
+  })
+
+  it('without a limit are kept for ever', async () => {
+    await raise(tenantId, [500])
+    await endAll('delivered', 500)
+    await set({ deliveries: 'forever' })
+    expect(await round()).toBe('done')
+    expect(await count(`deliveries where tenant_id = '${tenantId}'`)).toBe(1)
+  })
+})
+
+describe('events', () => {
+  it('go by day with what is known of nobody else, and active devices stay as known', async () => {
+    await receive({ device: 'gone', session: 's-old', user: 'u-gone', days: 120, score: 60 })
+    await receive({ device: 'active', session: 's-before', user: 'u-left', days: 120, score: 99 })
+    await receive({ device: 'active', session: 's-long', user: 'u-here', days: 100 })
+    await receive({ device: 'active', session: 's-long', user: 'u-here', days: 5 })
+    await receive({ device: 'young', session: 's-young', days: 89.9 })
+    await receive({ id: otherId, device: 'gone', session: 's-old', user: 'u-gone', days: 120 })
+    await set({ events: 90 })
+    expect(await round()).toBe('done')
+    const of = (columns: string, table: string) =>
+      readColumn(`select distinct ${columns} from ${table} where tenant_id = '${tenantId}'`)
+    expect(await of('session_id', 'telemetry')).toEqual(['s-long', 's-young'])
+    expect(await of('session_id', 'sessions')).toEqual(['s-long', 's-young'])
+    expect(await of('device_id', 'devices')).toEqual(['active', 'young'])
+    expect(await of('user_id', 'user_devices')).toEqual(['u-here'])
+    // A session that went on keeps its start, and a device its first sight and its peak.
+    const started = await readColumn(
+      `select toString(dateDiff('day', min(started_at), now())) from sessions
+       where session_id = 's-long'`,
+    )
+    expect(started).toEqual(['100'])
+    const known = await readColumn(
+      `select concat(toString(dateDiff('day', min(first_seen_at), now())), ' ',
+         toString(max(peak_rasp_score))) from devices where device_id = 'active'`,
+    )
+    expect(known).toEqual(['120 99'])
+    for (const table of ['telemetry', 'sessions', 'devices']) {
+      expect(
+        await readColumn(`select device_id from ${table} where tenant_id = '${otherId}'`),
+      ).toEqual(['gone'])
+    }
+    expect(await removedOf('telemetry')).toBe(3)
+    expect(await removedOf('sessions')).toBe(2)
+    expect(await removedOf('devices')).toBe(1)
+    expect(await removedOf('user_devices')).toBe(2)
+  })
+
+  it('of months that are too old for everybody go without a mutation', async () => {
+    await receive({ device: 'a', session: 's', days: 800 })
+    await receive({ id: otherId, device: 'b', session: 's', days: 800 })
+    await receive({ device: 'a', session: 't', days: 1 })
+    const mutations = () =>
+      readColumn("select mutation_id from system.mutations where table = 'telemetry'")
+    const before = await mutations()
+    await set({})
+    expect(await round()).toBe('done')
+    expect(await readColumn('select session_id from telemetry')).toEqual(['t'])
+    expect(await mutations()).toEqual(before)
+  })
+
+  it('of one tenant without a limit keep its month, which others leave row by row', async () => {
+    await receive({ device: 'a', session: 's', days: 800 })
+    await receive({ id: otherId, device: 'b', session: 's', days: 800 })
+    await set({ events: 'forever' }, otherId)
+    expect(await round()).toBe('done')
+    expect(await readColumn('select device_id from telemetry')).toEqual(['b'])
+  })
+})
+
+describe('rounds', () => {
+  it('of several consoles at once remove everything once', async () => {
+    await raise(
+      tenantId,
+      Array.from({ length: 40 }, (_, at) => 10 + at),
+    )
+    await endAll('delivered', 0)
+    for (let at = 0; at < 5; at++) await receive({ device: `d-${at}`, session: 's', days: 100 })
+    await set({ alerts: 7, events: 90 })
+    const consoles = [1, 2, 3].map(() => createDeps()).map((of) => ({ of, metrics: of.metrics }))
+    const outcomes = await Promise.all(consoles.map(({ of }) => createRetention(of).runRound()))
+    expect(outcomes.filter((outcome) => outcome === 'done')).toHaveLength(1)
+    let removed = 0
+    for (const one of consoles) {
+      metrics = one.metrics
+      removed += await removedOf('alerts')
+    }
+    expect(removed).toBe(40)
+    const { said, counted } = await totals(tenantId)
+    expect(said).toEqual(counted)
+    expect(said[0]).toBe(0)
+    expect(await readColumn('select device_id from telemetry')).toEqual([])
+  })
+
+  it('are due after an hour or a change, not before, and find nothing a second time', async () => {
+    await raise(tenantId, [10])
+    await endAll('delivered', 0)
+    await set({ alerts: 7 })
+    expect(await round()).toBe('done')
+    expect(await round()).toBe('not_due')
+    await set({ alerts: 7 })
+    expect(await round()).toBe('done')
+    expect(await removedOf('alerts')).toBe(1)
+    const { rows } = await postgres.query<{ minutes: number }>(
+      `select (extract(epoch from due_at - now()) / 60)::float8 as minutes from retention_rounds`,
+    )
+    expect(rows[0]!.minutes).toBeGreaterThan(59)
+    expect(rows[0]!.minutes).toBeLessThanOrEqual(60)
+  })
+
+  it('without ClickHouse go on in Postgres, count the failure and come again soon', async () => {
+    await raise(tenantId, [10])
+    await endAll('delivered', 0)
+    await set({ alerts: 7, events: 90 })
+    const away = createClickhouse('http://127.0.0.1:9/none', { name: 'test' })
+    deps = { ...createDeps(), clickhouse: away }
+    expect(await round()).toBe('failed')
+    await away.close()
+    expect((await totals(tenantId)).said[0]).toBe(0)
+    expect(await metrics.registry.metrics()).toMatch(
+      /di_retention_failures_total\{.*store="telemetry".*\} [1-9]/,
+    )
+    const { rows } = await postgres.query<{ seconds: number }>(
+      'select extract(epoch from due_at - now())::float8 as seconds from retention_rounds',
+    )
+    expect(rows[0]!.seconds).toBeLessThanOrEqual(60)
+  })
+
+  it('on a console whose clock is ahead remove nothing that is young', async () => {
+    await raise(tenantId, [1])
+    await endAll('delivered', 1)
+    await receive({ device: 'a', session: 's', days: 1 })
+    await set({ alerts: 7, deliveries: 7, events: 7 })
+    deps = { ...deps, wallMs: () => Date.now() + 1_000 * dayMs }
+    expect(await round()).toBe('done')
+    expect((await totals(tenantId)).said[0]).toBe(1)
+    expect(await count(`deliveries where tenant_id = '${tenantId}'`)).toBe(1)
+    expect(await readColumn('select device_id from telemetry')).toEqual(['a'])
+  })
+})

@@ -1,0 +1,77 @@
+// Dead letters on a real nats-server: a tenant's flood of poison, and a full stream, hold up
+// nothing and take no room from others.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { deadLetterBytes } from '#shared/core/base/limits.ts'
+import { deadLetterStream } from '#shared/core/telemetry/messages.ts'
+import {
+  createDeadLetters,
+  type DeadLetter,
+  type LetterLoss,
+} from '#shared/io/nats/dead-letters.ts'
+import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
+import { ensureStreams } from '#shared/io/nats/streams.ts'
+import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { quietLog } from '../../support/telemetry/edge-rig.ts'
+
+let server: TestNats
+let nats: Nats
+
+beforeAll(async () => {
+  server = await startNats()
+  nats = await connectNats(server.url, 'test', quietLog)
+  await ensureStreams(nats)
+})
+afterAll(async () => {
+  await nats?.close()
+  await server?.stop()
+})
+
+let ids = 0
+const letterOf = (tenantId: string): DeadLetter => ({
+  reason: 'refused_by_store',
+  detail: 'a test',
+  id: `letter-${++ids}`,
+  tenantId,
+  data: Buffer.alloc(10_000, 'x'),
+})
+
+const countLetters = async () => (await nats.manager.streams.info(deadLetterStream)).state.messages
+
+it('of a tenant are bounded to its share, whatever others have', async () => {
+  const lost: LetterLoss[] = []
+  const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
+  const most = Math.floor(deadLetterBytes.burst / 10_000)
+  await store(Array.from({ length: 2 * most }, () => letterOf('flood')))
+  expect(await countLetters()).toBe(most)
+  expect(lost).toEqual(Array(most).fill('tenant_share'))
+  await store([letterOf('other')])
+  expect(await countLetters()).toBe(most + 1)
+})
+
+it('are dropped and counted when the stream is full, and cost a tenant no share', async () => {
+  const lost: LetterLoss[] = []
+  const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
+  const { config, state } = await nats.manager.streams.info(deadLetterStream)
+  const setBytes = (max_bytes: number) =>
+    nats.manager.streams.update(deadLetterStream, { ...config, max_bytes })
+  await setBytes(state.bytes + 10)
+  const letters = Array.from({ length: 600 }, () => letterOf('acme'))
+  await store(letters)
+  expect(lost).toEqual(Array(600).fill('stream_full'))
+  await setBytes(config.max_bytes)
+  await store(letters.slice(0, 100))
+  expect(lost).toHaveLength(600)
+  expect(await countLetters()).toBe(state.messages + 100)
+})
+
+it('of a broker that does not answer are an error, and cost a tenant no share', async () => {
+  const lost: LetterLoss[] = []
+  const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
+  const before = await countLetters()
+  await nats.manager.streams.delete(deadLetterStream)
+  const letters = Array.from({ length: 400 }, () => letterOf('acme'))
+  for (let n = 0; n < 3; n++) await expect(store(letters)).rejects.toThrow()
+  await ensureStreams(nats)
+  await store(letters)
+  expect([await countLetters(), lost, before > 0]).toEqual([400, [], true])
+})

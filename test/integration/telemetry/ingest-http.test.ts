@@ -1,0 +1,317 @@
+/**
+ * The intake's side of HTTP on a real edge: media types, sizes, addresses, broken framing, and
+ * senders that are slow, endless or silent.
+ */
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { signBody } from '../../../shared/core/telemetry/signature.ts'
+import {
+  type Answer,
+  bodyOf,
+  type EdgeRig,
+  nowMs,
+  send,
+  startEdgeRig,
+  type TestEdge,
+  type TestTenant,
+} from '../../support/telemetry/edge-rig.ts'
+
+let rig: EdgeRig
+let edge: TestEdge
+let acme: TestTenant
+
+beforeAll(async () => {
+  rig = await startEdgeRig()
+  acme = await rig.projectTenant('acme')
+  edge = await rig.startEdge()
+})
+
+afterAll(() => rig.stop())
+
+const sendAs = (tenant: TestTenant, body: string | Uint8Array, headers = {}) =>
+  send(edge, body, { secret: tenant.secret, headers })
+
+function expectProblem(answer: Answer, status: number, code: string): void {
+  expect(answer.status).toBe(status)
+  expect(answer.headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
+  expect(answer.body).toMatchObject({ status, code })
+}
+
+describe('415', () => {
+  it.each([
+    ['content-type', 'text/plain'],
+    ['content-type', 'application/jsonp'],
+    ['content-type', 'application/json5'],
+    ['content-type', 'text/json'],
+    ['content-type', 'application/x-www-form-urlencoded'],
+    ['content-type', 'text/plain; application/json'],
+    ['content-encoding', 'gzip'],
+    ['content-encoding', 'br'],
+    ['content-encoding', 'gzip, identity'],
+    ['content-encoding', 'x'],
+  ])('%s: %s', async (name, value) => {
+    const answer = await sendAs(acme, bodyOf('acme'), { [name]: value })
+    expectProblem(answer, 415, 'unsupported_media_type')
+  })
+
+  it('no content type at all', async () => {
+    const body = bodyOf('acme')
+    const text = await sendRaw([
+      `POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nConnection: close\r\n` +
+        `X-Service-Signature: ${signBody(body, acme.secret)}\r\n` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    ])
+    expect(text).toMatch(/^HTTP\/1.1 415 /)
+  })
+})
+
+/** Writes pieces to the edge's socket and returns all that comes back until the connection ends. */
+function sendRaw(pieces: (string | Buffer)[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(text))
+    for (const piece of pieces) socket.write(piece)
+  })
+}
+
+describe('413', () => {
+  const head = (more: string) =>
+    `POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${more}\r\n\r\n`
+
+  it('for a declared length, before any of the body', async () => {
+    const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
+    const answer = new Promise<string>((resolve) => {
+      socket.once('data', (chunk) => resolve(String(chunk)))
+    })
+    socket.write(head('Content-Length: 10485760'))
+    expect(await answer).toMatch(/^HTTP\/1.1 413 /)
+    socket.destroy()
+  })
+
+  it('for chunks that add up, and the connection goes on serving', async () => {
+    const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
+    const body = bodyOf('acme')
+    const text = await sendRaw([
+      head('Transfer-Encoding: chunked') + chunk.repeat(10),
+      '0\r\n\r\n',
+      head(
+        `Connection: close\r\nX-Service-Signature: ${signBody(body, acme.secret)}\r\n` +
+          `Content-Length: ${body.length}`,
+      ) + body,
+    ])
+    expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
+  })
+
+  it('for ten megabytes, which are read to their end so that the answer arrives', async () => {
+    const answer = await sendAs(acme, 'x'.repeat(10 * 1024 * 1024))
+    expectProblem(answer, 413, 'body_too_large')
+  })
+
+  it('and a body without end is cut off', async () => {
+    const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
+    socket.on('error', () => undefined)
+    socket.write(head('Transfer-Encoding: chunked'))
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
+    const more = () => {
+      while (!socket.destroyed && socket.write(chunk));
+      if (!socket.destroyed) socket.once('drain', more)
+    }
+    more()
+    await closed
+    expect(text).toMatch(/^HTTP\/1.1 413 /)
+  })
+
+  it('a length that is a lie makes no second request of the rest', async () => {
+    const body = bodyOf('acme')
+    const text = await sendRaw([
+      head(`X-Service-Signature: ${signBody(body, acme.secret)}\r\nContent-Length: 20`) + body,
+    ])
+    expect(text.match(/HTTP\/1.1 \d+/g)?.at(-1)).toBe('HTTP/1.1 400')
+    expect(text).not.toContain('HTTP/1.1 200')
+  })
+})
+
+describe('other requests', () => {
+  it('another method is told what the address takes', async () => {
+    for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
+      const response = await fetch(`${edge.url}/v1/rasp/ingest`, { method })
+      expect(response.status).toBe(405)
+      expect(response.headers.get('allow')).toContain('POST')
+      expect(((await response.json()) as Answer['body']).code).toBe('method_not_allowed')
+    }
+  })
+
+  it('another address is not there', async () => {
+    for (const path of ['/', '/v1/rasp/ingest/', '/v1/rasp', '/v1/rasp/ingest2', '/v1/di/alerts']) {
+      const response = await fetch(`${edge.url}${path}`, { method: 'POST' })
+      expect(response.status, path).toBe(404)
+    }
+  })
+
+  it('health and readiness are answered', async () => {
+    expect((await fetch(`${edge.url}/healthz`)).status).toBe(200)
+    expect((await fetch(`${edge.internalUrl}/healthz`)).status).toBe(200)
+    expect(await (await fetch(`${edge.internalUrl}/readyz`)).json()).toEqual({ status: 'ready' })
+  })
+
+  it('readiness and metrics are not on the public listener', async () => {
+    for (const path of ['/readyz', '/metrics', '/metrics/', '//metrics', '/%6detrics']) {
+      expect((await fetch(`${edge.url}${path}`)).status, path).toBe(404)
+    }
+  })
+})
+
+describe('request ids', () => {
+  it('count nothing: those of requests in a row have nothing in common', async () => {
+    const ids = await Promise.all(
+      Array.from({ length: 40 }, async () => {
+        const answer = await sendAs(acme, bodyOf('acme'))
+        return answer.headers.get('x-request-id')!
+      }),
+    )
+    expect(ids.every((id) => /^req_[0-9a-f-]{36}$/.test(id))).toBe(true)
+    expect(new Set(ids.map((id) => id.slice(0, 12))).size).toBe(ids.length)
+    expect(new Set(ids.map((id) => id.slice(-8))).size).toBe(ids.length)
+  })
+})
+
+describe('a signature sent twice', () => {
+  it('for a signature that is sent twice, right as it may be', async () => {
+    const body = bodyOf('acme')
+    const line = `X-Service-Signature: ${signBody(body, acme.secret)}\r\n`
+    const request = (lines: string) =>
+      `POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines}` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    expect(await sendRaw([request(line)])).toMatch(/^HTTP\/1.1 200 /)
+    expect(await sendRaw([request(line + line)])).toMatch(/^HTTP\/1.1 401 /)
+  })
+})
+
+describe('a head of many headers', () => {
+  const head = (count: number) =>
+    `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n` +
+    `${Array.from({ length: count - 2 }, (_, n) => `x_${n}: y\r\n`).join('')}\r\n`
+
+  it('is taken up to a hundred, beyond it is a 431', async () => {
+    expect(await sendRaw([head(100)])).toMatch(/^HTTP\/1.1 200 /)
+    const refused = await sendRaw([head(101)])
+    expect(refused).toMatch(/^HTTP\/1.1 431 /)
+    expect(refused).toContain('headers_too_large')
+  })
+})
+
+describe('broken framing', () => {
+  it.each([
+    ['two lengths', 'Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello'],
+    ['two different lengths', 'Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!'],
+    ['length and chunks', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+    ['a signed length', 'Content-Length: +5\r\n\r\nhello'],
+    ['a length in hexadecimal', 'Content-Length: 0x5\r\n\r\nhello'],
+    ['chunked twice', 'Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n'],
+    ['an unknown coding', 'Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n'],
+    ['a bad chunk size', 'Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n'],
+    ['a folded header', 'X-A: b\r\n c\r\nContent-Length: 0\r\n\r\n'],
+    ['a space before the colon', 'Content-Length : 0\r\n\r\n'],
+    ['a line end without return', 'X-A: b\nContent-Length: 0\r\n\r\n'],
+    ['a huge header', `X-A: ${'a'.repeat(20_000)}\r\n\r\n`],
+  ])('%s: one refusal, then the connection ends', async (_name, rest) => {
+    const head = 'POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+    const text = await sendRaw([head + rest])
+    const statuses = text.match(/HTTP\/1.1 \d+/g) ?? []
+    expect(statuses.at(-1)).toMatch(/HTTP\/1.1 4\d\d/)
+    expect(text).not.toContain('HTTP/1.1 200')
+    expect(statuses.length).toBeLessThanOrEqual(2)
+  })
+
+  it('a request that is cut off in the middle leaves nothing behind', async () => {
+    const body = bodyOf('acme')
+    for (let at = 0; at < 20; at++) {
+      const socket = open(`${startOf(body)}${body.slice(0, body.length / 2)}`)
+      await new Promise((resolve) => socket.once('connect', resolve))
+      socket.resetAndDestroy()
+    }
+    expect((await sendAs(acme, bodyOf('acme'))).status).toBe(200)
+    expect(await edge.count('di_ingest_waiting_events')).toBe(0)
+  })
+})
+
+function open(text: string): Socket {
+  const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
+  socket.on('error', () => undefined)
+  socket.write(text)
+  return socket
+}
+
+const startOf = (body: string) =>
+  `POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
+  `X-Service-Signature: ${signBody(body, acme.secret)}\r\nContent-Length: ${body.length}\r\n\r\n`
+
+/** How long until the other side ended the connection, and what it said before. */
+async function untilClosed(socket: Socket): Promise<{ tookMs: number; text: string }> {
+  const startMs = nowMs()
+  let text = ''
+  socket.on('data', (chunk) => {
+    text += chunk
+  })
+  await new Promise((resolve) => socket.once('close', resolve))
+  return { tookMs: nowMs() - startMs, text }
+}
+
+describe('slow senders', () => {
+  it('are cut off in time, wherever they dawdle, while others are served', async () => {
+    const body = bodyOf('acme')
+    const halfHeader = open('POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nX-A')
+    const dripHeader = open('POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\n')
+    const halfBody = open(startOf(body) + body.slice(0, 10))
+    const dripBody = open(startOf(body))
+    const dripRefused = open(
+      'POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n',
+    )
+    let dripped = 0
+    const drip = setInterval(() => {
+      dripHeader.write(`X-${dripped}: a\r\n`)
+      dripBody.write(body[dripped++ % body.length]!)
+      dripRefused.write('x')
+    }, 500)
+    const idle = Array.from({ length: 200 }, () => open(''))
+    const sockets = [halfHeader, dripHeader, halfBody, dripBody, dripRefused]
+    const ends = Promise.all(sockets.map(untilClosed))
+    let served = 0
+    let over = false
+    const serve = async () => {
+      while (!over) {
+        expect((await sendAs(acme, bodyOf('acme'))).status).toBe(200)
+        served++
+      }
+    }
+    const serving = serve()
+    const [byHalfHeader, byDripHeader, byHalfBody, byDripBody, byDripRefused] = await ends
+    over = true
+    await serving
+    clearInterval(drip)
+    for (const socket of idle) socket.destroy()
+    for (const header of [byHalfHeader!, byDripHeader!]) {
+      expect(header.tookMs).toBeLessThan(8_000)
+      expect(header.text).toMatch(/^HTTP\/1.1 408 /)
+    }
+    for (const slow of [byHalfBody!, byDripBody!]) {
+      expect(slow.tookMs).toBeLessThan(13_000)
+      expect(slow.text).toMatch(/^HTTP\/1.1 408 /)
+    }
+    expect(byDripRefused!.tookMs).toBeLessThan(13_000)
+    expect(byDripRefused!.text).toMatch(/^HTTP\/1.1 415 /)
+    expect(served).toBeGreaterThan(10)
+    const timeouts = { code: 'request_timeout' }
+    expect(await edge.count('di_http_unreadable_requests_total', timeouts)).toBeGreaterThan(3)
+  })
+})

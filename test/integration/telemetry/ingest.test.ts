@@ -1,0 +1,453 @@
+/**
+ * The intake over HTTP on a real nats-server: every check of the contract in its order, what an
+ * answer says and what the stream then holds.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toEventId } from '../../../shared/core/base/ids.ts'
+import { defaultPolicy, toPolicyHash } from '../../../shared/core/policies/policy.ts'
+import { signBody } from '../../../shared/core/telemetry/signature.ts'
+import { until } from '../../support/process/until.ts'
+import {
+  type Answer,
+  bodyOf,
+  type EdgeRig,
+  send,
+  startEdgeRig,
+  type TestEdge,
+  type TestTenant,
+  telemetryOf,
+} from '../../support/telemetry/edge-rig.ts'
+import vectors from '../../vectors/signatures.json' with { type: 'json' }
+
+let rig: EdgeRig
+let edge: TestEdge
+let acme: TestTenant
+
+beforeAll(async () => {
+  rig = await startEdgeRig()
+  acme = await rig.projectTenant('acme', { epoch: 3, policy_version: 2 })
+  edge = await rig.startEdge()
+})
+
+afterAll(() => rig.stop())
+
+const sendAs = (tenant: TestTenant, body: string | Uint8Array, headers = {}) =>
+  send(edge, body, { secret: tenant.secret, headers })
+
+/** What the stream holds of one body, by its event id. */
+async function storedOf(body: string | Uint8Array) {
+  const id = toEventId(Buffer.from(body))
+  return (await rig.readStored()).filter(({ event_id: eventId }) => eventId === id)
+}
+
+function expectProblem(answer: Answer, status: number, code: string): void {
+  expect(answer.status).toBe(status)
+  expect(answer.headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
+  expect(answer.headers.get('x-request-id')).toBe(answer.body.request_id)
+  expect(answer.body).toMatchObject({ status, code })
+}
+
+describe('a submission that is accepted', () => {
+  it('is answered with the server’s score, and is in the stream by then, body untouched', async () => {
+    const body = JSON.stringify(
+      telemetryOf('acme', {
+        note: 'ä 😀 / \u2028',
+        scorer: { rasp_score: 1, rasp_action: 'ALLOW', rasp_flags: ['CLIENT'] },
+        signals: {
+          root: { su_binary: true },
+          emulator: {},
+          debugger: {},
+          tamper: {},
+          ecosystem: {},
+          network: { vpn_active: true },
+        },
+      }),
+      null,
+      1,
+    )
+    const before = Date.now()
+    const answer = await sendAs(acme, body)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    const [event, ...others] = await storedOf(body)
+    expect(others).toEqual([])
+    expect(event).toMatchObject({
+      event_id: toEventId(Buffer.from(body)),
+      tenant_id: 'acme',
+      epoch: 3,
+      policy_version: 2,
+      policy_hash: toPolicyHash(defaultPolicy),
+      body: JSON.parse(body),
+    })
+    expect(event!.received_at).toBeGreaterThanOrEqual(before)
+    expect(event!.received_at).toBeLessThanOrEqual(Date.now())
+    expect(answer.body).toEqual({
+      status: 'accepted',
+      rasp_score: event!.rasp_score,
+      rasp_action: event!.rasp_action,
+      event_id: event!.event_id,
+      flags: event!.reasons.map(({ code }) => code),
+    })
+    expect(answer.body.flags).toContain('ROOTED')
+    expect(event!.reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(event!.rasp_score)
+  })
+
+  it('keeps its event id when it is sent again, whatever its signature’s secret was', async () => {
+    const body = bodyOf('acme')
+    const ids = [await sendAs(acme, body), await sendAs(acme, body)].map(
+      ({ body }) => body.event_id,
+    )
+    expect(ids).toEqual([toEventId(Buffer.from(body)), toEventId(Buffer.from(body))])
+  })
+
+  it('carries the request id that it was sent with, when that is harmless', async () => {
+    const id = async (given: string) =>
+      (await sendAs(acme, bodyOf('acme'), { 'x-request-id': given })).headers.get('x-request-id')
+    expect(await id('trace-1.A_b')).toBe('trace-1.A_b')
+    expect(await id('<script>')).not.toBe('<script>')
+    expect(await id('x'.repeat(65))).not.toBe('x'.repeat(65))
+  })
+
+  it.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'Application/JSON;charset="utf-8"',
+    'application/json ; profile=x',
+  ])('may be of the content type %s', async (type) => {
+    expect((await sendAs(acme, bodyOf('acme'), { 'content-type': type })).status).toBe(200)
+  })
+
+  it('may name the encoding identity, and a query in its address', async () => {
+    const headers = { 'content-encoding': 'Identity' }
+    expect((await sendAs(acme, bodyOf('acme'), headers)).status).toBe(200)
+    const body = bodyOf('acme')
+    const response = await fetch(`${edge.url}/v1/rasp/ingest?sdk=4`, {
+      method: 'POST',
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'x-service-signature': signBody(body, acme.secret),
+      },
+    })
+    expect(response.status).toBe(200)
+  })
+
+  it('may be as large as 64 KiB to the byte', async () => {
+    const sized = (bytes: number) => {
+      const body = bodyOf('acme', { pad: '' })
+      return body.replace('"pad":""', `"pad":"${'x'.repeat(bytes - body.length)}"`)
+    }
+    expect(sized(65_536)).toHaveLength(65_536)
+    expect((await sendAs(acme, sized(65_536))).status).toBe(200)
+    expectProblem(await sendAs(acme, sized(65_537)), 413, 'body_too_large')
+  })
+
+  it('may spell its JSON in any legal way', async () => {
+    const fields = telemetryOf('acme')
+    const { tenant_id: _, ...others } = fields
+    const rest = JSON.stringify(others).slice(1)
+    for (const body of [
+      `{"tenant\\u005fid":"acme",${rest}`,
+      `{"tenant_id":"\\u0061cme",${rest}`,
+      `{"x":{"tenant_id":"other"},"tenant_id":"acme",${rest}`,
+      `{"x":"\\"tenant_id\\":\\"other\\"","tenant_id":"acme",${rest}`,
+      `${JSON.stringify(others).slice(0, -1)},"tenant_id":"acme"}`,
+      ` \r\n\t{ "tenant_id" \n:\t"acme" , ${rest} \n`,
+    ]) {
+      const answer = await sendAs(acme, body)
+      expect(answer.status, body).toBe(200)
+      expect((await storedOf(body))[0]?.body).toEqual(JSON.parse(body))
+    }
+  })
+})
+
+describe('the checks come in their order', () => {
+  const faults = ['media type', 'size', 'no signature', 'signature', 'rate', 'body'] as const
+  type Fault = (typeof faults)[number]
+  const expected: Record<Fault, [number, string]> = {
+    'media type': [415, 'unsupported_media_type'],
+    size: [413, 'body_too_large'],
+    'no signature': [401, 'signature_missing'],
+    signature: [401, 'signature_invalid'],
+    rate: [429, 'rate_limited'],
+    body: [400, 'invalid_body'],
+  }
+  const pairs = faults.flatMap((first, index) => {
+    return faults.slice(index).map((second) => [first, second] as const)
+  })
+  let slow: TestTenant
+
+  beforeAll(async () => {
+    const ingest_rate = { perSecond: 0.001, burst: 1 }
+    slow = await rig.projectTenant('slow', { ingest_rate })
+    await until('the edge knows the tenant', () => edge.directory.revision() >= slow.revision)
+    expect((await sendAs(slow, bodyOf('slow'))).status).toBe(200)
+  })
+
+  it.each(pairs)('%s before %s', async (...pair) => {
+    const has = (fault: Fault) => pair.includes(fault)
+    const tenant = has('rate') ? slow : acme
+    const pad = has('size') ? 'x'.repeat(70_000) : ''
+    const body = bodyOf(tenant.tenantId, { pad, ...(has('body') ? { device_id: 7 } : {}) })
+    const secret = has('signature') ? 'not the secret of any tenant at all' : tenant.secret
+    const headers = has('media type') ? { 'content-type': 'text/plain' } : {}
+    const answer = await send(edge, body, {
+      ...(has('no signature') ? {} : { secret }),
+      headers,
+    })
+    expectProblem(answer, ...expected[pair[0]])
+    expect(await storedOf(body)).toEqual([])
+  })
+
+  it('and each refusal is counted under its reason', async () => {
+    const reasons = ['content_type', 'too_large', 'signature_missing', 'signature_invalid', 'rate']
+    for (const reason of [...reasons, 'body']) {
+      expect(await edge.count('di_ingest_refused_total', { reason })).toBeGreaterThan(0)
+    }
+    const text = await edge.metrics()
+    expect(text).toMatch(/di_ingest_accepted_total\{tenant="acme",action="ALLOW".*\} \d+/)
+    expect(text).not.toContain('nobody')
+  })
+})
+
+describe('401', () => {
+  let suspended: TestTenant
+  let between: TestTenant
+
+  beforeAll(async () => {
+    suspended = await rig.projectTenant('suspended', { status: 'suspended' })
+    between = await rig.projectTenant('between', { secret: null })
+    await until('the edge knows them', () => edge.directory.revision() >= between.revision)
+  })
+
+  it('is the same in every respect, whatever it is that cannot be verified', async () => {
+    const unknown = { tenantId: 'nobody', secret: acme.secret }
+    const signature = (body: string) => ({ 'x-service-signature': signBody(body, acme.secret) })
+    const requests: [string, string, Record<string, string>][] = []
+    const add = (name: string, body: string, headers = signature(body)) => {
+      requests.push([name, body, headers])
+    }
+    const body = bodyOf('acme')
+    add('wrong secret', body, { 'x-service-signature': signBody(body, 'another secret') })
+    add('not canonical', body, { 'x-service-signature': 'AAAA' })
+    add('no padding', body, { 'x-service-signature': signBody(body, acme.secret).slice(0, -1) })
+    add('unknown tenant', bodyOf(unknown.tenantId))
+    add('suspended', bodyOf('suspended'), {
+      'x-service-signature': signBody(bodyOf('suspended'), suspended.secret),
+    })
+    const asSuspended = bodyOf('suspended')
+    add('suspended, rightly signed', asSuspended, {
+      'x-service-signature': signBody(asSuspended, suspended.secret),
+    })
+    add('between two secrets', bodyOf('between'))
+    add('no JSON', '{"tenant_id":acme')
+    add('an array', '[{"tenant_id":"acme"}]')
+    add('a text', '"tenant_id"')
+    add('null', 'null')
+    add('nothing', '')
+    add('no tenant', '{"device_id":"x"}')
+    add('a tenant that is no text', '{"tenant_id":["acme"]}')
+    add('a tenant in upper case', '{"tenant_id":"ACME"}')
+    add('two tenants, ours last', `{"tenant_id":"other","tenant_id":"acme"}`)
+    const answers = await Promise.all(
+      requests.map(async ([name, body, headers]) => {
+        const more = { ...headers, 'x-request-id': 'same' }
+        const { status, headers: got, body: json } = await send(edge, body, { headers: more })
+        const { date: _, ...fields } = Object.fromEntries(got)
+        return { name, answer: JSON.stringify({ status, fields, json }) }
+      }),
+    )
+    expect(answers[0]!.answer).toContain('"code":"signature_invalid"')
+    for (const { name, answer } of answers) expect(answer, name).toBe(answers[0]!.answer)
+  })
+
+  it('for every spelling of the right signature but one', async () => {
+    const { spellings, signature, secret, body_base64: encoded } = vectors.wrong_spellings
+    const tenant = await rig.projectTenant('acme-vectors', { secret })
+    await until('the edge knows the tenant', () => edge.directory.revision() >= tenant.revision)
+    const body = Buffer.from(encoded, 'base64').toString().replace('acme', 'acme-vectors')
+    const right = signBody(body, secret)
+    for (const [name, spelling] of Object.entries(spellings)) {
+      const wrong = spelling.replaceAll(signature.slice(0, 20), right.slice(0, 20))
+      const headers = { 'x-service-signature': wrong }
+      expect((await send(edge, body, { headers })).status, name).toBe(401)
+    }
+    // Rightly signed it is another matter: the body is not complete.
+    expect((await send(edge, body, { secret })).status).toBe(400)
+  })
+
+  it('for any bit of the signature, and nothing of it is stored', async () => {
+    const body = bodyOf('acme')
+    const right = Buffer.from(signBody(body, acme.secret), 'base64')
+    const statuses = await Promise.all(
+      Array.from({ length: 256 }, async (_, bit) => {
+        const wrong = Buffer.from(right)
+        wrong[bit >> 3]! ^= 1 << (bit & 7)
+        const headers = { 'x-service-signature': wrong.toString('base64') }
+        return (await send(edge, body, { headers })).status
+      }),
+    )
+    expect(new Set(statuses)).toEqual(new Set([401]))
+    expect(await storedOf(body)).toEqual([])
+  })
+})
+
+describe('429', () => {
+  it('says when to come back, and then lets through again; others are not touched', async () => {
+    const rated = await rig.projectTenant('rated', { ingest_rate: { perSecond: 4, burst: 2 } })
+    await until('the edge knows the tenant', () => edge.directory.revision() >= rated.revision)
+    const answers: Answer[] = []
+    for (let at = 0; at < 3; at++) answers.push(await sendAs(rated, bodyOf('rated')))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+    for (const [at, { headers }] of answers.entries()) {
+      expect(headers.get('ratelimit-policy')).toBe('"tenant";q=2;w=1')
+      expect(headers.get('ratelimit')).toBe(`"tenant";r=${at === 0 ? 1 : 0};t=1`)
+    }
+    const refused = answers[2]!
+    expectProblem(refused, 429, 'rate_limited')
+    expect(refused.headers.get('retry-after')).toBe('1')
+    const unlimited = await sendAs(acme, bodyOf('acme'))
+    expect(unlimited.status).toBe(200)
+    expect(unlimited.headers.has('ratelimit')).toBe(false)
+    // A change of the tenant that keeps the rate gives no fresh burst.
+    const renamed = await rig.projectTenant('rated', { ...rated.entry, epoch: 2 })
+    expect(renamed.revision).toBeGreaterThan(rated.revision)
+    await until(
+      'the rate lets something through again',
+      async () => (await sendAs(rated, bodyOf('rated'))).status === 200,
+    )
+  })
+})
+
+describe('the RateLimit fields', () => {
+  it('are on every answer to a tenant with a rate, and on none that names nobody', async () => {
+    const ingest_rate = { perSecond: 0.5, burst: 10 }
+    const told = await rig.projectTenant('told', { ingest_rate })
+    await until('the edge knows the tenant', () => edge.directory.revision() >= told.revision)
+    const limitOf = ({ status, headers }: Answer) => [status, headers.get('ratelimit')]
+    const invalid = bodyOf('told', { device_id: 7 })
+    expect(limitOf(await sendAs(told, bodyOf('told')))).toEqual([200, '"tenant";r=9;t=2'])
+    expect(limitOf(await sendAs(told, invalid))).toEqual([400, '"tenant";r=8;t=4'])
+    const wrong = await send(edge, bodyOf('told'), { secret: 'wrong' })
+    expect(limitOf(wrong)).toEqual([401, null])
+    const others = bodyOf('told').replace('{', '{"tenant_id":"acme",')
+    expect(limitOf(await sendAs(told, others))).toEqual([401, null])
+  })
+})
+
+describe('400', () => {
+  it('names every fault by its path, and repeats nothing of the body', async () => {
+    const body = bodyOf('acme', {
+      device_id: '',
+      session_id: 'secret\u0000text',
+      signals: { root: { su_binary: 'canary' }, emulator: [], debugger: {} },
+    })
+    const answer = await sendAs(acme, body)
+    expectProblem(answer, 400, 'invalid_body')
+    const errors = answer.body.errors as { path: string; message: string }[]
+    const paths = errors.map(({ path }) => path)
+    expect(paths).toEqual(
+      expect.arrayContaining(['$.device_id', '$.session_id', '$.signals.emulator']),
+    )
+    expect(JSON.stringify(answer.body)).not.toMatch(/canary|secret/)
+    expect(await storedOf(body)).toEqual([])
+  })
+
+  it('and nothing hostile that is rightly signed is stored or breaks anything', async () => {
+    const rest = JSON.stringify(telemetryOf('acme')).slice(1)
+    const bodies: (string | Buffer)[] = [
+      `{"__proto__":{"x":1},${rest}`,
+      `{"x":{"constructor":{"prototype":{}}},${rest}`,
+      `{"x":"\\ud800",${rest}`,
+      `{"tenant_id":"acme",${rest}`,
+      `{"tenant_id":"acme","tenant_id":"other"}`,
+      `{"x":{${Array.from({ length: 5_000 }, (_, at) => `"k${at}":0`).join()}},${rest}`,
+      `{"x":${'['.repeat(17)}${']'.repeat(17)},${rest}`,
+      `{"x":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)},${rest}`,
+      `{"device_id":"twice",${rest}`,
+      Buffer.concat([Buffer.from('{"x":"'), Buffer.from([0xff, 0xfe]), Buffer.from(`",${rest}`)]),
+    ]
+    for (const body of bodies) {
+      expect((await sendAs(acme, body)).status, String(body).slice(0, 60)).toBe(400)
+      expect(await storedOf(body)).toEqual([])
+    }
+    expect(({} as Record<string, unknown>).x).toBeUndefined()
+  })
+})
+
+describe('what real clients send', () => {
+  it.each<[string, object]>([
+    ['no user yet', { user_id: null, account_id: '' }],
+    ['a compact time', { occurred_at: '20261125T160000Z' }],
+    ['a leap second', { occurred_at: '2026-06-30T23:59:60Z' }],
+    ['the end of a day', { occurred_at: '2026-11-25T24:00:00Z' }],
+    ['a time with a zone', { occurred_at: '2026-11-25T16:00:00+01:00[Europe/Paris]' }],
+    ['no time', { occurred_at: null }],
+    ['milliseconds', { occurred_at: 1_764_086_400_000 }],
+  ])('is taken and stored as it came: %s', async (name, more) => {
+    const body = bodyOf('acme', { ...more, device_id: `real ${name}` })
+    expect((await sendAs(acme, body)).status).toBe(200)
+    expect(await storedOf(body)).toHaveLength(1)
+  })
+
+  it('is scored by the signals that are known, whatever numbers stand beside them', async () => {
+    const signals = {
+      ...telemetryOf('acme').signals,
+      root: { magisk_detected: true, ns: 1, float: 2 },
+    }
+    const body = bodyOf('acme', { signals, device_id: 'numbers' })
+      .replace('"ns":1', '"ns":1764086400123456789')
+      .replace('"float":2', '"float":[3.4028235E38,1e16]')
+    const answer = await sendAs(acme, body)
+    expect(answer).toMatchObject({ status: 200, body: { rasp_action: 'REVIEW' } })
+    const [event] = await storedOf(body)
+    expect(event?.body.signals.root).toMatchObject({
+      ns: '1764086400123456789',
+      float: ['3.4028235E38', '1e16'],
+    })
+    expect(Buffer.from(event!.bodyBytes!).toString()).toBe(body)
+    const known = body.replace('"magisk_detected":true', '"magisk_detected":1e16')
+    expect((await sendAs(acme, known)).status).toBe(400)
+  })
+
+  it.each([
+    ['NaN', (body: string) => body.replace(/}$/, ',"x":NaN}'), (body: string) => body.length + 4],
+    ['a byte order mark', (body: string) => `\ufeff${body}`, () => 0],
+    ['a comma too many', (body: string) => body.replace(/}$/, ',}'), (body: string) => body.length],
+  ])('is told at which byte JSON ends, when its tenant signed it: %s', async (_, edit, at) => {
+    const body = bodyOf('acme')
+    const answer = await sendAs(acme, edit(body))
+    expectProblem(answer, 400, 'invalid_body')
+    const bytes = Buffer.byteLength(edit(body))
+    const message = `is not valid JSON at byte ${at(body)} of ${bytes}, counted from 0`
+    expect(answer.body.errors).toEqual([{ path: '$', message }])
+    const wrong = { secret: 'another secret' }
+    expect((await send(edge, edit(body), wrong)).status).toBe(401)
+  })
+})
+
+describe('sandbox', () => {
+  const thresholds = { review: 30, block: 60 }
+
+  it('test devices force their action, and only in a sandbox tenant', async () => {
+    const policy = { ...defaultPolicy, thresholds }
+    const sandbox = await rig.projectTenant('sandbox', { environment: 'sandbox', policy })
+    const live = await rig.projectTenant('live', { policy })
+    await until('the edge knows them', () => edge.directory.revision() >= live.revision)
+    const risky = { root: { su_binary: true }, emulator: {}, debugger: {}, tamper: {} }
+    const signals = { ...risky, ecosystem: {}, network: {} }
+    const ask = async (tenant: TestTenant, device_id: string) => {
+      const body = bodyOf(tenant.tenantId, { device_id, signals })
+      const { rasp_score: score, rasp_action: action, flags } = (await sendAs(tenant, body)).body
+      const reasons = (await storedOf(body))[0]!.reasons
+      expect(reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(score)
+      return [score, action, (flags as string[]).join()]
+    }
+    expect(await ask(sandbox, 'test-allow')).toEqual([0, 'ALLOW', 'SANDBOX_FORCED'])
+    expect(await ask(sandbox, 'test-review')).toEqual([30, 'REVIEW', 'SANDBOX_FORCED'])
+    expect(await ask(sandbox, 'test-block')).toEqual([60, 'BLOCK', 'SANDBOX_FORCED'])
+    expect(await ask(sandbox, 'device')).toEqual([40, 'REVIEW', 'ROOTED'])
+    expect(await ask(live, 'test-allow')).toEqual([40, 'REVIEW', 'ROOTED'])
+    expect(await ask(live, 'test-block')).toEqual([40, 'REVIEW', 'ROOTED'])
+  })
+})

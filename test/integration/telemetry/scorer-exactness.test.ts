@@ -1,0 +1,175 @@
+// What is decided is a function of the stream: one scorer, two at once, killed and paused ones,
+// everything delivered again, all raise the same alerts, down to the last point and its evidence.
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seed } from '../../support/process/seed.ts'
+import { until } from '../../support/process/until.ts'
+import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import {
+  createScorerRig,
+  type ScorerProcess,
+  type ScorerRig,
+} from '../../support/telemetry/scorer-rig.ts'
+
+let rig: ScorerRig
+const tenantIds = ['exact-a', 'exact-b']
+
+beforeAll(async () => {
+  rig = await createScorerRig()
+  for (const tenantId of tenantIds) await rig.addTenant(tenantId)
+})
+afterAll(() => rig?.close())
+process.stdout.write(`scorer exactness seed ${seed}\n`)
+const nowMs = Date.now()
+
+/** Events of few devices that cross every threshold, in messages as several edges send them. */
+function makeStream(): EventFacts[][] {
+  const facts = fc.sample(
+    fc.record({
+      tenantId: fc.constantFrom(...tenantIds),
+      deviceId: fc.integer({ min: 1, max: 9 }).map((n) => `d-${n}`),
+      sessionId: fc.integer({ min: 1, max: 90 }).map((n) => `s-${n}`),
+      userId: fc.integer({ min: 1, max: 14 }).map((n) => `u-${n}`),
+      skewMs: fc.integer({ min: -2_000, max: 2_000 }),
+      signals: fc.constantFrom(
+        signalsOf.ALLOW,
+        signalsOf.REVIEW,
+        signalsOf.BLOCK,
+        { emulator: { app_cloned: true } },
+        { root: { su_binary: false, dangerous_props: true } },
+        { root: { su_binary: true } },
+      ),
+      platform: fc.constantFrom('android', 'android', 'android', 'android', 'ios'),
+      client: fc.constantFrom(0, 40, 90),
+    }),
+    { seed, numRuns: 1_000 },
+  )
+  const events = facts.map(
+    ({ skewMs, platform, client, ...rest }, n): EventFacts => ({
+      ...rest,
+      receivedAtMs: nowMs - 60_000 + n * 40 + skewMs,
+      nonce: n,
+      more: {
+        sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
+        scorer: { rasp_score: client, rasp_action: 'ALLOW', rasp_flags: [] },
+      },
+    }),
+  )
+  // A client sends the same bytes again: later in the stream, and decided when they first came.
+  const withRetries = events.flatMap((event, n) => {
+    const retried = events[n - 40]
+    if (n % 25 !== 0 || retried === undefined) return [event]
+    return [event, { ...retried, receivedAtMs: event.receivedAtMs! }]
+  })
+  const messages: EventFacts[][] = []
+  for (let at = 0, size = 1; at < withRetries.length; at += size) {
+    size = 1 + ((at * 7) % 9)
+    messages.push(withRetries.slice(at, at + size))
+  }
+  return messages
+}
+
+type AlertRow = { tenant_id: string; alert_id: string; event_id: string; seq: number }
+
+async function readAlerts(): Promise<AlertRow[]> {
+  const { rows } = await rig.postgres.query<AlertRow>(
+    `select tenant_id, alert_id, seq, device_id, session_id, user_id, event_id, action, risk_score,
+       rasp_score, reasons
+     from alerts order by tenant_id, alert_id`,
+  )
+  return rows
+}
+
+/** Back to before anything was taken from the stream. */
+async function startOver(): Promise<void> {
+  await rig.endScorers()
+  await rig.postgres.query(
+    'truncate alerts, alert_sequences, alert_counts, alert_counts_by_hour, deliveries cascade',
+  )
+  for (const table of ['telemetry', 'activity', 'devices', 'sessions', 'user_devices']) {
+    await rig.clickhouse.command({ query: `truncate table ${table}` })
+  }
+  await rig.redeliverAll()
+}
+
+const withoutSeq = (alerts: readonly AlertRow[]) => alerts.map(({ seq, ...rest }) => rest)
+
+function expectGapless(alerts: readonly AlertRow[]): void {
+  for (const tenantId of tenantIds) {
+    const own = alerts.filter((alert) => alert.tenant_id === tenantId)
+    const seqs = own.map((alert) => Number(alert.seq)).sort((a, b) => a - b)
+    expect(seqs).toEqual(own.map((_, n) => n + 1))
+  }
+}
+
+/** Messages in batches that were begun. */
+const begun = 'di_consume_messages_total'
+
+describe('alerts', () => {
+  let alone: AlertRow[]
+
+  beforeAll(async () => {
+    await rig.publish(...makeStream())
+    await rig.startScorer()
+    await rig.drained(60_000)
+    alone = await readAlerts()
+  })
+
+  it('of one scorer have every kind of finding', () => {
+    expectGapless(alone)
+    const codes = new Set(
+      alone.flatMap((alert) =>
+        (alert as unknown as { reasons: { code: string }[] }).reasons.map(({ code }) => code),
+      ),
+    )
+    expect([...codes]).toEqual(
+      expect.arrayContaining([
+        'HIGH_VELOCITY',
+        'MANY_USERS_PER_DEVICE',
+        'MANY_DEVICES_PER_USER',
+        'SESSION_REUSED',
+        'PLATFORM_CHANGED',
+        'SIGNAL_FLAPPING',
+        'SCORE_MISMATCH',
+      ]),
+    )
+  })
+
+  it('are the same when everything is delivered again', async () => {
+    await rig.redeliverAll()
+    await rig.drained(60_000)
+    expect(await readAlerts()).toEqual(alone)
+  })
+
+  it('are the same from two scorers at once, everything delivered again meanwhile', async () => {
+    await startOver()
+    await Promise.all([rig.startScorer(), rig.startScorer()])
+    await until('some alerts are raised', async () => (await readAlerts()).length > 20, 30_000)
+    await rig.redeliverAll()
+    await rig.drained(60_000)
+    const alerts = await readAlerts()
+    expect(withoutSeq(alerts)).toEqual(withoutSeq(alone))
+    expectGapless(alerts)
+  })
+
+  it('are the same when of two scorers one is paused and the other killed', async () => {
+    await startOver()
+    await rig.killClickhouse()
+    const [paused, killed] = await Promise.all([rig.startScorer(), rig.startScorer()])
+    const isBusy = async (scorer: ScorerProcess) => (await scorer.readMetric(begun)) > 0
+    await until('both have messages in hand', async () => {
+      return (await isBusy(paused)) && (await isBusy(killed))
+    })
+    paused.child.kill('SIGSTOP')
+    await killed.end('SIGKILL')
+    await rig.restartClickhouse()
+    await rig.startScorer()
+    // What the two had in hand comes to the third once its time is over; then the first wakes up.
+    await until('the third raises alerts', async () => (await readAlerts()).length > 20)
+    paused.child.kill('SIGCONT')
+    await rig.drained(60_000)
+    const alerts = await readAlerts()
+    expect(withoutSeq(alerts)).toEqual(withoutSeq(alone))
+    expectGapless(alerts)
+  })
+})

@@ -1,0 +1,499 @@
+// The scorer as a process: every accepted event ends in ClickHouse and, if it deserves one, in an
+// alert; once, whatever is delivered again, killed or shared among several.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { defaultPolicy, toPolicyHash, type VelocityMetric } from '#shared/core/policies/policy.ts'
+import {
+  deadLetterStream,
+  deciderConsumer,
+  deliveryHintSchema,
+  scorerConsumer,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/telemetry/messages.ts'
+import { until } from '../../support/process/until.ts'
+import {
+  type EventFacts,
+  encodeEvent,
+  makeElement,
+  signalsOf,
+} from '../../support/telemetry/accepted-events.ts'
+import {
+  createScorerRig,
+  type ScorerProcess,
+  type ScorerRig,
+} from '../../support/telemetry/scorer-rig.ts'
+import { proveBatch } from '../../support/telemetry/telemetry-proof.ts'
+
+let rig: ScorerRig
+/** Runs through all tests that need no other; those that end processes start their own. */
+let scorer: ScorerProcess
+let tenantId: string
+let tenants = 0
+
+beforeAll(async () => {
+  rig = await createScorerRig()
+  scorer = await rig.startScorer()
+})
+afterAll(() => rig?.close())
+beforeEach(async () => {
+  tenantId = `tenant-${++tenants}`
+  await rig.addTenant(tenantId)
+})
+
+type AlertRow = {
+  seq: number
+  device_id: string
+  session_id: string
+  action: string
+  risk_score: number
+  rasp_score: number
+  reasons: { code: string; weight: number; evidence: Record<string, unknown> }[]
+}
+
+async function readAlerts(of = tenantId): Promise<AlertRow[]> {
+  const { rows } = await rig.postgres.query<AlertRow>(
+    `select seq, device_id, session_id, action, risk_score, rasp_score, reasons
+     from alerts where tenant_id = $1 order by seq`,
+    [of],
+  )
+  return rows
+}
+
+async function countDeliveries(of = tenantId): Promise<number> {
+  const { rows } = await rig.postgres.query<{ n: number }>(
+    'select count(*) as n from deliveries where tenant_id = $1',
+    [of],
+  )
+  return rows[0]!.n
+}
+
+async function countEvents(of = tenantId): Promise<number> {
+  const result = await rig.clickhouse.query({
+    query: 'select uniqExact(event_id) from telemetry where tenant_id = {tenant:String}',
+    query_params: { tenant: of },
+    format: 'JSONCompactEachRow',
+  })
+  const [row] = await result.json<[number]>()
+  return row![0]
+}
+
+const find = (deviceId = 'device-1', of = tenantId) =>
+  rig.history.findDevice({ tenantId: of, deviceId, sessionsLimit: 10_000, before: null })
+
+const nowMs = Date.now()
+/** Twenty points by themselves: below REVIEW, and above it with velocity's thirty. */
+const cloned = { emulator: { app_cloned: true } }
+const sessions = (count: number, some: EventFacts = {}): EventFacts[] =>
+  Array.from({ length: count }, (_, n) => ({
+    tenantId,
+    sessionId: `s-${String(n).padStart(4, '0')}`,
+    receivedAtMs: nowMs + n,
+    signals: cloned,
+    ...some,
+  }))
+
+describe('an accepted event', () => {
+  it('becomes history, an alert, a delivery and a hint', async () => {
+    const hints: unknown[] = []
+    const subscription = rig.nats.connection.subscribe('alerts.delivery', {
+      callback: (_error, message) => hints.push(message.json()),
+    })
+    await rig.publish([
+      { tenantId, userId: 'u', signals: signalsOf.BLOCK, receivedAtMs: nowMs },
+      { tenantId, sessionId: 'calm', signals: signalsOf.ALLOW, receivedAtMs: nowMs + 1 },
+    ])
+    await rig.drained()
+    const device = await find()
+    expect(device).toMatchObject({ users: ['u'], sessionsTotal: 2, firstSeenAtMs: nowMs })
+    const alerts = await readAlerts()
+    expect(alerts).toHaveLength(1)
+    expect(alerts[0]).toMatchObject({ seq: 1, session_id: 'session-1', action: 'BLOCK' })
+    const weights = alerts[0]!.reasons.map((reason) => reason.weight)
+    expect(weights.reduce((a, b) => a + b)).toBe(alerts[0]!.risk_score)
+    expect(await countDeliveries()).toBe(1)
+    await until('the hint has come', () => hints.length === 1)
+    expect(deliveryHintSchema.parse(hints[0]).tenant_id).toBe(tenantId)
+    subscription.unsubscribe()
+  })
+
+  it('raises one alert for each action of its session, however many events it has', async () => {
+    const levels = ['REVIEW', 'REVIEW', 'BLOCK', 'REVIEW', 'BLOCK', 'ALLOW'] as const
+    const events = levels.map((level, n) => ({
+      tenantId,
+      signals: signalsOf[level],
+      receivedAtMs: nowMs + n,
+      nonce: n,
+    }))
+    await rig.publish(events, events.slice(0, 2), [events[3]!])
+    await rig.drained()
+    const raised = (await readAlerts()).map((alert) => alert.action)
+    expect(raised.sort()).toEqual(['BLOCK', 'REVIEW'])
+  })
+
+  it('of a tenant that is gone is stored, raises nothing and holds nothing back', async () => {
+    const gone = `${tenantId}-gone`
+    await rig.publish([
+      { tenantId: gone, signals: signalsOf.BLOCK },
+      { tenantId, signals: signalsOf.BLOCK },
+    ])
+    await rig.drained()
+    expect(await readAlerts()).toHaveLength(1)
+    expect(await readAlerts(gone)).toHaveLength(0)
+    expect(await countEvents(gone)).toBe(1)
+    expect(await scorer.readMetric('di_alerts_of_unknown_tenants_total')).toBe(1)
+  })
+})
+
+describe('velocity', () => {
+  it('raises HIGH_VELOCITY with the first session above the threshold and not before', async () => {
+    await rig.publish(sessions(23))
+    await rig.drained()
+    const alerts = (await readAlerts()).sort((a, b) => (a.session_id < b.session_id ? -1 : 1))
+    expect(alerts.map((alert) => alert.session_id)).toEqual(['s-0020', 's-0021', 's-0022'])
+    expect(alerts[0]).toMatchObject({ action: 'REVIEW', risk_score: 50, rasp_score: 20 })
+    expect(alerts[0]!.reasons).toContainEqual({
+      code: 'HIGH_VELOCITY',
+      weight: 30,
+      evidence: { metric: 'sessions_per_device', count: 21, threshold: 20, window: '5m' },
+    })
+  })
+
+  it('raises MANY_USERS_PER_DEVICE with the first user above the threshold', async () => {
+    const events = ['a', 'b', 'c', 'd'].map((userId, n) => ({
+      tenantId,
+      userId,
+      sessionId: `s-${userId}`,
+      signals: cloned,
+      receivedAtMs: nowMs + n,
+    }))
+    for (const event of events) {
+      await rig.publish([event])
+      await rig.drained()
+    }
+    const alerts = await readAlerts()
+    expect(alerts.map((alert) => alert.session_id)).toEqual(['s-d'])
+    expect(alerts[0]!.reasons).toContainEqual({
+      code: 'MANY_USERS_PER_DEVICE',
+      weight: 20,
+      evidence: { metric: 'users_per_device', count: 4, threshold: 3, window: '1d' },
+    })
+  })
+
+  it('raises SIGNALS_MISSING when a category is empty that the SDK version always fills', async () => {
+    const filled = Object.fromEntries(
+      ['root', 'emulator', 'debugger', 'tamper', 'ecosystem', 'network'].map((category) => [
+        category,
+        { anything: false },
+      ]),
+    )
+    const hoursAgo = Math.floor(Date.now() / 3_600_000) * 3_600_000 - 5 * 3_600_000
+    const usual = Array.from({ length: 120 }, (_, n) => ({
+      tenantId,
+      deviceId: `usual-${n}`,
+      sessionId: `usual-${n}`,
+      receivedAtMs: hoursAgo + n,
+      signals: filled,
+    }))
+    await rig.publish(usual)
+    const rooted = { root: { su_binary: true, anything: false } }
+    const stripped = { ...filled, ...rooted, debugger: {}, tamper: { pi_device_verdict: null } }
+    await rig.publish([
+      { tenantId, sessionId: 'whole', signals: { ...filled, ...rooted } },
+      { tenantId, sessionId: 'stripped', signals: stripped },
+    ])
+    await rig.drained()
+    const alerts = await readAlerts()
+    const reasonOf = (sessionId: string) =>
+      alerts
+        .find((alert) => alert.session_id === sessionId)
+        ?.reasons.find((reason) => reason.code === 'SIGNALS_MISSING')
+    expect(reasonOf('whole')).toBeUndefined()
+    expect(reasonOf('stripped')).toEqual({
+      code: 'SIGNALS_MISSING',
+      weight: 15,
+      evidence: {
+        metric: 'missing_categories',
+        count: 2,
+        threshold: 0,
+        window: '24h',
+        categories: ['debugger', 'tamper'],
+        sdk_version: '4.2.0',
+      },
+    })
+  })
+
+  it('counts nothing by an id that stands for none, and says so', async () => {
+    const placeholders = ['unknown', '00000000-0000-0000-0000-000000000000', '9774d56d682e549c']
+    const launches = Array.from({ length: 150 }, (_, n) => ({
+      tenantId,
+      deviceId: placeholders[n % 3]!,
+      sessionId: `launch-${n}`,
+      userId: `person-${n}`,
+      accountId: n % 2 === 0 ? 'anonymous' : 'null',
+      receivedAtMs: nowMs + n,
+      signals: cloned,
+    }))
+    for (let at = 0; at < launches.length; at += 50) await rig.publish(launches.slice(at, at + 50))
+    await rig.drained()
+    expect(await readAlerts()).toEqual([])
+    // Nor is it a device of a person or of a session, nor a person of a device.
+    const real = ['a', 'b', 'c'].map((user, n) => ({
+      tenantId,
+      deviceId: 'real',
+      sessionId: `launch-${n}`,
+      userId: user,
+      accountId: 'guest',
+      receivedAtMs: nowMs + 200 + n,
+      signals: cloned,
+    }))
+    await rig.publish(real)
+    await rig.drained()
+    expect(await readAlerts()).toEqual([])
+    await rig.publish([{ ...launches[0]!, nonce: 1, signals: signalsOf.BLOCK }])
+    await rig.drained()
+    const [alert] = await readAlerts()
+    expect(alert?.action).toBe('BLOCK')
+    expect(alert!.reasons.map(({ code }) => code)).toEqual([
+      'HOOKING_DETECTED',
+      'SCORE_MISMATCH',
+      'PLACEHOLDER_ID',
+    ])
+    expect(alert!.reasons).toContainEqual({
+      code: 'PLACEHOLDER_ID',
+      weight: 0,
+      evidence: { fields: ['device_id', 'account_id'] },
+    })
+    const label = `tenant="${tenantId}",field="device_id"`
+    expect(await scorer.readMetric('di_placeholder_ids_total', label)).toBe(151)
+  })
+
+  it('alone never leads to more than REVIEW', async () => {
+    const people = Array.from({ length: 60 }, (_, n) => ({
+      tenantId,
+      sessionId: `s-${n}`,
+      userId: `person-${n}`,
+      receivedAtMs: nowMs + n,
+      more: { scorer: { rasp_score: 90, rasp_action: 'BLOCK', rasp_flags: ['X'] } },
+      signals: { ecosystem: { adb_enabled: true } },
+    }))
+    const rule = (metric: VelocityMetric, weight: number) =>
+      ({ metric, windowSeconds: 300, threshold: 3, weight }) as const
+    const velocity = [rule('sessions_per_device', 60), rule('users_per_device', 60)]
+    const policy = { ...defaultPolicy, name: 'heavy', velocity }
+    await rig.postgres.query(
+      'insert into policy_documents (policy_hash, document, text) values ($1, $2, $3)',
+      [toPolicyHash(policy), policy, JSON.stringify(policy)],
+    )
+    await rig.publish(people.map((one) => ({ ...one, policy })))
+    await rig.drained()
+    const alerts = await readAlerts()
+    expect(alerts.length).toBeGreaterThan(50)
+    for (const { action, risk_score: score, reasons } of alerts) {
+      expect({ action, score }).toEqual({ action: 'REVIEW', score: 74 })
+      expect(reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(74)
+    }
+  })
+
+  it('never mixes two tenants whose devices and sessions have the same names', async () => {
+    const other = `${tenantId}-other`
+    await rig.addTenant(other)
+    await rig.publish([...sessions(15), ...sessions(15, { tenantId: other })])
+    await rig.publish([{ tenantId: other, signals: signalsOf.BLOCK, userId: 'theirs' }])
+    await rig.drained()
+    expect(await readAlerts()).toEqual([])
+    expect(await readAlerts(other)).toHaveLength(1)
+    expect((await find())?.sessionsTotal).toBe(15)
+    expect((await find())?.users).toEqual([])
+    expect((await find('device-1', other))?.sessionsTotal).toBe(16)
+  })
+
+  it('leaves a test device of a sandbox with the action that it rehearses', async () => {
+    const forced = sessions(25).map((facts) => {
+      const { body, ...header } = JSON.parse(makeElement({ ...facts, deviceId: 'test-allow' }))
+      const reasons = [{ code: 'SANDBOX_FORCED', weight: 0, evidence: {} }]
+      const allowed = { ...header, rasp_score: 0, rasp_action: 'ALLOW', reasons }
+      return encodeEvent(allowed, JSON.stringify(body))
+    })
+    await rig.publishRaw(Buffer.from(`[${forced.join()}]`))
+    await rig.drained()
+    expect((await find('test-allow'))?.sessionsTotal).toBe(25)
+    expect(await readAlerts()).toEqual([])
+  })
+})
+
+describe('repetition', () => {
+  it('of everything changes nothing: not the history, not the counts, not the alerts', async () => {
+    const mixed = [signalsOf.ALLOW, signalsOf.REVIEW, signalsOf.BLOCK, cloned]
+    const events = sessions(60).map((facts, n) => ({
+      ...facts,
+      sessionId: `s-${n % 45}`,
+      userId: `u-${n % 7}`,
+      signals: mixed[n % 4]!,
+      nonce: n,
+    }))
+    for (let at = 0; at < 60; at += 12) await rig.publish(events.slice(at, at + 12))
+    await rig.drained()
+    const before = { device: await find(), alerts: await readAlerts(), n: await countDeliveries() }
+    expect(before.alerts.length).toBeGreaterThan(20)
+    for (let round = 0; round < 2; round++) {
+      await rig.redeliverAll()
+      await rig.drained()
+    }
+    const after = { device: await find(), alerts: await readAlerts(), n: await countDeliveries() }
+    expect(after).toEqual(before)
+    expect(after.alerts.map((alert) => alert.seq)).toEqual(after.alerts.map((_, n) => n + 1))
+  })
+
+  it('of the same bytes by a client raises nothing, whatever the device did since', async () => {
+    const [first, ...rest] = sessions(30)
+    await rig.publish([first!])
+    await rig.drained()
+    await rig.publish(rest)
+    await rig.drained()
+    const alerts = await readAlerts()
+    // Now the device is far above the threshold: a new event of that session would be REVIEW.
+    await rig.publish([{ ...first!, receivedAtMs: nowMs + 60_000 }])
+    await rig.drained()
+    expect(await readAlerts()).toEqual(alerts)
+    expect((await find())?.sessionsTotal).toBe(30)
+    expect(await scorer.readMetric('di_events_retried_total')).toBeGreaterThan(0)
+  })
+})
+
+describe('poison', () => {
+  it('is put aside and counted while its neighbours live', async () => {
+    const good = makeElement({ tenantId, signals: signalsOf.BLOCK })
+    const { body, ...header } = JSON.parse(makeElement({ tenantId, sessionId: 'foreign' }))
+    const foreign = encodeEvent(header, JSON.stringify({ ...body, tenant_id: 'somebody-else' }))
+    const info = await rig.nats.manager.streams.info(deadLetterStream)
+    const dropped = (reason: string) =>
+      scorer.readMetric('di_events_dropped_total', `reason="${reason}"`)
+    expect(await dropped('invalid_event')).toBe(0)
+    await rig.publishRaw(Buffer.from(`[${foreign},${good},{"no":"event"},null]`))
+    await rig.publishRaw(Buffer.from('not json'))
+    await rig.publishRaw(Buffer.from('{"not":"an array"}'))
+    const forged = makeElement({ tenantId, sessionId: 'forged', signals: signalsOf.BLOCK })
+    await rig.nats.jetstream.publish(telemetrySubject, `[${forged}]`)
+    const stolen = { headers: proveBatch('[]') }
+    await rig.nats.jetstream.publish(telemetrySubject, `[${forged}]`, stolen)
+    await rig.publish([{ tenantId, sessionId: 'after' }])
+    await rig.drained()
+    expect(await countEvents()).toBe(2)
+    expect(await readAlerts()).toHaveLength(1)
+    expect(await dropped('invalid_event')).toBe(3)
+    expect(await dropped('unreadable_batch')).toBe(2)
+    expect(await dropped('unproven_batch')).toBe(2)
+    const kept = await rig.nats.manager.streams.info(deadLetterStream)
+    expect(kept.state.messages - info.state.messages).toBe(7)
+    const letter = await rig.nats.manager.streams.getMessage(deadLetterStream, {
+      seq: info.state.last_seq + 1,
+    })
+    expect(letter.header.get('Reason')).toBe('invalid_event')
+    expect(letter.string()).toBe(foreign)
+  })
+})
+
+describe('an outage', () => {
+  it('of ClickHouse, killed in the middle, loses nothing', async () => {
+    const events = sessions(400, { signals: signalsOf.REVIEW })
+    const send = async () => {
+      for (let at = 0; at < events.length; at += 10) await rig.publish(events.slice(at, at + 10))
+    }
+    const sending = send()
+    await until('some events are stored', async () => (await countEvents()) > 0)
+    await rig.killClickhouse()
+    await sending
+    await until('the scorer says what is missing', async () => {
+      const answer = await fetch(`${scorer.url}/readyz`)
+      const { missing } = (await answer.json()) as { missing?: Record<string, string> }
+      return answer.status === 503 && missing?.clickhouse !== undefined
+    })
+    expect(await rig.isDrained()).toBe(false)
+    await rig.restartClickhouse()
+    await rig.drained(40_000)
+    expect(await countEvents()).toBe(400)
+    expect((await find())?.sessionsTotal).toBe(400)
+    expect(await readAlerts()).toHaveLength(400)
+    expect((await fetch(`${scorer.url}/readyz`)).status).toBe(200)
+  })
+
+  it('of Postgres delays alerts and loses none', async () => {
+    await rig.postgresServer.kill('SIGKILL')
+    await rig.publish(sessions(50, { signals: signalsOf.BLOCK }))
+    await until('history goes on meanwhile', async () => (await countEvents()) === 50)
+    await rig.postgresServer.restart()
+    await rig.drained(40_000)
+    expect(await readAlerts()).toHaveLength(50)
+    expect(await countDeliveries()).toBe(50)
+  })
+})
+
+describe('several scorers', () => {
+  it('share the work; one killed in the middle loses nothing and doubles nothing', async () => {
+    const second = await rig.startScorer()
+    const events = Array.from({ length: 600 }, (_, n) => ({
+      tenantId,
+      deviceId: `d-${n % 40}`,
+      sessionId: `s-${n % 150}`,
+      signals: n % 3 === 0 ? signalsOf.REVIEW : signalsOf.ALLOW,
+      receivedAtMs: nowMs + n,
+      nonce: n,
+    }))
+    for (let at = 0; at < 600; at += 4) {
+      await rig.publish(events.slice(at, at + 4))
+      if (at === 300) await second.end('SIGKILL')
+      if (at === 400) await rig.startScorer()
+    }
+    await rig.drained(40_000)
+    expect(await countEvents()).toBe(600)
+    const sessionsOf = new Set(
+      events.filter((_, n) => n % 3 === 0).map((one) => `${one.deviceId} ${one.sessionId}`),
+    )
+    const alerts = await readAlerts()
+    const raised = alerts.map((alert) => `${alert.device_id} ${alert.session_id}`)
+    expect(raised.sort()).toEqual([...sessionsOf].sort())
+    expect(alerts.map((alert) => alert.seq).sort((a, b) => a - b)).toEqual(
+      alerts.map((_, n) => n + 1),
+    )
+  })
+
+  it('decide nothing while somebody has earlier events in hand, and then all of it', async () => {
+    await rig.endScorers()
+    const all = sessions(22)
+    await rig.publish(all.slice(0, 20))
+    const consumer = await rig.nats.jetstream.consumers.get(telemetryStream, scorerConsumer)
+    const held = await consumer.next({ expires: 5_000 })
+    await rig.publish(all.slice(20))
+    const waiting = await rig.startScorer()
+    await until('the later ones are stored', async () => (await countEvents()) === 2)
+    await until('the decider has the first in hand, and waits for it to be stored', async () => {
+      const info = await rig.nats.manager.consumers.info(telemetryStream, deciderConsumer)
+      return info.num_ack_pending === 1
+    })
+    await until('only what is held is not stored', async () => {
+      const held = await waiting.readMetric('di_consume_unacknowledged', 'consumer="scorer"')
+      return held === 1
+    })
+    expect(await readAlerts()).toHaveLength(0)
+    held!.nak()
+    await rig.drained(20_000)
+    const raised = (await readAlerts()).map((alert) => alert.session_id)
+    expect(raised.sort()).toEqual(['s-0020', 's-0021'])
+  })
+
+  it('end in order on SIGTERM and leave nothing waiting for a time limit', async () => {
+    await rig.endScorers()
+    const first = await rig.startScorer()
+    const sending = (async () => {
+      for (const event of sessions(200)) await rig.publish([event])
+    })()
+    await until('it works', async () => (await countEvents()) > 0)
+    const startedMs = performance.now()
+    expect(await first.end('SIGTERM')).toBe(0)
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+    await sending
+    await rig.startScorer()
+    await rig.drained()
+    expect(await countEvents()).toBe(200)
+  })
+})

@@ -1,0 +1,251 @@
+/**
+ * What a party can do to the tenant directory that may write its bucket in NATS but has no
+ * MASTER_KEY: it can make edges refuse a tenant until a console puts it right, and nothing else. It
+ * brings no retired secret back, changes no tenant, and ends no rotation early.
+ */
+import { randomBytes } from 'node:crypto'
+import type { KV } from 'nats'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits.ts'
+import { edgeKey, policyKey, tenantKey, wholeKey } from '../../../shared/core/telemetry/messages.ts'
+import { openTenantsBucket } from '../../../shared/io/nats/streams.ts'
+import {
+  type Directory,
+  openDirectory,
+  putAnnouncement,
+} from '../../../shared/io/tenants/directory/directory-entries.ts'
+import { awaitEdges, forgetEdge } from '../../../shared/io/tenants/directory/tenant-directory.ts'
+import { createSealer } from '../../../shared/io/tenants/sealed-secrets.ts'
+import { until } from '../../support/process/until.ts'
+import {
+  bodyOf,
+  type EdgeRig,
+  nowMs,
+  putEntry,
+  putWhole,
+  send,
+  startEdgeRig,
+  type TestEdge,
+  type TestTenant,
+} from '../../support/telemetry/edge-rig.ts'
+
+let rig: EdgeRig
+/** The attacker's hand on the bucket. */
+let bucket: KV
+let open: TestEdge[] = []
+let acme: TestTenant
+let epoch = 1
+
+beforeAll(async () => {
+  rig = await startEdgeRig({ syncAlways: false })
+  bucket = await openTenantsBucket(rig.nats)
+})
+beforeEach(async () => {
+  acme = await rig.projectTenant('acme', { epoch: ++epoch })
+})
+afterEach(async () => {
+  await Promise.all(open.map((edge) => edge.close()))
+  open = []
+})
+afterAll(() => rig.stop())
+
+async function startEdge(): Promise<TestEdge> {
+  const edge = await rig.startEdge()
+  open.push(edge)
+  return edge
+}
+
+type Signer = { tenantId: string; secret: string }
+const statusOf = async (edge: TestEdge, { tenantId, secret }: Signer) =>
+  (await send(edge, bodyOf(tenantId), { secret })).status
+
+const waitFor = (revision: number) =>
+  awaitEdges({
+    nats: rig.nats,
+    sealer: rig.sealer,
+    revision,
+    nowMs,
+    leaseMs,
+    marginMs: leaseMarginMs,
+  })
+
+/** The old secret off at every edge, then the new one on, as a console does it. */
+async function rotate(): Promise<TestTenant> {
+  const off = await rig.projectTenant('acme', { epoch: ++epoch, secret: null })
+  await waitFor(off.revision)
+  const on = await rig.projectTenant('acme', { epoch: ++epoch })
+  await waitFor(on.revision)
+  return on
+}
+
+const readRaw = async (key: string) => (await bucket.get(key))!.string()
+
+describe('an old entry that is put back', () => {
+  it('under load brings no retired secret back, at edges that run and one that has just started', async () => {
+    const edges = [await startEdge(), await startEdge()]
+    const old = await readRaw(tenantKey('acme'))
+    const retired = acme
+    expect(await statusOf(edges[0]!, retired)).toBe(200)
+    const fresh = await rotate()
+    let running = true
+    let judged = 0
+    const accepted: number[] = []
+    const client = async (edge: TestEdge) => {
+      while (running) {
+        const status = await statusOf(edge, retired)
+        judged++
+        if (status === 200) accepted.push(status)
+      }
+    }
+    const clients = edges.map(client)
+    for (let n = 0; n < 40; n++) await bucket.put(tenantKey('acme'), old)
+    const starter = await startEdge()
+    edges.push(starter)
+    clients.push(client(starter))
+    for (let n = 0; n < 40; n++) await bucket.put(tenantKey('acme'), old)
+    await until('the load was heavy', () => judged > 371)
+    for (const edge of edges) {
+      // Nothing is guessed: what was overwritten may have been newer.
+      expect(await statusOf(edge, fresh)).toBe(503)
+      expect(edge.directory.find('acme')?.fault).toBe('unproven_entry')
+    }
+    const next = await rig.projectTenant('acme', { epoch: ++epoch })
+    await waitFor(next.revision)
+    running = false
+    await Promise.all(clients)
+    expect(accepted).toEqual([])
+    for (const edge of edges) {
+      expect([await statusOf(edge, next), await statusOf(edge, retired)]).toEqual([200, 401])
+      const faults = { reason: 'unproven_entry' }
+      expect(await edge.count('di_directory_faults_total', faults)).toBeGreaterThan(0)
+    }
+  })
+
+  it('is refused at its own revision of a stream that was made again', async () => {
+    const [old, { revision }] = [await readRaw(tenantKey('acme')), acme]
+    const policy = await readRaw(policyKey(acme.entry.policy_hash))
+    await rig.nats.manager.streams.delete('KV_tenants')
+    bucket = await openTenantsBucket(rig.nats)
+    await bucket.put(policyKey(acme.entry.policy_hash), policy)
+    while ((await bucket.put('filler', '')) < revision - 1);
+    expect(await bucket.put(tenantKey('acme'), old)).toBe(revision)
+    const edge = await startEdge()
+    expect(await statusOf(edge, acme)).toBe(503)
+    expect(edge.directory.find('acme')?.fault).toBe('unproven_entry')
+    await putWhole(rig, 0)
+  })
+})
+
+describe('what no console wrote', () => {
+  const attempts: Record<string, (text: string) => Promise<unknown>> = {
+    'another status': (text) =>
+      bucket.put(tenantKey('acme'), text.replace('"active"', '"suspended"')),
+    'another rate': (text) =>
+      bucket.put(
+        tenantKey('acme'),
+        text.replace('"ingest_rate":null', '"ingest_rate":{"perSecond":1,"burst":1}'),
+      ),
+    'no proof': (text) => bucket.put(tenantKey('acme'), text.slice(text.indexOf('\n') + 1)),
+    nothing: () => bucket.put(tenantKey('acme'), ''),
+    'a deletion': () => bucket.delete(tenantKey('acme')),
+    'a purge': () => bucket.purge(tenantKey('acme')),
+    'a removal that is not proven': () => bucket.put(tenantKey('acme'), 'null'),
+  }
+  it.each(Object.keys(attempts))('%s: 503 until it is put right, at every edge', async (name) => {
+    const edge = await startEdge()
+    await waitFor(acme.revision)
+    expect(await statusOf(edge, acme)).toBe(200)
+    await attempts[name]!(await readRaw(tenantKey('acme')))
+    await until('it has come', () => edge.directory.find('acme')?.fault === 'unproven_entry')
+    for (const one of [edge, await startEdge()]) expect(await statusOf(one, acme)).toBe(503)
+    await waitFor(await putEntry(rig, tenantKey('acme'), acme.entry))
+    expect(await statusOf(edge, acme)).toBe(200)
+  })
+
+  it('an entry of another tenant, or of another MASTER_KEY', async () => {
+    const other = await rig.projectTenant('other')
+    await bucket.put(tenantKey('acme'), await readRaw(tenantKey('other')))
+    const edge = await startEdge()
+    for (const secret of [acme.secret, other.secret]) {
+      expect(await statusOf(edge, { tenantId: 'acme', secret })).toBe(503)
+    }
+    expect(await statusOf(edge, other)).toBe(200)
+    const foreign = { nats: rig.nats, sealer: createSealer([randomBytes(32).toString('base64')]) }
+    await putEntry(foreign, tenantKey('acme'), acme.entry)
+    await until('it has come', () => edge.directory.find('acme')?.fault === 'unproven_entry')
+    expect(await statusOf(edge, acme)).toBe(503)
+  })
+
+  it('another policy document under the address of one changes no score', async () => {
+    const edge = await startEdge()
+    const address = policyKey(acme.entry.policy_hash)
+    const right = await readRaw(address)
+    await bucket.put(address, right.replace('"review":40', '"review":99'))
+    const faults = { reason: 'unproven_policy' }
+    await until(
+      'it has come',
+      async () => (await edge.count('di_directory_faults_total', faults)) > 0,
+    )
+    expect(await statusOf(edge, acme)).toBe(200)
+    expect(edge.directory.find('acme')?.policy?.thresholds.review).toBe(40)
+    // One that has just started has no document to go by.
+    expect(await statusOf(await startEdge(), acme)).toBe(503)
+    await bucket.put(address, right)
+  })
+})
+
+describe('a rotation', () => {
+  let directory: Directory
+  /** The revision at which an edge that says nothing more has announced itself. */
+  let announced = 0
+
+  beforeEach(async () => {
+    directory = await openDirectory(rig.nats, rig.sealer)
+    const held = (await bucket.get(edgeKey('quiet')))?.revision ?? 0
+    const quiet = { edge_id: 'quiet', applied_revision: 1 }
+    announced = await putAnnouncement(directory, edgeKey('quiet'), quiet, held)
+  })
+  afterEach(async () => {
+    const held = (await bucket.get(edgeKey('quiet')))!.revision
+    await forgetEdge(directory, 'quiet', held)
+  })
+
+  const forgeries: Record<string, () => Promise<unknown>> = {
+    'an announcement that is not proven': () =>
+      bucket.put(edgeKey('quiet'), JSON.stringify({ edge_id: 'quiet', applied_revision: 1e9 })),
+    'the announcement of another edge': async () => {
+      const other = { edge_id: 'busy', applied_revision: 1e9 }
+      await putAnnouncement(directory, edgeKey('busy'), other, 0)
+      await bucket.put(edgeKey('quiet'), await readRaw(edgeKey('busy')))
+    },
+    'an earlier announcement': async () =>
+      bucket.put(edgeKey('quiet'), await readRaw(edgeKey('quiet'))),
+    'a deletion': () => bucket.delete(edgeKey('quiet')),
+    'a purge': () => bucket.purge(edgeKey('quiet')),
+    'a farewell that is not proven': () =>
+      bucket.put(edgeKey('quiet'), JSON.stringify({ edge_id: 'quiet', gone: true })),
+  }
+  it.each(Object.keys(forgeries))(
+    'waits for an edge whatever is written for it: %s',
+    async (name) => {
+      await forgeries[name]!()
+      const change = await rig.projectTenant('acme', { epoch: ++epoch })
+      const { leaseExpired, waitedMs } = await waitFor(change.revision)
+      expect(leaseExpired).toEqual(['quiet'])
+      expect(waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
+    },
+  )
+
+  it('waits out every lease where a bucket only claims to be complete', async () => {
+    await forgetEdge(directory, 'quiet', announced)
+    const whole = await readRaw(wholeKey)
+    for (const claim of ['{"tenants":0}', whole]) {
+      await bucket.put(wholeKey, claim)
+      const change = await rig.projectTenant('acme', { epoch: ++epoch })
+      expect((await waitFor(change.revision)).waitedMs).toBeGreaterThanOrEqual(leaseMs)
+    }
+    await putWhole(rig, 0)
+    const change = await rig.projectTenant('acme', { epoch: ++epoch })
+    expect((await waitFor(change.revision)).waitedMs).toBeLessThan(leaseMs)
+  })
+})

@@ -1,0 +1,179 @@
+/**
+ * Rotations under load on several edges, one of them a process that is paused at random: once a
+ * rotation has been waited for, no request signed with the old secret is accepted by any edge, and
+ * none signed with the new one is refused as wrong.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits.ts'
+import { awaitEdges } from '../../../shared/io/tenants/directory/tenant-directory.ts'
+import { until } from '../../support/process/until.ts'
+import {
+  bodyOf,
+  type EdgeRig,
+  nowMs,
+  type SpawnedEdge,
+  send,
+  startEdgeRig,
+  startProxy,
+  type TestEdge,
+} from '../../support/telemetry/edge-rig.ts'
+
+let rig: EdgeRig
+let edges: TestEdge[]
+let process3: SpawnedEdge
+
+beforeAll(async () => {
+  rig = await startEdgeRig()
+  await rig.projectTenant('acme')
+  edges = [await rig.startEdge(), await rig.startEdge()]
+  process3 = await rig.spawnEdge()
+})
+
+afterAll(() => rig.stop())
+
+/** A request that a client made, and how it ended. */
+type Attempt = { secret: string; sentMs: number; endedMs: number; status: number }
+
+/** Rotates as the console does: the old secret off everywhere, only then the new one on. */
+async function rotate(epoch: number): Promise<string> {
+  const wait = async (revision: number) => {
+    await awaitEdges({
+      nats: rig.nats,
+      sealer: rig.sealer,
+      revision,
+      nowMs,
+      leaseMs,
+      marginMs: leaseMarginMs,
+    })
+  }
+  const off = await rig.projectTenant('acme', { epoch, secret: null })
+  await wait(off.revision)
+  const on = await rig.projectTenant('acme', { epoch: epoch + 1 })
+  await wait(on.revision)
+  return on.secret
+}
+
+/** Sends with every secret there has been, to every edge in turn, until told to stop. */
+function startLoad(secrets: string[]) {
+  const attempts: Attempt[] = []
+  const urls = [...edges.map(({ url }) => url), process3.url]
+  let running = true
+  const client = async (url: string, choose: () => string) => {
+    while (running) {
+      const secret = choose()
+      const sentMs = nowMs()
+      const { status } = await send({ url }, bodyOf('acme'), { secret })
+      attempts.push({ secret, sentMs, endedMs: nowMs(), status })
+    }
+  }
+  const newest = () => secrets.at(-1)!
+  let turns = 0
+  const older = () => secrets[Math.max(0, secrets.length - 1 - (turns++ % 3))]!
+  const clients = urls.flatMap((url) => [client(url, newest), client(url, older)])
+  const stop = async () => {
+    running = false
+    await Promise.all(clients)
+    return attempts
+  }
+  return { attempts, stop }
+}
+
+describe('rotation', () => {
+  it('never has two secrets in force, however an edge is paused', async () => {
+    const first = await rig.projectTenant('acme', { epoch: 2 })
+    await awaitEdges({
+      nats: rig.nats,
+      sealer: rig.sealer,
+      revision: first.revision,
+      nowMs,
+      leaseMs,
+      marginMs: leaseMarginMs,
+    })
+    const secrets = [first.secret]
+    /** From when on each secret is dead: when the rotation that replaced it returned. */
+    const deadFromMs = new Map<string, number>()
+    const offFromMs = new Map<string, number>()
+    const liveFromMs = new Map([[first.secret, nowMs()]])
+    const gapsMs: number[] = []
+    const load = startLoad(secrets)
+    const { pid } = process3.child
+    for (let round = 0; round < 12; round++) {
+      const before = load.attempts.length
+      await until('telemetry flows', () => load.attempts.length > before + 30)
+      const paused = round % 4 === 1
+      if (paused) process.kill(pid!, 'SIGSTOP')
+      const startMs = nowMs()
+      offFromMs.set(secrets.at(-1)!, startMs)
+      const secret = await rotate(10 + 2 * round)
+      const returnedMs = nowMs()
+      deadFromMs.set(secrets.at(-1)!, returnedMs)
+      liveFromMs.set(secret, returnedMs)
+      secrets.push(secret)
+      if (paused) process.kill(pid!, 'SIGCONT')
+      else gapsMs.push(returnedMs - startMs)
+    }
+    const attempts = await load.stop()
+
+    const late = attempts.filter(({ secret, sentMs, status }) => {
+      return status === 200 && sentMs > (deadFromMs.get(secret) ?? Number.POSITIVE_INFINITY)
+    })
+    expect(late).toEqual([])
+    const refused = attempts.filter(({ secret, sentMs, endedMs, status }) => {
+      const offMs = offFromMs.get(secret) ?? Number.POSITIVE_INFINITY
+      const isLive = sentMs > liveFromMs.get(secret)! && endedMs < offMs
+      return isLive && status !== 200 && status !== 503
+    })
+    expect(refused).toEqual([])
+    const statuses = new Map<number, number>()
+    for (const { status } of attempts) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    expect([...statuses.keys()].sort()).toEqual([200, 401, 503])
+    expect(statuses.get(200)).toBeGreaterThan(30)
+    expect(statuses.get(401)).toBeGreaterThan(30)
+    // With all edges well the gap in which neither secret works is a matter of milliseconds.
+    expect(gapsMs.sort((a, b) => a - b)[Math.floor(gapsMs.length / 2)]).toBeLessThan(1_000)
+  })
+
+  it('is safe from an edge that is cut off, for as long as it is, and then serves it again', async () => {
+    const proxy = await startProxy(rig.server.url)
+    const edge = await rig.startEdge({ natsUrl: proxy.url })
+    const old = await rig.projectTenant('acme', { epoch: 500 })
+    await until('the edge knows the secret', () => edge.directory.revision() >= old.revision)
+    const ask = async (secret: string) => (await send(edge, bodyOf('acme'), { secret })).status
+    expect(await ask(old.secret)).toBe(200)
+    proxy.freeze()
+    const startMs = nowMs()
+    const secret = await rotate(510)
+    expect(nowMs() - startMs).toBeGreaterThan(leaseMs / 2)
+    for (let at = 0; at < 20; at++) {
+      expect(await ask(old.secret)).toBe(503)
+      expect(await ask(secret)).toBe(503)
+    }
+    proxy.thaw()
+    const statuses = new Set<number>()
+    await until('the edge serves again', async () => {
+      statuses.add(await ask(old.secret))
+      return (await ask(secret)) === 200
+    })
+    expect(statuses).not.toContain(200)
+    expect(await ask(old.secret)).toBe(401)
+    await edge.close()
+    proxy.close()
+  })
+
+  it('stamps each event with the epoch that verified it', async () => {
+    const tenant = await rig.projectTenant('acme', { epoch: 1_000 })
+    await awaitEdges({
+      nats: rig.nats,
+      sealer: rig.sealer,
+      revision: tenant.revision,
+      nowMs,
+      leaseMs,
+      marginMs: leaseMarginMs,
+    })
+    const answer = await send(process3, bodyOf('acme'), { secret: tenant.secret })
+    expect(answer.status).toBe(200)
+    const events = await rig.readStored()
+    const event = events.find(({ event_id: id }) => id === answer.body.event_id)
+    expect(event?.epoch).toBe(1_000)
+  })
+})

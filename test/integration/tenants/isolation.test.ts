@@ -1,0 +1,42 @@
+// A short run of the isolation drill: five tenants with the same ids never meet in any answer.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { drillIsolation, type IsolationResult } from '../../faults/isolation/isolation-drill.ts'
+import { type IsolationWorld, startIsolationWorld } from '../../faults/isolation/isolation-world.ts'
+import { seed } from '../../support/process/seed.ts'
+
+let world: IsolationWorld
+let result: IsolationResult
+
+beforeAll(async () => {
+  world = await startIsolationWorld(seed)
+  result = await drillIsolation(world, { calls: 700, seed })
+})
+afterAll(() => world?.close())
+
+const sum = (of: 'foreign' | 'probes' | 'told' | 'wrong' | 'rows') =>
+  [...result.routes.values()].reduce((all, one) => all + one[of], 0)
+const about = () => `SEED=${seed}\n${result.examples.join('\n')}`
+
+it('no answer has anything of another tenant, whose ids are all the same', () => {
+  expect(sum('foreign'), about()).toBe(0)
+  expect(sum('rows'), about()).toBeGreaterThan(700)
+  expect(result.routes.size).toBeGreaterThan(25)
+})
+
+it('a foreign id is answered as one that nobody has, and a foreign cursor is refused', () => {
+  expect(sum('told'), about()).toBe(0)
+  expect(sum('probes'), about()).toBeGreaterThan(100)
+})
+
+it('every filter and page is what the model of that tenant alone says', () => {
+  expect(sum('wrong'), about()).toBe(0)
+})
+
+it('erasing a device of one tenant and suspending it changes nothing for the others', () => {
+  expect(result.departures, about()).toEqual([])
+})
+
+it('no webhook request has anything of another tenant than the one it goes to', () => {
+  expect(result.foreignWebhooks, about()).toBe(0)
+  expect(result.webhooks).toBeGreaterThan(50)
+})

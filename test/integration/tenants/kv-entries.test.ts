@@ -1,0 +1,127 @@
+/** Reading a KV bucket while others write to it, on a real nats-server. */
+import type { KV, KvEntry } from 'nats'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type RetiredUseReport, retiredUseKey } from '#shared/core/telemetry/messages.ts'
+import { readEntries } from '#shared/io/nats/kv-entries.ts'
+import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
+import { listRetiredUse, openRetiredUseBucket } from '#shared/io/tenants/retired-use.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { startNats } from '../../support/servers/nats-server.ts'
+
+let server: Awaited<ReturnType<typeof startNats>>
+let nats: Nats
+beforeAll(async () => {
+  server = await startNats()
+  nats = await connectNats(server.url, 'test', testLog)
+})
+afterAll(async () => {
+  await nats?.close()
+  await server?.stop()
+})
+
+const openBucket = (name: string): Promise<KV> => nats.jetstream.views.kv(name, { history: 1 })
+
+/** Goes on writing, each time the next of these keys, until `read` is through. */
+async function whileWritten(
+  write: (n: number) => Promise<unknown>,
+  read: () => Promise<void>,
+): Promise<void> {
+  let reading = true
+  const writing = (async () => {
+    for (let n = 0; reading; n++) await write(n)
+  })()
+  try {
+    await read()
+  } finally {
+    reading = false
+    await writing
+  }
+}
+
+describe('the entries of a bucket', () => {
+  it('are all there, each as new as it was before the call, whatever is written meanwhile', async () => {
+    const bucket = await openBucket('written_test')
+    await bucket.put('a.first', 'there from the beginning')
+    await bucket.put('b.other', 'not asked for')
+    const written = new Map<string, number>()
+    const keys = Array.from({ length: 8 }, (_, n) => `a.${n}`)
+    const put = async (key: string) => {
+      written.set(key, await bucket.put(key, 'another'))
+    }
+    const write = () => Promise.all(keys.map(put))
+    await write()
+    await whileWritten(write, async () => {
+      for (let round = 0; round < 500; round++) {
+        const before = new Map(written)
+        const entries = await readEntries(nats, bucket, 'a.*')
+        expect([...entries.keys()].sort()).toEqual([...keys, 'a.first'])
+        for (const [key, revision] of before) {
+          expect(entries.get(key)!.revision).toBeGreaterThanOrEqual(revision)
+        }
+      }
+    })
+  })
+
+  it('are all there where the reading of the history ends too soon', async () => {
+    const bucket = await openBucket('short_test')
+    for (const key of ['a.one', 'a.two', 'a.three', 'b.other']) await bucket.put(key, 'there')
+    const cut = async function* (history: AsyncIterable<KvEntry>) {
+      for await (const entry of history) {
+        yield entry
+        break
+      }
+    }
+    const short: KV = Object.create(bucket, {
+      history: { value: async (asked: object) => cut(await bucket.history(asked)) },
+    })
+    const entries = await readEntries(nats, short, 'a.*')
+    expect([...entries.keys()].sort()).toEqual(['a.one', 'a.three', 'a.two'])
+    expect([...entries.values()].every((entry) => entry.string() === 'there')).toBe(true)
+  })
+
+  it('are an error where the reading never ends, which is ended then', async () => {
+    const bucket = await openBucket('endless_test')
+    await bucket.put('a.one', 'there')
+    // A watch is the same but for its end.
+    const watch = await bucket.watch({ key: 'a.*' })
+    const stop = vi.spyOn(watch, 'stop')
+    const endless: KV = Object.create(bucket, { history: { value: async () => watch } })
+    await expect(readEntries(nats, endless, 'a.*', 200)).rejects.toThrow('cannot be read')
+    expect(stop).toHaveBeenCalled()
+  })
+
+  it('are none where there are none, and a deletion is one', async () => {
+    const bucket = await openBucket('empty_test')
+    expect((await readEntries(nats, bucket, 'a.*')).size).toBe(0)
+    await bucket.put('a.gone', 'for a moment')
+    await bucket.delete('a.gone')
+    const entries = await readEntries(nats, bucket, 'a.*')
+    expect([...entries.values()].map(({ operation }) => operation)).toEqual(['DEL'])
+  })
+})
+
+it('counts each report of retired secrets once, however often it is replaced meanwhile', async () => {
+  const bucket = await openRetiredUseBucket(nats)
+  let begun = 0
+  let done = 0
+  const write = async (n: number) => {
+    begun = n + 1
+    const version = { sdk_version: '4.2.0', requests: begun, age_ms: 0 }
+    const report: RetiredUseReport = { last4: 'abcd', versions: [version] }
+    await bucket.put(retiredUseKey('tenant', 'edge'), JSON.stringify(report))
+    done = begun
+  }
+  await write(0)
+  await whileWritten(
+    (n) => write(n + 1),
+    async () => {
+      for (let round = 0; round < 500; round++) {
+        const least = done
+        const use = await listRetiredUse(nats, { tenantId: 'tenant', last4: 'abcd' })
+        expect(use.map(({ sdk_version: version }) => version)).toEqual(['4.2.0'])
+        expect(use[0]!.requests).toBeGreaterThanOrEqual(least)
+        expect(use[0]!.requests).toBeLessThanOrEqual(begun)
+      }
+    },
+  )
+})

@@ -1,0 +1,409 @@
+// The rotation of MASTER_KEY under edges that judge all the while: nothing that should be accepted
+// is refused, nothing else is accepted, whatever breaks off is finished by asking again, and in the
+// end the new key alone is enough and the old one alone says clearly that it is not.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { tenantKey } from '#shared/core/telemetry/messages.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
+import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'
+import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import {
+  createMasterKeyCheck,
+  findMasterKeyFault,
+  listSealedElsewhere,
+  rewrapTenant,
+} from '#shared/io/tenants/sealed-secret-store.ts'
+import { createSealer, toMasterKeys, toSealingKeyId } from '#shared/io/tenants/sealed-secrets.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { readConsoleConfig } from '../../../services/console/config.ts'
+import { requireMasterKey } from '../../../services/console/jobs/upkeep.ts'
+import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
+import {
+  type CreatedTenant,
+  createTenant,
+} from '../../../services/console/tenants/manage-tenants.ts'
+import { type RewrapDeps, rewrapSecrets } from '../../../services/console/tenants/rewrap.ts'
+import { rotate, undoAbandonedRotations } from '../../../services/console/tenants/rotation.ts'
+import {
+  type ConsoleRig,
+  createConsoleRig,
+  type TestEdge,
+  testLog,
+} from '../../support/http/console-rig.ts'
+import { until } from '../../support/process/until.ts'
+import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { nowMs, putWhole, removeTenant } from '../../support/telemetry/edge-rig.ts'
+
+const newKey = () => randomBytes(32).toString('base64')
+const actor = 'test'
+let servers: { postgres: TestPostgres; nats: TestNats }
+let rig: ConsoleRig
+let edges: TestEdge[]
+let tenants: CreatedTenant[]
+/** The key that secrets are sealed under, and the one that is to replace it. */
+let before: string
+let after: string
+
+beforeAll(async () => {
+  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
+  servers = { postgres, nats }
+  rig = await createConsoleRig(servers)
+})
+afterAll(async () => {
+  await rig?.close()
+  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
+})
+
+/** A console with these keys. */
+function sealedUnder(...keys: [string, ...string[]]): RewrapDeps & ConsoleRig['deps'] {
+  const sealer = createSealer(keys)
+  return {
+    ...rig.deps,
+    sealer,
+    directory: createDirectoryWriter(() => rig.nats, sealer, nowMs),
+    listProjectedElsewhere: () => listProjectedElsewhere(rig.nats, sealer),
+  }
+}
+
+beforeEach(async () => {
+  before = newKey()
+  after = newKey()
+  const deps = sealedUnder(before)
+  await putWhole({ nats: rig.nats, sealer: deps.sealer }, 0)
+  edges = await Promise.all([1, 2, 3].map(() => rig.startEdge([before, after])))
+  tenants = await Promise.all(
+    Array.from({ length: 12 }, () =>
+      createTenant(deps, {
+        tenantId: `tenant-${randomUUID().slice(0, 8)}`,
+        name: '',
+        environment: 'sandbox',
+        webhookUrl: null,
+        actor,
+      }),
+    ),
+  )
+  return async () => {
+    await Promise.all(
+      tenants.map(async ({ tenant_id: tenantId }) => {
+        await createTenantStore(rig.postgres).removeTenant(tenantId)
+        await removeTenant({ nats: rig.nats, sealer: createSealer([after]) }, tenantId)
+      }),
+    )
+    await Promise.all(edges.map((edge) => edge.close()))
+  }
+})
+
+async function startEdge(masterKey: string): Promise<TestEdge> {
+  const edge = await rig.startEdge([masterKey])
+  onTestFinished(edge.close)
+  return edge
+}
+
+/** Judges right and wrong signatures at every edge for as long as it runs. */
+function judgeAllTheWhile() {
+  let on = true
+  let judged = 0
+  const wrong: string[] = []
+  const run = async () => {
+    while (on) {
+      for (const { tenant_id, hmac_secret } of tenants) {
+        for (const edge of edges) {
+          const right = edge.judge(tenant_id, hmac_secret)
+          if (right !== 'accepted') wrong.push(`${tenant_id}: its own secret is ${right}`)
+          const other = edge.judge(
+            tenant_id,
+            tenants.find((one) => one.tenant_id !== tenant_id)!.hmac_secret,
+          )
+          if (other !== 'refused') wrong.push(`${tenant_id}: the secret of another is ${other}`)
+          judged++
+        }
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  const running = run()
+  return {
+    end: async () => {
+      on = false
+      await running
+      expect(wrong).toEqual([])
+      expect(judged).toBeGreaterThan(20)
+    },
+  }
+}
+
+async function readSealed(tenantId: string) {
+  const { rows } = await rig.postgres.query<{
+    kind: 'hmac' | 'webhook'
+    state: string
+    sealed: string
+  }>(
+    `select kind, state, sealed from tenant_secrets
+     where tenant_id = $1 and sealed is not null order by secret_id`,
+    [tenantId],
+  )
+  return rows
+}
+
+async function expectNewKeyAlone() {
+  const alone = createSealer([after])
+  expect(await findMasterKeyFault(rig.postgres, alone)).toBeNull()
+  expect(await listSealedElsewhere(rig.postgres, alone.keyId)).toEqual([])
+  for (const { tenant_id, hmac_secret, webhook_secret } of tenants) {
+    for (const { kind, state, sealed } of await readSealed(tenant_id)) {
+      const secret = alone.unseal(sealed, { tenantId: tenant_id, kind })
+      if (state === 'active') expect(secret).toBe(kind === 'hmac' ? hmac_secret : webhook_secret)
+    }
+  }
+  // As the console's next round does.
+  await putWhole({ nats: rig.nats, sealer: alone }, 0)
+  const edge = await startEdge(after)
+  for (const { tenant_id, hmac_secret } of tenants) {
+    expect(edge.judge(tenant_id, hmac_secret)).toBe('accepted')
+  }
+  expect(edge.directory.fault()).toBeNull()
+}
+
+describe('sealing again', () => {
+  it('keeps every edge judging rightly, and the new key alone is enough afterwards', async () => {
+    const judging = judgeAllTheWhile()
+    const answer = await rewrapSecrets(sealedUnder(after, before), { actor })
+    await judging.end()
+    expect(answer).toMatchObject({ already: 0, remaining: 0 })
+    expect(answer.rewrapped).toBeGreaterThanOrEqual(2 * tenants.length)
+    expect(answer.tenants).toBeGreaterThanOrEqual(tenants.length)
+    await expectNewKeyAlone()
+    const again = await rewrapSecrets(sealedUnder(after, before), { actor })
+    expect(again).toMatchObject({ rewrapped: 0, already: answer.rewrapped, remaining: 0 })
+    const projection = createTenantProjection({
+      findNats: () => rig.nats,
+      sealer: createSealer([after, before]),
+      postgres: rig.postgres,
+      log: testLog,
+      metrics: createMetrics('test'),
+      nowMs,
+    })
+    onTestFinished(projection.stop)
+    // Tombstones of tenants that earlier tests removed are proven again, living tenants are right.
+    await projection.repair()
+    expect(await projection.repair()).toBe(0)
+  })
+
+  it('tells the edges under a new epoch, so that no older writer brings the old text back', async () => {
+    const { tenant_id: tenantId } = tenants[0]!
+    const stale = (await createTenantStore(rig.postgres).findProjection(tenantId))!
+    await rewrapSecrets(sealedUnder(after, before), { actor })
+    await expect(sealedUnder(after, before).directory.project(stale)).rejects.toMatchObject({
+      name: 'StaleEntryError',
+    })
+    for (const edge of edges) {
+      expect(edge.directory.find(tenantId)?.epoch).toBe(stale.entry.epoch + 1)
+    }
+  })
+
+  it('leaves the old key alone refusing to start and refusing requests, and saying why', async () => {
+    await rewrapSecrets(sealedUnder(after, before), { actor })
+    const alone = createSealer([before])
+    await expect(requireMasterKey(rig.postgres, alone)).rejects.toThrow(
+      /MASTER_KEY does not open what is stored/,
+    )
+    const metrics = createMetrics('delivery')
+    const nowMs = () => performance.now()
+    const check = createMasterKeyCheck({
+      postgres: rig.postgres,
+      sealer: alone,
+      log: testLog,
+      metrics,
+      nowMs,
+    })
+    expect(await check()).toContain('MASTER_KEY')
+    expect(await metrics.registry.metrics()).toMatch(/di_master_key_opens_stored\{.*\} 0/)
+    const edge = await startEdge(before)
+    expect(edge.directory.fault()).toContain('MASTER_KEY')
+    const [tenant] = tenants
+    expect(edge.judge(tenant!.tenant_id, tenant!.hmac_secret)).toBe('refused')
+  })
+
+  it('covers retired, waiting and switched-off secrets as well', async () => {
+    const [first, second] = tenants
+    const answer = await rotate(sealedUnder(before), {
+      hmac: true,
+      webhook: false,
+      apiKey: false,
+      actor,
+      tenantId: first!.tenant_id,
+    })
+    first!.hmac_secret = answer.hmac_secret!
+    // A rotation whose console is gone: one secret off, one waiting.
+    await rig.postgres.transaction((tx) =>
+      createCredentialStore(tx).beginHmacRotation(second!.tenant_id, {
+        sealed: createSealer([before]).seal('x', { tenantId: second!.tenant_id, kind: 'hmac' }),
+        last4: 'xxxx',
+      }),
+    )
+    const done = await rewrapSecrets(sealedUnder(after, before), { actor })
+    expect(done.remaining).toBe(0)
+    const states = (await readSealed(first!.tenant_id)).map(({ state }) => state)
+    expect(states.sort()).toEqual(['active', 'active', 'retired'])
+    const waiting = (await readSealed(second!.tenant_id)).map(({ state }) => state)
+    expect(waiting.sort()).toEqual(['active', 'off', 'pending'])
+    expect(await undoAbandonedRotations(sealedUnder(after))).toBe(1)
+    await until('the undone rotation is at the edges', () =>
+      edges.every((edge) => edge.judge(second!.tenant_id, second!.hmac_secret) === 'accepted'),
+    )
+    await expectNewKeyAlone()
+  })
+
+  it('that is interrupted between Postgres and the edges is finished by asking again', async () => {
+    const judging = judgeAllTheWhile()
+    const { directory } = sealedUnder(after, before)
+    let calls = 0
+    const cut: RewrapDeps = {
+      ...sealedUnder(after, before),
+      directory: {
+        ...directory,
+        project: async (projection) => {
+          if (++calls > 5) throw new Error('timeout')
+          return directory.project(projection)
+        },
+      },
+    }
+    await expect(rewrapSecrets(cut, { actor })).rejects.toMatchObject({ code: 'unavailable' })
+    const done =
+      tenants.length - (await listSealedElsewhere(rig.postgres, createSealer([after]).keyId)).length
+    expect(done).toBeGreaterThan(5)
+    expect(done).toBeLessThan(tenants.length)
+    const answer = await rewrapSecrets(sealedUnder(after, before), { actor })
+    expect(answer.remaining).toBe(0)
+    expect(answer.already).toBeGreaterThan(0)
+    await judging.end()
+    await expectNewKeyAlone()
+  })
+
+  it('that runs out of time says how many tenants remain', async () => {
+    const answer = await rewrapSecrets(sealedUnder(after, before), { actor, callMs: 0 })
+    expect(answer).toMatchObject({ rewrapped: 0 })
+    expect(answer.remaining).toBeGreaterThanOrEqual(tenants.length)
+  })
+
+  it('by two consoles at once seals each secret again once', async () => {
+    const judging = judgeAllTheWhile()
+    const deps = sealedUnder(after, before)
+    const pending = await rig.postgres.query<{ n: number }>(
+      'select count(*) as n from tenant_secrets where sealed is not null',
+    )
+    const answers = await Promise.all([1, 2].map(() => rewrapSecrets(deps, { actor })))
+    await judging.end()
+    expect(answers.map(({ remaining }) => remaining)).toEqual([0, 0])
+    const rewrapped = answers[0]!.rewrapped + answers[1]!.rewrapped
+    expect(rewrapped).toBe(pending.rows[0]!.n)
+    await expectNewKeyAlone()
+  })
+
+  it('beside rotations leaves what they answered working, under the new key', async () => {
+    const deps = sealedUnder(after, before)
+    const [answer, ...rotated] = await Promise.all([
+      rewrapSecrets(deps, { actor }),
+      ...tenants.map(({ tenant_id: tenantId }) =>
+        rotate(deps, { hmac: true, webhook: false, apiKey: false, tenantId, actor }),
+      ),
+    ])
+    expect(answer.remaining).toBe(0)
+    for (const [at, { hmac_secret }] of rotated.entries()) tenants[at]!.hmac_secret = hmac_secret!
+    for (const { tenant_id, hmac_secret } of tenants) {
+      for (const edge of edges) expect(edge.judge(tenant_id, hmac_secret)).toBe('accepted')
+    }
+    await expectNewKeyAlone()
+  })
+
+  it('is in the audit log with counts alone, and no secret in it', async () => {
+    const answer = await rewrapSecrets(sealedUnder(after, before), { actor })
+    const { rows } = await rig.postgres.query<{ tenant_id: string | null; after: object }>(
+      "select tenant_id, after from audit where action = 'secrets.rewrapped' order by audit_id",
+    )
+    const { duration_ms: _, ...counts } = answer
+    expect(rows.at(-1)).toEqual({
+      tenant_id: null,
+      after: { ...counts, key_id: createSealer([after]).keyId },
+    })
+    const own = rows.filter((row) => row.tenant_id === tenants[0]!.tenant_id)
+    expect(own.map((row) => row.after)).toEqual([{ rewrapped: 2 }])
+  })
+
+  it('leaves a secret that no key opens as it is, and says that its tenant remains', async () => {
+    const { tenant_id: tenantId } = tenants[0]!
+    const lost = createSealer([newKey()]).seal('lost', { tenantId, kind: 'webhook' })
+    const swap = (sealed: string) =>
+      rig.postgres.query<{ sealed: string }>(
+        `update tenant_secrets as s set sealed = $2 from tenant_secrets as old
+         where s.tenant_id = $1 and s.kind = 'webhook' and old.secret_id = s.secret_id
+         returning old.sealed`,
+        [tenantId, sealed],
+      )
+    const { rows } = await swap(lost)
+    const answer = await rewrapSecrets(sealedUnder(after, before), { actor })
+    expect(answer.remaining).toBe(1)
+    expect((await readSealed(tenantId)).map(({ sealed }) => sealed)).toContain(lost)
+    await swap(rows[0]!.sealed)
+    expect((await rewrapSecrets(sealedUnder(after, before), { actor })).remaining).toBe(0)
+    await expectNewKeyAlone()
+  })
+
+  it('is undone as a whole when one secret of a tenant cannot be opened', async () => {
+    const [one, other] = tenants
+    const moved = (await readSealed(one!.tenant_id)).find(({ kind }) => kind === 'webhook')!.sealed
+    const sealer = createSealer([after, before])
+    const tampered = rig.postgres.transaction(async (tx) => {
+      await tx.query(
+        "update tenant_secrets set sealed = $2 where tenant_id = $1 and kind = 'webhook'",
+        [other!.tenant_id, moved],
+      )
+      return rewrapTenant(tx, sealer, { tenantId: other!.tenant_id, actor })
+    })
+    // A secret that was moved to another tenant is not sealed for it by us.
+    await expect(tampered).rejects.toMatchObject({ name: 'UnsealError' })
+    for (const { sealed } of await readSealed(other!.tenant_id)) {
+      expect(toSealingKeyId(sealed)).toBe(createSealer([before]).keyId)
+    }
+  })
+})
+
+describe('an entry at the edges', () => {
+  it('that is still sealed under the old key after all is noticed and put right', async () => {
+    const { tenant_id: tenantId, hmac_secret: secret } = tenants[0]!
+    const bucket = await openTenantsBucket(rig.nats)
+    const old = (await bucket.get(tenantKey(tenantId)))!.string()
+    await rewrapSecrets(sealedUnder(after, before), { actor })
+    await bucket.put(tenantKey(tenantId), old)
+    expect((await rewrapSecrets(sealedUnder(after, before), { actor })).remaining).toBe(0)
+    const edge = await startEdge(after)
+    expect(edge.judge(tenantId, secret)).toBe('accepted')
+  })
+})
+
+describe('the configuration', () => {
+  const env = (more: object) => ({
+    MASTER_KEY: after,
+    ADMIN_TOKEN: 'x'.repeat(32),
+    ...more,
+  })
+
+  it('takes a key before the present one, which unseals and never seals', () => {
+    const config = readConsoleConfig(env({ MASTER_KEY_PREVIOUS: before }))
+    expect(toMasterKeys(config)).toEqual([after, before])
+    expect(toMasterKeys(readConsoleConfig(env({ MASTER_KEY_PREVIOUS: '' })))).toEqual([after])
+    const sealer = createSealer(toMasterKeys(config))
+    const owner = { tenantId: 'acme', kind: 'hmac' } as const
+    expect(sealer.unseal(createSealer([before]).seal('s', owner), owner)).toBe('s')
+    expect(toSealingKeyId(sealer.seal('s', owner))).toBe(createSealer([after]).keyId)
+  })
+
+  it('refuses one that is no key, without repeating it', () => {
+    const start = () => readConsoleConfig(env({ MASTER_KEY_PREVIOUS: 'short-secret' }))
+    expect(start).toThrow(/MASTER_KEY_PREVIOUS must be 32 bytes/)
+    expect(start).not.toThrow(/short-secret/)
+  })
+})

@@ -1,0 +1,82 @@
+/**
+ * Rotation as operators and clients see it: a console process, three edge processes behind wires
+ * that can be cut, and clients that sign with old and new secrets all the time. `npm run faults --
+ * rotations` is the long version of it.
+ */
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  rotateUnderLoad,
+  type Step,
+  type UnderLoad,
+} from '../../faults/rotations/rotate-under-load.ts'
+import { percentile } from '../../faults/support/percentile.ts'
+import { seed } from '../../support/process/seed.ts'
+
+const hmac = { hmac: true }
+const all = { hmac: true, webhook: true, api_key: true }
+const fault = (
+  edge: number,
+  kind: 'cut' | 'pause' | 'kill' | 'clock',
+  leadMs: number,
+  lastsMs: number | null = null,
+) => ({ fault: { edge, kind, leadMs, lastsMs } })
+const step = (asked: Step['asked'], more: Partial<Step> = {}): Step => ({
+  asked,
+  idleMs: 60,
+  quiet: true,
+  ...more,
+})
+
+/** Every fault once or twice, at another edge each time, between rotations with all edges well. */
+const plan: Step[] = [
+  step(hmac),
+  step(hmac, fault(0, 'cut', 50)),
+  step(hmac, fault(0, 'clock', 0)),
+  step(all),
+  step(hmac, fault(1, 'pause', 50)),
+  step(hmac),
+  step({ webhook: true }),
+  step(hmac, fault(2, 'kill', 50)),
+  // What this edge takes meanwhile, while its lease lasts, is stored when it is heard again.
+  step(hmac, fault(1, 'cut', 50, 800)),
+  step(hmac, fault(2, 'cut', -5)),
+  step({ api_key: true }),
+  step(hmac, { quiet: false }),
+]
+
+let result: UnderLoad
+
+beforeAll(async () => {
+  result = await rotateUnderLoad({ plan, seed, clientPauseMs: 15 })
+})
+
+describe(`twelve rotations under load, edges paused, killed and cut off (seed ${seed})`, () => {
+  it('accept no request with the old secret that began after the rotation had returned', () => {
+    expect(result.findings.oldAccepted).toEqual([])
+    expect(result.findings.oldJudged).toBeGreaterThan(50)
+  })
+
+  it('refuse no request with the new secret from then on, but for an edge without a lease', () => {
+    expect(result.findings.newRefused).toEqual([])
+    expect(result.findings.newJudged).toBeGreaterThan(50)
+    expect(result.findings.unexpected).toEqual([])
+    expect(result.findings.statuses['503']).toBeGreaterThan(0)
+  })
+
+  it('never accept an old secret once a newer one has been accepted anywhere', () => {
+    expect(result.findings.bothAccepted).toEqual([])
+  })
+
+  it('lose no event that was accepted, whatever the clock of its edge', () => {
+    expect(result.lost).toBe(0)
+    expect(Object.keys(result.clocks).sort()).toEqual(['+1 h', '-1 h', 'right'])
+  })
+
+  it('take a moment with every edge well, and a lease with one that is not', () => {
+    const tookMs = (well: boolean) =>
+      result.rotations.filter(({ edges }) => (edges === 'well') === well).map((run) => run.tookMs)
+    expect(percentile(tookMs(true), 0.5)).toBeLessThan(1_000)
+    expect(percentile(tookMs(false), 0.5)).toBeLessThan(5_000)
+    expect(Math.max(...tookMs(false))).toBeGreaterThan(1_000)
+  })
+})

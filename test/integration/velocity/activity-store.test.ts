@@ -1,0 +1,489 @@
+// What velocity rules count, in a real ClickHouse: as of each event's place in the stream, exactly,
+// however often and in whatever order rows were inserted.
+import { fileURLToPath } from 'node:url'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { activityQueryMax } from '#shared/core/base/limits.ts'
+import { splitStatements } from '#shared/core/base/sql-statements.ts'
+import { defaultPolicy, type VelocityRule } from '#shared/core/policies/policy.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { countKey } from '#shared/core/velocity/correlation.ts'
+import { type Clickhouse, createClickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import { readMigrations } from '#shared/io/migrations/migrate.ts'
+import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import {
+  activityBounds,
+  latestOf,
+  toActivityKey,
+  toKeyHash,
+} from '#shared/io/velocity/activity-rows-store.ts'
+import { type ActivitySubject, createActivityStore } from '#shared/io/velocity/activity-store.ts'
+import { seed } from '../../support/process/seed.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
+
+const clickhouseFolder = fileURLToPath(new URL('../../../clickhouse', import.meta.url))
+
+let server: TestClickhouse
+let clickhouse: Clickhouse
+let store: TelemetryStore
+
+beforeAll(async () => {
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  store = createTelemetryStore(clickhouse)
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+// Activity is kept for 35 days, so its tests live in the present.
+const nowMs = Math.floor(Date.now() / 60_000) * 60_000
+const minuteMs = 60_000
+const dayMs = 86_400_000
+
+const usersOf = ({ body }: AcceptedEvent): string[] =>
+  [body.user_id, body.account_id].filter((id) => id !== undefined)
+
+const toSubject = (event: AcceptedEvent): ActivitySubject => ({
+  tenantId: event.tenant_id,
+  deviceId: event.body.device_id,
+  sessionId: event.body.session_id,
+  userIds: usersOf(event),
+  eventId: event.event_id,
+  position: event.position,
+  receivedAtMs: event.received_at,
+  rules: defaultPolicy.velocity,
+})
+const ask = (events: readonly AcceptedEvent[], bounds = activityBounds) =>
+  createActivityStore(clickhouse, bounds).countActivity(events.map(toSubject))
+const countsOf = async (events: readonly AcceptedEvent[], key: string) =>
+  (await ask(events)).map((one) => one.counts.get(key))
+
+/** The same ClickHouse, with somebody who is told of every query. */
+const watch = (onQuery: (query: string) => void) =>
+  new Proxy(clickhouse, {
+    get: (target, name) =>
+      name !== 'query'
+        ? Reflect.get(target, name)
+        : (params: Parameters<Clickhouse['query']>[0]) => {
+            onQuery(params.query)
+            return target.query(params)
+          },
+  })
+
+/** Every row of `activity` and all that it tells, as one number; retries count. */
+const activityRows = async () => {
+  const columns = `key_hash, position, received_at, event_hash, session_hash, user_hash,
+    account_hash, platform_hash, detected_bits, clean_bits, user_device_hash, session_device_hash`
+  const result = await clickhouse.query({
+    query: `select count(), sum(sipHash64(tenant_id, ${columns})) from activity final`,
+    format: 'JSONCompactEachRow',
+  })
+  return result.json()
+}
+
+const sessions = (tenantId: string, n: number, fromMs = nowMs): EventFacts[] =>
+  Array.from({ length: n }, (_, index) => ({
+    tenantId,
+    sessionId: `s-${index}`,
+    receivedAtMs: fromMs + index * 1000,
+  }))
+
+const hourly: VelocityRule = {
+  metric: 'sessions_per_device',
+  windowSeconds: 3_600,
+  threshold: 24,
+  weight: 1,
+}
+
+describe('activity of a device', () => {
+  it('counts sessions as of each event, from the first above the threshold on', async () => {
+    const events = makeEvents(sessions('velocity', 25))
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'sessions_per_device:300')).toEqual(
+      Array.from({ length: 25 }, (_, index) => index + 1),
+    )
+  })
+
+  it('says nothing of a device that stays at the threshold', async () => {
+    const events = makeEvents(sessions('calm', 20))
+    await store.insertTelemetry(events)
+    for (const { counts } of await ask(events)) expect(counts.size).toBe(0)
+  })
+
+  it('leaves out what is as old as the window is wide, and nothing younger', async () => {
+    const early = sessions('edge', 21, nowMs)
+    const atEdge = { tenantId: 'edge', sessionId: 'last', receivedAtMs: nowMs + 5 * minuteMs }
+    const events = makeEvents([...early, atEdge])
+    await store.insertTelemetry(events)
+    // Session 0 was seen exactly five minutes before: 20 others and itself are left.
+    expect((await countsOf(events, 'sessions_per_device:300')).at(-1)).toBe(21)
+  })
+
+  it('is not changed by what comes later in the stream, whatever its time', async () => {
+    const events = makeEvents(sessions('ahead', 30), 5)
+    const later = makeEvents(sessions('ahead', 60, nowMs - minuteMs).slice(30), 6)
+    await store.insertTelemetry([...later, ...events])
+    expect((await countsOf(events, 'sessions_per_device:300')).at(-1)).toBe(30)
+    expect((await countsOf(later, 'sessions_per_device:300')).at(-1)).toBe(60)
+  })
+
+  it('counts users and accounts alike, one that is both once', async () => {
+    const events = makeEvents([
+      { tenantId: 'users', userId: 'a', accountId: 'a', receivedAtMs: nowMs, nonce: 1 },
+      { tenantId: 'users', userId: 'b', receivedAtMs: nowMs + 1, nonce: 2 },
+      { tenantId: 'users', accountId: 'c', receivedAtMs: nowMs + 2, nonce: 3 },
+      { tenantId: 'users', receivedAtMs: nowMs + 3, nonce: 4 },
+      { tenantId: 'users', userId: 'd', receivedAtMs: nowMs + 4, nonce: 5 },
+    ])
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'users_per_device:86400')).toEqual([1, 2, 3, 3, 4])
+  })
+
+  it('counts platforms, which one device has one of', async () => {
+    const sdk = (platform: string) => ({
+      sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
+    })
+    const events = makeEvents(
+      ['android', 'Android', 'ios'].map((platform, nonce) => ({
+        tenantId: 'platforms',
+        receivedAtMs: nowMs + nonce,
+        nonce,
+        more: sdk(platform),
+      })),
+    )
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'platforms_per_device:2592000')).toEqual([1, 1, 2])
+  })
+
+  it('counts how often a signal goes back and forth, and names it', async () => {
+    const values = [true, false, null, undefined, true, true, false, true]
+    const events = makeEvents(
+      values.map((value, nonce) => ({
+        tenantId: 'flips',
+        receivedAtMs: nowMs + nonce,
+        nonce,
+        signals: { root: value === undefined ? {} : { su_binary: value, magisk_detected: true } },
+      })),
+    )
+    await store.insertTelemetry(events)
+    const known = await ask(events)
+    const key = 'signal_flips:86400'
+    expect(known.map((one) => one.counts.get(key) ?? 0)).toEqual([0, 1, 1, 1, 2, 2, 3, 4])
+    expect(known.at(-1)!.details.get(key)).toEqual({ signal: 'root.su_binary' })
+  })
+})
+
+describe('activity of users and sessions', () => {
+  it('counts the devices of a user, of user and account the higher count', async () => {
+    const events = makeEvents(
+      Array.from({ length: 6 }, (_, n) => ({
+        tenantId: 'many-devices',
+        deviceId: `d-${n}`,
+        sessionId: `s-${n}`,
+        userId: n === 3 ? 'other' : 'user',
+        ...(n === 5 ? { accountId: 'other' } : {}),
+        receivedAtMs: nowMs + n,
+      })),
+    )
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'devices_per_user:86400')).toEqual([1, 2, 3, undefined, 4, 5])
+  })
+
+  it('counts the devices that one session id appears on', async () => {
+    const events = makeEvents(
+      ['a', 'a', 'b', 'c'].map((deviceId, nonce) => ({
+        tenantId: 'reused',
+        deviceId,
+        receivedAtMs: nowMs + nonce,
+        nonce,
+      })),
+    )
+    await store.insertTelemetry(events)
+    expect(await countsOf(events, 'devices_per_session:86400')).toEqual([1, 1, 2, 3])
+  })
+})
+
+describe('activity', () => {
+  it('never mixes tenants whose devices, sessions and users have the same names', async () => {
+    const events = makeEvents(['twin-a', 'twin-b'].flatMap((tenantId) => sessions(tenantId, 15)))
+    await store.insertTelemetry(events)
+    for (const { counts } of await ask(events)) expect(counts.size).toBe(0)
+  })
+
+  it('is not changed by inserting everything again', async () => {
+    const events = makeEvents(sessions('again', 30))
+    await store.insertTelemetry(events)
+    const before = await ask(events)
+    for (let round = 0; round < 3; round++) await store.insertTelemetry(events)
+    expect(await ask(events)).toEqual(before)
+    await store.insertTelemetry([...events, ...events])
+    expect(await ask(events)).toEqual(before)
+    await clickhouse.command({ query: 'optimize table activity final' })
+    expect(await ask(events)).toEqual(before)
+  })
+
+  it('is the same when the migrations that pack it are applied to what is there', async () => {
+    const users = ['u1', 'u2', 'u3', 'u4', 'u5'].map((userId, nonce) => ({
+      tenantId: 'upgraded',
+      userId,
+      receivedAtMs: nowMs + nonce,
+      nonce,
+      signals: { root: { su_binary: nonce % 2 === 0 } },
+    }))
+    const events = makeEvents([...sessions('upgraded', 25, nowMs + 1000), ...users])
+    await store.insertTelemetry(events)
+    const [retry] = makeEvents([sessions('upgraded', 1, nowMs + 2000)[0]!], 9)
+    await store.insertTelemetry([retry!])
+    // What a tenant keeps for less than 35 days is counted all the same.
+    await clickhouse.command({ query: 'truncate table telemetry' })
+    const before = await ask(events)
+    expect(new Set(before.flatMap(({ counts }) => [...counts.keys()])).size).toBeGreaterThan(2)
+    const migrations = await readMigrations(clickhouseFolder)
+    const statements = migrations
+      .filter(({ name }) => /^001[02]/.test(name))
+      .flatMap(({ text }) => splitStatements(text))
+    expect(statements.length).toBeGreaterThan(10)
+    const rows = await activityRows()
+    // Also after it was broken off at any place.
+    for (let count = 1; count <= statements.length; count++) {
+      for (const query of statements.slice(0, count)) await clickhouse.command({ query })
+    }
+    // Rows that were put together as they were read, beside new ones, and merged with them.
+    const [last] = makeEvents([sessions('upgraded', 1, nowMs + 3000)[0]!], 10)
+    await store.insertTelemetry([last!])
+    for (const merged of [false, true]) {
+      if (merged) await clickhouse.command({ query: 'optimize table activity final' })
+      expect(await ask(events)).toEqual(before)
+      expect(await ask([retry!, last!])).toEqual([
+        expect.objectContaining({ retry: true }),
+        expect.objectContaining({ retry: true }),
+      ])
+    }
+    await clickhouse.command({
+      query: `alter table activity delete where position = ${last!.position}
+        settings mutations_sync = 2`,
+    })
+    expect(await activityRows()).toEqual(rows)
+  })
+
+  it('can be asked about more tenants than one parameter of a query takes', async () => {
+    const [event] = makeEvents(sessions('one-of-many', 1))
+    const tenant = (n: number) => `${'t'.repeat(56)}-${n}`.slice(0, 63)
+    const subjects = Array.from({ length: 4_000 }, (_, n) => {
+      return { ...toSubject(event!), tenantId: tenant(n) }
+    })
+    const answers = await createActivityStore(clickhouse).countActivity(subjects)
+    expect(answers.every(({ counts, retry }) => counts.size === 0 && !retry)).toBe(true)
+  })
+
+  it('can be asked about as many events at once as a query may be about', async () => {
+    const facts = { tenantId: 'full', receivedAtMs: nowMs }
+    const [event] = makeEvents([facts], 1)
+    const [again] = makeEvents([facts], 2)
+    await store.insertTelemetry([event!, again!])
+    const subjects = Array.from({ length: activityQueryMax }, (_, n) => {
+      const own: Partial<ActivitySubject> = {
+        deviceId: `d-${n}`,
+        sessionId: `s-${n}`,
+        userIds: [`u-${n}`],
+        eventId: `e-${n}`,
+      }
+      return Object.assign(toSubject(event!), own)
+    })
+    subjects[activityQueryMax - 1] = toSubject(again!)
+    const answers = await createActivityStore(clickhouse).countActivity(subjects)
+    expect(answers.map((one) => one.retry).indexOf(true)).toBe(activityQueryMax - 1)
+  })
+
+  it('recognises a retry of the same bytes, and only the retry', async () => {
+    const facts = { tenantId: 'retry', receivedAtMs: nowMs }
+    const [first, other] = makeEvents([facts, { ...facts, nonce: 2 }], 1)
+    const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 1 }], 2)
+    await store.insertTelemetry([later!, first!, other!, first!])
+    for (const bounds of [activityBounds, { ...activityBounds, readMin: 1, readPerKey: 0 }]) {
+      const known = await ask([first!, later!, other!], bounds)
+      expect(known.map((one) => one.retry)).toEqual([false, true, false])
+    }
+  })
+
+  it('looks back as far as each rule does, whatever other rules there are', async () => {
+    const events = makeEvents(
+      Array.from({ length: 6 }, (_, n) => ({
+        tenantId: 'shared',
+        deviceId: 'tablet',
+        sessionId: `shift-${n}`,
+        userId: `nurse-${n}`,
+        receivedAtMs: nowMs - (5 - n) * 4 * 60 * minuteMs,
+        nonce: n,
+      })),
+    )
+    await store.insertTelemetry(events)
+    const [known] = await createActivityStore(clickhouse).countActivity([toSubject(events[5]!)])
+    expect(known!.counts.get('users_per_device:86400')).toBe(6)
+    expect(known!.counts.get('users_per_device:2592000')).toBe(6)
+  })
+
+  it('reads no rows of a device that does in an hour what a rule allows in minutes', async () => {
+    const events = makeEvents(
+      Array.from({ length: 25 }, (_, n) => ({
+        tenantId: 'steady',
+        deviceId: 'often',
+        sessionId: `launch-${n}`,
+        receivedAtMs: nowMs - (24 - n) * 2 * minuteMs,
+        nonce: n,
+      })),
+    )
+    await store.insertTelemetry(events)
+    let asked = 0
+    const watched = watch(() => asked++)
+    const [known] = await createActivityStore(watched).countActivity([toSubject(events.at(-1)!)])
+    expect(known!.counts.size).toBe(0)
+    // The screen alone.
+    expect(asked).toBe(1)
+    const strict = { ...toSubject(events.at(-1)!), rules: [hourly] }
+    const [counted] = await createActivityStore(watched).countActivity([strict])
+    expect([...counted!.counts.values()]).toEqual([25])
+    expect(asked).toBe(3)
+  })
+
+  it('looks at the latest rows of what everybody shares, and reads no further', async () => {
+    const many = 2_000_000
+    await clickhouse.command({
+      query: `insert into activity (tenant_id, key_hash, position, received_at, event_hash, facts)
+        select 'crowd', ${toKeyHash('user', 'guest')}, number, fromUnixTimestamp64Milli(${nowMs - dayMs} + intDiv(number, 30)),
+          number, toFixedString(concat(repeat('\\0', 48), reinterpretAsFixedString(number + 1)), 64)
+        from numbers(${many})`,
+    })
+    const events = makeEvents(
+      [0, 1].map((nonce) => {
+        const deviceId = `crowd-${nonce}`
+        return { tenantId: 'crowd', deviceId, userId: 'guest', receivedAtMs: nowMs + nonce, nonce }
+      }),
+      many,
+    )
+    await store.insertTelemetry(events)
+    const guest = toKeyHash('user', 'guest')
+    let screened = 0
+    const watched = watch((query) => {
+      if (query.includes('key_hash in (') && query.includes(guest)) screened++
+    })
+    const crowd = createActivityStore(watched)
+    for (const isKnown of [false, true]) {
+      screened = 0
+      const known = await crowd.countActivity(events.map(toSubject))
+      // The latest 20,000, of which the later of the two is one.
+      const counts = known.map((one) => one.counts.get('devices_per_user:86400'))
+      expect(counts).toEqual([19_999, 20_000])
+      expect(known.map((one) => one.retry)).toEqual([false, false])
+      // Once it is known for what it is, no question about all of its rows is even tried.
+      expect(screened > 0).toBe(!isKnown)
+    }
+    const key = toActivityKey('crowd', 'user', 'guest')
+    const { text, params } = latestOf(key, { lastPosition: events[1]!.position, rowsMax: 20_000 })
+    const result = await clickhouse.query({
+      query: `select count() from ${text}`,
+      query_params: params,
+      clickhouse_settings: smallQuery,
+      format: 'JSON',
+    })
+    const { data, statistics } = await result.json<{ 'count()': number }>()
+    expect(data).toEqual([{ 'count()': 20_000 }])
+    expect(statistics!.rows_read).toBeLessThan(100_000)
+  })
+
+  it.each([
+    ['at once', 'once', activityBounds],
+    [
+      'some at a time',
+      'some',
+      { ...activityBounds, readMin: 0, readPerKey: 2_500, readMax: 20_000 },
+    ],
+    ['each alone', 'alone', { ...activityBounds, readMin: 1, readPerKey: 0 }],
+  ])(
+    'counts as a plain model does, for devices, users and times of every kind: %s',
+    async (_, tenants, bounds) => {
+      process.stdout.write(`activity seed ${seed}\n`)
+      const facts = fc.sample(
+        fc.record({
+          tenantId: fc.constantFrom(`${tenants}-a`, `${tenants}-b`),
+          deviceId: fc.constantFrom('d1', 'd2', "d'3\\", 'd 4é', 'd5', 'd6'),
+          sessionId: fc.integer({ min: 1, max: 60 }).map((n) => `s-${n}`),
+          userId: fc.integer({ min: 1, max: 8 }).map((n) => `u-${n}`),
+          receivedAtMs: fc.oneof(
+            fc.integer({ min: nowMs, max: nowMs + 20 * minuteMs }),
+            fc.integer({ min: nowMs - 34 * dayMs, max: nowMs }),
+          ),
+          signals: fc.record({
+            root: fc.record(
+              { su_binary: fc.boolean(), adb_root: fc.constant(true) },
+              { requiredKeys: [] },
+            ),
+          }),
+          nonce: fc.integer(),
+        }),
+        { seed, numRuns: 600 },
+      )
+      const events = makeEvents(facts, 9)
+      await store.insertTelemetry(events.slice(200))
+      await store.insertTelemetry(events.slice(0, 300))
+      const asked = events.slice(100)
+      const known = await ask(asked, bounds)
+      const fired = new Set<string>()
+      asked.forEach((event, index) => {
+        for (const rule of defaultPolicy.velocity) {
+          const expected = modelCount(events, event, rule)
+          const got = known[index]!.counts.get(countKey(rule)) ?? 0
+          if (expected > rule.threshold) fired.add(rule.metric)
+          // A count up to its threshold need not be told.
+          if (expected > rule.threshold || got > 0) expect([rule, got]).toEqual([rule, expected])
+        }
+      })
+      const expected = defaultPolicy.velocity.map((rule) => rule.metric)
+      expect(fired).toEqual(new Set(expected.filter((metric) => metric !== 'platforms_per_device')))
+    },
+  )
+})
+
+function modelCount(
+  events: readonly AcceptedEvent[],
+  at: AcceptedEvent,
+  { metric, windowSeconds }: VelocityRule,
+): number {
+  const before = events.filter(
+    (event) =>
+      event.tenant_id === at.tenant_id &&
+      event.position <= at.position &&
+      event.received_at > at.received_at - windowSeconds * 1000,
+  )
+  const onDevice = before.filter((event) => event.body.device_id === at.body.device_id)
+  const unique = (ids: readonly string[]) => new Set(ids).size
+  switch (metric) {
+    case 'sessions_per_device':
+      return unique(onDevice.map((event) => event.body.session_id))
+    case 'users_per_device':
+      return unique(onDevice.flatMap(usersOf))
+    case 'platforms_per_device':
+      return unique(onDevice.map((event) => event.body.sdk_meta.platform))
+    case 'devices_per_user':
+      return Math.max(
+        ...usersOf(at).map((user) =>
+          unique(before.filter((e) => usersOf(e).includes(user)).map((e) => e.body.device_id)),
+        ),
+      )
+    case 'devices_per_session': {
+      const same = before.filter((event) => event.body.session_id === at.body.session_id)
+      return unique(same.map((event) => event.body.device_id))
+    }
+    case 'signal_flips': {
+      const values = onDevice
+        .map((event) => (event.body.signals.root as { su_binary?: boolean }).su_binary)
+        .filter((value) => value !== undefined)
+      return values.filter((value, index) => index > 0 && value !== values[index - 1]).length
+    }
+  }
+}

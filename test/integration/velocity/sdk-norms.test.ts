@@ -1,0 +1,279 @@
+// What SDK versions usually send, on a real ClickHouse: counted by the insert of the telemetry
+// itself, the same whatever is inserted again or later, each tenant's and each version's own.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import {
+  findMissingCategories,
+  findSignalsMissing,
+  noNorm,
+  type SdkNorm,
+  toFilledCategories,
+  toNormWindow,
+} from '#shared/core/velocity/signals-missing.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createSdkNormStore, type SdkNormQuestion } from '#shared/io/velocity/sdk-norm-store.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
+
+let server: TestClickhouse
+let clickhouse: Clickhouse
+
+beforeAll(async () => {
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+// Norms are kept for eight days, so their tests live in the present.
+const hourMs = 3_600_000
+const nowMs = Math.floor(Date.now() / hourMs) * hourMs + 20 * 60_000
+const { fromMs, toMs } = toNormWindow(nowMs)
+
+const full = Object.fromEntries(
+  categories.map((name) => [name, { measured: false }]),
+) as unknown as Record<Category, Record<string, unknown>>
+const signalsWithout = (...names: Category[]) => ({
+  ...full,
+  ...Object.fromEntries(names.map((name) => [name, { measured: null }])),
+})
+
+type Sent = EventFacts & { version?: string; platform?: string }
+
+/** Events of one device each, a second apart, unless they say otherwise. */
+async function insert(events: readonly Sent[]): Promise<void> {
+  const facts = events.map(({ version = '4.2.0', platform = 'android', ...rest }, index) => ({
+    deviceId: `device-${index}`,
+    receivedAtMs: fromMs + index * 1000,
+    signals: full,
+    ...rest,
+    more: { sdk_meta: { sdk_version: version, platform, batch_type: 'start' } },
+  }))
+  const outcome = await createTelemetryStore(clickhouse).insertTelemetry(makeEvents(facts))
+  expect(outcome).toMatchObject({ withoutSignals: [], refused: [] })
+}
+
+const ask = (tenantId: string, more: Partial<SdkNormQuestion> = {}): SdkNormQuestion => ({
+  tenantId,
+  sdkVersion: '4.2.0',
+  platform: 'android',
+  atMs: nowMs,
+  ...more,
+})
+/** By a scorer that has asked nothing before. */
+const find = (...questions: SdkNormQuestion[]) =>
+  createSdkNormStore(clickhouse).findNorms(questions)
+const ofDevices = (devices: number, emptyOn: Partial<SdkNorm['emptyOn']> = {}): SdkNorm => ({
+  devices,
+  emptyOn: { ...noNorm.emptyOn, ...emptyOn },
+})
+
+describe('a norm', () => {
+  it('counts the devices of a version, and those that ever left a category empty', async () => {
+    await insert([
+      ...Array.from({ length: 20 }, (_, n) => ({ tenantId: 'counted', nonce: n })),
+      { tenantId: 'counted', deviceId: 'device-3', signals: signalsWithout('network') },
+      { tenantId: 'counted', deviceId: 'device-4', signals: signalsWithout('network', 'root') },
+      { tenantId: 'counted', deviceId: 'device-4', signals: { ...full, network: {} }, nonce: 1 },
+    ])
+    expect(await find(ask('counted'))).toEqual([ofDevices(20, { network: 2, root: 1 })])
+  })
+
+  it('finds an event stripped that leaves empty what hardly any device does', async () => {
+    await insert([
+      ...Array.from({ length: 120 }, () => ({ tenantId: 'stripped' })),
+      ...Array.from({ length: 60 }, (_, n) => ({
+        tenantId: 'stripped',
+        signals: signalsWithout('ecosystem'),
+        nonce: n,
+      })),
+    ])
+    const filled = toFilledCategories(signalsWithout('ecosystem', 'debugger') as Signals)
+    const [norm] = await find(ask('stripped'))
+    const signalsMissing = { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 }
+    const finding = findSignalsMissing(
+      { filled, norm: norm!, sdkVersion: '4.2.0' },
+      { signalsMissing },
+    )
+    expect(finding?.evidence).toMatchObject({ count: 1, categories: ['debugger'] })
+  })
+
+  it('takes in 24 hours from their first moment to their last', async () => {
+    const at = (tenantId: string, receivedAtMs: number) => ({ tenantId, receivedAtMs })
+    await insert([
+      at('bounds', fromMs - 1),
+      at('bounds', fromMs),
+      at('bounds', toMs - 1),
+      at('bounds', toMs),
+    ])
+    const norms = await find(
+      ask('bounds'),
+      ask('bounds', { atMs: nowMs - hourMs }),
+      ask('bounds', { atMs: nowMs + hourMs }),
+      ask('bounds', { atMs: nowMs + 24 * hourMs }),
+      ask('bounds', { atMs: nowMs + 25 * hourMs }),
+    )
+    expect(norms.map((one) => one.devices)).toEqual([2, 2, 2, 1, 0])
+  })
+
+  it('is of nothing where nothing was seen', async () => {
+    expect(await find(ask('nobody'))).toEqual([noNorm])
+    expect(await find()).toEqual([])
+  })
+
+  it('is within 1 % for a fleet of 20,000, however its events are spread', async () => {
+    const spread = (events: number) => `
+      insert into telemetry (tenant_id, device_id, session_id, event_id, received_at,
+        sdk_version, platform, filled_categories)
+      select 'fleet', concat('d-', toString(number % 20000)), 's', toString(number),
+        fromUnixTimestamp64Milli(toInt64(${fromMs} + number * 1000), 'UTC'),
+        '4.2.0', 'android', if(number % 20000 < 400, 31, 63)
+      from numbers(${events})`
+    await clickhouse.command({ query: spread(60_000) })
+    const [norm] = await find(ask('fleet'))
+    expect(Math.abs(norm!.devices - 20_000)).toBeLessThan(200)
+    expect(Math.abs(norm!.emptyOn.network - 400)).toBeLessThan(5)
+    expect(norm!.emptyOn.root).toBe(0)
+    await clickhouse.command({ query: spread(60_000) })
+    expect(await find(ask('fleet'))).toEqual([norm])
+  })
+})
+
+describe('an answer', () => {
+  it('is not changed by inserting everything again, in parts, before and after merges', async () => {
+    const events = Array.from({ length: 300 }, (_, n) => ({
+      tenantId: 'again',
+      deviceId: `device-${n % 260}`,
+      receivedAtMs: fromMs + (n % 24) * hourMs,
+      signals: n % 9 === 0 ? signalsWithout('tamper') : full,
+      nonce: n,
+    }))
+    await insert(events)
+    const before = await find(ask('again'))
+    expect(before[0]!.devices).toBeGreaterThan(250)
+    await insert(events)
+    await insert(events.slice(100).reverse())
+    expect(await find(ask('again'))).toEqual(before)
+    await clickhouse.command({ query: 'optimize table sdk_norms final' })
+    expect(await find(ask('again'))).toEqual(before)
+    await insert(events.slice(0, 50))
+    expect(await find(ask('again'))).toEqual(before)
+  })
+
+  it('is not changed by what comes later, so one kept in memory is the one read anew', async () => {
+    await insert(Array.from({ length: 30 }, () => ({ tenantId: 'later' })))
+    const store = createSdkNormStore(clickhouse)
+    const before = await store.findNorms([ask('later')])
+    expect(before).toEqual([ofDevices(30)])
+    for (const receivedAtMs of [toMs, toMs + hourMs, nowMs, nowMs + hourMs]) {
+      await insert(
+        Array.from({ length: 40 }, (_, n) => ({
+          tenantId: 'later',
+          deviceId: `late-${n}`,
+          receivedAtMs,
+          signals: signalsWithout('root', 'debugger'),
+        })),
+      )
+    }
+    expect(await store.findNorms([ask('later')])).toEqual(before)
+    expect(await find(ask('later'))).toEqual(before)
+  })
+
+  it('takes one query for all events of a batch, and none for what is known', async () => {
+    const receivedAtMs = fromMs + 2 * hourMs
+    await insert([
+      { tenantId: 'batch-a', receivedAtMs },
+      { tenantId: 'batch-b', receivedAtMs, version: '5.0.0' },
+      { tenantId: 'batch-b', receivedAtMs, version: '5.0.0', platform: 'ios' },
+    ])
+    let queries = 0
+    const counting = {
+      query: (params: Parameters<Clickhouse['query']>[0]) => {
+        queries++
+        return clickhouse.query(params)
+      },
+    } as unknown as Clickhouse
+    const store = createSdkNormStore(counting)
+    const questions = [
+      ask('batch-a'),
+      ask('batch-b', { sdkVersion: '5.0.0', platform: 'ios' }),
+      ask('batch-a', { atMs: nowMs + hourMs }),
+      ask('batch-b', { platform: 'ios' }),
+      ask('batch-a'),
+    ]
+    const first = await store.findNorms(questions)
+    expect(first.map((one) => one.devices)).toEqual([1, 1, 1, 0, 1])
+    expect(queries).toBe(1)
+    expect(await store.findNorms([...questions].reverse())).toEqual([...first].reverse())
+    expect(queries).toBe(1)
+  })
+})
+
+describe('norms are apart', () => {
+  it('between tenants: nobody’s fleet says what is usual for another’s', async () => {
+    await insert([
+      ...Array.from({ length: 120 }, () => ({ tenantId: 'apart-a' })),
+      ...Array.from({ length: 10 }, () => ({ tenantId: 'apart-b', signals: {} })),
+    ])
+    const [a, b] = await find(ask('apart-a'), ask('apart-b'))
+    expect([a!.devices, b!.devices]).toEqual([120, 10])
+    const usual = { usualShare: 0.95, devicesMin: 100 }
+    expect(findMissingCategories(0, a!, usual)).toEqual([...categories])
+    expect(findMissingCategories(0, b!, usual)).toEqual([])
+  })
+
+  it('between versions and platforms, whatever a client calls them', async () => {
+    const names = [
+      '4.2.0',
+      '4.2.0 ',
+      '',
+      "a'b\\",
+      'a\tb\nc',
+      '["x","y"]',
+      'é😀',
+      '\\'.repeat(128),
+      "'".repeat(128),
+      '\u0000',
+    ]
+    const pairs = names.flatMap((version) => names.map((platform) => ({ version, platform })))
+    await insert(
+      pairs.flatMap((pair, index) =>
+        Array.from({ length: 1 + (index % 3) }, (_, n) => ({
+          tenantId: 'names',
+          deviceId: `d-${n}`,
+          nonce: index,
+          ...pair,
+        })),
+      ),
+    )
+    const norms = await find(
+      ...pairs.map(({ version, platform }) => ask('names', { sdkVersion: version, platform })),
+    )
+    expect(norms.map((one) => one.devices)).toEqual(pairs.map((_, index) => 1 + (index % 3)))
+  })
+
+  it('and answered however many names a hostile client makes up, then forgotten', async () => {
+    const versions = Array.from({ length: 450 }, (_, n) => `${n}`.padEnd(128, "\\'😀\u0001"))
+    await insert(versions.map((version) => ({ tenantId: 'hostile', version })))
+    const norms = await find(...versions.map((sdkVersion) => ask('hostile', { sdkVersion })))
+    expect(norms).toEqual(versions.map(() => ofDevices(1)))
+    const old = versions.map((version) => ({
+      tenantId: 'forgotten',
+      version,
+      receivedAtMs: nowMs - 10 * 24 * hourMs,
+    }))
+    await insert(old)
+    await clickhouse.command({ query: 'optimize table sdk_norms final' })
+    const result = await clickhouse.query({
+      query: `select tenant_id, count() from sdk_norms
+        where tenant_id in ('hostile', 'forgotten') group by tenant_id`,
+      format: 'JSONCompactEachRow',
+    })
+    expect(await result.json()).toEqual([['hostile', 450]])
+  })
+})

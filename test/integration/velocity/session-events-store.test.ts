@@ -1,0 +1,97 @@
+// The earlier events of sessions that alerts are about to be raised for, in a real ClickHouse.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
+import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { makeEvents } from '../../support/telemetry/accepted-events.ts'
+
+let server: TestClickhouse
+let clickhouse: Clickhouse
+let store: TelemetryStore
+
+beforeAll(async () => {
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  store = createTelemetryStore(clickhouse)
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+// Activity is kept for 35 days, so its tests live in the present.
+const nowMs = Date.now()
+
+describe('the earlier events of a session', () => {
+  it('are told apart from those already known, and read in their order, each once', async () => {
+    const part = (sessionId: string, beforePosition: number) => ({
+      tenantId: 'earlier',
+      deviceId: 'device-1',
+      sessionId,
+      beforePosition,
+    })
+    const facts = ['a', 'b', 'a', 'b', 'a'].map((sessionId, nonce) => ({
+      tenantId: 'earlier',
+      sessionId,
+      nonce,
+      receivedAtMs: nowMs + nonce,
+    }))
+    const events = makeEvents(facts, 3)
+    const foreign = makeEvents([{ ...facts[0]!, tenantId: 'another' }], 2)
+    await store.insertTelemetry([...events, ...foreign])
+    await store.insertTelemetry(events)
+    const parts = [part('a', events[4]!.position), part('b', events[1]!.position)]
+    const known = [events[4]!.position, events[1]!.position]
+    const find = (some: number[]) => findEarlierEvents(clickhouse, { parts, known: some })
+    const found = await find(known)
+    expect(found.map((event) => event.event_id)).toEqual([events[0]!.event_id, events[2]!.event_id])
+    const { bodyBytes, ...plain } = events[0]!
+    expect(found[0]).toEqual(plain)
+    expect(await find([events[0]!.position, events[2]!.position, ...known])).toEqual([])
+  })
+
+  it('are found of a hundred sessions with the longest ids', async () => {
+    const id = (n: number) => `${'東'.repeat(250)}${n}`
+    const facts = Array.from({ length: 100 }, (_, n) => ({
+      tenantId: 'long-ids',
+      deviceId: id(n),
+      sessionId: id(n),
+      receivedAtMs: nowMs,
+    }))
+    const events = makeEvents(facts, 3)
+    await store.insertTelemetry(events)
+    const parts = facts.map(({ tenantId, deviceId, sessionId }, n) => ({
+      tenantId,
+      deviceId,
+      sessionId,
+      beforePosition: events[n]!.position + 1,
+    }))
+    const found = await findEarlierEvents(clickhouse, { parts, known: [] })
+    expect(found.map(({ event_id }) => event_id)).toEqual(events.map(({ event_id }) => event_id))
+  })
+
+  it('stand where they first came, also when the same bytes came again with an older clock', async () => {
+    const facts = { tenantId: 'older-clock', receivedAtMs: nowMs }
+    const [first, last] = makeEvents([facts, { ...facts, nonce: 'last' }], 1)
+    const [again] = makeEvents([{ ...facts, receivedAtMs: nowMs - 60_000 }], 2)
+    await store.insertTelemetry([first!, last!])
+    await store.insertTelemetry([again!])
+    await clickhouse.command({ query: 'optimize table telemetry final' })
+    const found = await findEarlierEvents(clickhouse, {
+      parts: [
+        {
+          tenantId: 'older-clock',
+          deviceId: 'device-1',
+          sessionId: 'session-1',
+          beforePosition: again!.position + 1,
+        },
+      ],
+      known: [last!.position, again!.position],
+    })
+    expect(found).toHaveLength(1)
+    expect(found[0]).toMatchObject({ position: first!.position, received_at: nowMs })
+  })
+})

@@ -1,0 +1,141 @@
+// The local stack's analysts on real servers: the engine with its views, Postgres with the
+// analysts, the address between them, and two tenants whose rows can be told apart at a glance.
+import { randomBytes } from 'node:crypto'
+import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import {
+  type AnalystDoor,
+  type AnalystDoorOptions,
+  openAnalystDoor,
+} from '../../../deploy/local/clickhouse/analyst-door.ts'
+import {
+  type AnalystDeps,
+  type CreatedAnalyst,
+  createAnalyst,
+} from '../../../services/console/analytics/manage-analysts.ts'
+import { testLog } from '../http/console-rig.ts'
+import { type ClickhouseReply, callClickhouse } from '../servers/clickhouse-request.ts'
+import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
+import { startPostgres } from '../servers/postgres-server.ts'
+import type { Attempt } from './analyst-attempts.ts'
+
+type DoorLimits = Partial<Pick<AnalystDoorOptions, 'limits' | 'queryMaxMs' | 'sendMaxMs'>>
+
+export type AnalystsRig = {
+  engine: TestClickhouse
+  postgres: Postgres
+  door: AnalystDoor
+  deps: AnalystDeps
+  /** Runs a statement as the service. */
+  asService: (statement: string) => Promise<string>
+  /** One query at the analysts' address, as an analyst of acme unless told otherwise. */
+  ask: (
+    attempt: Omit<Attempt, 'what' | 'gets'> & { signal?: AbortSignal },
+    as?: CreatedAnalyst,
+    at?: AnalystDoor,
+  ) => Promise<ClickhouseReply>
+  /** Another address to the same engine. */
+  openDoor: (options: DoorLimits) => Promise<AnalystDoor>
+  /** What somebody got: an error's name, or what was answered. */
+  attempt: (attempt: Attempt) => Promise<{ got: string; text: string }>
+  acme: CreatedAnalyst
+  globex: CreatedAnalyst
+  close: () => Promise<void>
+}
+
+/** 50 events of 5 users on 10 devices of each tenant, and 5 alerts with their deliveries. */
+const rowsOf = (tenant: string) => [
+  `insert into telemetry (tenant_id, device_id, session_id, event_id, received_at, user_id, body,
+     rasp_score, detected_signals, platform, position)
+   select '${tenant}', concat('${tenant}-', toString(number % 10)), toString(number % 20),
+     concat('${tenant}-', toString(number)), now64(3) - number, concat('${tenant}-u', toString(number % 5)),
+     '{"signals":{}}', number, ['root.su_binary'], 'android', number + 1
+   from numbers(50)`,
+  `insert into alerts_mirror (tenant_id, created_at, alert_id, seq, device_id, action, risk_score,
+     reason_codes, reason_weights, reason_evidence, disposition, disposition_at, disposition_from,
+     disposition_to, disposition_actor, disposition_note, round)
+   select '${tenant}', now64(3) - number, concat('alr_${tenant}', toString(number)), number,
+     concat('${tenant}-', toString(number)), 'BLOCK', 90, ['X'], [90], ['{}'], 'CONFIRMED',
+     [now64(3)], ['OPEN'], ['CONFIRMED'], ['ann'], ['note of ${tenant}'], 1
+   from numbers(5)`,
+  `insert into deliveries_mirror (tenant_id, created_at, delivery_id, alert_id, device_id, event,
+     state, round)
+   select '${tenant}', now64(3) - number, toString(number), concat('alr_${tenant}', toString(number)),
+     concat('${tenant}-', toString(number)), 'risk.alert', 'delivered', 1
+   from numbers(5)`,
+  `insert into ledger_accepted values ('${tenant}', toStartOfHour(now()), 'edge', 50)`,
+]
+
+export async function createAnalystsRig(): Promise<AnalystsRig> {
+  const [engine, server] = await Promise.all([startClickhouse(), startPostgres()])
+  const clickhouseUrl = `${engine.url}/device_intelligence`
+  const postgresUrl = await server.createDatabase()
+  await Promise.all([migrateClickhouse(clickhouseUrl), migratePostgres(postgresUrl)])
+  const clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
+  const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
+  const asService = async (statement: string) => {
+    const params = { database: 'device_intelligence' }
+    const reply = await callClickhouse(engine.url, { params, body: statement })
+    if (reply.status !== 200) throw new Error(reply.text)
+    return reply.text.trim()
+  }
+  for (const tenant of ['acme', 'globex']) {
+    await postgres.query(`insert into tenants (tenant_id, environment) values ($1, 'live')`, [
+      tenant,
+    ])
+    for (const statement of rowsOf(tenant)) await asService(statement)
+  }
+  const openDoor = (own: DoorLimits = {}) =>
+    openAnalystDoor({
+      port: 0,
+      clickhouseUrl,
+      answerBytesMax: 8 * 1024 * 1024,
+      isAnalyst: (analyst) => isAnalyst(postgres, analyst),
+      ...own,
+    })
+  const door = await openDoor()
+  const deps: AnalystDeps = {
+    postgres,
+    randomBytes,
+    analysts: { clickhouse, database: 'device_intelligence', clickhouseUrl, url: door.url },
+  }
+  const create = (tenantId: string) =>
+    createAnalyst(deps, { tenantId, name: 'own', actor: 'admin' })
+  const acme = await create('acme')
+  const globex = await create('globex')
+  const ask: AnalystsRig['ask'] = (attempt, as = acme, at = door) => {
+    const { query, params, headers, user = as.user, password = as.password } = attempt
+    const basic = Buffer.from(`${user}:${password}`).toString('base64')
+    return callClickhouse(at.url, {
+      method: attempt.method ?? 'POST',
+      path: attempt.path ?? '/',
+      body: query,
+      ...(attempt.signal === undefined ? {} : { signal: attempt.signal }),
+      ...(params === undefined ? {} : { params }),
+      headers: { authorization: `Basic ${basic}`, ...headers },
+    })
+  }
+  return {
+    engine,
+    postgres,
+    door,
+    deps,
+    asService,
+    ask,
+    openDoor,
+    acme,
+    globex,
+    attempt: async (attempt) => {
+      const { text } = await ask(attempt).catch(() => ({ text: 'Code: 0. (CUT_OFF)' }))
+      const error = /^Code: \d+\. [\s\S]*?\(([A-Z_0-9]+)\)(?: \(version [^)]*\))?\s*$/.exec(text)
+      return { text, got: (error?.[1] ?? text.trim()).slice(0, 1_000) }
+    },
+    close: async () => {
+      await door.close()
+      await Promise.all([clickhouse.close(), postgres.close()])
+      await Promise.all([engine.stop(), server.stop()])
+    },
+  }
+}

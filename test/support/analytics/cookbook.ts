@@ -1,0 +1,148 @@
+/**
+ * The questions of the cookbook: one file each, a comment that says what is asked, what the answer
+ * means and what to do, and one query with named parameters. Here they are read, asked, and written
+ * out as the page.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { toInstant } from './history-alerts.ts'
+import { historyDays, historyStartMs } from './history-model.ts'
+
+export type Question = {
+  /** The file's name without its ending: `06-became-rooted`. */
+  name: string
+  question: string
+  answer: string
+  advice: string
+  /** Parameters beside tenant, from and to, with what they are when nobody says. */
+  parameters: Record<string, string>
+  sql: string
+}
+
+export type Answer = { columns: string[]; rows: Record<string, unknown>[] }
+
+const folder = fileURLToPath(new URL('../../../clickhouse/cookbook/', import.meta.url))
+
+/** All questions in order. @throws when a file is not of the form */
+export function readCookbook(): Question[] {
+  return readdirSync(folder)
+    .sort()
+    .map((file) => parseQuestion(file, readFileSync(`${folder}${file}`, 'utf8')))
+}
+
+function parseQuestion(file: string, text: string): Question {
+  const lines = text.trimEnd().split('\n')
+  const end = lines.findIndex((line) => !line.startsWith('--'))
+  const said = lines.slice(0, end).map((line) => line.slice(3))
+  const [question, answer, advice, parameters] = [
+    /^(.+\?)$/m,
+    /^Answer: ([\s\S]+?)\n(?=Do:)/m,
+    /^Do: ([\s\S]+?)(?=\nParameters:|$(?![\s\S]))/m,
+    /^Parameters: (.+)$/m,
+  ].map((form) => form.exec(said.join('\n'))?.[1]?.replaceAll('\n', ' '))
+  if (!/^\d\d-[a-z-]+\.sql$/.test(file) || !question || !answer || !advice) {
+    throw new Error(`${file} is no question of the cookbook`)
+  }
+  return {
+    name: file.replace('.sql', ''),
+    question,
+    answer,
+    advice,
+    parameters: Object.fromEntries(
+      (parameters ?? '')
+        .split(', ')
+        .filter((one) => one !== '')
+        .map((one) => one.split(' = ') as [string, string]),
+    ),
+    sql: lines.slice(end).join('\n'),
+  }
+}
+
+/** The whole time of the simulated history. */
+export const wholeHistory = {
+  from: toInstant(historyStartMs),
+  to: toInstant(historyStartMs + historyDays * 86_400_000),
+}
+
+/** Asks a question. @param given tenant, and whatever is not to be its default */
+export async function ask(
+  clickhouse: Clickhouse,
+  { sql, parameters }: Question,
+  given: { tenant: string } & Record<string, string>,
+): Promise<Answer> {
+  const result = await clickhouse.query({
+    query: sql,
+    query_params: { ...wholeHistory, ...parameters, ...given },
+    format: 'JSON',
+  })
+  const { meta, data } = await result.json<Record<string, unknown>>()
+  return { columns: (meta ?? []).map(({ name }) => name), rows: data }
+}
+
+const rowsShown = 6
+
+/** The page of all questions with their answers on the simulated fleet, as Markdown. */
+export function toCookbookPage(
+  answered: readonly { question: Question; answer: Answer }[],
+  { seed, devices, events }: { seed: number; devices: number; events: number },
+): string {
+  const size = `${devices} devices, ${events} events`
+  const head = `# Cookbook
+
+Questions that fraud teams ask, each as one query over the views of [analytics](ANALYTICS.md). Every
+query is a file of \`clickhouse/cookbook/\` and takes \`tenant\`, \`from\` (inclusive) and \`to\`
+(exclusive), in UTC, beside parameters of its own. The answers are those of the simulated fleet:
+${size}, ${historyDays} days from ${wholeHistory.from.slice(0, 10)}, seed ${seed}.
+This page is written by \`npm run docs:cookbook\`.
+`
+  const contents = answered
+    .map(({ question: { question } }, at) => `${at + 1}. [${question}](#${at + 1})\n`)
+    .join('')
+  return [head, contents, ...answered.map(toSection)].join('\n')
+}
+
+function toSection(
+  { question, answer }: { question: Question; answer: Answer },
+  at: number,
+): string {
+  const parameters = Object.entries(question.parameters).map(
+    ([name, value]) => `\`${name}\` ${value}`,
+  )
+  const list = parameters.length === 0 ? '' : `\n\nParameters here: ${parameters.join(', ')}.`
+  const { columns, rows } = answer
+  const shown = rows.slice(0, rowsShown).map((row) => columns.map((one) => toCell(row[one])))
+  const more = rows.length > rowsShown ? `\n\n${rows.length} rows in all.` : ''
+  return `<a id="${at + 1}"></a>
+## ${at + 1}. ${question.question}
+
+**Answer**: ${question.answer}
+
+**Do**: ${question.advice}${list}
+
+\`\`\`sql
+-- ${question.name}.sql
+${question.sql}
+\`\`\`
+
+${toTable([columns, columns.map(() => '---'), ...shown])}${more}
+`
+}
+
+const toTable = (rows: string[][]): string =>
+  rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+
+const textShown = 25
+const itemsShown = 4
+
+function toCell(value: unknown): string {
+  if (Array.isArray(value)) {
+    const shown = value.slice(0, itemsShown).map(toCell)
+    return [...shown, ...(value.length > itemsShown ? [`… (${value.length})`] : [])].join(', ')
+  }
+  if (value === null) return ''
+  const text = String(value).replace(/^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{3}$/, '$1')
+  // Ids are long and say nothing; what has a dot in it is the name of a signal.
+  const isId = /^[\w@+:/=-]+$/.test(text) && text.length > textShown
+  return isId ? `${text.slice(0, textShown - 1)}…` : text.replaceAll('|', '\\|')
+}

@@ -1,0 +1,188 @@
+/**
+ * Fills ClickHouse with the fleet's history: the planned events as a scorer stores them, with their
+ * alerts and deliveries as the copier writes them, and for volume copies of the whole fleet under
+ * ids of their own, made inside the engine. A copy is a fleet again: its farms are farms and its
+ * users move between its own phones. Bodies are copied as they are, so they name the first ids.
+ */
+import { toEventId } from '#shared/core/base/ids.ts'
+import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { decodeBatch, encodeEventHead, toPosition } from '#shared/core/telemetry/messages.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import {
+  insertAlertRows,
+  insertDeliveryRows,
+} from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import type { Plan, Session } from '../../../services/fleet/plan.ts'
+import type { Phone } from '../../../services/fleet/population.ts'
+import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
+import { type HistoryEvent, type RaisedHistory, raiseAlerts } from './history-alerts.ts'
+import { type HistoryModel, historyStartMs, makeHistory, type Stories } from './history-model.ts'
+
+export type FleetHistory = RaisedHistory & { events: HistoryEvent[]; stories: Stories }
+
+/** The tenant of the planned history; copies go to it and to the other two. */
+export const fleetTenant = 'fleet'
+const tenants = [fleetTenant, 'fleet-b', 'fleet-c']
+const rowsPerInsert = 5_000
+
+/**
+ * Plans a history; the same seed gives the same bytes.
+ * @param devices phones of the fleet, beside the few that stories add
+ */
+export function planHistory(seed: number, devices: number): FleetHistory {
+  const model = makeHistory(seed, devices)
+  const events = makeEvents(model)
+  return { events, stories: model.stories, ...raiseAlerts(seed, events, model.stories) }
+}
+
+function makeEvents({ seed, visits }: HistoryModel): HistoryEvent[] {
+  const scorer = compilePolicy(defaultPolicy)
+  const planned = visits
+    .flatMap((visit) => visit.batches.map((batch, at) => ({ visit, at, ...batch })))
+    .sort((a, b) => a.atMs - b.atMs || (a.visit.sessionId < b.visit.sessionId ? -1 : 1))
+  const phones: Phone[] = planned.map(({ phone }) => phone)
+  const sessions: Session[] = planned.map(({ visit }, index) => ({
+    phone: index,
+    sessionId: visit.sessionId,
+    userId: visit.userId,
+    batches: visit.batches.length,
+  }))
+  const nothing = { eventOf: new Uint32Array(), atMs: new Float64Array() }
+  const plan: Plan = {
+    seed,
+    phones,
+    sessions,
+    ...nothing,
+    isRepeat: new Uint8Array(),
+    sessionOf: Uint32Array.from(planned, (_, index) => index),
+    batchOf: Uint16Array.from(planned, ({ at }) => at),
+  }
+  const options = { plan, tenantId: fleetTenant, scorer, startedAtMs: historyStartMs }
+  const policyHash = toPolicyHash(defaultPolicy)
+  return planned.map(({ phone, atMs }, index) => {
+    const { body, scored } = prepareEvent(options, index, atMs - historyStartMs)
+    const head = encodeEventHead(
+      {
+        event_id: toEventId(body),
+        tenant_id: fleetTenant,
+        received_at: atMs,
+        rasp_score: scored.score,
+        rasp_action: scored.action,
+        reasons: scored.reasons,
+        policy_version: 1,
+        policy_hash: policyHash,
+        epoch: 1,
+      },
+      body.length,
+    )
+    const message = Buffer.concat([Buffer.from(`[${head}`), body, Buffer.from('}]')])
+    const event = decodeBatch(message, toPosition(0, index + 1)).events[0]!
+    return { event, phone, detected: findDetected(event.body.signals as Signals) }
+  })
+}
+
+/** What the view of signals says of an event, found here anew. */
+function findDetected(signals: Signals): string[] {
+  return Object.entries(signals)
+    .flatMap(([category, values]) =>
+      Object.entries(values)
+        .filter(([name, value]) => value === (name !== 'app_attest_valid'))
+        .map(([name]) => `${category}.${name}`),
+    )
+    .sort()
+}
+
+/** Stores the planned history. */
+export async function insertHistory(clickhouse: Clickhouse, history: FleetHistory): Promise<void> {
+  const { insertTelemetry } = createTelemetryStore(clickhouse)
+  for (const some of pages(history.events)) {
+    const outcome = await insertTelemetry(some.map(({ event }) => event))
+    if (outcome.refused.length > 0) throw new Error('an event of the history was refused')
+  }
+  for (const some of pages(history.alertRows)) await insertAlertRows(clickhouse, 1, some)
+  for (const some of pages(history.deliveryRows)) await insertDeliveryRows(clickhouse, 1, some)
+}
+
+function* pages<T>(all: readonly T[]): Generator<T[]> {
+  for (let at = 0; at < all.length; at += rowsPerInsert) yield all.slice(at, at + rowsPerInsert)
+}
+
+/** Copies in one insert: larger ones take more memory and no less time. */
+const copiesPerInsert = 8
+
+/**
+ * Copies the stored history until there are as many events: of ten copies six go to the first
+ * tenant, three to the second, one to the third. Tables that no analyst reads are left out.
+ * @returns the events of all tenants
+ */
+export async function multiplyHistory(
+  clickhouse: Clickhouse,
+  history: FleetHistory,
+  events: number,
+): Promise<number> {
+  const run = (query: string) => clickhouse.command({ query })
+  for (const view of ['activity', 'sdk_norms'])
+    await run(`drop view if exists ${view}_of_telemetry`)
+  await run(
+    'create table seeds engine = MergeTree order by tuple() as ' +
+      'select * except row_version from telemetry final',
+  )
+  for (const table of ['alerts_mirror', 'deliveries_mirror']) {
+    await run(`create table seeds_${table} engine = MergeTree order by tuple() as
+      select * from ${table} final`)
+  }
+  const copies = Math.max(1, Math.ceil(events / history.events.length))
+  const half = Math.ceil(copies / 2)
+  // Two at a time: one insert keeps one core busy.
+  await Promise.all([
+    insertCopies(run, { from: 1, to: half }),
+    insertCopies(run, { from: Math.max(1, half), to: copies }),
+  ])
+  return copies * history.events.length
+}
+
+type Run = (query: string) => Promise<unknown>
+
+async function insertCopies(run: Run, { from, to }: { from: number; to: number }): Promise<void> {
+  for (let first = from; first < to; first += copiesPerInsert) {
+    const numbers = Array.from(
+      { length: Math.min(copiesPerInsert, to - first) },
+      (_, n) => first + n,
+    )
+    const of = (table: string) =>
+      numbers.map((copy) => `select *, ${copy} as copy from ${table}`).join(' union all ')
+    const settings = 'settings max_threads = 1'
+    await run(`insert into telemetry (* except row_version)
+      select * replace (${ids(['device_id', 'session_id', 'event_id', 'user_id', 'account_id'])},
+        ${tenantOf}, ${moved('received_at')}) except copy
+      from (${of('seeds')}) ${settings}`)
+    const shared = ['alert_id', 'device_id', 'event_id', 'user_id']
+    await run(`insert into alerts_mirror
+      select * replace (${ids([...shared, 'session_id'])}, ${tenantOf}, ${moved('created_at')},
+        seq * 10000 + copy as seq) except copy
+      from (${of('seeds_alerts_mirror')}) ${settings}`)
+    await run(`insert into deliveries_mirror
+      select * replace (${ids([...shared, 'delivery_id'])}, ${tenantOf}, ${moved('created_at')})
+        except copy
+      from (${of('seeds_deliveries_mirror')}) ${settings}`)
+  }
+}
+
+/** Empty stays empty: nobody. */
+const ids = (columns: string[]): string =>
+  columns
+    .map(
+      (one) =>
+        `if(${one} = '', '', concat('k', leftPad(toString(copy), 5, '0'), '-', ${one})) as ${one}`,
+    )
+    .join(', ')
+
+const tenantOf = `multiIf(copy % 10 < 6, '${tenants[0]}', copy % 10 < 9, '${tenants[1]}',
+  '${tenants[2]}') as tenant_id`
+
+/** Up to ten minutes later, the whole copy alike: orders and distances stay. */
+const moved = (column: string): string =>
+  `${column} + toIntervalMillisecond(sipHash64(copy) % 600000) as ${column}`

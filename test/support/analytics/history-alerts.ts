@@ -1,0 +1,208 @@
+/**
+ * The alerts that the planned history raises, what people then say of them and how they were
+ * delivered: rows as the copier writes them, a pure function of the seed.
+ */
+import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { correlate, type Finding } from '#shared/core/velocity/correlation.ts'
+import type {
+  AlertMirrorRow,
+  DeliveryMirrorRow,
+} from '#shared/io/analytics/analytics-mirror-store.ts'
+import type { Phone } from '../../../services/fleet/population.ts'
+import { createRandom, type Random } from '../../../services/fleet/random.ts'
+import { hourMs, type Stories } from './history-model.ts'
+
+export type HistoryEvent = { event: AcceptedEvent; phone: Phone; detected: string[] }
+
+export type HistoryAlert = {
+  alertId: string
+  deviceId: string
+  sessionId: string
+  userId: string
+  eventId: string
+  action: string
+  riskScore: number
+  codes: string[]
+  /** The signals that its reasons name. */
+  signals: string[]
+  disposition: string
+  createdAtMs: number
+}
+
+export type HistoryDelivery = {
+  alertId: string
+  state: string
+  createdAtMs: number
+  endedAtMs: number | null
+}
+
+export type RaisedHistory = {
+  alerts: HistoryAlert[]
+  alertRows: AlertMirrorRow[]
+  deliveries: HistoryDelivery[]
+  deliveryRows: DeliveryMirrorRow[]
+}
+
+const fraud = new Set([
+  ...['emulator-farm', 'cloud-phone', 'frida-android', 'frida-ios', 'xposed', 'repackaged'],
+  ...['spoofed-identity', 'account-farm', 'scripted-sessions', 'malware-victim'],
+])
+const odd = new Set(['rooted-magisk', 'rooted-kernelsu', 'jailbroken', 'gps-spoofer', 'app-cloner'])
+
+export const toInstant = (ms: number): string =>
+  new Date(ms).toISOString().replace('T', ' ').replace('Z', '')
+
+/** @param events in the order in which they were received */
+export function raiseAlerts(
+  seed: number,
+  events: readonly HistoryEvent[],
+  stories: Stories,
+): RaisedHistory {
+  const raised: RaisedHistory = { alerts: [], alertRows: [], deliveries: [], deliveryRows: [] }
+  const known = createKnown()
+  const seen = new Set<string>()
+  for (const one of events) {
+    const { event } = one
+    const score = { score: event.rasp_score, reasons: event.reasons }
+    const risk = correlate(score, known.find(event), defaultPolicy)
+    const draft = decideAlert(event, risk)
+    if (draft === null || seen.has(draft.alertId)) continue
+    seen.add(draft.alertId)
+    const random = createRandom(seed, draft.alertId)
+    const createdAtMs = event.received_at + random.int(20, 900)
+    const said = judge(one, createdAtMs, stories, random)
+    const alert: HistoryAlert = {
+      alertId: draft.alertId,
+      deviceId: draft.deviceId,
+      sessionId: draft.sessionId,
+      userId: draft.userId ?? '',
+      eventId: draft.eventId,
+      action: draft.action,
+      riskScore: draft.riskScore,
+      codes: draft.reasons.map(({ code }) => code),
+      signals: draft.reasons.flatMap(({ evidence }) => (evidence.signals as string[]) ?? []),
+      disposition: said.to,
+      createdAtMs,
+    }
+    raised.alerts.push(alert)
+    raised.alertRows.push({
+      tenant_id: draft.tenantId,
+      alert_id: draft.alertId,
+      seq: raised.alerts.length,
+      created_at: toInstant(createdAtMs),
+      device_id: draft.deviceId,
+      session_id: draft.sessionId,
+      user_id: alert.userId,
+      event_id: draft.eventId,
+      action: draft.action,
+      risk_score: draft.riskScore,
+      rasp_score: draft.raspScore,
+      reason_codes: alert.codes,
+      reason_weights: draft.reasons.map(({ weight }) => weight),
+      reason_evidence: draft.reasons.map(({ evidence }) => JSON.stringify(evidence)),
+      policy_version: draft.policyVersion,
+      disposition: said.to,
+      disposition_at: said.at,
+      disposition_from: said.at.map(() => 'OPEN'),
+      disposition_to: said.at.map(() => said.to),
+      disposition_actor: said.at.map(() => random.pick(['ann', 'bob', 'chloe'])),
+      disposition_note: said.at.map(() => ''),
+    })
+    deliver(raised, draft.tenantId, alert, random)
+  }
+  return raised
+}
+
+/** What a device's past adds: the two rules of the default policy that the fleet sets off. */
+function createKnown(): { find: (event: AcceptedEvent) => Finding[] } {
+  const users = new Map<string, Set<string>>()
+  const sessions = new Map<string, Map<string, number>>()
+  return {
+    find: ({ body, received_at: atMs }) => {
+      const own = users.get(body.device_id) ?? new Set()
+      users.set(body.device_id, own)
+      for (const id of [body.user_id, body.account_id]) if (id !== undefined) own.add(id)
+      const started = sessions.get(body.device_id) ?? new Map<string, number>()
+      sessions.set(body.device_id, started)
+      if (!started.has(body.session_id)) started.set(body.session_id, atMs)
+      const lastHour = [...started.values()].filter((ms) => ms > atMs - hourMs).length
+      const findings: Finding[] = []
+      const rule = (
+        code: Finding['code'],
+        metric: string,
+        limit: [number, number, string],
+        weight: number,
+      ) => {
+        const [count, threshold, window] = limit
+        if (count <= threshold) return
+        findings.push({ code, weight, evidence: { metric, count, threshold, window } })
+      }
+      rule('MANY_USERS_PER_DEVICE', 'users_per_device', [own.size, 5, '30d'], 20)
+      rule('HIGH_VELOCITY', 'sessions_per_device', [lastHour, 20, '1h'], 15)
+      return findings
+    },
+  }
+}
+
+function judge(
+  { phone, detected }: HistoryEvent,
+  createdAtMs: number,
+  { release, movedTo, rooted }: Stories,
+  random: Random,
+): { to: string; at: string[] } {
+  const at = [toInstant(createdAtMs + random.int(1, 48) * hourMs)]
+  const isRelease =
+    phone.sdk.version === release.sdkVersion &&
+    phone.kind.name !== 'xposed' &&
+    detected.includes(release.signal)
+  if (phone.deviceId === movedTo.deviceId) return { to: 'CONFIRMED', at }
+  if (rooted.some(({ deviceId }) => deviceId === phone.deviceId)) return { to: 'CONFIRMED', at }
+  const { name } = phone.kind
+  const [confirmed, refuted] = isRelease
+    ? [0, 0.8]
+    : fraud.has(name)
+      ? [0.7, 0.05]
+      : odd.has(name)
+        ? [0.2, 0.4]
+        : [0.02, 0.7]
+  const drawn = random.next()
+  if (drawn < confirmed) return { to: 'CONFIRMED', at }
+  if (drawn < confirmed + refuted) return { to: 'FALSE_POSITIVE', at }
+  return drawn < confirmed + refuted + 0.1 ? { to: 'REVIEWED', at } : { to: 'OPEN', at: [] }
+}
+
+function deliver(
+  raised: RaisedHistory,
+  tenantId: string,
+  alert: HistoryAlert,
+  random: Random,
+): void {
+  const { createdAtMs } = alert
+  const fate = random.next()
+  const delaysMs = [random.int(40, 400)]
+  if (fate < 0.06) delaysMs.push(5_500, 36_000, 160_000, random.int(700_000, 2_400_000))
+  const failed = fate < 0.015
+  const endedAtMs = createdAtMs + delaysMs.at(-1)!
+  const state = failed ? 'failed' : 'delivered'
+  const last = delaysMs.length - 1
+  raised.deliveries.push({ alertId: alert.alertId, state, createdAtMs, endedAtMs })
+  raised.deliveryRows.push({
+    tenant_id: tenantId,
+    delivery_id: `dlv_${random.hex(24)}`,
+    alert_id: alert.alertId,
+    created_at: toInstant(createdAtMs),
+    device_id: alert.deviceId,
+    user_id: alert.userId,
+    event_id: alert.eventId,
+    event: 'risk.alert',
+    state,
+    reason: failed ? 'exhausted' : '',
+    ended_at: toInstant(endedAtMs),
+    attempt_at: delaysMs.map((delayMs) => toInstant(createdAtMs + delayMs)),
+    attempt_duration_ms: delaysMs.map(() => random.int(8, 300)),
+    attempt_status: delaysMs.map((_, n) => (n === last && !failed ? 200 : 503)),
+    attempt_error_kind: delaysMs.map((_, n) => (n === last && !failed ? '' : 'http_status')),
+  })
+}

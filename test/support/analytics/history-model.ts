@@ -1,0 +1,230 @@
+/**
+ * Three months of the simulated fleet as a pure function of a seed: who used which phone when, with
+ * stories planted in it that an analyst should find: a bad SDK release, phones that become rooted,
+ * users who move to a phone of a confirmed case, accounts that wake up on a new phone, sessions
+ * that flap or are shared. What is planted is told, so that answers can be checked against it.
+ */
+import { makePopulation, type Phone } from '../../../services/fleet/population.ts'
+import { createRandom, type Random } from '../../../services/fleet/random.ts'
+
+export const dayMs = 86_400_000
+export const hourMs = 3_600_000
+export const historyDays = 90
+export const historyStartMs = Date.UTC(2026, 6, 1)
+
+/** One session: a phone as it was in each of its batches, and when each was received. */
+export type Visit = {
+  sessionId: string
+  userId: string | null
+  batches: { phone: Phone; atMs: number }[]
+}
+
+/** What was planted, by the ids of what is to be found. */
+export type Stories = {
+  release: { platform: string; sdkVersion: string; signal: string; fromMs: number }
+  rooted: { deviceId: string; rootedAtMs: number }[]
+  movedTo: { deviceId: string; users: string[] }
+  woken: { userId: string; deviceId: string }[]
+  flapping: string[]
+  shared: string[]
+  burstHourMs: number
+}
+
+export type HistoryModel = { seed: number; visits: Visit[]; stories: Stories }
+
+const releaseDay = 55
+const badReleaseDay = 65
+const releaseVersion = '3.2.0'
+const releaseSignal = 'debugger.xposed_detected'
+const burstHourMs = historyStartMs + 33 * dayMs + 14 * hourMs
+
+/** Traffic by the hour, UTC: people sleep. */
+const hourWeights = [2, 1, 1, 1, 1, 2, 4, 7, 8, 8, 8, 9, 10, 9, 8, 8, 9, 10, 11, 11, 9, 7, 5, 3]
+
+/** @param devices phones of the fleet; those that stories add come on top */
+export function makeHistory(seed: number, devices: number): HistoryModel {
+  const phones = makePopulation(seed, devices)
+  const stock = phones.filter(
+    ({ kind, users, sdk }) =>
+      kind.name === 'stock-android' && users.length === 1 && !adoptsRelease(sdk),
+  )
+  const take = (count: number) => stock.splice(0, count)
+  const told = new Set<Phone>()
+  const visits: Visit[] = []
+  const cast = {
+    rooted: take(5),
+    moved: take(3),
+    woken: take(4),
+    flapping: take(3),
+    shared: take(4),
+    burst: take(25),
+  }
+  for (const phone of [...cast.rooted, ...cast.woken]) told.add(phone)
+  for (const phone of phones) if (!told.has(phone)) visits.push(...visitsOf(seed, phone))
+  const stories = plant(seed, cast, phones, visits)
+  return { seed, visits, stories }
+}
+
+const adoptsRelease = (sdk: Phone['sdk']) => sdk.name === 'android' && sdk.version.startsWith('3.')
+
+function visitsOf(seed: number, phone: Phone): Visit[] {
+  const random = createRandom(seed, `history:${phone.index}`)
+  const { usage } = phone.kind
+  if (usage === 'person') return personVisits(seed, phone, random)
+  const firstMs = dayAt(random, 2, 84)
+  const count = { farm: random.int(3, 8), accounts: phone.users.length, script: random.int(26, 42) }
+  // A script's sessions fit an hour, farms and account farms take days.
+  const stepMs = { farm: 7 * hourMs, accounts: 3 * hourMs, script: 80_000 }[usage]
+  return Array.from({ length: count[usage] }, (_, n) => {
+    const user = phone.users[n % Math.max(1, phone.users.length)] ?? null
+    return visit(seed, phone, firstMs + n * stepMs, { n, user, batches: usage === 'farm' ? 2 : 1 })
+  }).filter((one) => one.batches[0]!.atMs < historyStartMs + (historyDays - 1) * dayMs)
+}
+
+function personVisits(seed: number, phone: Phone, random: Random): Visit[] {
+  const joined = random.int(0, 70)
+  const count = 2 + Math.floor(phone.activity * 2.5)
+  return Array.from({ length: count }, (_, n) => {
+    const atMs = dayAt(random, joined, historyDays - 1)
+    const user = phone.users.length === 0 ? null : random.pick(phone.users)
+    return visit(seed, phone, atMs, { n, user, batches: random.int(1, 3) })
+  })
+}
+
+function dayAt(random: Random, fromDay: number, untilDay: number): number {
+  const hour = random.weighted(hourWeights.map((weight, at) => [at, weight] as const))
+  const day = random.int(fromDay, untilDay - 1)
+  return historyStartMs + day * dayMs + hour * hourMs + random.int(0, hourMs - 400_000)
+}
+
+type VisitFacts = { n: number | string; user: string | null; batches: number }
+
+function visit(seed: number, phone: Phone, atMs: number, { n, user, batches }: VisitFacts): Visit {
+  const random = createRandom(seed, `visit:${phone.deviceId}:${n}`)
+  const sessionId = phone.sdk.name === 'flutter' ? `s-${random.hex(24)}` : random.uuid()
+  const current = phoneAt(seed, phone, atMs, random)
+  const wanted = phone.kind.later === undefined ? batches : batches + 1
+  return {
+    sessionId,
+    userId: user,
+    batches: Array.from({ length: wanted }, (_, batch) => ({
+      phone: current,
+      atMs: atMs + batch * random.int(20_000, 90_000),
+    })),
+  }
+}
+
+/** A phone as it is then: its SDK may be newer, and more people use a VPN at night. */
+function phoneAt(seed: number, phone: Phone, atMs: number, random: Random): Phone {
+  let current = phone
+  const device = createRandom(seed, `release:${phone.deviceId}`)
+  const adoptedMs = historyStartMs + releaseDay * dayMs + device.next() * 3 * dayMs
+  const badly = device.chance(0.35)
+  if (adoptsRelease(phone.sdk) && atMs >= adoptedMs) {
+    current = { ...current, sdk: { ...phone.sdk, version: releaseVersion, age: 1 } }
+    const bad = badly && atMs >= historyStartMs + badReleaseDay * dayMs
+    if (bad) current = painted(current, 'debugger', { xposed_detected: true })
+  }
+  const hour = new Date(atMs).getUTCHours()
+  if (hour < 5 && phone.kind.usage === 'person' && random.chance(0.3)) {
+    current = painted(current, 'network', { vpn_active: true })
+  }
+  return current
+}
+
+function painted(
+  phone: Phone,
+  category: keyof Phone['signals'],
+  values: Record<string, unknown>,
+): Phone {
+  const { signals } = phone
+  return { ...phone, signals: { ...signals, [category]: { ...signals[category], ...values } } }
+}
+
+type Cast = Record<'rooted' | 'moved' | 'woken' | 'flapping' | 'shared' | 'burst', Phone[]>
+
+function plant(seed: number, cast: Cast, phones: Phone[], visits: Visit[]): Stories {
+  const at = (day: number, hour = 12) => historyStartMs + day * dayMs + hour * hourMs
+  const add = (phone: Phone, atMs: number, n: string, facts: Partial<VisitFacts> = {}) => {
+    const user = phone.users[0] ?? null
+    const one = visit(seed, phone, atMs, { n, user, batches: 2, ...facts })
+    visits.push(one)
+    return one
+  }
+  const rooted = cast.rooted.map((phone, n) => {
+    const root = { su_binary: true, magisk_detected: true, bootloader_unlocked: true }
+    const rootedAtMs = at(40 + 7 * n)
+    add(phone, at(10), 'clean')
+    add(phone, at(30), 'still-clean')
+    add(painted(phone, 'root', root), rootedAtMs, 'rooted')
+    add(painted(phone, 'root', root), rootedAtMs + dayMs, 'still-rooted')
+    return { deviceId: phone.deviceId, rootedAtMs }
+  })
+  const [target] = phones.filter(({ kind }) => kind.name === 'repackaged')
+  const movedTo = { deviceId: target?.deviceId ?? '', users: [] as string[] }
+  if (target !== undefined) add(target, at(20), 'first-case')
+  for (const [n, phone] of cast.moved.entries()) {
+    if (target === undefined) break
+    const user = phone.users[0]!
+    add(phone, at(15), 'before')
+    add(target, at(86) + n * hourMs, `moved-${n}`, { user })
+    movedTo.users.push(user)
+  }
+  const woken = cast.woken.map((phone, n) => {
+    const userId = phone.users[0]!
+    const deviceId = createRandom(seed, `woken:${n}`).uuid()
+    add(phone, at(2), 'long-ago')
+    add(phone, at(5 + n), 'last')
+    add({ ...phone, deviceId }, at(70 + n), 'back')
+    return { userId, deviceId }
+  })
+  return {
+    release: {
+      platform: 'android',
+      sdkVersion: releaseVersion,
+      signal: releaseSignal,
+      fromMs: historyStartMs + badReleaseDay * dayMs,
+    },
+    rooted,
+    movedTo: { ...movedTo, users: movedTo.users.sort() },
+    woken,
+    ...plantSessions(cast, add, at),
+    burstHourMs: plantBurst(cast.burst, add),
+  }
+}
+
+function plantSessions(
+  cast: Cast,
+  add: (phone: Phone, atMs: number, n: string, facts?: Partial<VisitFacts>) => Visit,
+  at: (day: number) => number,
+): Pick<Stories, 'flapping' | 'shared'> {
+  const flapping = cast.flapping.map((phone) => {
+    const one = add(phone, at(50), 'flapping', { batches: 6 })
+    for (const [n, batch] of one.batches.entries()) {
+      batch.phone = painted(batch.phone, 'root', { su_binary: n % 2 === 1 })
+      batch.atMs = at(50) + n * 60_000
+    }
+    return one.sessionId
+  })
+  const shared = [0, 2].map((first) => {
+    const [victim, thief] = cast.shared.slice(first, first + 2)
+    const one = add(victim!, at(60), 'shared')
+    const two = add(thief!, at(61), 'shared', { user: one.userId })
+    two.sessionId = one.sessionId
+    return one.sessionId
+  })
+  return { flapping, shared }
+}
+
+/** Twenty-five phones, hooked with the same tool within one hour. */
+function plantBurst(
+  phones: Phone[],
+  add: (phone: Phone, atMs: number, n: string, facts?: Partial<VisitFacts>) => Visit,
+): number {
+  for (const [n, like] of phones.slice(0, 25).entries()) {
+    const phone = { ...like, deviceId: createRandom(n, 'burst').uuid(), users: [] }
+    const hooked = painted(phone, 'debugger', { xposed_detected: true, hook_framework: 'lsposed' })
+    add(hooked, burstHourMs + n * 120_000, 'burst', { user: null, batches: 1 })
+  }
+  return burstHourMs
+}

@@ -1,0 +1,228 @@
+// The api for tests: its app on real databases, tenants with keys, telemetry in ClickHouse, and a
+// client that sends a path exactly as it is given.
+import { hash, randomBytes } from 'node:crypto'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { type Action, toAction } from '#shared/core/scoring/scoring.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Environment } from '#shared/core/tenants/credentials.ts'
+import { hashApiKey, toApiKey } from '#shared/core/tenants/credentials.ts'
+import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import {
+  type Clickhouse,
+  checkClickhouse,
+  createClickhouse,
+} from '#shared/io/clickhouse/clickhouse.ts'
+import { createHistoryStore } from '#shared/io/devices/history-store.ts'
+import { listen } from '#shared/io/http/http-server.ts'
+import { createInternalServer } from '#shared/io/http/internal-server.ts'
+import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import { createLedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createApiApp } from '../../../services/api/app.ts'
+
+export type Answer = {
+  status: number
+  headers: IncomingHttpHeaders
+  text: string
+  /** The body as it was sent. */
+  body: Buffer
+  /** The body as JSON. */
+  json: <T = Record<string, unknown>>() => T
+}
+
+export type ApiRig = {
+  url: string
+  postgres: Postgres
+  clickhouse: Clickhouse
+  alerts: AlertStore
+  telemetry: TelemetryStore
+  metrics: Metrics
+  /** Adds an active tenant and returns its key. */
+  addTenant: (tenantId: string, environment?: Environment) => Promise<string>
+  call: (path: string, options?: CallOptions) => Promise<Answer>
+  /** Asks the internal listener: `/readyz`, `/metrics`. */
+  callInternal: (path: string) => Promise<Answer>
+  close: () => Promise<void>
+}
+
+export type CallOptions = {
+  key?: string | undefined
+  method?: string
+  headers?: Record<string, string>
+}
+
+/** The api on migrated databases, with less patience than the process has. */
+export async function createApiRig(urls: {
+  postgres: string
+  clickhouse: string
+}): Promise<ApiRig> {
+  const log = createLog('test', 'silent')
+  const metrics = createMetrics('api')
+  const limits = { connectTimeoutMs: 1_000, statementTimeoutMs: 1_000 }
+  const postgres = createPostgres(urls.postgres, { role: 'test', log, ...limits })
+  const clickhouse = createClickhouse(urls.clickhouse, { name: 'test', requestTimeoutMs: 1_000 })
+  const alerts = createAlertStore(postgres)
+  const app = await createApiApp(
+    {
+      tenants: createTenantStore(postgres),
+      alerts,
+      history: createHistoryStore(clickhouse),
+      policies: createCurrentPolicyStore(postgres),
+      ledger: createLedgerStore(clickhouse, 'analytics'),
+      nowMs: Date.now,
+      monotonicMs: () => performance.now(),
+    },
+    { log, metrics },
+  )
+  const internal = createInternalServer({
+    log,
+    metrics,
+    stopping: () => false,
+    readyChecks: {
+      postgres: postgres.checkReady,
+      clickhouse: () => checkClickhouse(clickhouse),
+    },
+  })
+  const url = new URL(await listen(app, { host: '127.0.0.1', port: 0 }))
+  const internalUrl = new URL(await listen(internal, { host: '127.0.0.1', port: 0 }))
+  const agent = new Agent({ keepAlive: true })
+  return {
+    url: url.href,
+    postgres,
+    clickhouse,
+    alerts,
+    telemetry: createTelemetryStore(clickhouse),
+    metrics,
+    addTenant: (tenantId, environment = 'live') => addTenant(postgres, tenantId, environment),
+    call: (path, options) => call({ url, agent }, path, options),
+    callInternal: (path) => call({ url: internalUrl, agent }, path),
+    close: async () => {
+      agent.destroy()
+      await app.close()
+      await internal.close()
+      await clickhouse.close()
+      await postgres.close()
+    },
+  }
+}
+
+async function addTenant(
+  postgres: Postgres,
+  tenantId: string,
+  environment: Environment,
+): Promise<string> {
+  await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
+    tenantId,
+    environment,
+  ])
+  return await addApiKey(postgres, tenantId, environment)
+}
+
+/** Adds a key to a tenant that has none. */
+export async function addApiKey(
+  postgres: Postgres,
+  tenantId: string,
+  environment: Environment,
+): Promise<string> {
+  const key = toApiKey(environment, randomBytes(32))
+  await postgres.query(
+    `insert into api_keys (key_hash, tenant_id, state, prefix, last4)
+     values ($1, $2, 'active', $3, $4)`,
+    [hashApiKey(key), tenantId, `dpk_${environment}_`, key.slice(-4)],
+  )
+  return key
+}
+
+/** Sends a request whose path no library tidies up first. */
+function call(
+  { url, agent }: { url: URL; agent: Agent },
+  path: string,
+  { key, method = 'GET', headers = {} }: CallOptions = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { hostname: host, port } = url
+    const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
+    const sent = request({
+      host,
+      port,
+      path,
+      method,
+      agent,
+      headers: { ...authorization, ...headers },
+    })
+    sent.on('error', reject)
+    sent.on('response', (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () => {
+        const body = Buffer.concat(chunks)
+        const text = body.toString('utf8')
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          text,
+          body,
+          json: <T>() => JSON.parse(text) as T,
+        })
+      })
+    })
+    sent.end()
+  })
+}
+
+/** An event as the scorer would have it; of one (tenant, device, session, time) always the same. */
+export function acceptEvent(of: {
+  tenantId: string
+  deviceId: string
+  sessionId: string
+  atMs: number
+  score?: number
+  flags?: string[]
+  userId?: string
+  sdkVersion?: string
+  platform?: string
+  signals?: Partial<Signals>
+}): AcceptedEvent {
+  const score = of.score ?? 0
+  const action: Action = toAction(score, { review: 40, block: 75 })
+  const id = hash('sha256', JSON.stringify([of.tenantId, of.deviceId, of.sessionId, of.atMs]))
+  return {
+    event_id: `evt_${id.slice(0, 22)}`,
+    tenant_id: of.tenantId,
+    received_at: of.atMs,
+    position: of.atMs,
+    rasp_score: score,
+    rasp_action: action,
+    reasons: (of.flags ?? []).map((code) => ({ code, weight: 1, evidence: {} })),
+    policy_version: 1,
+    policy_hash: 'policy',
+    epoch: 1,
+    body: {
+      tenant_id: of.tenantId,
+      device_id: of.deviceId,
+      session_id: of.sessionId,
+      ...(of.userId === undefined ? {} : { user_id: of.userId }),
+      sdk_meta: {
+        sdk_version: of.sdkVersion ?? '1.0.0',
+        platform: of.platform ?? 'android',
+        batch_type: 'event',
+      },
+      scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+      signals: {
+        root: {},
+        emulator: {},
+        debugger: {},
+        tamper: {},
+        ecosystem: {},
+        network: {},
+        ...of.signals,
+      },
+    },
+  }
+}

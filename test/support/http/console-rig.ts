@@ -1,0 +1,197 @@
+// A console's inside for tests: a migrated database, NATS with its bucket, edges that hold real
+// leases, and hands on every step of a rotation.
+import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { Problem } from '#shared/core/http/problem.ts'
+import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { publishTenantHint } from '#shared/io/deliveries/delivery-hint-publisher.ts'
+import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'
+import {
+  openTenantDirectory,
+  type TenantDirectory,
+} from '#shared/io/tenants/directory/edge-directory.ts'
+import {
+  createTenantProjection,
+  type TenantProjection,
+} from '#shared/io/tenants/directory/tenant-projection.ts'
+import { listRetiredUse } from '#shared/io/tenants/retired-use.ts'
+import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { LearningDeps } from '../../../services/console/analytics/learning-routes.ts'
+import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
+import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
+import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
+import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
+import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
+import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
+import type { LedgerRouteDeps } from '../../../services/console/reconciliation/ledger-routes.ts'
+import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
+import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
+import type { RetiredUseDeps } from '../../../services/console/tenants/retired-use-routes.ts'
+import type { RewrapDeps } from '../../../services/console/tenants/rewrap.ts'
+import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
+import { until } from '../process/until.ts'
+import { migratePostgres } from '../servers/databases.ts'
+import type { TestNats } from '../servers/nats-server.ts'
+import type { TestPostgres } from '../servers/postgres-server.ts'
+import { putWhole } from '../telemetry/edge-rig.ts'
+
+export const testLog = createLog('test', 'silent')
+const nowMs = () => performance.now()
+/** Nothing listens there. */
+const absentClickhouse = createClickhouse('http://127.0.0.1:1', { name: 'test' })
+
+export type TestEdge = {
+  directory: TenantDirectory
+  nats: Nats
+  /** What this edge would answer to a body signed with this secret. */
+  judge: (tenantId: string, secret: string) => 'accepted' | 'refused' | 'unavailable'
+  close: () => Promise<void>
+}
+
+export type ConsoleRig = {
+  postgresUrl: string
+  masterKey: string
+  postgres: Postgres
+  nats: Nats
+  projection: TenantProjection
+  /** Without ClickHouse: no event is known. */
+  deps: ManageDeps &
+    RotationDeps &
+    RewrapDeps &
+    ExplainDeps &
+    RetiredUseDeps &
+    EraseRouteDeps &
+    LearningDeps &
+    BacktestRouteDeps &
+    ShadowRouteDeps &
+    DeliveryDeps &
+    AnalystDeps &
+    LedgerRouteDeps
+  outcomes: string[]
+  /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
+  startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
+  close: () => Promise<void>
+}
+
+/**
+ * One console's dependencies on a fresh database. The NATS server should be fresh as well.
+ * @param masterKey what other edges than the rig's own unseal with
+ */
+export async function createConsoleRig(
+  servers: { postgres: TestPostgres; nats: TestNats },
+  masterKey = randomBytes(32).toString('base64'),
+  { unusedPolicyMs = 60_000 }: { unusedPolicyMs?: number } = {},
+): Promise<ConsoleRig> {
+  const postgresUrl = await servers.postgres.createDatabase()
+  await migratePostgres(postgresUrl)
+  const sealer = createSealer([masterKey])
+  const metrics = createMetrics('test')
+  const nats = await connectNats(servers.nats.url, 'test-console', testLog)
+  const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
+  const holders = createPostgres(postgresUrl, {
+    role: 'test locks',
+    log: testLog,
+    lockTimeoutMs: 10_000,
+    statementTimeoutMs: 15_000,
+  })
+  const findNats = () => nats
+  // The database is as empty as the bucket; no upkeep says so here.
+  await putWhole({ nats, sealer }, 0)
+  const projection = createTenantProjection({
+    findNats,
+    sealer,
+    postgres,
+    log: testLog,
+    metrics,
+    nowMs,
+    unusedPolicyMs,
+  })
+  const outcomes: string[] = []
+  const edges: TestEdge[] = []
+  return {
+    postgresUrl,
+    masterKey,
+    postgres,
+    nats,
+    projection,
+    outcomes,
+    deps: {
+      postgres,
+      locks: { holders, work: postgres },
+      sealer,
+      randomBytes,
+      nowMs,
+      log: testLog,
+      directory: createDirectoryWriter(findNats, sealer, nowMs),
+      onOutcome: (outcome) => outcomes.push(outcome),
+      onRewrap: () => undefined,
+      listProjectedElsewhere: () => listProjectedElsewhere(nats, sealer),
+      checkWebhookUrl: async (url) => ({ ok: true, url }),
+      findEvent: async () => null,
+      findKnown: async () => [],
+      listRetiredUse: (secret) => listRetiredUse(nats, secret),
+      wallMs: Date.now,
+      analysts: {
+        clickhouse: absentClickhouse,
+        database: 'device_intelligence',
+        clickhouseUrl: 'http://127.0.0.1:1',
+        url: null,
+      },
+      readLedger: async () => ({ hours: [], asOfMs: 0 }),
+      hintDelivery: (hint) => publishTenantHint(nats, hint),
+      erase: refuse,
+      readLearning: refuse,
+      backtests: { start: refuse },
+      compareShadow: refuse,
+      signalJumps: { listJumps: refuse, findTouched: refuse, readCheckedAt: refuse },
+    },
+    startEdge: async (masterKeys = [masterKey]) => {
+      const edge = await startEdge(servers.nats.url, masterKeys)
+      edges.push(edge)
+      return edge
+    },
+    close: async () => {
+      projection.stop()
+      await Promise.all(edges.map((edge) => edge.close()))
+      await Promise.all([nats.close(), postgres.close(), holders.close()])
+    },
+  }
+}
+
+const refuse = async (): Promise<never> => {
+  throw new Problem('unavailable', 'There is no ClickHouse here.')
+}
+
+async function startEdge(natsUrl: string, masterKeys: [string, ...string[]]): Promise<TestEdge> {
+  const edgeNats = await connectNats(natsUrl, 'test-edge', testLog)
+  const directory = openTenantDirectory({
+    nats: edgeNats,
+    sealer: createSealer(masterKeys),
+    log: testLog,
+    metrics: createMetrics('test-edge'),
+    edgeId: `edge-${randomUUID()}`,
+    nowMs,
+  })
+  await until('the edge holds a lease', () => directory.leaseValid())
+  return {
+    directory,
+    nats: edgeNats,
+    judge: (tenantId, secret) => {
+      if (!directory.leaseValid()) return 'unavailable'
+      const tenant = directory.find(tenantId)
+      if (tenant === undefined || tenant.status !== 'active' || tenant.key === null)
+        return 'refused'
+      const body = Buffer.from('{}')
+      const header = signBody(body, createSecretKey(Buffer.from(secret)))
+      return verifySignature(body, header, tenant.key) ? 'accepted' : 'refused'
+    },
+    close: async () => {
+      await directory.close()
+      await edgeNats.close()
+    },
+  }
+}

@@ -1,0 +1,150 @@
+// What a tenant's own code does against a running stack, for end-to-end tests: make a tenant, sign
+// and post telemetry, read alerts and devices, rotate. Plain fetch, so that nothing of ours is on
+// both ends.
+import { createHmac } from 'node:crypto'
+import type { StackFacts } from '../process/stack.ts'
+
+export type Tenant = {
+  tenant_id: string
+  public_api_key: string
+  hmac_secret: string
+  webhook_secret: string
+}
+
+export type ApiAlert = {
+  alert_id: string
+  seq: number
+  decision: { action: string; severity: string; risk_score: number }
+  entity: { device: { device_id: string }; session: { session_id: string } }
+  flags: string[]
+  reasons: { code: string; weight: number; evidence: Record<string, unknown> }[]
+  disposition: string
+  created_at: string
+}
+
+export type ApiDevice = {
+  device_id: string
+  first_seen_at: string
+  last_seen_at: string
+  peak_rasp_score: number
+  users_seen_on: string[]
+  sessions: { session_id: string; rasp_action: string; started_at: string }[]
+  sessions_total: number
+}
+
+/** Calls the admin API; throws with the answer's text on anything but 2xx. */
+export async function admin<T>(
+  stack: StackFacts,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<T> {
+  const response = await fetch(`${stack.console}/admin/v1${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${stack.admin_token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+  return JSON.parse(text) as T
+}
+
+/** Makes a sandbox tenant. */
+export function createTenant(
+  stack: StackFacts,
+  tenantId: string,
+  webhookUrl?: string,
+): Promise<Tenant> {
+  return admin(stack, 'POST', '/tenants', {
+    tenant_id: tenantId,
+    environment: 'sandbox',
+    ...(webhookUrl === undefined ? {} : { webhook_url: webhookUrl }),
+  })
+}
+
+export type Submission = {
+  device?: string
+  session?: string
+  user?: string
+  signals?: Record<string, Record<string, unknown>>
+  extra?: Record<string, unknown>
+}
+
+/** The body of one submission, with empty categories where none are given. */
+export function toBody(tenantId: string, submission: Submission = {}): string {
+  const empty = { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} }
+  return JSON.stringify({
+    tenant_id: tenantId,
+    device_id: submission.device ?? 'device-1',
+    session_id: submission.session ?? 'session-1',
+    ...(submission.user === undefined ? {} : { user_id: submission.user }),
+    sdk_meta: { sdk_version: '4.2.0', platform: 'android', batch_type: 'start' },
+    scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+    signals: { ...empty, ...submission.signals },
+    ...submission.extra,
+  })
+}
+
+export type IngestAnswer = {
+  status: number
+  body: {
+    status?: string
+    rasp_score?: number
+    rasp_action?: string
+    event_id?: string
+    code?: string
+  }
+}
+
+/** Posts a body signed with a secret. */
+export async function ingest(
+  stack: StackFacts,
+  secret: string,
+  body: string,
+): Promise<IngestAnswer> {
+  const response = await fetch(`${stack.ingest}/v1/rasp/ingest`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'x-service-signature': createHmac('sha256', secret).update(body).digest('base64'),
+    },
+    body,
+  })
+  return { status: response.status, body: (await response.json()) as IngestAnswer['body'] }
+}
+
+/** Reads a REST path with the tenant's key. */
+export async function read<T>(
+  stack: StackFacts,
+  key: string,
+  path: string,
+): Promise<{ status: number; body: T }> {
+  const response = await fetch(`${stack.api}${path}`, {
+    headers: { authorization: `Bearer ${key}` },
+  })
+  return { status: response.status, body: (await response.json()) as T }
+}
+
+/** All alerts of a tenant through the cursor, newest first, and the first page's total. */
+export async function readAlerts(
+  stack: StackFacts,
+  key: string,
+): Promise<{ alerts: ApiAlert[]; total: number }> {
+  const alerts: ApiAlert[] = []
+  let cursor: string | null = ''
+  let total = 0
+  while (cursor !== null) {
+    const page: {
+      status: number
+      body: { data: ApiAlert[]; total: number; next_cursor: string | null }
+    } = await read(stack, key, `/v1/di/alerts?limit=500${cursor === '' ? '' : `&cursor=${cursor}`}`)
+    if (page.status !== 200) throw new Error(`alerts: ${page.status} ${JSON.stringify(page.body)}`)
+    alerts.push(...page.body.data)
+    total = page.body.total
+    cursor = page.body.next_cursor
+  }
+  return { alerts, total }
+}

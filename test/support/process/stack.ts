@@ -1,0 +1,178 @@
+// A whole local stack for tests: the command behind `npm start`, run as a child in a data folder
+// and on ports of its own, so that any number of them run side by side.
+
+import type { ChildProcess } from 'node:child_process'
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+import {
+  createLauncher,
+  type Exit,
+  exitOf,
+  isAlive,
+  type RunAs,
+  sendSignal,
+} from '../../../deploy/local/stack/launch.ts'
+import { isPortFree } from '../../../deploy/local/stack/ports.ts'
+import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
+import type { DemoTenant, PartName } from '../../../deploy/local/stack/state-files.ts'
+
+const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
+const READY_LIMIT_MS = 100_000
+
+/** stack.json of a stack that runs all its parts itself. */
+export type StackFacts = Record<PartName, string> & {
+  internal: Record<ServiceName, string>
+  admin_token: string
+  pids: Record<PartName, number>
+  demo: DemoTenant
+}
+
+export type TestStack = {
+  /** stack.json as it is now: process ids change when a part is restarted. */
+  readonly stack: StackFacts
+  dataDir: string
+  portBase: number
+  /** Milliseconds from the command to its `ready`. */
+  readyMs: number
+  /** Of the process that was started: the stack itself, or npm. */
+  pid: number
+  /** Everything printed so far. */
+  output: () => string
+  exit: Promise<Exit>
+  /** Asks it to end and waits; returns its exit status and how long that took. */
+  stop: (signal?: NodeJS.Signals) => Promise<Exit & { tookMs: number }>
+  /** kill -9 of the process that was started, and of nothing else. */
+  kill9Parent: () => Promise<void>
+  /** kill -9 of every process of the stack at once. */
+  kill9All: () => Promise<void>
+  /** Ends it if it runs still, and removes its data. */
+  discard: () => Promise<void>
+}
+
+export type StackOptions = {
+  portBase?: number
+  dataDir?: string
+  env?: Record<string, string | undefined>
+  /** Runs `npm start` rather than the command behind it. */
+  throughNpm?: boolean
+  /** Another user, where the test is root. */
+  runAs?: RunAs
+}
+
+/** Starts a stack and waits for its `ready`. Throws with everything it printed when none comes. */
+export async function startStack(options: StackOptions = {}): Promise<TestStack> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'di-stack-'))
+  const portBase = options.portBase ?? (await freePortBase())
+  const begun = performance.now()
+  const run = spawnStack({ ...options, dataDir, portBase })
+  await waitForReady(run)
+  const read = () => JSON.parse(readFileSync(join(dataDir, 'stack.json'), 'utf8')) as StackFacts
+  const pid = run.child.pid as number
+  const stop = async (signal: NodeJS.Signals = 'SIGTERM') => {
+    const since = performance.now()
+    sendSignal(pid, signal)
+    return { ...(await run.exit), tookMs: performance.now() - since }
+  }
+  return {
+    get stack() {
+      return read()
+    },
+    dataDir,
+    portBase,
+    readyMs: performance.now() - begun,
+    pid,
+    output: run.output,
+    exit: run.exit,
+    stop,
+    kill9Parent: async () => {
+      sendSignal(pid, 'SIGKILL')
+      await run.exit
+    },
+    kill9All: async () => {
+      const { pids } = read()
+      sendSignal(pid, 'SIGKILL')
+      for (const part of Object.values(pids)) sendSignal(part, 'SIGKILL')
+      await run.exit
+    },
+    discard: async () => {
+      if (run.child.exitCode === null && run.child.signalCode === null) await stop()
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+export type StackRun = { child: ChildProcess; output: () => string; exit: Promise<Exit> }
+
+/** Runs the start command without waiting for anything. */
+export function spawnStack(
+  options: StackOptions & { dataDir: string; portBase: number },
+): StackRun {
+  const env: Record<string, string | undefined> = { ...process.env }
+  // What the test run itself was given must not leak into the stack.
+  for (const name of Object.keys(env)) {
+    if (/^(npm_|VITEST|NODE_ENV$|(NATS|POSTGRES|CLICKHOUSE)_URL)/.test(name)) delete env[name]
+  }
+  const [command, ...args] = options.throughNpm
+    ? ['npm', 'start']
+    : [process.execPath, 'deploy/local.ts']
+  // A process group of its own, so that a test can press Ctrl-C on it alone; and should the test
+  // run itself be killed, the stack gets a SIGTERM.
+  const child = createLauncher({ pathVar: process.env.PATH }).launch({
+    command: command as string,
+    args,
+    cwd: projectDir,
+    env: { ...env, DATA_DIR: options.dataDir, PORT_BASE: `${options.portBase}`, ...options.env },
+    ...(options.runAs === undefined ? {} : { runAs: options.runAs }),
+    orphanSignal: 'SIGTERM',
+  })
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8')
+    stream?.on('data', (text: string) => {
+      printed += text
+    })
+  }
+  return { child, output: () => printed, exit: exitOf(child) }
+}
+
+async function waitForReady(run: StackRun): Promise<void> {
+  const deadline = performance.now() + READY_LIMIT_MS
+  let ended = false
+  void run.exit.then(() => {
+    ended = true
+  })
+  while (!/^started in /m.test(run.output())) {
+    if (ended) {
+      await sleep(100)
+      throw new Error(`the stack ended before it was ready:\n${run.output()}`)
+    }
+    if (performance.now() > deadline) {
+      run.child.kill('SIGTERM')
+      throw new Error(`the stack was not ready in ${READY_LIMIT_MS / 1000} s:\n${run.output()}`)
+    }
+    await sleep(20)
+  }
+}
+
+/** A base whose ports, of which the last is 12 above it, are all free. */
+export async function freePortBase(): Promise<number> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const base = 10_000 + Math.floor(Math.random() * 730) * 13
+    const places = [0, 1, 2, 3, 4, 10, 11, 12]
+    const free = await Promise.all(places.map((n) => isPortFree(base + n)))
+    if (free.every(Boolean)) return base
+  }
+  throw new Error('no free ports for a stack')
+}
+
+/** Waits until none of these processes exists; returns those that are left at `limitMs`. */
+export async function survivors(pids: number[], limitMs: number): Promise<number[]> {
+  const deadline = performance.now() + limitMs
+  while (pids.some(isAlive) && performance.now() < deadline) await sleep(20)
+  return pids.filter(isAlive)
+}

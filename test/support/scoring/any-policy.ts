@@ -1,0 +1,122 @@
+/**
+ * Random policies and random signals for properties of scoring: every kind of weight, groups,
+ * floors, halving that confirms itself or goes in circles, and values that hit.
+ */
+import fc from 'fast-check'
+import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
+import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
+import type { ScoringContext } from '#shared/core/scoring/scoring.ts'
+import { type SignalDefinition, signalCatalog } from '#shared/core/signals/signals.ts'
+import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+
+/** Every signal of the catalog. */
+export const allSignals = categories.flatMap((category) =>
+  Object.entries(signalCatalog[category] as Record<string, SignalDefinition>).map(
+    ([name, definition]) => ({ category, name, path: `${category}.${name}`, ...definition }),
+  ),
+)
+
+/** Who sends events unless a test says otherwise. */
+export const context: ScoringContext = {
+  sdkVersion: '4.2.0',
+  platform: 'android',
+  receivedAtMs: Date.UTC(2026, 2, 1),
+}
+
+/** Signals with the categories that are left out empty. */
+export function signalsOf(partial: Partial<Signals> = {}): Signals {
+  const empty = { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} }
+  return { ...empty, ...partial }
+}
+
+/** A value of the signal's type, often one that counts, now and then null. */
+export function anyValue(category: Category, name: string): fc.Arbitrary<unknown> {
+  const { type } = (signalCatalog[category] as Record<string, SignalDefinition>)[name]!
+  const weight = balancedPolicy.categories[category].signals[name]
+  const known = typeof weight === 'object' && 'values' in weight ? Object.keys(weight.values) : []
+  const text = fc.constantFrom(...known, 'MEETS_DEVICE_INTEGRITY', 'OTHER')
+  if (type === 'boolean') return fc.constantFrom<unknown>(true, true, false, null)
+  if (type === 'number') return fc.oneof(fc.integer({ min: -1, max: 20 }), fc.constant(null))
+  if (type === 'string') return fc.oneof(text, fc.constant(null))
+  return fc.oneof(fc.array(text, { maxLength: 3 }), fc.constant(null))
+}
+
+function anyCategory(category: Category): fc.Arbitrary<Record<string, unknown>> {
+  const names = Object.keys(signalCatalog[category])
+  const known = fc
+    .constantFrom(...names)
+    .chain((name) => fc.tuple(fc.constant(name), anyValue(category, name)))
+  const unknown = fc.tuple(fc.constantFrom('new_signal', 'x.y', ''), fc.jsonValue())
+  return fc
+    .array(fc.oneof({ weight: 9, arbitrary: known }, { weight: 1, arbitrary: unknown }), {
+      maxLength: 8,
+    })
+    .map((entries) => Object.fromEntries(entries))
+}
+
+/** Signals of the catalog with values of their type, unknown ones and nulls among them. */
+export const anySignals: fc.Arbitrary<Signals> = fc.record({
+  root: anyCategory('root'),
+  emulator: anyCategory('emulator'),
+  debugger: anyCategory('debugger'),
+  tamper: anyCategory('tamper'),
+  ecosystem: anyCategory('ecosystem'),
+  network: anyCategory('network'),
+})
+
+const points = fc.integer({ min: 0, max: 100 })
+const somePaths = fc.subarray(
+  allSignals.map((signal) => signal.path),
+  { maxLength: 30 },
+)
+
+function anyWeight({ type, path }: (typeof allSignals)[number]): fc.Arbitrary<SignalWeight> {
+  if (type === 'number') {
+    return fc.record({ atLeast: fc.integer({ min: 0, max: 10 }), weight: points })
+  }
+  if (type === 'boolean') {
+    return path === 'tamper.app_attest_valid' ? points.map((whenFalse) => ({ whenFalse })) : points
+  }
+  const [category, name] = path.split('.') as [Category, string]
+  return fc.constant(balancedPolicy.categories[category].signals[name] ?? 0)
+}
+
+function anyCategoryPolicy(category: Category) {
+  const own = allSignals.filter((signal) => signal.category === category)
+  const names = own.map((signal) => signal.name)
+  return fc.record({
+    cap: points,
+    signals: fc.record(Object.fromEntries(own.map((one) => [one.name, anyWeight(one)]))),
+    groups: fc.array(fc.record({ cap: points, signals: fc.subarray(names, { minLength: 2 }) }), {
+      maxLength: 2,
+    }),
+  })
+}
+
+/** Any policy that the schema lets through, sensible or not. */
+export const anyPolicy: fc.Arbitrary<Policy> = fc
+  .record({
+    review: fc.integer({ min: 1, max: 60 }),
+    above: fc.integer({ min: 0, max: 41 }),
+    categories: fc.record({
+      root: anyCategoryPolicy('root'),
+      emulator: anyCategoryPolicy('emulator'),
+      debugger: anyCategoryPolicy('debugger'),
+      tamper: anyCategoryPolicy('tamper'),
+      ecosystem: anyCategoryPolicy('ecosystem'),
+      network: anyCategoryPolicy('network'),
+    }),
+    halving: fc.array(
+      fc.record({ category: fc.constantFrom(...categories), confirmedBy: somePaths }),
+      { maxLength: 6 },
+    ),
+    strongEvidence: fc.constantFrom(null, { signals: 2 }),
+    floors: fc.array(fc.record({ score: points, signals: somePaths }), { maxLength: 2 }),
+    softCategories: fc.subarray([...categories]),
+  })
+  .map(({ review, above, ...rest }) => ({
+    ...balancedPolicy,
+    ...rest,
+    name: 'random',
+    thresholds: { review, block: review + above },
+  }))

@@ -1,0 +1,225 @@
+/**
+ * Random policies and events for holding the two compilers of scoring equal: whatever a policy may
+ * say and whatever ingest accepts, the odd ones often.
+ */
+
+import fc from 'fast-check'
+import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
+import { policySchema } from '#shared/core/policies/policy.ts'
+import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
+import { type Category, categories, parseTelemetry } from '#shared/core/telemetry/telemetry.ts'
+import { type EventFacts, makeBody } from '../telemetry/accepted-events.ts'
+import { allSignals, anyPolicy, anyValue } from './any-policy.ts'
+
+/** Texts that policies know, and what looks like them. */
+const oddTexts = [
+  'MEETS_DEVICE_INTEGRITY',
+  'UNLICENSED',
+  'LEVEL_4',
+  '(empty)',
+  '',
+  'true',
+  'NaN',
+  "it's",
+  'back\\slash',
+  'naïve 😀',
+  '["UNLICENSED"]',
+  '2024-01-01',
+  '{"a":1}',
+  '\u0000',
+  '--',
+]
+const text = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom(...oddTexts) },
+  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }) },
+)
+const numbers = [0, -0, 1, -1, 2, 5, 0.1, 1.5, 4.999999999999999, -1e300, 1.7e308, 5e-324]
+const number = fc.oneof(
+  fc.constantFrom(...numbers, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).filter((n) => !isUnsafe(n)),
+)
+
+function isUnsafe(value: number): boolean {
+  return Number.isInteger(value) && !Number.isSafeInteger(value)
+}
+
+/** A value of a known signal: of its type, sometimes null. */
+function knownValue({ category, name, type }: (typeof allSignals)[number]): fc.Arbitrary<unknown> {
+  if (type === 'boolean') return fc.constantFrom<unknown>(true, true, true, false, null)
+  if (type === 'number') return fc.oneof(number, fc.constant(null))
+  const usual = anyValue(category, name)
+  if (type === 'string') return fc.oneof(usual, text)
+  return fc.oneof(usual, fc.array(text, { maxLength: 4 }))
+}
+
+const unknownName = fc.oneof(
+  fc.constantFrom('new_signal', 'x.y', '', '.', 'a.', 'é😀', '`', "'", '\\', 'su_binary.', '1'),
+  fc.constantFrom(...allSignals.map(({ name }) => `${name}.x`)),
+  fc.string({ unit: 'binary', maxLength: 6 }),
+)
+const unknownValue = fc.oneof(fc.jsonValue({ maxDepth: 3 }), text, number, fc.boolean())
+
+function categoryOf(category: Category): fc.Arbitrary<Record<string, unknown>> {
+  const own = allSignals.filter((one) => one.category === category)
+  const known = fc
+    .constantFrom(...own)
+    .chain((one) => knownValue(one).map((value) => [one.name, value] as const))
+  const unknown = fc.tuple(unknownName, unknownValue)
+  const entry = fc.oneof({ weight: 9, arbitrary: known }, { weight: 1, arbitrary: unknown })
+  return fc.oneof(
+    { weight: 3, arbitrary: fc.constant({}) },
+    {
+      weight: 5,
+      arbitrary: fc.array(entry, { maxLength: 6 }).map((all) => Object.fromEntries(all)),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.array(entry, { maxLength: 40 }).map((all) => Object.fromEntries(all)),
+    },
+  )
+}
+
+/** Members of `signals` beside the six categories: kept, and none of them may ever score. */
+const beside = fc.oneof(
+  { weight: 8, arbitrary: fc.constant({}) },
+  {
+    weight: 1,
+    arbitrary: fc.dictionary(fc.constantFrom(...allSignals.map(({ path }) => path)), unknownValue, {
+      maxKeys: 3,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom<Record<string, unknown>>(
+      { '': { root: { su_binary: true } } },
+      { 'root.': { custom_rom: true }, 'network.': true },
+      { root_: {}, beyond: { root: { custom_rom: true } } },
+    ),
+  },
+)
+
+const signals = fc
+  .tuple(fc.record(byCategory(categoryOf)), beside, fc.boolean())
+  .map(([own, more, first]) => (first ? { ...more, ...own } : { ...own, ...more }))
+
+function byCategory<Value>(make: (category: Category) => Value): Record<Category, Value> {
+  return Object.fromEntries(categories.map((one) => [one, make(one)])) as Record<Category, Value>
+}
+
+export const versions = ['4.2.0', '4.2.1', '4.20.0', '4.2.*', '4.2.', '', 'β.1', "4'\\2"]
+export const platforms = ['android', 'Android', 'iOS', 'ios', 'İOS', 'ΑΣ', 'K', '']
+/** Around when suppressions end. */
+export const instantsMs = [-1, 0, 1].map((ms) => Date.UTC(2026, 2, 1, 9, 30) + ms)
+
+/** Events that ingest takes. */
+export const anyEvent: fc.Arbitrary<EventFacts> = fc
+  .record({
+    signals,
+    sdkVersion: fc.constantFrom(...versions),
+    platform: fc.constantFrom(...platforms),
+    receivedAtMs: fc.constantFrom(...instantsMs),
+  })
+  .map(({ signals, sdkVersion, platform, receivedAtMs }) => ({
+    signals,
+    receivedAtMs,
+    more: { sdk_meta: { sdk_version: sdkVersion, platform, batch_type: '' } },
+  }))
+  .filter((facts) => {
+    const body = Buffer.from(makeBody(facts))
+    return parseTelemetry(body, findTenant(body) ?? '').ok
+  })
+
+const points = fc.integer({ min: 0, max: 100 })
+
+function weightOf({ type }: (typeof allSignals)[number]): fc.Arbitrary<SignalWeight> {
+  if (type === 'boolean')
+    return fc.oneof(
+      points,
+      points.map((whenFalse) => ({ whenFalse })),
+    )
+  if (type === 'number') return fc.record({ atLeast: number, weight: points })
+  const values = fc.dictionary(text, points, { maxKeys: 6 })
+  return fc.oneof(
+    fc.record({ values }),
+    fc.record({ values, unless: fc.array(text, { maxLength: 2 }) }),
+  )
+}
+
+const suppression: fc.Arbitrary<Suppression> = fc
+  .record({
+    signals: fc.array(
+      fc.oneof(
+        fc.constantFrom(...allSignals.map(({ path }) => path)),
+        fc.constantFrom(...categories.map((one) => `${one}.*`), 'root.unheard_of'),
+      ),
+      { minLength: 1, maxLength: 12 },
+    ),
+    sdkVersions: fc.option(some(fc.constantFrom(...versions, '4.*').filter(Boolean)), {
+      nil: undefined,
+    }),
+    platforms: fc.option(some(fc.constantFrom(...platforms, 'ANDROID', 'k').filter(Boolean)), {
+      nil: undefined,
+    }),
+    expiresAt: fc.constantFrom(null, '2026-03-01T09:30:00Z', '2026-03-01T10:30:00.001+01:00'),
+  })
+  .map(({ signals, sdkVersions, platforms, expiresAt }) => ({
+    signals,
+    expiresAt,
+    reason: 'random',
+    ...(sdkVersions === undefined ? {} : { sdkVersions }),
+    ...(platforms === undefined ? {} : { platforms }),
+  }))
+
+function some<Item>(item: fc.Arbitrary<Item>): fc.Arbitrary<Item[]> {
+  return fc.array(item, { minLength: 1, maxLength: 3 })
+}
+
+/** Any weight at all for a part of the signals, of a form that need not fit its type. */
+const anyWeights = fc
+  .array(
+    fc
+      .constantFrom(...allSignals)
+      .chain((one) =>
+        fc.tuple(fc.constant(one), weightOf(one), fc.nat(20), weightOf(allSignals[0]!)),
+      ),
+    { maxLength: 60 },
+  )
+  .map((all) => all.map(([one, fit, odd, other]) => ({ one, weight: odd === 0 ? other : fit })))
+
+/** Any policy that the schema lets through, sensible or not, suppressions included. */
+export const anyWholePolicy: fc.Arbitrary<Policy> = fc
+  .record({
+    policy: anyPolicy,
+    weights: anyWeights,
+    suppressions: fc.oneof(fc.constant([]), fc.array(suppression, { maxLength: 4 })),
+    strong: fc.constantFrom(null, 2, 3, 5),
+    // Most sums of full weights end at a cap, where nothing can differ any more.
+    divisor: fc.constantFrom(1, 3, 9, 27),
+  })
+  .map(({ policy, weights, suppressions, strong, divisor }) => {
+    const own = byCategory((category) => ({
+      ...policy.categories[category],
+      signals: {
+        ...policy.categories[category].signals,
+        ...Object.fromEntries(
+          weights
+            .filter(({ one }) => one.category === category)
+            .map(({ one, weight }) => [one.name, weight]),
+        ),
+      },
+    }))
+    for (const { signals } of Object.values(own)) {
+      for (const [name, weight] of Object.entries(signals)) signals[name] = lighten(weight, divisor)
+    }
+    const strongEvidence = strong === null ? null : { signals: strong }
+    return policySchema.parse({ ...policy, categories: own, suppressions, strongEvidence })
+  })
+
+function lighten(weight: SignalWeight, divisor: number): SignalWeight {
+  const lighter = (points: number) => Math.ceil(points / divisor)
+  if (typeof weight === 'number') return lighter(weight)
+  if ('whenFalse' in weight) return { whenFalse: lighter(weight.whenFalse) }
+  if ('atLeast' in weight) return { ...weight, weight: lighter(weight.weight) }
+  const values = Object.entries(weight.values).map(([value, points]) => [value, lighter(points)])
+  return { ...weight, values: Object.fromEntries(values) }
+}

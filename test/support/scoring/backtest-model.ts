@@ -1,0 +1,163 @@
+// What a backtest has to find, worked out in JavaScript from the events themselves: the edge's
+// closure, one event after the other, and plain counting.
+import { compareBytes } from '#shared/core/base/byte-order.ts'
+import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { compilePolicy, type Score } from '#shared/core/scoring/scoring.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+
+export type ModelAlert = {
+  deviceId: string
+  sessionId: string
+  action: 'REVIEW' | 'BLOCK'
+  disposition: string
+  riskScore: number
+  raspScore: number
+  createdAtMs: number
+}
+
+const actionNames = ['ALLOW', 'REVIEW', 'BLOCK'] as const
+const decisions = ['REVIEW', 'BLOCK'] as const
+
+export type ModelScorer = (event: AcceptedEvent) => Score
+
+/** The edge's verdict of an event under a policy, test devices of a sandbox included. */
+export function toModelScorer(policy: Policy): ModelScorer {
+  const score = compilePolicy(policy)
+  return (event) => {
+    const { body, received_at: receivedAtMs, reasons } = event
+    const isForced = reasons.some(({ code }) => code === sandboxForced)
+    const forced = isForced ? findForcedScore(body.device_id, policy.thresholds) : null
+    const { sdk_version: sdkVersion, platform } = body.sdk_meta
+    return forced ?? score(body.signals as Signals, { sdkVersion, platform, receivedAtMs })
+  }
+}
+
+type Moves = { before: number; after: number; gained: number; lost: number }
+const noMoves = (): Moves => ({ before: 0, after: 0, gained: 0, lost: 0 })
+
+type Session = { events: { event: AcceptedEvent; next: Score }[] }
+
+/** The parts of a report that do not depend on how it was made. */
+export function modelBacktest(
+  events: readonly AcceptedEvent[],
+  options: { policy: Policy; alerts: readonly ModelAlert[]; scoredBy: readonly Policy[] },
+) {
+  const scorer = toModelScorer(options.policy)
+  const sessions = new Map<string, Session>()
+  const matrix = Object.fromEntries(
+    actionNames.map((from) => [from, Object.fromEntries(actionNames.map((to) => [to, 0]))]),
+  )
+  const different: string[] = []
+  const again = new Map(options.scoredBy.map((one) => [toPolicyHash(one), toModelScorer(one)]))
+  let recomputed = 0
+  for (const event of events) {
+    const next = scorer(event)
+    matrix[event.rasp_action]![next.action]! += 1
+    const key = JSON.stringify([event.body.device_id, event.body.session_id])
+    const session = sessions.get(key) ?? { events: [] }
+    session.events.push({ event, next })
+    sessions.set(key, session)
+    const same = again.get(event.policy_hash)?.(event)
+    if (same === undefined) continue
+    recomputed++
+    if (same.score !== event.rasp_score || same.action !== event.rasp_action)
+      different.push(event.event_id)
+  }
+  const found = countMoves([...sessions.values()], options.alerts)
+  const correlated = options.alerts.filter((one) => one.riskScore > one.raspScore)
+  return {
+    events: events.length,
+    sessions: [...sessions.values()].filter(isHeld).length,
+    matrix,
+    ...found,
+    correlatedAlerts: correlated.length,
+    moved_most: findMoved([...sessions.values()]),
+    recomputed: { events: recomputed, different: different.length, first: different.sort() },
+  }
+}
+
+const isHeld = ({ events }: Session) =>
+  events.some(({ event, next }) => event.rasp_score > 0 || next.score > 0)
+
+function countMoves(sessions: readonly Session[], alerts: readonly ModelAlert[]) {
+  const all = noMoves()
+  const byAction = { REVIEW: noMoves(), BLOCK: noMoves() }
+  const byPlatform: Record<string, Moves> = {}
+  const byVersion: Record<string, Moves> = {}
+  const byDisposition: Record<string, { before: number; lost: number }> = {}
+  const byFlag: Record<string, { gained: number; lost: number }> = {}
+  let mayBeLost = 0
+  let wouldBeOwn = 0
+  for (const { events } of sessions) {
+    const { device_id: deviceId, session_id: sessionId, sdk_meta: meta } = events[0]!.event.body
+    for (const action of decisions) {
+      const before = events.some(({ event }) => event.rasp_action === action)
+      const after = events.some(({ next }) => next.action === action)
+      if (!before && !after) continue
+      const alert = alerts.find(
+        (one) => one.deviceId === deviceId && one.sessionId === sessionId && one.action === action,
+      )
+      const more = alert !== undefined && alert.riskScore > alert.raspScore
+      const lost = before && !after && !more
+      const gained = after && !before && alert === undefined
+      if (before && !after && more) mayBeLost++
+      if (after && !before && alert !== undefined) wouldBeOwn++
+      byPlatform[meta.platform] ??= noMoves()
+      byVersion[meta.sdk_version] ??= noMoves()
+      const into = [all, byAction[action], byPlatform[meta.platform]!, byVersion[meta.sdk_version]!]
+      for (const moves of into) {
+        if (before) moves.before++
+        if (after) moves.after++
+        if (gained) moves.gained++
+        if (lost) moves.lost++
+      }
+      if (before) {
+        const name = alert?.disposition ?? 'NOT_STORED'
+        byDisposition[name] ??= { before: 0, lost: 0 }
+        byDisposition[name].before++
+        if (lost) byDisposition[name].lost++
+      }
+      if (!gained && !lost) continue
+      const of = events.flatMap<string>(({ event, next }) => {
+        const [decided, reasons] = gained
+          ? [next.action, next.reasons]
+          : [event.rasp_action, event.reasons]
+        return decided === 'ALLOW' ? [] : reasons.map(({ code }) => code)
+      })
+      for (const flag of new Set(of)) {
+        byFlag[flag] ??= { gained: 0, lost: 0 }
+        byFlag[flag][gained ? 'gained' : 'lost']++
+      }
+    }
+  }
+  return {
+    alerts: all,
+    by_action: byAction,
+    byPlatform,
+    byVersion,
+    byDisposition,
+    byFlag,
+    mayBeLost,
+    wouldBeOwn,
+  }
+}
+
+function findMoved(sessions: readonly Session[]) {
+  return sessions
+    .map(({ events }) => ({
+      device_id: events[0]!.event.body.device_id,
+      session_id: events[0]!.event.body.session_id,
+      old_score: Math.max(...events.map(({ event }) => event.rasp_score)),
+      new_score: Math.max(...events.map(({ next }) => next.score)),
+    }))
+    .filter((one) => one.old_score !== one.new_score)
+    .sort(
+      (a, b) =>
+        Math.abs(b.new_score - b.old_score) - Math.abs(a.new_score - a.old_score) ||
+        compareBytes(a.device_id, b.device_id) ||
+        compareBytes(a.session_id, b.session_id),
+    )
+    .slice(0, 20)
+}

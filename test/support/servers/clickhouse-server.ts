@@ -1,0 +1,106 @@
+// Starts the embedded ClickHouse for a test, on a free port, in a directory that is removed again
+// unless the test brought its own. The process ends with the test process, whatever happens.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
+
+export type TestClickhouse = {
+  /** Usable as CLICKHOUSE_URL: the password is in it, the database is left to its default. */
+  url: string
+  pid: number
+  /** The end of what it wrote to stderr. */
+  complaint(): string
+  /** Its exit code once it has ended, null if killed. */
+  ended: Promise<number | null>
+  /** Ends the process by a signal; resolves to its exit code when it is gone, null if killed. */
+  kill(signal: NodeJS.Signals): Promise<number | null>
+  /** Stops it in order and removes the directory if it was made here. */
+  stop(): Promise<void>
+}
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const startMaxMs = 30_000
+
+/** Rejects with what the process wrote to stderr when it ends before it is ready. */
+export async function startClickhouse(
+  options: {
+    path?: string
+    port?: number
+    password?: string
+    /** Users beside `default`. */
+    users?: readonly EngineUser[]
+  } = {},
+): Promise<TestClickhouse> {
+  const path = options.path ?? mkdtempSync(join(tmpdir(), 'clickhouse-'))
+  const password = options.password ?? 'test'
+  const server = spawn(
+    join(root, 'node_modules/.bin/node'),
+    [
+      join(root, 'deploy/local/clickhouse/clickhouse-server.ts'),
+      ...[
+        '--path',
+        path,
+        '--listen',
+        `127.0.0.1:${options.port ?? 0}`,
+        '--parent-pid',
+        `${process.pid}`,
+      ],
+    ],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        CLICKHOUSE_PASSWORD: password,
+        ENGINE_USERS: JSON.stringify(options.users ?? []),
+      },
+    },
+  )
+  const ended = once(server, 'exit').then(([code]) => code as number | null)
+  const kill = (signal: NodeJS.Signals) => {
+    server.kill(signal)
+    return ended
+  }
+  let complaint = ''
+  server.stderr!.setEncoding('utf8')
+  server.stderr!.on('data', (chunk: string) => {
+    complaint = (complaint + chunk).slice(-10_000)
+  })
+  const address = new URL(await readListening(server, () => complaint))
+  if (password !== '') {
+    address.username = 'default'
+    address.password = password
+  }
+  return {
+    url: address.href.replace(/\/$/, ''),
+    pid: server.pid!,
+    ended,
+    complaint: () => complaint,
+    kill,
+    stop: async () => {
+      await kill('SIGTERM')
+      if (options.path === undefined) rmSync(path, { recursive: true, force: true })
+    },
+  }
+}
+
+async function readListening(server: ChildProcess, complaint: () => string): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      server.kill('SIGKILL')
+      reject(new Error(`ClickHouse did not start in ${startMaxMs} ms: ${complaint()}`))
+    }, startMaxMs)
+    server.once('close', (code, signal) => {
+      clearTimeout(timer)
+      reject(new Error(`ClickHouse ended before it was ready (${code ?? signal}): ${complaint()}`))
+    })
+    createInterface({ input: server.stdout! }).once('line', (line) => {
+      clearTimeout(timer)
+      resolve((JSON.parse(line) as { listening: string }).listening)
+    })
+  })
+}

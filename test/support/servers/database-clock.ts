@@ -1,0 +1,33 @@
+// A clock for the database: what production code asks of Postgres' `now()` is answered with the
+// test's own moment, in the text of each statement. Defaults of columns keep the real one.
+import type { Postgres, Queryable, Session, Sql } from '#shared/io/postgres/postgres.ts'
+import type { Clock } from '../deliveries/delivery-engine.ts'
+
+/** The same database at another time. */
+export function atTime(postgres: Postgres, clock: Pick<Clock, 'nowMs'>): Postgres {
+  const shift = (sql: string | Sql): string | Sql => {
+    const now = `timestamptz '${new Date(clock.nowMs()).toISOString()}'`
+    const replace = (text: string) => text.replace(/\bnow\(\)/g, now)
+    // Without its name: a named statement has one text.
+    return typeof sql === 'string'
+      ? replace(sql)
+      : { text: replace(sql.text), ...(sql.values === undefined ? {} : { values: sql.values }) }
+  }
+  const toQuery =
+    (db: Queryable): Queryable['query'] =>
+    (sql, values) =>
+      db.query(shift(sql), values)
+  const toTransaction =
+    (db: Session | Postgres): Session['transaction'] =>
+    (work) =>
+      db.transaction((tx) => work({ query: toQuery(tx) }))
+  return {
+    ...postgres,
+    query: toQuery(postgres),
+    transaction: toTransaction(postgres),
+    withSession: (work) =>
+      postgres.withSession((session) =>
+        work({ query: toQuery(session), transaction: toTransaction(session) }),
+      ),
+  }
+}

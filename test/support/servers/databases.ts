@@ -1,0 +1,26 @@
+// Brings test servers to the schema of this release, by the same code as production.
+
+import * as migrate from '#shared/io/migrations/migrate.ts'
+import { createLog } from '#shared/io/process/log.ts'
+
+const log = createLog('test', 'silent')
+
+/** Creates the database of this URL when it is missing and applies every migration. */
+export async function migratePostgres(
+  url: string,
+  options: Pick<migrate.MigrateOptions, 'rolePasswords'> = {},
+): Promise<void> {
+  await migrate.migratePostgres(url, { log, signal: AbortSignal.timeout(30_000), ...options })
+}
+
+/**
+ * The same for ClickHouse.
+ * @param postgresUrl where the lock is held; may be left out when one test migrates alone
+ */
+export async function migrateClickhouse(
+  clickhouseUrl: string,
+  postgresUrl: string | null = null,
+): Promise<void> {
+  const options = { log, signal: AbortSignal.timeout(30_000) }
+  await migrate.migrateClickhouse(clickhouseUrl, postgresUrl, options)
+}

@@ -1,0 +1,132 @@
+// A real PostgreSQL for tests: the same programs and start as the local stack's. One server serves
+// a whole test file; each test that wants its own state asks for a database. Tests end processes,
+// never the machine, so syncing to disk is off unless a test turns it on.
+
+import { type ChildProcess, execFile } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { mkdtemp, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { findPostgresBinaries } from '../../../deploy/local/postgres/postgres-binaries.ts'
+import {
+  ensureDatabase,
+  postgresAnswers,
+  postgresLaunchSpec,
+  postgresUrl,
+  preparePostgres,
+} from '../../../deploy/local/postgres/postgres-server.ts'
+import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
+import { createLauncher, endChild, exitOf, sendSignal } from '../../../deploy/local/stack/launch.ts'
+import { choosePort } from '../../../deploy/local/stack/ports.ts'
+
+const run = promisify(execFile)
+
+export type TestPostgres = {
+  /** Of the database `postgres`, with user and password. */
+  url: string
+  port: number
+  dir: string
+  readonly pid: number
+  /** Creates a database (a fresh name when left out) and returns its URL. */
+  createDatabase: (name?: string) => Promise<string>
+  /** Sends a signal and waits for the end when the signal ends it (all but STOP and CONT). */
+  kill: (signal: NodeJS.Signals) => Promise<void>
+  /** Ends the server, and removes its files when the test did not bring a folder. */
+  stop: () => Promise<void>
+  /** Starts it again on the same port and files, ending it first when it runs. */
+  restart: () => Promise<void>
+}
+
+/** Starts a PostgreSQL on a free port. `dir` keeps its files (a fresh folder when left out). */
+export async function startPostgres(
+  options: { dir?: string; port?: number; settings?: Record<string, string> } = {},
+): Promise<TestPostgres> {
+  const env = process.env
+  const launcher = createLauncher({ pathVar: env.PATH })
+  const base = options.dir ?? (await mkdtemp(join(tmpdir(), 'di-postgres-')))
+  const account = { user: 'di', password: 'postgres-test-password' }
+  if (options.dir === undefined) await copyCluster(join(base, 'postgres'), account)
+  const prepared = await preparePostgres({
+    launcher,
+    env,
+    ...account,
+    dir: join(base, 'postgres'),
+    port: options.port ?? (await choosePort({})),
+    settings: { fsync: 'off', ...options.settings },
+  })
+  const url = postgresUrl(prepared, 'postgres')
+  let child: ChildProcess = await start()
+
+  async function start(): Promise<ChildProcess> {
+    // kill -9 of the postmaster leaves backends that need a moment to notice and let go.
+    for (let attempt = 1; ; attempt++) {
+      const started = launcher.launch(postgresLaunchSpec(prepared, env))
+      let output = ''
+      const keep = (chunk: Buffer) => {
+        output = (output + chunk).slice(-4_000)
+      }
+      started.stdout?.on('data', keep)
+      started.stderr?.on('data', keep)
+      try {
+        const isReady = () => postgresAnswers(url)
+        await awaitReady({ name: 'postgres', child: started, isReady, limitMs: 30_000 })
+        return started
+      } catch (error) {
+        await endChild(started, { signal: 'SIGQUIT', graceMs: 2_000 })
+        if (attempt === 20) throw new Error(`${(error as Error).message}\n${output}`)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    }
+  }
+
+  return {
+    url,
+    port: prepared.port,
+    dir: base,
+    get pid() {
+      return child.pid as number
+    },
+    createDatabase: async (name) => {
+      const database = name ?? `t_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+      await ensureDatabase(url, database)
+      return postgresUrl(prepared, database)
+    },
+    kill: async (signal) => {
+      sendSignal(child.pid as number, signal)
+      if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await exitOf(child)
+    },
+    stop: async () => {
+      await endChild(child, { signal: 'SIGINT', graceMs: 5_000 })
+      if (options.dir === undefined) await rm(base, { recursive: true, force: true })
+    },
+    restart: async () => {
+      await endChild(child, { signal: 'SIGINT', graceMs: 5_000 })
+      child = await start()
+    },
+  }
+}
+
+/**
+ * A fresh cluster takes a second of CPU to make and a tenth to copy: the first test of a machine
+ * makes it, all others take that. It has never been started.
+ */
+async function copyCluster(
+  dir: string,
+  account: { user: string; password: string },
+): Promise<void> {
+  const { initdb } = findPostgresBinaries()
+  const { size, mtimeMs } = statSync(initdb)
+  const of = createHash('sha256').update(`${initdb} ${size} ${mtimeMs}`).digest('hex').slice(0, 16)
+  const made = join(tmpdir(), `di-postgres-fresh-${of}`)
+  if (!existsSync(made)) {
+    const making = `${made}.${randomUUID()}`
+    const env = process.env
+    const launcher = createLauncher({ pathVar: env.PATH })
+    await preparePostgres({ launcher, env, dir: making, port: 0, ...account })
+    // Of two that made one at once the second finds the first's.
+    await rename(making, made).catch(() => rm(making, { recursive: true, force: true }))
+  }
+  await run('cp', ['-a', made, dir])
+}

@@ -1,0 +1,109 @@
+// Accepted events for tests: bodies as an edge takes them, scored as an edge scores them, and the
+// batch messages that carry them.
+import { toEventId } from '#shared/core/base/ids.ts'
+import { batchEventsMax } from '#shared/core/base/limits.ts'
+import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import {
+  type AcceptedEvent,
+  decodeBatch,
+  type EventHeader,
+  encodeEventHead,
+  toPosition,
+} from '#shared/core/telemetry/messages.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import { findMore } from '#shared/core/telemetry/telemetry-check.ts'
+
+export type EventFacts = {
+  tenantId?: string
+  deviceId?: string
+  sessionId?: string
+  userId?: string
+  accountId?: string
+  receivedAtMs?: number
+  signals?: Record<string, unknown>
+  /** Makes bodies of otherwise equal facts differ. */
+  nonce?: number | string
+  policy?: Policy
+  /** More fields of the body. */
+  more?: Record<string, unknown>
+}
+
+/** Signals that lead to each action under the default policy. */
+export const signalsOf = {
+  ALLOW: {},
+  REVIEW: { root: { magisk_detected: true } },
+  BLOCK: { debugger: { frida_detected: true } },
+} as const satisfies Record<string, Record<string, unknown>>
+
+export function makeBody(facts: EventFacts): string {
+  return JSON.stringify({
+    tenant_id: facts.tenantId ?? 'acme',
+    device_id: facts.deviceId ?? 'device-1',
+    session_id: facts.sessionId ?? 'session-1',
+    ...(facts.userId === undefined ? {} : { user_id: facts.userId }),
+    ...(facts.accountId === undefined ? {} : { account_id: facts.accountId }),
+    sdk_meta: { sdk_version: '4.2.0', platform: 'android', batch_type: 'launch' },
+    scorer: { rasp_score: 12, rasp_action: 'ALLOW', rasp_flags: ['CLIENT_FLAG'] },
+    signals: {
+      root: {},
+      emulator: {},
+      debugger: {},
+      tamper: {},
+      ecosystem: {},
+      network: {},
+      ...facts.signals,
+    },
+    ...(facts.nonce === undefined ? {} : { nonce: facts.nonce }),
+    ...facts.more,
+  })
+}
+
+/** One element of a batch message. */
+export function makeElement(facts: EventFacts): string {
+  const policy = facts.policy ?? defaultPolicy
+  const bodyText = makeBody(facts)
+  const body = JSON.parse(bodyText) as {
+    signals: Signals
+    sdk_meta: { sdk_version: string; platform: string }
+  }
+  const receivedAtMs = facts.receivedAtMs ?? Date.now()
+  const { sdk_version: sdkVersion, platform } = body.sdk_meta
+  const score = compilePolicy(policy)(body.signals, { sdkVersion, platform, receivedAtMs })
+  const header = {
+    event_id: toEventId(Buffer.from(bodyText)),
+    tenant_id: facts.tenantId ?? 'acme',
+    received_at: receivedAtMs,
+    rasp_score: score.score,
+    rasp_action: score.action,
+    reasons: score.reasons,
+    policy_version: 1,
+    policy_hash: toPolicyHash(policy),
+    epoch: 1,
+    ...(findMore(body).inexactNumbers ? { inexact_numbers: true as const } : {}),
+  }
+  return encodeEvent(header, bodyText)
+}
+
+/** A batch message of these events. */
+export function makeMessage(events: readonly EventFacts[]): Buffer {
+  return Buffer.from(`[${events.map(makeElement).join(',')}]`)
+}
+
+/** Events as the scorer decodes them from the messages of a stream, from this sequence on. */
+export function makeEvents(events: readonly EventFacts[], sequence = 1): AcceptedEvent[] {
+  const made: AcceptedEvent[] = []
+  for (let at = 0; at < events.length; at += batchEventsMax) {
+    const message = makeMessage(events.slice(at, at + batchEventsMax))
+    const position = toPosition(0, sequence + at / batchEventsMax)
+    const { events: decoded, invalid } = decodeBatch(message, position)
+    if (invalid.length > 0) throw new Error(`an event is not valid: ${invalid[0]?.detail}`)
+    made.push(...decoded)
+  }
+  return made
+}
+
+/** One element of a batch message, as the edge's group commit writes it. */
+export function encodeEvent(header: EventHeader, bodyText: string): string {
+  return `${encodeEventHead(header, Buffer.byteLength(bodyText))}${bodyText}}`
+}

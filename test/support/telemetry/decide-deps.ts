@@ -1,0 +1,57 @@
+/** What deciding a batch works with, in memory: it remembers what was raised and noted. */
+import type { AlertDraft } from '#shared/core/alerts/alert-rules.ts'
+import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import type { LedgerEntry } from '#shared/core/reconciliation/ledger.ts'
+import type { KnownEvent } from '#shared/io/velocity/known-store.ts'
+import type { DecideBatchDeps } from '../../../services/scorer/decide/decide-batch.ts'
+import type { ScorerObserver } from '../../../services/scorer/observe.ts'
+import { createDecodedMessages } from '../../../services/scorer/store/decoded-messages.ts'
+
+export function makeDecideDeps({
+  onKnown = () => undefined,
+  dropped = () => undefined,
+}: {
+  /** Called with the events that are asked about; what it throws is what asking fails with. */
+  onKnown?: (events: readonly KnownEvent[]) => void
+  dropped?: ScorerObserver['dropped']
+} = {}) {
+  const raised: AlertDraft[] = []
+  const entries: LedgerEntry[] = []
+  const observe = {
+    timed: (_: string, work: Promise<unknown>) => work,
+    existing: () => undefined,
+    raised: () => undefined,
+    retried: () => undefined,
+    dropped,
+  } as unknown as ScorerObserver
+  const decide: DecideBatchDeps = {
+    messages: createDecodedMessages(1_000_000, () => true),
+    observe,
+    ledger: {
+      insertEntries: async (some) => {
+        entries.push(...some)
+      },
+      insertDueAlerts: async () => undefined,
+    },
+    findKnown: async (events) => {
+      onKnown(events)
+      return events.map(() => ({
+        counts: new Map(),
+        details: new Map(),
+        missing: null,
+        retry: false,
+      }))
+    },
+    findPolicy: async () => defaultPolicy,
+    readDecidedFloor: async () => 6,
+    findEarlierEvents: async () => [],
+    findUnraised: async (drafts) => [...drafts],
+    raiseAlerts: async (drafts) => {
+      raised.push(...drafts)
+      return { raised: [], existing: 0, strangers: [] } as never
+    },
+    publishHints: async () => undefined,
+    shadow: { record: async () => undefined },
+  }
+  return { decide, raised, entries }
+}

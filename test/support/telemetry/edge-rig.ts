@@ -1,0 +1,439 @@
+// Edges for tests: a real nats-server, the console's side of the tenant directory, and edges in
+// this process (or as processes of their own) in front of it. What the stream holds is read back
+// whole.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
+import { createIngest, type Edge } from '../../../services/ingest/app.ts'
+import { createRetiredUse } from '../../../services/ingest/retired-use.ts'
+import { openUndecidedRoom } from '../../../services/ingest/undecided-room.ts'
+import { defaultPolicy, type Policy, toPolicyHash } from '../../../shared/core/policies/policy.ts'
+import {
+  type AcceptedEvent,
+  decodeBatch,
+  type TenantEntry,
+  telemetryStream,
+  tenantKey,
+  wholeKey,
+} from '../../../shared/core/telemetry/messages.ts'
+import { signBody } from '../../../shared/core/telemetry/signature.ts'
+import { listen } from '../../../shared/io/http/http-server.ts'
+import { createInternalServer } from '../../../shared/io/http/internal-server.ts'
+import { connectNats, type Nats } from '../../../shared/io/nats/nats.ts'
+import { ensureStreams } from '../../../shared/io/nats/streams.ts'
+import { createLog } from '../../../shared/io/process/log.ts'
+import { createMetrics } from '../../../shared/io/process/metrics.ts'
+import {
+  createTelemetryPublisher,
+  type PublishBatch,
+} from '../../../shared/io/telemetry/telemetry-publisher.ts'
+import { openDirectory, putProven } from '../../../shared/io/tenants/directory/directory-entries.ts'
+import {
+  openTenantDirectory,
+  type TenantDirectory,
+} from '../../../shared/io/tenants/directory/edge-directory.ts'
+import { projectTenant } from '../../../shared/io/tenants/directory/tenant-directory.ts'
+import { startRetiredUseReporter } from '../../../shared/io/tenants/retired-use.ts'
+import { createSealer, type Sealer } from '../../../shared/io/tenants/sealed-secrets.ts'
+import { until } from '../process/until.ts'
+import { startNats, type TestNats } from '../servers/nats-server.ts'
+import { chooseAddresses } from '../servers/service-addresses.ts'
+
+export const nowMs = () => performance.now()
+
+/** A log that tests do not print. */
+export const quietLog = createLog('test', 'silent')
+
+export type TestTenant = {
+  tenantId: string
+  secret: string
+  entry: TenantEntry
+  /** The revision that carries the entry. */
+  revision: number
+}
+
+export type EdgeRig = {
+  server: TestNats
+  /** The test's own connection, as a console has one. */
+  nats: Nats
+  masterKey: string
+  sealer: Sealer
+  /** Projects a tenant, with what is asked for changed. */
+  projectTenant: (
+    tenantId: string,
+    change?: Partial<TenantEntry> & { secret?: string | null; policy?: Policy },
+  ) => Promise<TestTenant>
+  /** Every event in the stream, in its order. */
+  readStored: () => Promise<AcceptedEvent[]>
+  /** Messages in the stream. */
+  countMessages: () => Promise<number>
+  startEdge: (options?: EdgeOptions) => Promise<TestEdge>
+  /** Starts an edge as a process and waits until it is ready, or only until it is alive. */
+  spawnEdge: (options?: SpawnOptions) => Promise<SpawnedEdge>
+  stop: () => Promise<void>
+}
+
+export type EdgeOptions = {
+  /** Another way to the server than the direct one. */
+  natsUrl?: string
+  sealer?: Sealer
+  /** Wraps the publisher, to lose acknowledgements and the like. */
+  wrapPublish?: (publish: PublishBatch) => PublishBatch
+  /** Whether to wait until the edge may take telemetry. */
+  ready?: boolean
+  wallMs?: () => number
+  /** Other than the service's own bound. */
+  connectionsMax?: number
+}
+
+export type TestEdge = {
+  url: string
+  /** Of readiness and metrics. */
+  internalUrl: string
+  edgeId: string
+  nats: Nats
+  directory: TenantDirectory
+  metrics: () => Promise<string>
+  /** The sum of a counter's series whose labels contain these. */
+  count: (name: string, labels?: Record<string, string>) => Promise<number>
+  close: () => Promise<void>
+}
+
+export type SpawnOptions = { await?: 'readyz' | 'healthz'; env?: Record<string, string> }
+
+export type SpawnedEdge = {
+  url: string
+  internalUrl: string
+  child: ChildProcess
+  output: () => string
+}
+
+/** @param options how the nats-server is started */
+export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Promise<EdgeRig> {
+  const server = await startNats(options)
+  const nats = await connectNats(server.url, 'test', quietLog)
+  await ensureStreams(nats)
+  const masterKey = randomBytes(32).toString('base64')
+  const sealer = createSealer([masterKey])
+  await putWhole({ nats, sealer }, 0)
+  const closing: (() => Promise<void>)[] = []
+  const rig: EdgeRig = {
+    server,
+    nats,
+    masterKey,
+    sealer,
+    projectTenant: (tenantId, change) => project({ nats, sealer }, tenantId, change ?? {}),
+    readStored: () => readStored(nats),
+    countMessages: async () => (await nats.manager.streams.info(telemetryStream)).state.messages,
+    startEdge: async (options = {}) => {
+      const edge = await startEdge(rig, options)
+      closing.push(edge.close)
+      return edge
+    },
+    spawnEdge: async (options = {}) => {
+      const edge = await spawnEdge(rig, options)
+      closing.push(async () => {
+        if (edge.child.exitCode !== null || edge.child.signalCode !== null) return
+        edge.child.kill('SIGKILL')
+        await once(edge.child, 'exit')
+      })
+      return edge
+    },
+    stop: async () => {
+      await Promise.all(closing.map((close) => close()))
+      await nats.close()
+      await server.stop()
+    },
+  }
+  return rig
+}
+
+/** Says, as a console does, that the bucket has every tenant, so many at least. */
+export function putWhole(deps: { nats: Nats; sealer: Sealer }, tenants: number): Promise<number> {
+  return putEntry(deps, wholeKey, { tenants })
+}
+
+/** Takes a tenant away from every edge, as a console does. */
+export function removeTenant(
+  deps: { nats: Nats; sealer: Sealer },
+  tenantId: string,
+): Promise<number> {
+  return putEntry(deps, tenantKey(tenantId), null)
+}
+
+/** Writes an entry with its proof, whatever was there. */
+export async function putEntry(
+  { nats, sealer }: { nats: Nats; sealer: Sealer },
+  key: string,
+  value: unknown,
+): Promise<number> {
+  const directory = await openDirectory(nats, sealer)
+  const held = await directory.bucket.get(key)
+  return putProven(directory, key, JSON.stringify(value), held?.revision ?? 0)
+}
+
+async function project(
+  { nats, sealer }: { nats: Nats; sealer: Sealer },
+  tenantId: string,
+  change: Partial<TenantEntry> & { secret?: string | null; policy?: Policy },
+): Promise<TestTenant> {
+  const { secret = randomBytes(32).toString('base64url'), policy = defaultPolicy, ...more } = change
+  const sealed = secret === null ? null : sealer.seal(secret, { tenantId, kind: 'hmac' })
+  const entry: TenantEntry = {
+    tenant_id: tenantId,
+    environment: 'live',
+    status: 'active',
+    epoch: 1,
+    hmac_secret_sealed: sealed,
+    policy_version: 1,
+    policy_hash: toPolicyHash(policy),
+    ingest_rate: null,
+    // What a tenant gets by default would end most tests under load.
+    ingest_bytes: { perSecond: 1e9, burst: 1e9 },
+    ...more,
+  }
+  const document = { hash: entry.policy_hash, text: JSON.stringify(policy) }
+  const revision = await projectTenant(await openDirectory(nats, sealer), entry, document)
+  return { tenantId, secret: secret ?? '', entry, revision }
+}
+
+async function readStored(nats: Nats): Promise<AcceptedEvent[]> {
+  await until('the test is connected', nats.connected)
+  const { state } = await nats.manager.streams.info(telemetryStream)
+  const events: AcceptedEvent[] = []
+  for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+    const message = await nats.manager.streams.getMessage(telemetryStream, { seq })
+    const batch = decodeBatch(message.data, message.seq)
+    if (batch.invalid.length > 0) throw new Error(`message ${seq}: ${batch.invalid[0]?.detail}`)
+    events.push(...batch.events)
+  }
+  return events
+}
+
+let edges = 0
+
+async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> {
+  const nats = await connectNats(options.natsUrl ?? rig.server.url, 'edge', quietLog)
+  const metrics = createMetrics('ingest')
+  const edgeId = `edge-${process.pid}-${++edges}`
+  const sealer = options.sealer ?? rig.sealer
+  const directory = openTenantDirectory({
+    nats,
+    sealer,
+    log: quietLog,
+    metrics,
+    edgeId,
+    nowMs,
+  })
+  const publish = createTelemetryPublisher(nats, quietLog, sealer.proverOf('telemetry batch'))
+  const retiredUse = createRetiredUse(metrics, nowMs)
+  const reporter = startRetiredUseReporter({
+    ...retiredUse,
+    nats,
+    edgeId,
+    metrics,
+    log: quietLog,
+    everyMs: 100,
+  })
+  let stopping = false
+  const { countEdges } = directory
+  const room = openUndecidedRoom({ nats, log: quietLog, metrics, countEdges })
+  const edge: Edge = {
+    directory,
+    room,
+    connected: nats.connected,
+    publish: options.wrapPublish?.(publish) ?? publish,
+    close: directory.close,
+  }
+  const ingest = createIngest({
+    natsFault: () => (nats.connected() ? null : 'is not connected'),
+    log: quietLog,
+    metrics,
+    edge: () => edge,
+    stopping: () => stopping,
+    retiredUse,
+    tally: createAcceptedTally(),
+    decoyKey: createSecretKey(randomBytes(43)),
+    newBatchId: () => `bat_${randomUUID()}`,
+    nowMs,
+    wallMs: options.wallMs ?? Date.now,
+    ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
+  })
+  const internal = createInternalServer({
+    log: quietLog,
+    metrics,
+    stopping: () => stopping,
+    readyChecks: ingest.readyChecks,
+    warnings: ingest.warnings,
+  })
+  const url = await listen(ingest.app, { host: '127.0.0.1', port: 0 })
+  const internalUrl = await listen(internal, { host: '127.0.0.1', port: 0 })
+  if (options.ready !== false) await until('the edge holds a lease', directory.leaseValid)
+  let closed: Promise<void> | null = null
+  const close = async () => {
+    stopping = true
+    ingest.app.server.closeAllConnections()
+    await ingest.app.close()
+    await internal.close()
+    await room.close()
+    await directory.close()
+    await reporter.close()
+    await nats.close()
+  }
+  return {
+    url,
+    internalUrl,
+    edgeId,
+    nats,
+    directory,
+    metrics: () => metrics.registry.metrics(),
+    count: async (name, labels = {}) => sumOf(await metrics.registry.metrics(), name, labels),
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+  }
+}
+
+/** The sum of a metric's series whose labels contain these. */
+export function sumOf(text: string, name: string, labels: Record<string, string>): number {
+  let sum = 0
+  for (const line of text.split('\n')) {
+    if (!line.startsWith(`${name}{`)) continue
+    const wanted = Object.entries(labels).every(([key, value]) =>
+      line.includes(`${key}="${value}"`),
+    )
+    if (wanted) sum += Number(line.slice(line.lastIndexOf(' ') + 1))
+  }
+  return sum
+}
+
+const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
+
+async function spawnEdge(
+  rig: EdgeRig,
+  { await: path = 'readyz', env: more = {} }: SpawnOptions,
+): Promise<SpawnedEdge> {
+  const { env, url, internalUrl } = await chooseAddresses('ingest')
+  const child = spawn(process.execPath, [join(projectDir, 'services/ingest/main.ts')], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env.PATH,
+      NATS_URL: rig.server.url,
+      MASTER_KEY: rig.masterKey,
+      ...env,
+      ...more,
+      PARENT_PID: String(process.pid),
+    },
+  })
+  let output = ''
+  const keep = (chunk: Buffer) => {
+    output += chunk
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  await until(
+    `the spawned edge answers ${path}`,
+    async () => {
+      if (child.exitCode !== null) throw new Error(`ingest ended at its start: ${output}`)
+      return fetch(`${internalUrl}/${path}`).then(
+        (response) => response.ok,
+        () => false,
+      )
+    },
+    20_000,
+  )
+  return { url, internalUrl, child, output: () => output }
+}
+
+/** A way to a server that can be frozen: nothing passes, and neither side is told. */
+export async function startProxy(serverUrl: string) {
+  const target = new URL(serverUrl)
+  const sockets = new Set<Socket>()
+  let frozen = false
+  const proxy = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname)
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from)
+      from.on('data', (chunk) => to.write(chunk))
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        sockets.delete(from)
+        to.destroy()
+      })
+      if (frozen) from.pause()
+    }
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const url = new URL(serverUrl)
+  url.port = String((proxy.address() as AddressInfo).port)
+  const setFrozen = (wanted: boolean) => {
+    frozen = wanted
+    for (const socket of sockets) {
+      if (frozen) socket.pause()
+      else socket.resume()
+    }
+  }
+  return {
+    url: url.href,
+    freeze: () => setFrozen(true),
+    thaw: () => setFrozen(false),
+    close: () => {
+      for (const socket of sockets) socket.destroy()
+      proxy.close()
+    },
+  }
+}
+
+export type Answer = {
+  status: number
+  headers: Headers
+  body: Record<string, unknown>
+}
+
+/** Sends bytes to an edge, signed unless told otherwise. */
+export async function send(
+  edge: { url: string },
+  body: string | Uint8Array,
+  options: { secret?: string; headers?: Record<string, string> } = {},
+): Promise<Answer> {
+  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  if (options.secret !== undefined) headers['x-service-signature'] = signBody(body, options.secret)
+  const response = await fetch(`${edge.url}/v1/rasp/ingest`, {
+    method: 'POST',
+    headers: { ...headers, ...options.headers },
+    body: body as string,
+  })
+  const parsed = (await response.json()) as Record<string, unknown>
+  return { status: response.status, headers: response.headers, body: parsed }
+}
+
+let bodies = 0
+
+/** A valid submission as an object, different each time. */
+export function telemetryOf(tenantId: string, more: Record<string, unknown> = {}) {
+  bodies++
+  return {
+    tenant_id: tenantId,
+    device_id: `device-${bodies}`,
+    session_id: `session-${bodies}`,
+    sdk_meta: { sdk_version: '4.2.0', platform: 'android', batch_type: 'session_start' },
+    scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+    signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
+    ...more,
+  }
+}
+
+/** The same as text. */
+export function bodyOf(tenantId: string, more: Record<string, unknown> = {}): string {
+  return JSON.stringify(telemetryOf(tenantId, more))
+}

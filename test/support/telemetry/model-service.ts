@@ -1,0 +1,308 @@
+/**
+ * A device-intelligence service in memory, made of the pure core alone: what the real one must be
+ * indistinguishable from. It can be given a bug, so that tests can see whether whoever checks a
+ * service would notice.
+ */
+
+import { type Alert, decideAlert, toAlert } from '../../../shared/core/alerts/alert-rules.ts'
+import { toEventId } from '../../../shared/core/base/ids.ts'
+import { defaultPolicy, type VelocityMetric } from '../../../shared/core/policies/policy.ts'
+import { type Action, compilePolicy, toAction } from '../../../shared/core/scoring/scoring.ts'
+import { findTenant } from '../../../shared/core/telemetry/find-tenant.ts'
+import type { AcceptedEvent } from '../../../shared/core/telemetry/messages.ts'
+import { parseTelemetry, type Telemetry } from '../../../shared/core/telemetry/telemetry.ts'
+import { correlate, countKey, findVelocity } from '../../../shared/core/velocity/correlation.ts'
+import { findScoreMismatch } from '../../../shared/core/velocity/score-mismatch.ts'
+import { countSignalFlips, toSignalBits } from '../../../shared/core/velocity/signal-flips.ts'
+
+export const bugs = [
+  'loses_a_session',
+  'loses_the_first_event_of_a_session',
+  'loses_a_user',
+  'shows_a_lower_score',
+  'shows_another_action',
+  'counts_a_session_twice',
+  'loses_an_alert',
+  'raises_a_needless_alert',
+  'ignores_velocity',
+  'sees_velocity_too_early',
+  'counts_one_session_too_many',
+  'counts_one_session_too_few',
+  'ignores_flips',
+  'blames_another_signal_for_flips',
+  'ignores_devices_per_user',
+  'ignores_score_mismatch',
+  'misses_signals_that_are_there',
+  'leaves_a_reason_out',
+  'tells_of_a_later_event',
+  'skips_a_seq',
+  'miscounts_the_total',
+  'lists_in_another_order',
+  'misattributes_a_reason',
+] as const
+export type Bug = (typeof bugs)[number]
+
+type Stored = {
+  eventId: string
+  atMs: number
+  telemetry: Telemetry
+  score: number
+  action: Action
+  flags: string[]
+}
+
+export type ModelService = {
+  /** Takes a body at a moment and answers as ingest does. */
+  accept(body: Buffer, atMs: number): { status: number; json: unknown }
+  /** Answers a GET of the REST API. */
+  get(path: string): { status: number; json: unknown }
+  alerts: Alert[]
+}
+
+/** @param bug what it does wrong, once or wherever it can */
+export function createModelService(tenantId: string, bug?: Bug): ModelService {
+  const scorer = compilePolicy(defaultPolicy)
+  const eventsOf = new Map<string, Stored[]>()
+  const alerts: Alert[] = []
+  let position = 0
+  let bugsLeft = 1
+  /** True once, for a bug that strikes one victim. */
+  const strikes = (name: Bug, isVictim = true) => bug === name && isVictim && bugsLeft-- > 0
+
+  /** True whenever it is the victim's turn; the first that fits is the victim. */
+  let victim: string | null = null
+  const strikesAgain = (name: Bug, id: string, isVictim = true) => {
+    if (bug === name && isVictim) victim ??= id
+    return bug === name && victim === id
+  }
+  const ofKey = (kind: 'device' | 'user', id: string) => eventsOf.get(`${kind} ${id}`) ?? []
+  const ofDevice = (deviceId: string) => ofKey('device', deviceId)
+
+  /** Counts as of an event that was just stored, over all that were stored before it. */
+  const countsOf = ({ body, received_at }: AcceptedEvent) => {
+    const counts = new Map<string, number>()
+    const details = new Map<string, Record<string, unknown>>()
+    if (bug === 'ignores_velocity') return { counts, details }
+    for (const rule of defaultPolicy.velocity) {
+      const sinceMs = received_at - rule.windowSeconds * 1000
+      const recent = (all: Stored[]) => all.filter((one) => one.atMs > sinceMs)
+      const own = recent(ofDevice(body.device_id))
+      const distinct = (idsOf: (one: Telemetry) => string[]) =>
+        new Set(own.flatMap(({ telemetry }) => idsOf(telemetry))).size
+      const users = usersOf(body).map((user) => recent(ofKey('user', user)))
+      const count: Record<VelocityMetric, () => number> = {
+        sessions_per_device: () => distinct((one) => [one.session_id]) + sessionsOff(bug),
+        users_per_device: () => distinct(usersOf),
+        platforms_per_device: () => distinct((one) => [one.sdk_meta.platform]),
+        devices_per_session: () => 1,
+        devices_per_user: () => {
+          if (bug === 'ignores_devices_per_user') return 0
+          const devices = users.map((all) => new Set(all.map((one) => one.telemetry.device_id)))
+          return Math.max(0, ...devices.map((ids) => ids.size))
+        },
+        signal_flips: () => {
+          const { flips, signal } = flipsOf(own)
+          const blamed = bug === 'blames_another_signal_for_flips' ? 'root.jailbroken' : signal
+          details.set(countKey(rule), { signal: blamed })
+          return bug === 'ignores_flips' ? 0 : flips
+        },
+      }
+      counts.set(countKey(rule), count[rule.metric]())
+    }
+    return { counts, details }
+  }
+
+  const toRisk = (event: AcceptedEvent) => {
+    const { rasp_score: score, reasons, body } = event
+    const { counts, details } = countsOf(event)
+    const findings = findVelocity(defaultPolicy.velocity, counts, details)
+    const mismatch = findScoreMismatch(body.scorer, score, defaultPolicy)
+    if (mismatch !== null && bug !== 'ignores_score_mismatch') findings.push(mismatch)
+    if (bug === 'misses_signals_that_are_there' && event.rasp_action !== 'ALLOW') {
+      const evidence = { metric: 'categories_missing', count: 1, threshold: 0, window: '24h' }
+      findings.push({ code: 'SIGNALS_MISSING', weight: 15, evidence })
+    }
+    const risk = correlate({ score, reasons }, findings, defaultPolicy)
+    const less = correlate({ score, reasons }, findings.slice(1), defaultPolicy)
+    const spared = risk.riskScore > less.riskScore && risk.action === less.action
+    const isAlert = risk.action !== 'ALLOW'
+    return strikes('leaves_a_reason_out', isAlert && spared) ? less : risk
+  }
+
+  const raise = (event: AcceptedEvent) => {
+    const needless = strikes('raises_a_needless_alert', event.rasp_action === 'ALLOW')
+    const risk = toRisk(event)
+    const draft = decideAlert(event, needless ? { ...risk, action: 'REVIEW' } : risk)
+    if (draft === null) return
+    const present = alerts.findIndex((alert) => alert.alert_id === draft.alertId)
+    if (present >= 0) {
+      const { seq, disposition, created_at, ...told } = alerts[present]!
+      const isOther = JSON.stringify(told.reasons) !== JSON.stringify(draft.reasons)
+      if (strikes('tells_of_a_later_event', isOther)) {
+        alerts[present] = toAlert(draft, { seq, disposition, createdAt: new Date(created_at) })
+      }
+      return
+    }
+    if (strikesAgain('loses_an_alert', draft.alertId)) return
+    if (strikes('misattributes_a_reason')) {
+      draft.reasons = draft.reasons.map((reason) => ({ ...reason, code: 'TIME_SPOOFED' }))
+    }
+    const skipped = strikes('skips_a_seq', alerts.length > 2) ? 1 : 0
+    const seq = (alerts.at(-1)?.seq ?? 0) + 1 + skipped
+    // Strictly later than the one before, as the real one's.
+    const lastMs = alerts.length === 0 ? 0 : Date.parse(alerts.at(-1)!.created_at)
+    const createdAt = new Date(Math.max(Math.floor(event.received_at), lastMs + 1))
+    alerts.push(toAlert(draft, { seq, disposition: 'OPEN', createdAt }))
+  }
+
+  const accept: ModelService['accept'] = (body, atMs) => {
+    const parsed = parseTelemetry(body, findTenant(body) ?? '')
+    if (!parsed.ok) return { status: 400, json: parsed.errors }
+    const { telemetry } = parsed
+    const { score, action, reasons } = scorer(telemetry.signals, {
+      sdkVersion: telemetry.sdk_meta.sdk_version,
+      platform: telemetry.sdk_meta.platform,
+      receivedAtMs: atMs,
+    })
+    const flags = reasons.map((reason) => reason.code)
+    const eventId = toEventId(body)
+    const json = {
+      status: 'accepted',
+      rasp_score: score,
+      rasp_action: action,
+      event_id: eventId,
+      flags,
+    }
+    const own = ofDevice(telemetry.device_id)
+    const isFirst = !own.some((one) => one.telemetry.session_id === telemetry.session_id)
+    const isLost =
+      strikesAgain('loses_a_session', telemetry.session_id) ||
+      strikesAgain('loses_the_first_event_of_a_session', eventId, isFirst && atMs % 60_000 > 5_000)
+    if (isLost) return { status: 200, json }
+    const stored = { eventId, atMs, telemetry, score, action, flags }
+    const keys = usersOf(telemetry).map((user) => `user ${user}`)
+    for (const key of [`device ${telemetry.device_id}`, ...keys]) {
+      eventsOf.set(key, [...(eventsOf.get(key) ?? []), stored])
+    }
+    position++
+    // The same bytes again: decided when they first came.
+    if (own.some((one) => one.eventId === eventId)) return { status: 200, json }
+    raise({
+      event_id: eventId,
+      tenant_id: tenantId,
+      received_at: atMs,
+      rasp_score: score,
+      rasp_action: action,
+      reasons,
+      policy_version: 1,
+      policy_hash: '',
+      epoch: 1,
+      position,
+      body: telemetry,
+    })
+    return { status: 200, json }
+  }
+
+  const showDevice = (deviceId: string) => {
+    const own = ofDevice(deviceId)
+    if (own.length === 0) return { status: 404, json: null }
+    const sessions = [...new Set(own.map((one) => one.telemetry.session_id))].map((id) => {
+      const facts = own.filter((one) => one.telemetry.session_id === id)
+      const highest = facts.reduce((most, one) => (one.score > most.score ? one : most))
+      const lower = strikes('shows_a_lower_score', highest.score > 0) ? 1 : 0
+      const other = strikes('shows_another_action', highest.action === 'BLOCK')
+      return {
+        session_id: id,
+        rasp_action: other ? 'REVIEW' : toAction(highest.score, defaultPolicy.thresholds),
+        rasp_score: highest.score - lower,
+        flags: highest.flags,
+        ...timesOf(facts, 'started_at'),
+      }
+    })
+    sessions.sort((a, b) => (a.started_at < b.started_at ? 1 : -1))
+    const usersSeenOn = [...new Set(own.flatMap((one) => usersOf(one.telemetry)))].sort()
+    if (strikes('loses_a_user', usersSeenOn.length > 0)) usersSeenOn.pop()
+    return {
+      status: 200,
+      json: {
+        device_id: deviceId,
+        ...timesOf(own, 'first_seen_at'),
+        peak_rasp_score: Math.max(...own.map((one) => one.score)),
+        users_seen_on: usersSeenOn,
+        sessions,
+        sessions_total: sessions.length + (strikes('counts_a_session_twice') ? 1 : 0),
+        sessions_cursor: null,
+        users_cursor: null,
+      },
+    }
+  }
+
+  const listAlerts = (query: URLSearchParams) => {
+    const limit = Math.min(500, Number(query.get('limit') ?? 50))
+    const matching = alerts.filter(
+      (alert) =>
+        isAsked(query.get('decision'), alert.decision.action) &&
+        isAsked(query.get('disposition'), alert.disposition) &&
+        isAsked(query.get('device_id'), alert.entity.device.device_id),
+    )
+    if (bug !== 'lists_in_another_order') matching.reverse()
+    const from = Number(query.get('cursor') ?? 0)
+    const data = matching.slice(from, from + limit)
+    const next = from + data.length
+    return {
+      status: 200,
+      json: {
+        data,
+        total: matching.length + (bug === 'miscounts_the_total' ? 1 : 0),
+        limit,
+        next_cursor: next < matching.length ? String(next) : null,
+      },
+    }
+  }
+
+  return {
+    accept,
+    alerts,
+    get(path) {
+      const url = new URL(path, 'http://model')
+      const device = /^\/v1\/di\/devices\/(.+)$/.exec(url.pathname)?.[1]
+      const answer =
+        device === undefined ? listAlerts(url.searchParams) : showDevice(decodeURIComponent(device))
+      // As it would be after a trip over the wire.
+      return { status: answer.status, json: JSON.parse(JSON.stringify(answer.json)) }
+    },
+  }
+}
+
+function usersOf({ user_id, account_id }: Telemetry): string[] {
+  return [...new Set([user_id, account_id].filter((id) => id !== undefined))]
+}
+
+/** Flips as of the last of a device's events, in their order. */
+function flipsOf(events: readonly Stored[]) {
+  const sightings = events.map(({ eventId, atMs, telemetry }, position) => {
+    return { event: eventId, position, atMs, ...toSignalBits(telemetry.signals) }
+  })
+  const last = sightings.slice(-1)
+  return countSignalFlips(sightings, last, Number.MAX_SAFE_INTEGER)[0]!
+}
+
+/** By how much sessions are miscounted. */
+function sessionsOff(bug: Bug | undefined): number {
+  if (bug === 'sees_velocity_too_early') return 15
+  if (bug === 'counts_one_session_too_many') return 1
+  return bug === 'counts_one_session_too_few' ? -1 : 0
+}
+
+const isAsked = (asked: string | null, value: string) => asked === null || asked === value
+
+function timesOf<Name extends string>(
+  facts: Stored[],
+  first: Name,
+): Record<Name | 'last_seen_at', string> {
+  const times = facts.map((one) => one.atMs)
+  return {
+    [first]: new Date(Math.min(...times)).toISOString(),
+    last_seen_at: new Date(Math.max(...times)).toISOString(),
+  } as Record<Name | 'last_seen_at', string>
+}

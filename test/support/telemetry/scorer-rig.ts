@@ -1,0 +1,197 @@
+// The scorer as the stack runs it, in processes of its own, on real servers that a test may kill;
+// and what a test asks of the stores behind it.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import {
+  deciderConsumer,
+  scorerConsumer,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/telemetry/messages.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createHistoryStore, type HistoryStore } from '#shared/io/devices/history-store.ts'
+import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
+import { ensureStreams } from '#shared/io/nats/streams.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { until } from '../process/until.ts'
+import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
+import { startNats, type TestNats } from '../servers/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../servers/postgres-server.ts'
+import { type EventFacts, makeMessage } from './accepted-events.ts'
+import { proveBatch, testTelemetryKey } from './telemetry-proof.ts'
+
+const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
+
+export type ScorerProcess = {
+  child: ChildProcess
+  url: string
+  /** Ends it by a signal and resolves to its exit code, null when the signal ended it. */
+  end: (signal: NodeJS.Signals) => Promise<number | null>
+  readMetric: (name: string, labels?: string) => Promise<number>
+}
+
+export type ScorerRig = {
+  natsServer: TestNats
+  postgresServer: TestPostgres
+  nats: Nats
+  postgres: Postgres
+  clickhouse: Clickhouse
+  history: HistoryStore
+  killClickhouse: () => Promise<void>
+  restartClickhouse: () => Promise<void>
+  addTenant: (tenantId: string) => Promise<void>
+  startScorer: () => Promise<ScorerProcess>
+  /** Publishes each list as one batch message. */
+  publish: (...batches: readonly EventFacts[][]) => Promise<void>
+  publishRaw: (data: Uint8Array) => Promise<void>
+  /** Whether every message is acknowledged. */
+  isDrained: () => Promise<boolean>
+  drained: (limitMs?: number) => Promise<unknown>
+  /** Has the broker deliver everything again from the beginning. */
+  redeliverAll: () => Promise<void>
+  /** Ends the scorers that are left. */
+  endScorers: () => Promise<void>
+  close: () => Promise<void>
+}
+
+export async function createScorerRig(): Promise<ScorerRig> {
+  const log = createLog('test', 'silent')
+  const path = mkdtempSync(join(tmpdir(), 'clickhouse-'))
+  const [natsServer, postgresServer, firstClickhouse] = await Promise.all([
+    startNats(),
+    startPostgres(),
+    startClickhouse({ path }),
+  ])
+  let clickhouseServer: TestClickhouse = firstClickhouse
+  const clickhouseUrl = clickhouseServer.url
+  const postgresUrl = await postgresServer.createDatabase()
+  await migratePostgres(postgresUrl)
+  await migrateClickhouse(clickhouseUrl)
+  const nats = await connectNats(natsServer.url, 'test', log)
+  await ensureStreams(nats)
+  const postgres = createPostgres(postgresUrl, { role: 'test', log, lockTimeoutMs: 20_000 })
+  const clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
+  const scorers: ScorerProcess[] = []
+  // The counts of what is pending lag behind a publish by a moment; the acknowledged sequence does
+  // not run ahead of anything.
+  const isDrained = async () => {
+    const { state } = await nats.manager.streams.info(telemetryStream)
+    for (const durable of [scorerConsumer, deciderConsumer]) {
+      const info = await nats.manager.consumers.info(telemetryStream, durable)
+      if (info.ack_floor.stream_seq !== state.last_seq) return false
+    }
+    return true
+  }
+  const env = {
+    NATS_URL: natsServer.url,
+    POSTGRES_URL: postgresUrl,
+    CLICKHOUSE_URL: clickhouseUrl,
+    TELEMETRY_KEY: testTelemetryKey,
+  }
+  const endScorers = async () => {
+    await Promise.all(scorers.splice(0).map((scorer) => scorer.end('SIGKILL')))
+  }
+  const publishRaw = async (data: Uint8Array) => {
+    await nats.jetstream.publish(telemetrySubject, data, { headers: proveBatch(data) })
+  }
+  return {
+    natsServer,
+    postgresServer,
+    nats,
+    postgres,
+    clickhouse,
+    history: createHistoryStore(clickhouse),
+    killClickhouse: async () => {
+      await clickhouseServer.kill('SIGKILL')
+    },
+    restartClickhouse: async () => {
+      const port = Number(new URL(clickhouseUrl).port)
+      clickhouseServer = await startClickhouse({ path, port })
+    },
+    addTenant: async (tenantId) => {
+      await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
+        tenantId,
+        'sandbox',
+      ])
+    },
+    startScorer: async () => {
+      const scorer = await startScorer(env)
+      scorers.push(scorer)
+      return scorer
+    },
+    publish: async (...batches) => {
+      for (const batch of batches) await publishRaw(makeMessage(batch))
+    },
+    publishRaw,
+    isDrained,
+    drained: (limitMs) => until('everything is acknowledged', isDrained, limitMs),
+    redeliverAll: async () => {
+      for (const durable of [scorerConsumer, deciderConsumer]) {
+        await nats.manager.consumers.delete(telemetryStream, durable)
+      }
+      await ensureStreams(nats)
+    },
+    endScorers,
+    close: async () => {
+      await endScorers()
+      await nats.close()
+      await clickhouse.close()
+      await postgres.close()
+      await Promise.all([natsServer.stop(), postgresServer.stop(), clickhouseServer.stop()])
+      rmSync(path, { recursive: true, force: true })
+    },
+  }
+}
+
+async function startScorer(env: Record<string, string>): Promise<ScorerProcess> {
+  const child = spawn(process.execPath, ['services/scorer/main.ts'], {
+    cwd: projectDir,
+    env: {
+      PATH: process.env.PATH,
+      SCORER_LISTEN: '127.0.0.1:0',
+      LOG_LEVEL: 'info',
+      // Tests want every row, however slow the machine; giving up is tested with a clock.
+      SHADOW_HOLD_MAX_MS: '60000',
+      PARENT_PID: String(process.pid),
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exited = once(child, 'exit') as Promise<[number | null]>
+  let output = ''
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stderr.on('data', (chunk: Buffer) => {
+      output += chunk
+    })
+    child.once('exit', () => reject(new Error(`the scorer ended before it listened: ${output}`)))
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const { msg, url: listening } = JSON.parse(line) as { msg: string; url?: string }
+      if (msg === 'listening' && listening !== undefined) resolve(listening)
+    })
+  })
+  return {
+    child,
+    url,
+    end: async (signal) => {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+      return (await exited)[0]
+    },
+    readMetric: async (name, labels = '') => {
+      const text = await (await fetch(`${url}/metrics`)).text()
+      let sum = 0
+      for (const line of text.split('\n')) {
+        if (line.startsWith(`${name}{`) && line.includes(labels)) {
+          sum += Number(line.slice(line.lastIndexOf(' ')))
+        }
+      }
+      return sum
+    },
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * The operators' dashboard, which the README's scale plan points at, and the alert rules: every
+ * figure on them is one that the processes have.
+ */
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import dashboard from '../../../deploy/grafana/operations.json' with { type: 'json' }
+import { findProgram } from '../../../deploy/local/stack/launch.ts'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** Everything that the services are made of. */
+function readSources(): string {
+  return ['services', 'shared']
+    .flatMap((folder) =>
+      readdirSync(`${root}/${folder}`, { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.ts'))
+        .map((file) => readFileSync(`${root}/${folder}/${file}`, 'utf8')),
+    )
+    .join('\n')
+}
+
+const expressions = dashboard.panels.flatMap(({ title, targets }) =>
+  targets.map(({ expr }) => ({ title, expr })),
+)
+
+const sources = readSources()
+
+function expectKnownMetrics(expr: string): void {
+  const names = (expr.match(/\b(?:di|process)_[a-z_]+/g) ?? []).map((name) =>
+    name.replace(/_(bucket|sum|count)$/, ''),
+  )
+  expect(names.length).toBeGreaterThan(0)
+  for (const name of names.filter((one) => one.startsWith('di_'))) {
+    expect(sources).toContain(`'${name}'`)
+  }
+}
+
+describe('the operators’ dashboard', () => {
+  it.each(expressions)('$title: has only metrics that exist', ({ expr }) => {
+    expectKnownMetrics(expr)
+  })
+
+  it('has every figure that the README’s scale plan names', () => {
+    const readme = readFileSync(`${root}/README.md`, 'utf8')
+    const plan = readme.slice(readme.indexOf('## Scale'), readme.indexOf('## Glossary'))
+    const all = expressions.map(({ expr }) => expr).join('\n')
+    const named = [...plan.matchAll(/`(di_[a-z_]+)`/g)].map(([, name]) => name!)
+    expect(named.length).toBeGreaterThan(3)
+    for (const name of named) expect(all).toContain(name)
+  })
+})
+
+describe('the alert rules', () => {
+  const file = `${root}/deploy/prometheus/alerts.yaml`
+  type Rule = { alert: string; expr: string; labels: { severity: string }; annotations: object }
+  const { groups } = parse(readFileSync(file, 'utf8')) as { groups: { rules: Rule[] }[] }
+  const rules = groups.flatMap((group) => group.rules)
+
+  it.each(rules)('$alert: has only metrics that exist, a severity and a summary', (rule) => {
+    expectKnownMetrics(rule.expr)
+    expect(rule.labels.severity).toMatch(/^(info|warning|critical)$/)
+    expect(rule.annotations).toHaveProperty('summary')
+  })
+
+  const promtool = findProgram('promtool', process.env.PATH)
+  it.skipIf(promtool === null)('hold what test/vectors/prometheus-alerts.yaml says', () => {
+    const cases = `${root}/test/vectors/prometheus-alerts.yaml`
+    execFileSync(promtool!, ['check', 'rules', file])
+    execFileSync(promtool!, ['test', 'rules', cases])
+  })
+})

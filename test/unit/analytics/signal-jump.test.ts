@@ -1,0 +1,200 @@
+// When a signal's share counts as jumped: a bad release is found on the first day, and shares that
+// are what they were raise nothing, however small the fleet and however many are looked at.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  findSignalJump,
+  jumpEndLimits,
+  type SignalDay,
+  type SignalShares,
+} from '#shared/core/analytics/signal-jump.ts'
+import { createRandom, type Random } from '../../../services/fleet/random.ts'
+
+const days = (count: number, devices: number, fleet: number): SignalDay[] =>
+  Array.from({ length: count }, () => ({ devices, fleet }))
+const nobody = { devices: 0, fleet: 0 }
+
+describe('a jump', () => {
+  it('is found on the first day of a bad release, against its own past and against others', () => {
+    const found = findSignalJump({
+      current: { devices: 60, fleet: 200 },
+      earlier: days(14, 2, 200),
+      elsewhere: { devices: 10, fleet: 1_000 },
+    })
+    expect(found).toMatchObject({ share: 0.3, earlierShare: 0.01, elsewhereShare: 0.01 })
+    expect(found?.zScore).toBeGreaterThan(7)
+  })
+
+  it('is found of a version that is new, by others alone', () => {
+    const current = { devices: 60, fleet: 200 }
+    const found = findSignalJump({ current, earlier: [], elsewhere: { devices: 9, fleet: 900 } })
+    expect(found).toMatchObject({ earlierShare: null, elsewhereShare: 0.01 })
+  })
+
+  it('is found of the only version there is, by its past alone', () => {
+    const current = { devices: 60, fleet: 200 }
+    expect(findSignalJump({ current, earlier: days(5, 2, 200), elsewhere: nobody })).toMatchObject({
+      elsewhereShare: null,
+    })
+  })
+
+  it('is none when all versions rise alike: that is the world, not a release', () => {
+    const current = { devices: 60, fleet: 200 }
+    const elsewhere = { devices: 300, fleet: 1_000 }
+    expect(findSignalJump({ current, earlier: days(14, 2, 200), elsewhere })).toBeNull()
+  })
+
+  it('is none where the version always had more than others', () => {
+    const current = { devices: 60, fleet: 200 }
+    const elsewhere = { devices: 10, fleet: 1_000 }
+    expect(findSignalJump({ current, earlier: days(14, 58, 200), elsewhere })).toBeNull()
+  })
+
+  it('is none where nothing is known to compare with', () => {
+    const current = { devices: 200, fleet: 200 }
+    expect(findSignalJump({ current, earlier: [], elsewhere: nobody })).toBeNull()
+    const few = { devices: 0, fleet: 12 }
+    expect(findSignalJump({ current, earlier: [few], elsewhere: few })).toBeNull()
+  })
+
+  it('is none of a handful of devices, whatever their share', () => {
+    for (const fleet of [1, 5, 29]) {
+      const current = { devices: fleet, fleet }
+      const elsewhere = { devices: 0, fleet: 10_000 }
+      expect(findSignalJump({ current, earlier: [], elsewhere })).toBeNull()
+    }
+  })
+
+  it('is none of a change that chance can see in a large fleet but nobody else', () => {
+    const current = { devices: 60_000, fleet: 1_000_000 }
+    const elsewhere = { devices: 50_000, fleet: 1_000_000 }
+    expect(findSignalJump({ current, earlier: [], elsewhere })).toBeNull()
+  })
+
+  it('asks for more where days differ anyway', () => {
+    const wild = [0.01, 0.2, 0.05, 0.3, 0.02, 0.25, 0.1].map((share) => ({
+      devices: Math.round(share * 1_000),
+      fleet: 1_000,
+    }))
+    const current = { devices: 330, fleet: 1_000 }
+    expect(findSignalJump({ current, earlier: wild, elsewhere: nobody })).toBeNull()
+    expect(
+      findSignalJump({ current, earlier: days(7, 130, 1_000), elsewhere: nobody }),
+    ).not.toBeNull()
+  })
+
+  it('goes on longer than it takes to be told', () => {
+    const shares: SignalShares = {
+      current: { devices: 12, fleet: 200 },
+      earlier: days(14, 2, 200),
+      elsewhere: { devices: 10, fleet: 1_000 },
+    }
+    expect(findSignalJump(shares)).toBeNull()
+    expect(findSignalJump(shares, jumpEndLimits)).not.toBeNull()
+  })
+
+  it('never claims anything but what its numbers say', () => {
+    const day = fc
+      .tuple(fc.nat(5_000), fc.double({ min: 0, max: 1, noNaN: true }))
+      .map(([fleet, share]) => ({ fleet, devices: Math.round(fleet * share) }))
+    fc.assert(
+      fc.property(day, fc.array(day, { maxLength: 21 }), day, (current, earlier, elsewhere) => {
+        const found = findSignalJump({ current, earlier, elsewhere })
+        if (found === null) return
+        expect(current.fleet).toBeGreaterThanOrEqual(30)
+        expect(found.zScore).toBeGreaterThanOrEqual(5)
+        expect(Number.isFinite(found.zScore)).toBe(true)
+        for (const share of [found.earlierShare, found.elsewhereShare]) {
+          if (share !== null) expect(found.share - share).toBeGreaterThanOrEqual(0.05)
+        }
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+})
+
+/** How many of `count` devices have something that each has with the same chance. */
+function drawDevices(random: Random, count: number, chance: number): number {
+  if (count > 400) {
+    // The normal curve is near enough, and a thousand times faster.
+    const normal =
+      Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next())
+    const drawn = Math.round(count * chance + normal * Math.sqrt(count * chance * (1 - chance)))
+    return Math.min(count, Math.max(0, drawn))
+  }
+  let devices = 0
+  for (let at = 0; at < count; at++) if (random.chance(chance)) devices++
+  return devices
+}
+
+describe('stable shares', () => {
+  const seed = 20_260_701
+
+  it.each([
+    ['small fleets', 20, 120],
+    ['middling fleets', 120, 2_000],
+    ['large fleets', 2_000, 200_000],
+  ])('of %s raise no alarm in 20,000 looks', (name, least, most) => {
+    const random = createRandom(seed, name)
+    let alarms = 0
+    for (let look = 0; look < 20_000; look++) {
+      // Shares of signals are mostly small; each version and platform has its own on top.
+      const chance = Math.min(0.95, random.exponential(0.08))
+      const size = () => random.int(least, most)
+      const fleet = size()
+      const draw = (count: number) => ({
+        fleet: count,
+        devices: drawDevices(random, count, chance),
+      })
+      const shares = {
+        current: draw(Math.round(fleet * (0.7 + 0.6 * random.next()))),
+        earlier: Array.from({ length: random.int(0, 21) }, () => draw(fleet)),
+        elsewhere: draw(size()),
+      }
+      if (findSignalJump(shares) !== null) alarms++
+    }
+    expect([`seed ${seed}`, alarms]).toEqual([`seed ${seed}`, 0])
+  })
+
+  it('raise none either where weekends differ and devices come back every day', () => {
+    const random = createRandom(seed, 'weekends')
+    let alarms = 0
+    for (let look = 0; look < 5_000; look++) {
+      const chance = Math.min(0.5, random.exponential(0.08))
+      const size = random.int(40, 3_000)
+      // The same devices every day, and one day in seven another crowd.
+      const same = drawDevices(random, size, chance)
+      const offset = random.int(0, 6)
+      const earlier = Array.from({ length: 21 }, (_, at) => ({
+        fleet: size,
+        devices: (at + offset) % 7 === 0 ? drawDevices(random, size, 1.5 * chance) : same,
+      }))
+      const current = { fleet: size, devices: drawDevices(random, size, 1.5 * chance) }
+      const elsewhere = { fleet: 3 * size, devices: drawDevices(random, 3 * size, chance * 1.5) }
+      if (findSignalJump({ current, earlier, elsewhere }) !== null) alarms++
+    }
+    expect([`seed ${seed}`, alarms]).toEqual([`seed ${seed}`, 0])
+  })
+
+  it.each([
+    [200, 0.01, 0.2],
+    [1_000, 0.02, 0.1],
+    [60, 0.01, 0.6],
+  ])('of %i devices from %f to %f are found nearly always', (fleet, before, after) => {
+    const random = createRandom(seed, `power ${fleet}`)
+    let found = 0
+    for (let look = 0; look < 500; look++) {
+      const draw = (count: number, chance: number) => ({
+        fleet: count,
+        devices: drawDevices(random, count, chance),
+      })
+      const shares = {
+        current: draw(fleet, after),
+        earlier: Array.from({ length: 14 }, () => draw(fleet, before)),
+        elsewhere: draw(3 * fleet, before),
+      }
+      if (findSignalJump(shares) !== null) found++
+    }
+    expect(found).toBeGreaterThan(450)
+  })
+})

@@ -1,0 +1,23 @@
+// Labels from what clients send: as many series as were allowed, and never more.
+import { expect, test } from 'vitest'
+import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
+
+test('a label is the value itself until as many are told apart, then the rest are one', () => {
+  const label = createBoundedLabel(3)
+  expect(['a', 'b', 'a', 'c'].map(label)).toEqual(['a', 'b', 'a', 'c'])
+  expect(['d', '', 'e'].map(label)).toEqual(['other', 'other', 'other'])
+  expect(['a', 'b', 'c', 'd'].map(label)).toEqual(['a', 'b', 'c', 'other'])
+})
+
+test('a value keeps its label for good, and a hundred are told apart by default', () => {
+  const label = createBoundedLabel()
+  const values = Array.from({ length: 5_000 }, (_, index) => `${index}.0.0`)
+  const labels = values.map(label)
+  expect(new Set(labels).size).toBe(101)
+  expect(values.map(label)).toEqual(labels)
+})
+
+test('each use has places of its own', () => {
+  const [one, other] = [createBoundedLabel(1), createBoundedLabel(1)]
+  expect([one('a'), other('b'), one('b'), other('a')]).toEqual(['a', 'b', 'other', 'other'])
+})

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import {
+  toBootSql,
+  toServerConfigXml,
+  toUsersXml,
+} from '../../../deploy/local/clickhouse/server-config.ts'
+
+const analystPasswordSha256Hex = 'cd34'
+const open = {
+  logLevel: 'critical',
+  passwordSha256Hex: null,
+  bootDoorPort: null,
+  analystPasswordSha256Hex,
+  users: [{ name: 'api', passwordSha256Hex: 'ef'.repeat(32), grants: ['GRANT SELECT ON a.`b<&`'] }],
+}
+const closed = {
+  logLevel: 'debug',
+  passwordSha256Hex: 'ab12',
+  bootDoorPort: 4711,
+  analystPasswordSha256Hex,
+  users: [],
+}
+
+describe('the configuration of the embedded ClickHouse', () => {
+  test('with a password, the password is asked before the boot door', () => {
+    const users = toUsersXml(closed)
+    expect(users).not.toContain('<password></password>')
+    const hash = users.indexOf('<password_sha256_hex>ab12</password_sha256_hex>')
+    expect(hash).toBeGreaterThan(0)
+    expect(users.indexOf('<http_authentication>')).toBeGreaterThan(hash)
+    expect(toServerConfigXml(closed)).toContain('<uri>http://127.0.0.1:4711/</uri>')
+  })
+
+  test('without a password there is no boot door', () => {
+    expect(toUsersXml(open)).toContain('<password></password>')
+    expect(toUsersXml(open)).not.toContain('http_authentication')
+    expect(toServerConfigXml(open)).not.toContain('http_authentication')
+  })
+
+  test('users come from this machine only', () => {
+    const allowed = [...toUsersXml(closed).matchAll(/<ip>([^<]*)<\/ip>/g)].map((match) => match[1])
+    expect(allowed).toEqual(['127.0.0.1', '::1', '127.0.0.1', '::1'])
+  })
+
+  test('a further user has its own grants, escaped, and sees all rows through the views', () => {
+    expect(toUsersXml(open)).toContain('<query>GRANT SELECT ON a.`b&lt;&amp;`</query>')
+    expect(toUsersXml(open)).toContain("currentUser() in ('default', 'api') or tenant_id")
+    const users = [{ name: 'a><b', passwordSha256Hex: 'ef'.repeat(32), grants: [] }]
+    expect(() => toUsersXml({ ...open, users })).toThrow('not a user')
+  })
+
+  test('a quote or backslash in the path of the port file stays inside its string', () => {
+    expect(toBootSql("/a'b\\c/port")).toContain("INTO OUTFILE '/a\\'b\\\\c/port' TRUNCATE")
+  })
+
+  test('every element that is opened is closed', () => {
+    for (const xml of [open, closed].flatMap((f) => [toServerConfigXml(f), toUsersXml(f)])) {
+      const stack: string[] = []
+      for (const [, slash, name] of xml.matchAll(/<(\/?)(\w+)>/g)) {
+        if (slash) expect(stack.pop()).toBe(name)
+        else stack.push(name!)
+      }
+      expect(stack).toEqual([])
+    }
+  })
+})

@@ -1,0 +1,31 @@
+/**
+ * The pure state machines against their models, through random histories with every race; `npm run
+ * faults -- machines` runs the same ones long. A failure prints its seed and the shortest history.
+ */
+import { expect, it } from 'vitest'
+import { runDeliveryRules } from '../../faults/machines/machine-delivery-rules.ts'
+import { runEdge } from '../../faults/machines/machine-edge.ts'
+import { runGroupCommit } from '../../faults/machines/machine-group-commit.ts'
+import { seed } from '../../support/process/seed.ts'
+
+/** A machine that never met these proves nothing of them. */
+function expectSeen(seen: Record<string, number>, ...whats: string[]): void {
+  for (const what of whats) expect(seen[what] ?? 0, what).toBeGreaterThan(10)
+}
+
+it('group commit calls an event stored only when it is, once, under one id', async () => {
+  const { seen } = await runGroupCommit({ runs: 300, seed })
+  expectSeen(seen, 'retry', 'duplicate', 'late', 'refused', 'stored though nobody was told')
+})
+
+it('no edge accepts an old secret once a rotation has returned, and never two', async () => {
+  const { seen } = await runEdge({ runs: 400, seed })
+  expectSeen(seen, 'accepted', 'refused: lease', 'announcement without an acknowledgement')
+  expectSeen(seen, 'rotation confirmed by every edge', 'rotation that outlasted a lease')
+  expectSeen(seen, 'announced again as the mark came')
+})
+
+it('a delivery is never early, never tried a twelfth time, and held as its receiver is', async () => {
+  const { seen } = await runDeliveryRules({ runs: 200, seed })
+  expectSeen(seen, 'delivered', 'failed', 'pending', 'replayed', 'delayed as asked', 'held')
+})

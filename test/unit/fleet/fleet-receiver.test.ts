@@ -1,0 +1,94 @@
+/**
+ * The fleet's webhook receiver: it takes what is genuine, refuses and counts everything else, and
+ * tells repeats of a delivery from new ones.
+ */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createRandom } from '../../../services/fleet/random.ts'
+import { type Receiver, startReceiver } from '../../../services/fleet/receiver.ts'
+import { signDelivery } from '../../../shared/core/deliveries/webhook-signing.ts'
+
+const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+const nowMs = Date.UTC(2026, 0, 15, 12)
+const body = JSON.stringify({ alert_id: 'alr_1', seq: 1 })
+
+let receiver: Receiver
+
+async function start(faultShare = 0) {
+  const random = createRandom(1, 'receiver')
+  receiver = await startReceiver({ faultShare, random, nowMs: () => nowMs, sinceStartMs: () => 42 })
+  receiver.trust(secret)
+}
+
+beforeEach(() => start())
+afterEach(() => receiver.close())
+
+async function deliver(more: {
+  headers?: Record<string, string>
+  body?: string
+  attempt?: number
+  secret?: string
+  atMs?: number
+  id?: string
+}): Promise<number> {
+  const bytes = Buffer.from(more.body ?? body)
+  const stamp = {
+    deliveryId: more.id ?? 'dlv_1',
+    attempt: more.attempt ?? 1,
+    timestampSeconds: Math.floor((more.atMs ?? nowMs) / 1000),
+  }
+  const headers = { ...signDelivery(bytes, more.secret ?? secret, stamp), ...more.headers }
+  return (await fetch(receiver.url, { method: 'POST', headers, body: bytes })).status
+}
+
+describe('a genuine delivery', () => {
+  it('is answered 200 and kept', async () => {
+    expect(await deliver({})).toBe(200)
+    const { deliveries, verified, refused } = receiver.received
+    expect({ verified, refused }).toEqual({ verified: 1, refused: {} })
+    expect(deliveries.get('dlv_1')).toMatchObject({
+      alertId: 'alr_1',
+      body,
+      arrivals: 1,
+      firstMs: 42,
+    })
+  })
+
+  it('is one delivery however often it comes, and a change of its bytes is noticed', async () => {
+    await deliver({})
+    await deliver({ attempt: 2 })
+    expect(receiver.received.deliveries.get('dlv_1')).toMatchObject({ arrivals: 2, changed: false })
+    await deliver({ attempt: 3, body: body.replace('1}', '2}') })
+    expect(receiver.received.deliveries.get('dlv_1')).toMatchObject({ arrivals: 3, changed: true })
+    expect(receiver.received.deliveries.size).toBe(1)
+  })
+})
+
+describe('what is not genuine', () => {
+  const cases: [string, Parameters<typeof deliver>[0]][] = [
+    ['signature', { secret: `whsec_${Buffer.alloc(32, 8).toString('base64')}` }],
+    ['signature', { headers: { 'x-service-signature': '' } }],
+    ['standard_signature', { headers: { 'webhook-signature': 'v1,AAAA' } }],
+    ['timestamp', { atMs: nowMs - 6 * 60_000 }],
+    ['timestamp', { headers: { 'webhook-timestamp': '1' } }],
+    ['delivery_id', { headers: { 'webhook-id': 'dlv_2' } }],
+    ['attempt', { headers: { 'x-service-attempt': '0' } }],
+    ['event', { headers: { 'x-service-event': 'other' } }],
+    ['content_type', { headers: { 'content-type': 'text/plain' } }],
+  ]
+
+  it.each(cases)('is refused and counted by its fault: %s %j', async (fault, more) => {
+    expect(await deliver(more)).toBe(401)
+    expect(receiver.received).toMatchObject({ requests: 1, verified: 0, refused: { [fault]: 1 } })
+    expect(receiver.received.deliveries.size).toBe(0)
+  })
+})
+
+describe('faults on purpose', () => {
+  it('are answered 500, and counted with their delivery', async () => {
+    await receiver.close()
+    await start(1)
+    expect(await deliver({})).toBe(500)
+    expect(receiver.received.faults).toBe(1)
+    expect(receiver.received.deliveries.get('dlv_1')).toMatchObject({ arrivals: 1, faults: 1 })
+  })
+})

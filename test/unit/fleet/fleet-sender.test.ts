@@ -1,0 +1,162 @@
+/**
+ * The fleet's open loop: plans are kept whatever the service does, latency counts from the plan,
+ * and every way for a request to end is told apart.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { Answer } from '../../../services/fleet/http-calls.ts'
+import { createLatencies } from '../../../services/fleet/latencies.ts'
+import { createLedger } from '../../../services/fleet/ledger.ts'
+import { makePlan } from '../../../services/fleet/plan.ts'
+import { makePopulation } from '../../../services/fleet/population.ts'
+import { createRandom } from '../../../services/fleet/random.ts'
+import { sendPlan } from '../../../services/fleet/sender.ts'
+import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
+import { toEventId } from '../../../shared/core/base/ids.ts'
+import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
+import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
+import { signBody } from '../../../shared/core/telemetry/signature.ts'
+
+const scorer = compilePolicy(defaultPolicy)
+
+type Request = { body: Buffer; signature: string; atMs: number }
+
+/** Sends a small plan to a function in the place of the service. */
+async function send(
+  answer: (request: Request, count: number) => Promise<Answer> | Answer,
+  options: { ratePerSecond?: number; durationMs?: number; stopAfterMs?: number } = {},
+) {
+  const { ratePerSecond = 400, durationMs = 250 } = options
+  const phones = makePopulation(5, 30)
+  const plan = makePlan({ seed: 5, phones, ratePerSecond, durationMs })
+  const ledger = createLedger(plan)
+  const latencies = createLatencies()
+  const requests: Request[] = []
+  const stop = new AbortController()
+  const originMs = performance.now() + 50
+  const sinceStartMs = () => performance.now() - originMs
+  if (options.stopAfterMs !== undefined) {
+    void sleep(50 + options.stopAfterMs).then(() => stop.abort())
+  }
+  await sendPlan({
+    plan,
+    ledger,
+    latencies,
+    post: async (body, signature) => {
+      const request = { body: Buffer.from(body), signature, atMs: sinceStartMs() }
+      requests.push(request)
+      return answer(request, requests.length)
+    },
+    prepare: (event, occurredMs) =>
+      prepareEvent({ plan, tenantId: 'fleet-send', scorer, startedAtMs: 0 }, event, occurredMs),
+    sign: (body) => signBody(body, 'secret'),
+    sinceStartMs,
+    random: createRandom(5, 'retries'),
+    stop: stop.signal,
+    onAccepted: () => {},
+  })
+  return { plan, ledger, latencies, requests, counters: ledger.counters }
+}
+
+function accepted({ body }: Request): Answer {
+  const { signals, sdk_meta } = JSON.parse(body.toString())
+  const { score, action, reasons } = scorer(signals, {
+    sdkVersion: sdk_meta.sdk_version,
+    platform: sdk_meta.platform,
+    receivedAtMs: 0,
+  })
+  const json = {
+    status: 'accepted',
+    rasp_score: score,
+    rasp_action: action,
+    event_id: toEventId(body),
+    flags: reasons.map((reason) => reason.code),
+  }
+  return { status: 200, retryAfterMs: null, json }
+}
+
+const refused = (status: number): Answer => ({ status, retryAfterMs: null, json: null })
+
+describe('sending', () => {
+  it('sends every request of the plan signed, and finds the answers right', async () => {
+    const { plan, counters, requests, ledger } = await send(accepted)
+    expect(counters).toMatchObject({ sent: 100, accepted: 100, retries: 0, repeats: 2 })
+    expect(plan.eventOf.length).toBe(100)
+    expect(ledger.mismatches.kept).toEqual([])
+    for (const { body, signature } of requests) {
+      expect(signature).toBe(signBody(body, 'secret'))
+    }
+  })
+
+  it('keeps to its plan while answers are slow, and counts latency from the plan', async () => {
+    const { plan, requests, latencies } = await send(async (request) => {
+      await sleep(300)
+      return accepted(request)
+    })
+    // All have left before the first answer can have come.
+    expect(requests.length).toBe(100)
+    expect(Math.max(...requests.map((one) => one.atMs))).toBeLessThan(plan.atMs.at(-1)! + 150)
+    expect(latencies.percentile(0.01)).toBeGreaterThanOrEqual(290)
+  })
+
+  it('repeats with the very same bytes', async () => {
+    const { plan, requests } = await send(accepted)
+    const bodies = requests.map((one) => one.body.toString())
+    expect(new Set(bodies).size).toBe(plan.sessionOf.length)
+  })
+})
+
+describe('what is not accepted at once', () => {
+  it('is sent again with the same bytes after a 503, a 429 or a broken connection', async () => {
+    const first = new Set<string>()
+    const { counters, requests, ledger } = await send(
+      (request) => {
+        const body = request.body.toString()
+        if (first.has(body)) return accepted(request)
+        first.add(body)
+        if (first.size % 3 === 0) throw new Error('reset')
+        return refused(first.size % 3 === 1 ? 503 : 429)
+      },
+      { ratePerSecond: 60 },
+    )
+    expect(counters.accepted).toBe(counters.sent)
+    expect(counters.retries).toBe(15)
+    expect(new Set(requests.map((one) => one.body.toString())).size).toBe(15)
+    expect(ledger.mismatches.total).toBe(0)
+  })
+
+  it('is a mismatch when it is refused for good, and is not tried again', async () => {
+    const { counters, requests, ledger } = await send((request, count) =>
+      count === 7 ? refused(400) : accepted(request),
+    )
+    expect(counters).toMatchObject({ sent: 100, accepted: 99, refused: 1 })
+    expect(requests.length).toBe(100)
+    expect(ledger.mismatches.byWhat).toEqual({ telemetry_refused: 1 })
+  })
+
+  it('is unknown, not refused, when the run ends before an answer', async () => {
+    const { counters, ledger } = await send(() => refused(503), { stopAfterMs: 100 })
+    expect(counters.accepted).toBe(0)
+    expect(counters.unknown).toBe(counters.sent)
+    expect(counters.sent).toBeLessThan(100)
+    expect(ledger.mismatches.total).toBe(0)
+  })
+})
+
+describe('answers', () => {
+  const spoil: [string, (json: Record<string, unknown>) => void][] = [
+    ['score', (json) => Object.assign(json, { rasp_score: Number(json.rasp_score) + 1 })],
+    ['action', (json) => Object.assign(json, { rasp_action: 'REFUSE' })],
+    ['flags', (json) => Object.assign(json, { flags: ['TIME_SPOOFED'] })],
+    ['event id', (json) => Object.assign(json, { event_id: 'evt_other' })],
+  ]
+
+  it.each(spoil)('with a wrong %s are mismatches', async (_, change) => {
+    const { ledger } = await send((request, count) => {
+      const answer = accepted(request)
+      if (count === 3) change(answer.json as Record<string, unknown>)
+      return answer
+    })
+    expect(ledger.mismatches.byWhat).toEqual({ ingest_answer: 1 })
+  })
+})

@@ -1,0 +1,262 @@
+// The public interface in schemas: how queries are read, and a document that says the same.
+
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  alertPageSchema,
+  alertSchema,
+  alertsQuerySchema,
+  deviceQuerySchema,
+  deviceSchema,
+  ingestResultSchema,
+  problemSchema,
+  submissionSchema,
+} from '#shared/core/http/api-schemas.ts'
+import { Problem, type ProblemBody } from '#shared/core/http/problem.ts'
+import { readQuery } from '#shared/core/http/query-string.ts'
+import { ledgerSchema } from '#shared/core/reconciliation/ledger-api.ts'
+import { signalListSchema } from '#shared/core/signals/signal-list.ts'
+import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
+import { parseTelemetry } from '#shared/core/telemetry/telemetry.ts'
+import { createOpenapiDocument } from '../../../services/api/openapi/openapi-document.ts'
+
+/** The faults of a query of the alert list, or null when it is read. */
+function faultsOf(query: string) {
+  try {
+    readQuery(`/path${query}`, alertsQuerySchema)
+    return null
+  } catch (error) {
+    expect(error).toBeInstanceOf(Problem)
+    expect((error as Problem).code).toBe('invalid_query')
+    return (error as Problem).errors
+  }
+}
+
+describe('the query of the alert list', () => {
+  test('without parameters asks for 50 of all', () => {
+    for (const query of ['', '?', '?&&']) {
+      expect(readQuery(`/v1/di/alerts${query}`, alertsQuerySchema)).toEqual({ limit: 50 })
+    }
+  })
+
+  test('is read with every parameter at once', () => {
+    const query =
+      '?disposition=FALSE_POSITIVE&decision=BLOCK&device_id=a%2Fb%20%C3%BC%26+c&limit=7&cursor=abc' +
+      '&from=2026-03-01T00:00:00.001%2B01:00&to=2026-03-02'
+    expect(readQuery(`/v1/di/alerts${query}`, alertsQuerySchema)).toEqual({
+      disposition: 'FALSE_POSITIVE',
+      decision: 'BLOCK',
+      device_id: 'a/b ü& c',
+      limit: 7,
+      cursor: 'abc',
+      from: Date.UTC(2026, 1, 28, 23, 0, 0, 1),
+      to: Date.UTC(2026, 2, 2),
+    })
+  })
+
+  test.each([
+    ['1', 1],
+    ['500', 500],
+    ['501', 500],
+    ['99999999999999999999999', 500],
+  ])('takes limit=%s as %i', (limit, size) => {
+    expect(readQuery(`/x?limit=${limit}`, alertsQuerySchema).limit).toBe(size)
+  })
+
+  test.each([
+    ['limit', '0'],
+    ['limit', '-1'],
+    ['limit', '1.5'],
+    ['limit', '1e2'],
+    ['limit', ''],
+    ['limit', 'ten'],
+    ['limit', '%31%30%00'],
+    ['disposition', 'open'],
+    ['disposition', ''],
+    ['decision', 'ALLOW'],
+    ['device_id', ''],
+    ['device_id', 'a%00b'],
+    ['device_id', 'x'.repeat(257)],
+    ['from', 'yesterday'],
+    ['to', '2026-02-30'],
+    ['cursor', ''],
+    ['offset', '10'],
+    ['Limit', '10'],
+    ['__proto__', '1'],
+    ['constructor', '1'],
+    ['device_id[]', 'a'],
+  ])('refuses %s=%s and names it', (name, value) => {
+    const faults = faultsOf(`?limit=10&${name}=${value}`.replace('limit=10&limit', 'limit'))
+    expect(faults?.map((fault) => fault.path)).toEqual([name])
+  })
+
+  test('refuses a parameter given twice, even with the same value', () => {
+    expect(faultsOf('?limit=10&limit=10')).toEqual([
+      { path: 'limit', message: 'must be given only once' },
+    ])
+    expect(faultsOf('?decision=BLOCK&decision=REVIEW&limit=0')?.map((one) => one.path)).toEqual([
+      'decision',
+      'limit',
+    ])
+  })
+
+  test('refuses broken percent-encoding instead of guessing', () => {
+    for (const value of ['%', '%f', '%zz', '%ff', '%c3', '%ed%a0%80']) {
+      expect(faultsOf(`?device_id=${value}`)).toEqual([
+        { path: 'device_id', message: 'is not percent-encoded UTF-8' },
+      ])
+    }
+  })
+
+  test('lists every fault once, and no more than 32', () => {
+    const faults = faultsOf('?limit=x&from=x&to=x&nonsense=1')
+    expect(faults?.map((one) => one.path).sort()).toEqual(['from', 'limit', 'nonsense', 'to'])
+    const many = Array.from({ length: 500 }, (_, index) => `p${index}=1`).join('&')
+    expect(faultsOf(`?${many}`)).toHaveLength(32)
+  })
+
+  test('is read or refused, whatever is sent', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
+        const faults = faultsOf(`?${text}`)
+        if (faults !== null) expect(faults?.length).toBeGreaterThan(0)
+      }),
+      { numRuns: 1_000, verbose: true },
+    )
+  })
+})
+
+test('the query of a device takes up to 10,000 sessions', () => {
+  expect(readQuery('/x', deviceQuerySchema)).toEqual({ sessions_limit: 10_000 })
+  expect(readQuery('/x?sessions_limit=10001', deviceQuerySchema).sessions_limit).toBe(10_000)
+  expect(readQuery('/x?sessions_limit=1', deviceQuerySchema).sessions_limit).toBe(1)
+})
+
+/** Any part of the document, walked by its keys. */
+type Node = { readonly [key: string]: Node }
+
+describe('the OpenAPI document', () => {
+  const document = createOpenapiDocument() as unknown as Node
+  const operations = ['paths', 'webhooks'].flatMap((section) =>
+    Object.entries(document[section]!).flatMap(([path, item]) =>
+      Object.entries(item)
+        .filter(([method]) => /^(get|post)$/.test(method))
+        .map(([method, operation]) => ({ section, path, method, operation })),
+    ),
+  )
+
+  test('is the one that is committed', async () => {
+    await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot(
+      '../../../services/api/openapi/openapi.json',
+    )
+  })
+
+  test('is OpenAPI 3.1 with the whole public interface', () => {
+    expect(document.openapi).toBe('3.1.0')
+    expect(operations.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      'post /v1/rasp/ingest',
+      'get /v1/di/alerts',
+      'get /v1/di/devices/{device_id}',
+      'get /v1/di/signals',
+      'get /v1/di/ledger',
+      'get /healthz',
+      'get /openapi.json',
+      'post risk.alert',
+      'post webhook.test',
+    ])
+    expect(document.paths!['/v1/rasp/ingest']!.servers).toBeDefined()
+  })
+
+  test('refers only to what is there', () => {
+    const dangling: string[] = []
+    const visit = (node: unknown): void => {
+      if (typeof node !== 'object' || node === null) return
+      for (const [key, value] of Object.entries(node)) {
+        if (key === '$ref' && typeof value === 'string') {
+          const target = value
+            .replace('#/', '')
+            .split('/')
+            .reduce<Node | undefined>((at, part) => at?.[part], document)
+          if (target === undefined) dangling.push(value)
+        }
+        visit(value)
+      }
+    }
+    visit(document)
+    expect(dangling).toEqual([])
+  })
+
+  test('gives every operation an id of its own, and every answer a description and its headers', () => {
+    const ids = operations.map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const { section, operation } of operations) {
+      for (const [status, response] of Object.entries(operation.responses!)) {
+        expect(response.description, `${operation.operationId} ${status}`).toBeTruthy()
+        if (section === 'webhooks') continue
+        expect(response.headers).toHaveProperty('X-Request-Id')
+        if (status === '429' || (status === '503' && !response.content!['application/json'])) {
+          expect(response.headers).toHaveProperty('Retry-After')
+        }
+      }
+    }
+  })
+
+  test('documents every failure of the calls of the interface as a problem with an example', () => {
+    const statusesOf = (path: string, method = 'get') =>
+      Object.keys(document.paths![path]![method]!.responses!)
+    const common = ['400', '401', '408', '429', '431', '500', '503']
+    expect(statusesOf('/v1/di/alerts')).toEqual(['200', ...common])
+    expect(statusesOf('/v1/di/signals')).toEqual(['200', ...common])
+    expect(statusesOf('/v1/di/ledger')).toEqual(['200', ...common])
+    expect(statusesOf('/v1/di/devices/{device_id}')).toEqual(
+      ['200', ...common, '404', '414'].sort(),
+    )
+    expect(statusesOf('/v1/rasp/ingest', 'post')).toEqual(['200', ...common, '413', '415'].sort())
+    for (const { operation } of operations) {
+      for (const [status, response] of Object.entries(operation.responses!)) {
+        const examples = response.content?.['application/problem+json']?.examples ?? {}
+        for (const { value } of Object.values(examples)) {
+          const body = value as unknown as ProblemBody
+          expect(problemSchema.parse(body)).toEqual(body)
+          expect(String(body.status)).toBe(status)
+        }
+      }
+    }
+  })
+
+  test('shows examples that are what it says they are', () => {
+    const exampleOf = (path: string, method: string) =>
+      document.paths![path]![method]!.responses!['200']!.content!['application/json']!.example
+    const page = exampleOf('/v1/di/alerts', 'get')
+    expect(alertPageSchema.parse(page)).toEqual(page)
+    const device = exampleOf('/v1/di/devices/{device_id}', 'get')
+    expect(deviceSchema.parse(device)).toEqual(device)
+    const list = exampleOf('/v1/di/signals', 'get')
+    expect(signalListSchema.parse(list)).toEqual(list)
+    const ledger = exampleOf('/v1/di/ledger', 'get')
+    expect(ledgerSchema.parse(ledger)).toEqual(ledger)
+    const result = exampleOf('/v1/rasp/ingest', 'post')
+    expect(ingestResultSchema.parse(result)).toEqual(result)
+    const sent = document.webhooks!['risk.alert']!.post!.requestBody!.content!['application/json']!
+    expect(alertSchema.parse(sent.example)).toEqual(sent.example)
+  })
+
+  test('shows a submission that ingest takes', () => {
+    const { example } =
+      document.paths!['/v1/rasp/ingest']!.post!.requestBody!.content!['application/json']!
+    expect(submissionSchema.parse(example)).toEqual(example)
+    const body = Buffer.from(JSON.stringify(example))
+    expect(parseTelemetry(body, findTenant(body) ?? '')).toMatchObject({ ok: true })
+  })
+
+  test('has every header of a delivery in its webhook', () => {
+    const names = Object.values(document.webhooks!['risk.alert']!.post!.parameters!).map(
+      (parameter) => parameter.name as unknown as string,
+    )
+    const source = readFileSync('shared/core/deliveries/webhook-signing.ts', 'utf8')
+    for (const [, name] of source.matchAll(/'((?:x-service|webhook)-[a-z]+)':/g)) {
+      expect(names.map((one) => one.toLowerCase())).toContain(name)
+    }
+  })
+})

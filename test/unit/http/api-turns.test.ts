@@ -1,0 +1,78 @@
+// Tenants beside one that asks more than ClickHouse can answer, on the API's own server.
+import { createHash } from 'node:crypto'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { hashApiKey, toApiKey } from '#shared/core/tenants/credentials.ts'
+import type { DeviceHistory } from '#shared/io/devices/history-store.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import { type ApiDeps, createApiApp } from '../../../services/api/app.ts'
+
+const keyOf = (tenantId: string) => toApiKey('live', createHash('sha256').update(tenantId).digest())
+const keys = new Map(['busy', 'quiet'].map((tenantId) => [keyOf(tenantId), tenantId]))
+
+let app: Awaited<ReturnType<typeof createApiApp>>
+let metrics: Metrics
+let asked: string[]
+let answer: () => void
+
+beforeEach(async () => {
+  asked = []
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  metrics = createMetrics('api')
+  const findDevice = async ({ tenantId }: { tenantId: string }): Promise<DeviceHistory | null> => {
+    asked.push(tenantId)
+    if (tenantId === 'busy') await answered
+    return null
+  }
+  const tenantOf = new Map(
+    [...keys].map(([key, tenantId]) => [hashApiKey(key).toString('hex'), tenantId] as const),
+  )
+  const deps = {
+    tenants: {
+      findTenantByApiKey: async (keyHash: Buffer) => {
+        const tenantId = tenantOf.get(keyHash.toString('hex'))
+        return tenantId && { tenantId, status: 'active', restRate: null, lastUsedMs: Date.now() }
+      },
+      recordApiKeyUse: async () => undefined,
+    },
+    history: { findSmallDevice: findDevice },
+    alerts: {},
+    policies: {},
+    ledger: {},
+    nowMs: Date.now,
+    monotonicMs: () => performance.now(),
+  } as unknown as ApiDeps
+  const log = createLog('test', 'silent')
+  app = await createApiApp(deps, { log, metrics })
+})
+afterEach(() => app.close())
+
+const call = (tenantId: string) => {
+  const [key] = [...keys].find(([, holder]) => holder === tenantId)!
+  return app.inject({ url: '/v1/di/devices/d', headers: { authorization: `Bearer ${key}` } })
+}
+
+it('find a place at once, and the busy one waits for its own', async () => {
+  const busy = Array.from({ length: 20 }, () => call('busy'))
+  while (asked.length < 8) await new Promise((resolve) => setImmediate(resolve))
+  const quiet = await Promise.all(Array.from({ length: 4 }, () => call('quiet')))
+  expect(quiet.map(({ statusCode }) => statusCode)).toEqual([404, 404, 404, 404])
+  expect(asked.filter((tenantId) => tenantId === 'busy')).toHaveLength(8)
+  answer()
+  const codes = (await Promise.all(busy)).map(({ statusCode }) => statusCode)
+  expect(codes).toEqual(codes.map(() => 404))
+})
+
+it('and whoever finds none in time is told to come back', async () => {
+  const busy = Array.from({ length: 9 }, () => call('busy'))
+  const first = await Promise.race(busy)
+  expect(first.statusCode).toBe(503)
+  expect(first.json()).toMatchObject({ code: 'unavailable' })
+  expect(Number(first.headers['retry-after'])).toBeGreaterThan(0)
+  const told = /di_api_turns_refused_total\{[^}]*query="device"[^}]*\} 1\s/
+  expect(told.test(await metrics.registry.metrics())).toBe(true)
+  answer()
+  await Promise.all(busy)
+})

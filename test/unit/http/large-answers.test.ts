@@ -1,0 +1,112 @@
+// Answers with many rows: how many there are at once, and in which pieces they are sent.
+import { EventEmitter } from 'node:events'
+import type { FastifyReply } from 'fastify'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { largeAnswers } from '#shared/core/base/limits.ts'
+import { toProblem, unavailable } from '#shared/io/http/http-server.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createLargeAnswers } from '../../../services/api/http/large-answers.ts'
+import { streamJson } from '../../../services/api/http/stream-json.ts'
+import { until } from '../../support/process/until.ts'
+
+type Raw = EventEmitter & { destroyed: boolean; destroy: () => void }
+
+function createReply(): { reply: FastifyReply; raw: Raw } {
+  const raw = Object.assign(new EventEmitter(), {
+    destroyed: false,
+    destroy: () => {
+      raw.destroyed = true
+      raw.emit('close')
+    },
+  })
+  return { raw, reply: { raw } as unknown as FastifyReply }
+}
+
+describe('large answers', () => {
+  let metrics: ReturnType<typeof createMetrics>
+  let begun: { tenantId: string; raw: Raw }[]
+  let begin: (tenantId: string) => Promise<void>
+
+  const use = (longestMs?: number) => {
+    metrics = createMetrics('api')
+    begun = []
+    const beginLargeAnswer = createLargeAnswers(metrics, longestMs)
+    begin = async (tenantId) => {
+      const { reply, raw } = createReply()
+      await beginLargeAnswer(tenantId, reply)
+      begun.push({ tenantId, raw })
+    }
+  }
+  beforeEach(() => use())
+
+  const countOf = (tenantId: string) => begun.filter((one) => one.tenantId === tenantId).length
+
+  it('are few of one tenant and few in all, until they are sent', async () => {
+    for (const tenantId of ['a', 'b', 'c'])
+      for (let n = 0; n < 16; n++) begin(tenantId).catch(() => undefined)
+    await until('all places are taken', () => begun.length === largeAnswers.inAll)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([countOf('a'), countOf('b'), countOf('c')]).toEqual([2, 2, 0])
+    begun.splice(0, 1)[0]!.raw.emit('close')
+    await until('all places are taken', () => begun.length === largeAnswers.inAll)
+    expect(countOf('a')).toBe(2)
+  })
+
+  it('are cut off when a client reads them too slowly, and others take their place', async () => {
+    use(20)
+    await Promise.all([begin('a'), begin('a')])
+    const first = begun.map(({ raw }) => raw)
+    await Promise.all([begin('a'), begin('a')])
+    expect(first.map(({ destroyed }) => destroyed)).toEqual([true, true])
+    expect(await metrics.registry.metrics()).toMatch(
+      /di_api_large_answers_total\{[^}]*outcome="cut_off"[^}]*\} [2-4]\s/,
+    )
+  })
+
+  it('are refused when too many wait', async () => {
+    const all = Array.from({ length: largeAnswers.ofTenant + largeAnswers.waiting + 5 }, () =>
+      begin('a').then(
+        () => 'begun',
+        (error: unknown) => (error as { code: string }).code,
+      ),
+    )
+    const refused = await Promise.all(all.slice(-5))
+    expect(refused).toEqual(refused.map(() => 'unavailable'))
+  })
+})
+
+it('a refusal for lack of a place is no failure that is logged each time', () => {
+  const logged: string[] = []
+  const log = { error: (_: unknown, text: string) => logged.push(text) } as unknown as Log
+  toProblem(unavailable('No place.'), log)
+  expect(logged).toEqual([])
+  toProblem(unavailable('No database.', new Error('away')), log)
+  expect(logged).toEqual(['No database.'])
+})
+
+describe('a long list as JSON', () => {
+  it('is what JSON.stringify makes of it, in pieces, with turns of the event loop between', async () => {
+    const items = Array.from({ length: 10_000 }, (_, n) => ({ id: `s-${n}`, at: n, text: '"\n é' }))
+    const lists = {
+      none: { items: [], toItem: (item: unknown) => item },
+      ids: { items, toItem: (item: { id: string }) => item.id },
+      items: { items, toItem: (item: unknown) => item },
+    }
+    let turns = 0
+    let counting = true
+    const count = () => {
+      turns++
+      if (counting) setImmediate(count)
+    }
+    setImmediate(count)
+    const chunks: Buffer[] = []
+    for await (const chunk of streamJson({ first: 1 }, lists)) chunks.push(chunk as Buffer)
+    counting = false
+    const text = Buffer.concat(chunks).toString('utf8')
+    const ids = items.map(({ id }) => id)
+    expect(text).toBe(JSON.stringify({ first: 1, none: [], ids, items }))
+    expect(Math.max(...chunks.map(({ length }) => length))).toBeLessThan(64 * 1024)
+    expect(turns).toBeGreaterThan(90)
+  })
+})

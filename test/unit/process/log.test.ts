@@ -1,0 +1,28 @@
+// What a log tells of an error, and what it does not.
+import { ClickHouseError } from '@clickhouse/client'
+import { expect, it } from 'vitest'
+import { toLogged } from '#shared/io/process/log.ts'
+
+it('nothing of the data that ClickHouse quotes', () => {
+  const error = new ClickHouseError({
+    message: "Cannot parse 'device-1234' as UInt64",
+    code: '6',
+    type: 'CANNOT_PARSE_TEXT',
+  })
+  expect(toLogged(error)).toEqual({
+    type: 'ClickHouseError',
+    message: 'ClickHouse answered CANNOT_PARSE_TEXT',
+    code: '6',
+  })
+})
+
+it('the text, the code and the place of any other, and no other field', () => {
+  const error = Object.assign(new TypeError('no such thing'), { code: 'E1', sent: 'secret' })
+  expect(toLogged(error)).toEqual({
+    type: 'TypeError',
+    message: 'no such thing',
+    code: 'E1',
+    stack: error.stack,
+  })
+  expect(toLogged('text')).toEqual({ message: 'text' })
+})

@@ -1,0 +1,96 @@
+// Addresses of servers mean what they say, or are refused with the reason and without a secret.
+import { describe, expect, it } from 'vitest'
+import {
+  ConfigError,
+  natsVariables,
+  readConfig,
+  toNatsSettings,
+  variables,
+} from '#shared/io/process/config.ts'
+import { parseNatsUrl } from '#shared/io/process/server-addresses.ts'
+
+const secret = 'pa55word'
+
+describe('NATS_URL', () => {
+  it('names one server or several, with or without TLS', () => {
+    expect(parseNatsUrl('localhost')).toMatchObject({ hosts: ['localhost'], tls: false })
+    expect(parseNatsUrl('nats://h:1')).toMatchObject({ hosts: ['h:1'], tls: false, user: '' })
+    expect(parseNatsUrl('TLS://[::1]:1')).toMatchObject({ hosts: ['[::1]:1'], tls: true })
+    expect(parseNatsUrl('tls://di:p%40ss@a:1,b:2, tls://di:p%40ss@c:3')).toEqual({
+      hosts: ['a:1', 'b:2', 'c:3'],
+      tls: true,
+      user: 'di',
+      password: 'p@ss',
+    })
+  })
+
+  it.each([
+    'ws://h:1',
+    'wss://h:1',
+    'http://h:1',
+    'nats+tls://h:1',
+    'natss://h:1',
+    'tls:/h',
+    'nats://',
+    `nats://di:${secret}@h:1?tls=true`,
+    `nats://di:${secret}@h:1/account`,
+    `tls://di:${secret}@h:1,nats://h:2`,
+    `nats://di:${secret}@h:1,di:other@h:2`,
+    'nats://h:99999',
+  ])('%s is refused at start', (url) => {
+    const start = () => readConfig({ NATS_URL: variables.NATS_URL }, { NATS_URL: url })
+    expect(start).toThrow(/NATS_URL must/)
+    expect(start).not.toThrow(new RegExp(secret))
+  })
+})
+
+describe('POSTGRES_URL and CLICKHOUSE_URL', () => {
+  it.each([
+    ['POSTGRES_URL', `postgres://di:${secret}@h/d?sslmode=requires`],
+    ['POSTGRES_URL', `postgres://di:${secret}@h/d?sslmod=require`],
+    ['POSTGRES_URL', `postgres://di:${secret}@h/d?tls=true`],
+    ['POSTGRES_URL', `mysql://di:${secret}@h/d`],
+    ['CLICKHOUSE_URL', `http://di:${secret}@h:8123/d?secure=true`],
+    ['CLICKHOUSE_URL', `clickhouse://di:${secret}@h:9000/d`],
+    ['CLICKHOUSE_URL', `tcp://di:${secret}@h:9000/d`],
+  ] as const)('%s=%s is refused at start', (name, url) => {
+    const start = () => readConfig({ [name]: variables[name] }, { [name]: url })
+    expect(start).toThrow(new RegExp(name))
+    expect(start).not.toThrow(new RegExp(secret))
+  })
+
+  it.each([
+    ['POSTGRES_URL', 'postgres://di@h/d?sslmode=require&channel_binding=require'],
+    ['POSTGRES_URL', 'postgresql://di@h/d?sslmode=verify-full&application_name=x'],
+    ['CLICKHOUSE_URL', 'https://di@h:8443/d'],
+  ] as const)('%s=%s is taken', (name, url) => {
+    expect(readConfig({ [name]: variables[name] }, { [name]: url })).toEqual({ [name]: url })
+  })
+})
+
+describe('signing in to NATS', () => {
+  const settings = (env: Record<string, string>) => toNatsSettings(readConfig(natsVariables, env))
+  const file = import.meta.filename
+  const seed = `SU${'A'.repeat(56)}`
+
+  it('is one way at a time, and a certificate comes with its key', () => {
+    const both = { NATS_URL: `nats://di:${secret}@h`, NATS_NKEY_SEED: seed }
+    expect(() => settings(both)).toThrow(ConfigError)
+    expect(() => settings({ NATS_CREDS_FILE: file, NATS_NKEY_SEED: seed })).toThrow(/one way/)
+    expect(() => settings({ NATS_CERT_FILE: file })).toThrow(/NATS_KEY_FILE/)
+    expect(settings({ NATS_CERT_FILE: file, NATS_KEY_FILE: file, NATS_NKEY_SEED: seed })).toEqual({
+      url: 'nats://127.0.0.1:4222',
+      certFile: file,
+      keyFile: file,
+      nkeySeed: seed,
+    })
+  })
+
+  it('names files that can be read, and a seed that is one', () => {
+    for (const name of ['NATS_CA_FILE', 'NATS_CERT_FILE', 'NATS_KEY_FILE', 'NATS_CREDS_FILE']) {
+      expect(() => settings({ [name]: '/nowhere' })).toThrow(`${name} names a file that cannot`)
+    }
+    expect(() => settings({ NATS_NKEY_SEED: secret })).toThrow(/NATS_NKEY_SEED must be the seed/)
+    expect(() => settings({ NATS_NKEY_SEED: secret })).not.toThrow(new RegExp(secret))
+  })
+})

@@ -1,0 +1,233 @@
+/**
+ * The house rules, held by a test: import walls, purity of the core, where the environment may be
+ * read, sizes, names and migration numbers.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = resolve(import.meta.dirname, '../../..')
+const folders = ['services', 'shared', 'deploy', 'test']
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : filesBelow(path)
+    return [path]
+  })
+}
+
+type Source = { path: string; text: string; lines: string[]; imports: string[] }
+
+const sources: Source[] = folders
+  .flatMap(filesBelow)
+  .filter((path) => path.endsWith('.ts'))
+  .map((path) => {
+    const text = readFileSync(join(root, path), 'utf8')
+    const imports = [...text.matchAll(/^(?:import|export)\s[^'"]*?from '([^']+)'/gms)].map(
+      (match) => match[1]!,
+    )
+    const dynamic = [...text.matchAll(/import\('([^']+)'\)/g)].map((match) => match[1]!)
+    return { path, text, lines: text.split('\n'), imports: [...imports, ...dynamic] }
+  })
+
+const under = (folder: string) => sources.filter(({ path }) => path.startsWith(`${folder}/`))
+
+/** Imports as paths from the project's root; packages as they are written. */
+function targets({ path, imports }: Source): string[] {
+  return imports.map((name) => {
+    if (name.startsWith('#shared/')) return name.replace('#shared/', 'shared/')
+    if (name.startsWith('.')) return relative(root, resolve(root, dirname(path), name))
+    return name
+  })
+}
+
+function violations(files: Source[], faulty: (target: string, file: Source) => boolean): string[] {
+  return files.flatMap((file) =>
+    targets(file)
+      .filter((target) => faulty(target, file))
+      .map((target) => `${file.path} -> ${target}`),
+  )
+}
+
+describe('import walls', () => {
+  it('finds the sources it is to judge', () => {
+    expect(under('shared/core').length).toBeGreaterThan(15)
+    expect(under('services').length).toBeGreaterThan(15)
+  })
+
+  it('lets shared/core import nothing but itself, zod, node:crypto and node:buffer', () => {
+    const allowed = ['zod', 'node:crypto', 'node:buffer']
+    const found = violations(
+      under('shared/core'),
+      (target) => !target.startsWith('shared/core/') && !allowed.includes(target),
+    )
+    expect(found).toEqual([])
+  })
+
+  it('lets shared/io import no service and nothing of deploy', () => {
+    expect(
+      violations(under('shared/io'), (target) => /^(services|deploy|test)\//.test(target)),
+    ).toEqual([])
+  })
+
+  it('lets no service import another, deploy or a test', () => {
+    const found = violations(under('services'), (target, { path }) => {
+      if (/^(deploy|test)\//.test(target)) return true
+      const own = path.split('/').slice(0, 2).join('/')
+      // The command line starts the simulated fleet.
+      if (own === 'services/console' && target.startsWith('services/fleet/')) return false
+      if (own === 'services/fleet' && target.startsWith('services/console/cli/')) return false
+      return target.startsWith('services/') && !target.startsWith(`${own}/`)
+    })
+    expect(found).toEqual([])
+  })
+
+  it('keeps NATS, ClickHouse and Postgres drivers in shared/io', () => {
+    const drivers = ['nats', 'pg', '@clickhouse/client', 'undici']
+    const found = violations(
+      under('services').filter(({ path }) => !path.startsWith('services/fleet')),
+      (target) => drivers.includes(target),
+    )
+    expect(found).toEqual([])
+  })
+
+  it('imports no development dependency where production runs', () => {
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      devDependencies: Record<string, string>
+    }
+    const found = violations([...under('services'), ...under('shared')], (target) =>
+      Object.hasOwn(manifest.devDependencies, target.split('/', 2).join('/')),
+    )
+    expect(found).toEqual([])
+  })
+})
+
+describe('purity', () => {
+  it('gives the core no clock, randomness, environment or timers', () => {
+    const impure =
+      /\b(Date\.now|new Date\(\)|Math\.random|performance\.now|process\.|setTimeout|setInterval|randomBytes|randomUUID)\b/
+    const found = under('shared/core').flatMap(({ path, lines }) =>
+      lines
+        .filter((line) => !/^\s*(\*|\/\/|\/\*)/.test(line) && impure.test(line))
+        .map((line) => `${path}: ${line.trim()}`),
+    )
+    expect(found).toEqual([])
+  })
+
+  it('reads process.env in main files alone', () => {
+    const mains =
+      /(^|\/)(main|cli)\.ts$|^deploy\/local\.ts$|^deploy\/local\/clickhouse\/clickhouse-server\.ts$/
+    const found = [...under('services'), ...under('shared'), ...under('deploy')]
+      .filter(({ path, text }) => !mains.test(path) && /\bprocess\.env\b/.test(text))
+      .map(({ path }) => path)
+    expect(found).toEqual([])
+  })
+
+  it('keeps SQL in the stores and the SQL folders', () => {
+    const sql =
+      /\b(select\s+[\w*].*\bfrom\b|insert\s+into\s+\w+\s*\(|update\s+\w+\s+set|delete\s+from)\b/i
+    const found = [...under('services'), ...under('shared/core')]
+      .filter(({ lines }) =>
+        lines.some((line) => !/^\s*(\*|\/\/|\/\*)/.test(line) && sql.test(line)),
+      )
+      .map(({ path }) => path)
+    expect(found).toEqual([])
+  })
+})
+
+describe('style', () => {
+  it('writes the properties of an object where they belong, not as a spread literal', () => {
+    const found = sources.flatMap(({ path, lines }) =>
+      lines.filter((line) => /\.{3}\{/.test(line)).map((line) => `${path}: ${line.trim()}`),
+    )
+    expect(found).toEqual([])
+  })
+
+  it('keeps files to about 400 lines', () => {
+    const found = sources
+      .filter(({ path }) => !path.startsWith('test/'))
+      .filter(({ lines }) => lines.length > 450)
+      .map(({ path, lines }) => `${path}: ${lines.length}`)
+    expect(found).toEqual([])
+  })
+
+  it('keeps lines to 100 columns, long texts aside', () => {
+    const found = sources.flatMap(({ path, lines }) =>
+      lines
+        .filter(
+          (line) =>
+            line.length > 100 && !/['"`].{60,}/.test(line) && !/https?:|^\s*[/<]/.test(line),
+        )
+        .map((line) => `${path}: ${line.trim().slice(0, 60)}`),
+    )
+    expect(found).toEqual([])
+  })
+
+  it('opens every file with why it exists', () => {
+    const found = sources
+      .filter(({ path }) => !path.startsWith('test/'))
+      .filter(({ text }) => !/^(#!.*\n)?(\/\*\*|\/\/ )/.test(text))
+      .map(({ path }) => path)
+    expect(found).toEqual([])
+  })
+
+  it('names files in kebab case and none of them after nothing', () => {
+    const found = sources
+      .map(({ path }) => path)
+      .filter((path) => {
+        const name = basename(path).replace(/(\.test)?\.ts$/, '')
+        return (
+          !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) || /^(utils?|helpers?|common|types)$/.test(name)
+        )
+      })
+    expect(found).toEqual([])
+  })
+
+  it('has no any, no console, no skipped or focused test, no unfinished mark', () => {
+    const marks = [
+      /\bas any\b|: any\b|<any>/,
+      /\bconsole\.(log|error|warn|info)\(/,
+      /\b(it|test|describe)\.(skip|only|todo)\b/,
+      new RegExp(`\\b(${['TO', 'DO'].join('')}|${['FIX', 'ME'].join('')})\\b`),
+      /@ts-(ignore|expect-error|nocheck)/,
+    ]
+    const found = sources
+      .filter(({ path }) => path !== 'test/unit/process/tidy.test.ts')
+      .flatMap(({ path, lines }) =>
+        lines
+          .filter((line) => !/^\s*(\*|\/\/|\/\*)/.test(line) || marks[3]!.test(line))
+          .filter((line) => marks.some((mark) => mark.test(line)))
+          .map((line) => `${path}: ${line.trim().slice(0, 80)}`),
+      )
+    expect(found).toEqual([])
+  })
+
+  it('exports names only, and writes import paths with their ending', () => {
+    const found = sources.flatMap(({ path, text, imports }) => [
+      ...(/^export default/m.test(text) && path !== 'vitest.config.ts' ? [`${path}: default`] : []),
+      ...imports
+        .filter((name) => /^[.#]/.test(name) && !/\.(ts|json)$/.test(name))
+        .map((name) => `${path}: ${name}`),
+    ])
+    expect(found).toEqual([])
+  })
+
+  it.each(['postgres', 'clickhouse'])('numbers the migrations of %s without a gap', (folder) => {
+    const names = readdirSync(join(root, folder)).filter((name) => name.endsWith('.sql'))
+    expect(names.length).toBeGreaterThan(0)
+    const numbers = names.sort().map((name) => Number(/^(\d{4})-[a-z0-9-]+\.sql$/.exec(name)?.[1]))
+    expect(numbers).toEqual(names.map((_, index) => index + 1))
+  })
+
+  it('names no package registry and no path of a machine', () => {
+    const hosts = new RegExp(
+      [`registry\\.npm${'js'}`, `deb\\.${'debian'}\\.org`, '/work/(main|shared)'].join('|'),
+    )
+    const tracked = ['README.md', 'CHANGELOG.md', 'package.json', '.ci/run', 'package-lock.json']
+      .filter((path) => statSync(join(root, path), { throwIfNoEntry: false })?.isFile())
+      .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
+    const found = [...sources, ...tracked].filter(({ text }) => hosts.test(text))
+    expect(found.map(({ path }) => path)).toEqual([])
+  })
+})

@@ -1,0 +1,88 @@
+// The client's own score against ours: what is compared, and what says nothing.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { findScoreMismatch, measureScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
+
+const verdict = (score: number, action = 'ALLOW', flags: string[] = []) => ({
+  rasp_score: score,
+  rasp_action: action,
+  rasp_flags: flags,
+})
+
+describe('a difference of scores', () => {
+  it.each([
+    [12, 80, 68],
+    [80, 12, 68],
+    [0, 0, 0],
+    [100, 0, 100],
+    [0, 100, 100],
+    [12.4, 80, 68],
+    [1, 80, 79],
+  ])('of a client at %d and ours at %d is %d', (own, ours, difference) => {
+    expect(measureScoreMismatch(verdict(own), ours)).toBe(difference)
+  })
+
+  it('takes a 0 for the verdict it is, whether forged or out of date', () => {
+    expect(measureScoreMismatch(verdict(0, 'ALLOW'), 80)).toBe(80)
+    expect(measureScoreMismatch(verdict(0, '', ['CLIENT_FLAG']), 80)).toBe(80)
+  })
+
+  it.each([-1, -0.001, 100.001, 1e9, -1e9, Number.NaN, Infinity, -Infinity])(
+    'says nothing of a score that is not on our scale: %d',
+    (own) => {
+      expect(measureScoreMismatch(verdict(own), 80)).toBe(0)
+    },
+  )
+
+  it('says nothing of a scale that ends at 1', () => {
+    expect(measureScoreMismatch(verdict(0.93, 'BLOCK'), 93)).toBe(0)
+    expect(measureScoreMismatch(verdict(0.05), 80)).toBe(0)
+    expect(measureScoreMismatch(verdict(1, 'BLOCK'), 100)).toBe(0)
+    expect(measureScoreMismatch(verdict(0, ' review '), 60)).toBe(0)
+  })
+
+  it('says nothing of a client that gave no verdict at all', () => {
+    expect(measureScoreMismatch(verdict(0, ''), 80)).toBe(0)
+    expect(measureScoreMismatch(verdict(0, '  '), 80)).toBe(0)
+  })
+
+  it('is a whole number of 0..100, whatever a client sends', () => {
+    const client = fc.record({
+      rasp_score: fc.oneof(fc.double(), fc.integer({ min: -5, max: 105 })),
+      rasp_action: fc.constantFrom('', 'ALLOW', 'REVIEW', 'BLOCK', 'deny'),
+      rasp_flags: fc.array(fc.string(), { maxLength: 2 }),
+    })
+    fc.assert(
+      fc.property(client, fc.integer({ min: 0, max: 100 }), (scorer, ours) => {
+        const difference = measureScoreMismatch(scorer, ours)
+        expect(Number.isInteger(difference) && difference >= 0 && difference <= 100).toBe(true)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('a score mismatch', () => {
+  const scoreMismatch = { threshold: 30, weight: 5 }
+
+  it('is found above the threshold, with what was measured and what was compared', () => {
+    expect(findScoreMismatch(verdict(49), 80, { scoreMismatch })).toEqual({
+      code: 'SCORE_MISMATCH',
+      weight: 5,
+      evidence: {
+        metric: 'score_difference',
+        count: 31,
+        threshold: 30,
+        window: 'event',
+        client_score: 49,
+      },
+    })
+    expect(findScoreMismatch(verdict(50), 80, { scoreMismatch })).toBeNull()
+  })
+
+  it('is not looked for by a policy without the rule', () => {
+    expect(findScoreMismatch(verdict(0), 80, { scoreMismatch: null })).toBeNull()
+    const off = { ...scoreMismatch, weight: 0 }
+    expect(findScoreMismatch(verdict(0), 80, { scoreMismatch: off })).toBeNull()
+  })
+})

@@ -1,0 +1,88 @@
+// What ingest gives the scorer beside the signals, and that it stores the very moment it scored by.
+import { createSecretKey } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import { decideTelemetry } from '../../../services/ingest/accept-telemetry.ts'
+import { signalsOf } from '../../support/scoring/any-policy.ts'
+
+const key = createSecretKey(Buffer.from('k'.repeat(43)))
+const endMs = Date.UTC(2026, 5, 1)
+
+const policy = {
+  ...balancedPolicy,
+  suppressions: [
+    {
+      signals: ['debugger.*'],
+      sdkVersions: ['4.2.*'],
+      platforms: ['ios'],
+      expiresAt: new Date(endMs).toISOString(),
+      reason: 'A bad release.',
+    },
+  ],
+}
+
+const tenant: Tenant = {
+  tenantId: 'acme',
+  environment: 'live',
+  status: 'active',
+  epoch: 1,
+  key,
+  retired: null,
+  policyVersion: 1,
+  policyHash: 'a'.repeat(32),
+  policy: {
+    hash: 'a'.repeat(32),
+    thresholds: policy.thresholds,
+    score: compilePolicy(policy),
+  },
+  limiter: null,
+  byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
+  undecidedShare: 0.25,
+  fault: null,
+}
+
+/** The decision on an event with Frida; every look at the wall clock is a millisecond later. */
+function decide(event: { sdk_version: string; platform: string }, atMs: number) {
+  const body = Buffer.from(
+    JSON.stringify({
+      tenant_id: 'acme',
+      device_id: 'device-1',
+      session_id: 'session-1',
+      sdk_meta: { ...event, batch_type: 'start' },
+      scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+      signals: signalsOf({ debugger: { frida_detected: true } }),
+    }),
+  )
+  let wallMs = atMs
+  const decision = decideTelemetry(body, signBody(body, key), {
+    findTenant: () => tenant,
+    leaseValid: () => true,
+    whole: () => true,
+    mayWait: () => true,
+    verify: verifySignature,
+    decoyKey: key,
+    nowMs: () => 0,
+    wallMs: () => wallMs++,
+  })
+  if (decision.kind === 'refused') throw new Error(decision.reason)
+  const head = JSON.parse(`${decision.head}null}`) as { received_at: number; rasp_score: number }
+  return { receivedAt: head.received_at, score: head.rasp_score }
+}
+
+describe('the edge', () => {
+  it('scores by the SDK version and platform that the event names', () => {
+    const bad = { sdk_version: '4.2.7', platform: 'iOS' }
+    expect(decide(bad, 1_000).score).toBe(0)
+    expect(decide({ ...bad, sdk_version: '4.3.0' }, 1_000).score).toBe(80)
+    expect(decide({ ...bad, platform: 'android' }, 1_000).score).toBe(80)
+  })
+
+  it('scores by the moment that it stores as received_at', () => {
+    const bad = { sdk_version: '4.2.7', platform: 'ios' }
+    expect(decide(bad, endMs - 1)).toEqual({ receivedAt: endMs - 1, score: 0 })
+    expect(decide(bad, endMs)).toEqual({ receivedAt: endMs, score: 80 })
+  })
+})

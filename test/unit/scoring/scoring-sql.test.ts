@@ -1,0 +1,70 @@
+// The text that a policy compiles to: nothing an operator writes becomes grammar, and what cannot
+// score is not in it. That it computes the same as the closure is shown against the real engine.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import { compileToSql, readFlagBits, toScoringQuery } from '#shared/core/scoring/sql/scoring-sql.ts'
+import { quoteNumber, quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
+import { seed } from '../../support/process/seed.ts'
+
+function toSql(policy: Policy): string {
+  const compiled = compileToSql(policy, { prefix: 'n_', source: 'columns', withFlags: true })
+  return toScoringQuery([compiled], { from: 'telemetry', keep: [] })
+}
+
+describe('a literal', () => {
+  it('is the text itself or its bytes, and never ends early', () => {
+    process.stdout.write(`literals seed ${seed}\n`)
+    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom("'", '\\', "\\'; drop"))
+    fc.assert(
+      fc.property(text, (value) => {
+        const literal = quoteText(value)
+        if (literal.startsWith('unhex')) {
+          expect(literal).toMatch(/^unhex\('[0-9a-f]*'\)$/)
+          const bytes = Buffer.from(literal.slice(7, -2), 'hex')
+          expect(bytes.equals(Buffer.from(value, 'utf8'))).toBe(true)
+        } else {
+          expect(literal).toBe(`'${value}'`)
+          expect(value).toMatch(/^[\x20-\x7e]*$/)
+          expect(value).not.toMatch(/['\\]/)
+        }
+      }),
+      { seed },
+    )
+  })
+
+  it('of a number keeps every bit of it', () => {
+    expect(quoteNumber(-5)).toBe('toInt64(-5)')
+    expect(quoteNumber(0.1)).toBe("reinterpretAsFloat64(unhex('9a9999999999b93f'))")
+  })
+})
+
+describe('a compiled policy', () => {
+  it('does not read what weighs nothing', () => {
+    expect(toSql(presets.balanced)).not.toContain('signals.network.asn')
+    expect(toSql(presets.balanced)).toContain('signals.network.vpn_active')
+  })
+
+  it('reads no signal that the catalog does not know', () => {
+    const { categories } = presets.balanced
+    const root = { ...categories.root, signals: { "x'; drop table telemetry": 50, su_binary: 1 } }
+    const policy = policySchema.parse({ ...presets.balanced, categories: { ...categories, root } })
+    expect(toSql(policy)).not.toContain('drop table')
+  })
+
+  it('keeps texts of suppressions out of the grammar', () => {
+    const policy = policySchema.parse({
+      ...presets.balanced,
+      suppressions: [
+        { signals: ['root.*'], sdkVersions: ["') or 1 --"], expiresAt: null, reason: 'test' },
+      ],
+    })
+    expect(toSql(policy)).not.toContain('or 1 --')
+  })
+
+  it('names flags by bits that read back as they were', () => {
+    expect(readFlagBits(0)).toEqual([])
+    expect(readFlagBits(0b100001)).toEqual(['EMULATOR', 'ROOTED'])
+  })
+})

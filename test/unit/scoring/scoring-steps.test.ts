@@ -1,0 +1,305 @@
+// The steps from signals to a score: groups, caps, strong evidence, halving, soft limits, floors,
+// what evidence tells of them, and the explanation that lists them all.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
+import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import { explainScore, scoreExplanationSchema } from '#shared/core/scoring/score-explanation.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import { anyPolicy, anySignals, context, signalsOf } from '../../support/scoring/any-policy.ts'
+
+function scoreBy(policy: Policy, signals: Partial<Signals>) {
+  return compilePolicy(policy)(signalsOf(signals), context)
+}
+
+function evidenceOf(policy: Policy, signals: Partial<Signals>, code: string) {
+  return scoreBy(policy, signals).reasons.find((reason) => reason.code === code)
+}
+
+/** The default policy with a part of it changed. */
+function changed(change: Partial<Policy>): Policy {
+  return { ...balancedPolicy, ...change }
+}
+
+describe('groups', () => {
+  it('count signals of one fact up to their cap, the rest of the category beside them', () => {
+    const unlocked = { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED' }
+    expect(scoreBy(balancedPolicy, { root: unlocked }).score).toBe(30)
+    expect(scoreBy(balancedPolicy, { root: { ...unlocked, su_binary: true } }).score).toBe(70)
+  })
+
+  it('are told in the evidence of each flag they cut, once', () => {
+    const root = { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED', custom_rom: true }
+    const group = ['root.bootloader_unlocked', 'root.custom_rom', 'root.verified_boot_state']
+    const caps = [{ category: 'root', group, cap: 30, sum: 48 }]
+    expect(scoreBy(balancedPolicy, { root }).reasons).toEqual([
+      {
+        code: 'BOOTLOADER_UNLOCKED',
+        weight: 25,
+        evidence: { signals: ['root.bootloader_unlocked', 'root.verified_boot_state'], caps },
+      },
+      { code: 'SYSTEM_MODIFIED', weight: 5, evidence: { signals: ['root.custom_rom'], caps } },
+    ])
+  })
+})
+
+describe('strong evidence', () => {
+  const light = changed({
+    floors: [],
+    categories: {
+      ...balancedPolicy.categories,
+      debugger: { cap: 85, signals: { xposed_detected: 10, native_hooks: 20, auto_clicker: 5 } },
+    },
+  })
+
+  it('fills a category to its cap, and names the critical signals that did', () => {
+    const found = { xposed_detected: true, native_hooks: true, auto_clicker: true }
+    expect(scoreBy(light, { debugger: { ...found, native_hooks: false } }).score).toBe(15)
+    expect(scoreBy(light, { debugger: found }).score).toBe(85)
+    expect(evidenceOf(light, { debugger: found }, 'AUTOMATION_LIKELY')).toEqual({
+      code: 'AUTOMATION_LIKELY',
+      weight: 12,
+      evidence: {
+        signals: ['debugger.auto_clicker'],
+        strong_evidence: ['debugger.native_hooks', 'debugger.xposed_detected'],
+      },
+    })
+  })
+
+  it('fills a category whose group lets nothing through', () => {
+    const debug = light.categories.debugger
+    const policy = {
+      ...light,
+      categories: {
+        ...light.categories,
+        debugger: {
+          cap: debug.cap,
+          signals: debug.signals,
+          groups: [{ cap: 0, signals: ['xposed_detected', 'native_hooks'] }],
+        },
+      },
+    }
+    const { score, reasons } = scoreBy(policy, {
+      debugger: { xposed_detected: true, native_hooks: true },
+    })
+    expect({ score, weights: reasons.map((one) => one.weight) }).toEqual({
+      score: 85,
+      weights: [85],
+    })
+  })
+
+  it('does nothing where a policy has none', () => {
+    const none = { ...light, strongEvidence: null }
+    const found = { xposed_detected: true, native_hooks: true }
+    expect(scoreBy(none, { debugger: found }).score).toBe(30)
+  })
+})
+
+describe('halving', () => {
+  it('counts root half on a confirmed emulator and says by what', () => {
+    const signals = { root: { su_binary: true }, emulator: { is_emulator: true } }
+    expect(scoreBy(balancedPolicy, signals).score).toBe(65)
+    expect(evidenceOf(balancedPolicy, signals, 'ROOTED')).toEqual({
+      code: 'ROOTED',
+      weight: 20,
+      evidence: { signals: ['root.su_binary'], halved_by: ['emulator.is_emulator'] },
+    })
+  })
+
+  it('applies several rules, each to its category', () => {
+    const policy = changed({
+      halving: [
+        ...balancedPolicy.halving,
+        { category: 'ecosystem', confirmedBy: ['emulator.is_emulator'] },
+      ],
+    })
+    const signals = {
+      root: { su_binary: true },
+      emulator: { is_emulator: true },
+      ecosystem: { location_spoofed: true },
+    }
+    expect(scoreBy(policy, signals).score).toBe(45 + 20 + 10)
+  })
+
+  it('reads two rules for one category as one', () => {
+    const policy = changed({
+      halving: [
+        { category: 'root', confirmedBy: ['emulator.is_emulator'] },
+        { category: 'root', confirmedBy: ['emulator.cloud_phone'] },
+      ],
+    })
+    for (const emulator of [{ is_emulator: true }, { cloud_phone: true }]) {
+      const signals = { root: { su_binary: true }, emulator }
+      expect(evidenceOf(policy, signals, 'ROOTED')?.weight).toBe(20)
+    }
+  })
+
+  it('gives back what a light confirmation would take away, and says nothing when that is all', () => {
+    const policy = changed({
+      halving: [{ category: 'root', confirmedBy: ['emulator.x86_abi'] }],
+    })
+    const signals = { root: { su_binary: true }, emulator: { x86_abi: true } }
+    // 40 without the confirmation: 20 and 5 with it must not be less.
+    expect(scoreBy(policy, signals).score).toBe(40)
+    expect(evidenceOf(policy, signals, 'ROOTED')).toMatchObject({
+      weight: 35,
+      evidence: { halved_by: ['emulator.x86_abi'] },
+    })
+    const capped = changed({
+      halving: [{ category: 'root', confirmedBy: ['emulator.is_emulator'] }],
+      categories: {
+        ...balancedPolicy.categories,
+        emulator: { cap: 45, signals: { is_emulator: 45, cloud_phone: 45 } },
+      },
+    })
+    const both = { root: { su_binary: true }, emulator: { is_emulator: true, cloud_phone: true } }
+    expect(scoreBy(capped, both).score).toBe(85)
+    expect(evidenceOf(capped, both, 'ROOTED')?.evidence).toEqual({ signals: ['root.su_binary'] })
+  })
+})
+
+describe('a flag whose points were all cut', () => {
+  it('stays among the reasons with a weight of 0 and says what cut them', () => {
+    const signals = {
+      debugger: { frida_detected: true, native_hooks: true },
+      tamper: { signature_mismatch: true },
+      network: { vpn_active: true },
+    }
+    expect(evidenceOf(balancedPolicy, signals, 'VPN_SUSPECTED')).toEqual({
+      code: 'VPN_SUSPECTED',
+      weight: 0,
+      evidence: {
+        signals: ['network.vpn_active'],
+        caps: [{ category: 'all', cap: 100, sum: 173 }],
+      },
+    })
+  })
+})
+
+describe('documents from before there were several halving rules', () => {
+  const { groups: _, ...root } = balancedPolicy.categories.root
+  const { suppressions, scoreMismatch, signalsMissing, ...rest } = balancedPolicy
+  const document = (halving: unknown) =>
+    policySchema.parse(
+      JSON.parse(
+        JSON.stringify({ ...rest, categories: { ...rest.categories, root }, halving }),
+      ) as unknown,
+    )
+  const signals = { root: { su_binary: true, test_keys: true }, emulator: { is_emulator: true } }
+
+  it('are readable, and score with one rule or none as they did', () => {
+    const one = document({ category: 'root', confirmedBy: ['emulator.is_emulator'] })
+    expect(one).toMatchObject({ suppressions: [], scoreMismatch: null, signalsMissing: null })
+    expect(scoreBy(one, signals).score).toBe(45 + 24)
+    expect(scoreBy(document(null), signals).score).toBe(45 + 48)
+  })
+
+  it('count posture signals of root one by one, as they did', () => {
+    const unlocked = { root: { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED' } }
+    expect(scoreBy(document(null), unlocked).score).toBe(40)
+  })
+})
+
+describe('the explanation', () => {
+  const anyOfThem = fc.oneof(fc.constantFrom<Policy>(...Object.values(presets)), anyPolicy)
+
+  it('is the scorer’s own answer with every step adding up, whatever the policy', () => {
+    fc.assert(
+      fc.property(anyOfThem, anySignals, (policy, signals) => {
+        const scored = compilePolicy(policy)(signals, context)
+        const told = explainScore(policy, signals, context)
+        const { score, action, reasons } = told
+        expect({ score, action, reasons }).toEqual(scored)
+        expect(scoreExplanationSchema.parse(told)).toEqual(told)
+        let sum = 0
+        for (const one of told.categories) {
+          const own = told.signals.filter((signal) => signal.signal.startsWith(`${one.category}.`))
+          expect(own.reduce((points, signal) => points + signal.points, 0)).toBe(one.sum)
+          expect(one.points).toBeLessThanOrEqual(one.halved)
+          expect(one.halved).toBeLessThanOrEqual(one.capped)
+          expect(one.capped).toBeLessThanOrEqual(one.cap)
+          sum += one.points
+        }
+        expect(told.sum).toBe(sum)
+        expect(told.total).toBe(Math.min(100, sum))
+        expect(score).toBe(told.floor?.score ?? told.total)
+      }),
+      { numRuns: 700 },
+    )
+  })
+
+  it('lists every signal that was sent with its value and what became of it', () => {
+    const policy = changed({
+      suppressions: [
+        {
+          signals: ['debugger.frida_detected', 'debugger.native_hooks'],
+          sdkVersions: ['4.2.*'],
+          expiresAt: null,
+          reason: 'A bad release.',
+        },
+      ],
+    })
+    const signals = signalsOf({
+      root: { su_binary: true, test_keys: null, rom_name: 'x', eng_build: false, quantum: [1] },
+      debugger: { frida_detected: true, native_hooks: false, tracer_pid: 0 },
+      tamper: { app_attest_valid: false },
+    })
+    expect(explainScore(policy, signals, context).signals).toEqual([
+      { signal: 'root.su_binary', value: true, outcome: 'scored', points: 40 },
+      { signal: 'root.test_keys', value: null, outcome: 'not_measured', points: 0 },
+      { signal: 'root.rom_name', value: 'x', outcome: 'weightless', points: 0 },
+      { signal: 'root.eng_build', value: false, outcome: 'clean', points: 0 },
+      { signal: 'root.quantum', value: [1], outcome: 'unknown', points: 0 },
+      {
+        signal: 'debugger.frida_detected',
+        value: true,
+        outcome: 'suppressed',
+        points: 0,
+        suppressed_because: 'A bad release.',
+      },
+      { signal: 'debugger.native_hooks', value: false, outcome: 'clean', points: 0 },
+      { signal: 'debugger.tracer_pid', value: 0, outcome: 'clean', points: 0 },
+      { signal: 'tamper.app_attest_valid', value: false, outcome: 'scored', points: 30 },
+    ])
+  })
+
+  it('shows how each category came to its points, and what lifted the whole', () => {
+    const told = explainScore(
+      balancedPolicy,
+      signalsOf({
+        root: { magisk_detected: true, su_binary: true, test_keys: true, custom_rom: true },
+        emulator: { is_emulator: true },
+        network: { forged_request: true },
+      }),
+      context,
+    )
+    const [root, emulator, , , , network] = told.categories
+    expect(root).toEqual({
+      category: 'root',
+      sum: 101,
+      groups: [{ signals: ['root.custom_rom', 'root.test_keys'], cap: 30, sum: 16 }],
+      cap: 70,
+      strong_evidence: null,
+      capped: 70,
+      halved_by: ['emulator.is_emulator'],
+      halved: 35,
+      soft_limit: null,
+      points: 35,
+    })
+    expect(emulator).toMatchObject({ sum: 45, points: 45, halved_by: [] })
+    expect(network).toMatchObject({ sum: 60, cap: 35, capped: 35, soft_limit: 74, points: 35 })
+    expect(told).toMatchObject({ sum: 115, total: 100, floor: null, score: 100, action: 'BLOCK' })
+    const frida = explainScore(
+      balancedPolicy,
+      signalsOf({ debugger: { frida_detected: true } }),
+      context,
+    )
+    expect(frida).toMatchObject({
+      total: 75,
+      floor: { signal: 'debugger.frida_detected', score: 80 },
+      score: 80,
+    })
+  })
+})

@@ -1,0 +1,139 @@
+// The pattern of an event: it scores as the event does for every policy that it says it is enough
+// for, and nothing in it is anybody's own.
+import { hash } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { policySchema } from '#shared/core/policies/policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import {
+  findPatternLimits,
+  isPatternEnough,
+  patternBounds,
+  patternTexts,
+  patternVersion,
+  toPatternId,
+  toPatternKey,
+  toSignalPattern,
+} from '#shared/core/scoring/sql/signal-patterns.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import { seed } from '../../support/process/seed.ts'
+import { anyEvent, anyWholePolicy } from '../../support/scoring/backtest-cases.ts'
+import { makeBody } from '../../support/telemetry/accepted-events.ts'
+
+const signalsOf = (signals: Record<string, unknown>): Signals =>
+  (JSON.parse(makeBody({ signals })) as { signals: Signals }).signals
+
+describe('a pattern', () => {
+  it('scores as its event does under every policy that it is enough for', () => {
+    process.stdout.write(`patterns seed ${seed}\n`)
+    const context = { sdkVersion: '4.2.1', platform: 'ios', receivedAtMs: Date.UTC(2026, 2, 1) }
+    const events = fc.sample(anyEvent, { seed, numRuns: 600 }).map(({ signals }) => {
+      const all = signalsOf(signals!)
+      return { all, pattern: toSignalPattern(all) }
+    })
+    const policies = [
+      ...Object.values(presets),
+      ...fc.sample(anyWholePolicy, { seed, numRuns: 30 }),
+    ]
+    let enough = 0
+    for (const policy of policies) {
+      const limits = findPatternLimits([policy])
+      const score = compilePolicy(policy)
+      const verdictOf = (signals: Signals) => {
+        const { score: points, action, reasons } = score(signals, context)
+        return JSON.stringify([points, action, reasons.map(({ code, weight }) => [code, weight])])
+      }
+      for (const { all, pattern } of events) {
+        if (!isPatternEnough(pattern, limits)) continue
+        enough++
+        expect(verdictOf(pattern.signals)).toBe(verdictOf(all))
+      }
+    }
+    expect(enough).toBeGreaterThan((events.length * policies.length) / 8)
+  }, 30_000)
+
+  it('is enough for every preset, whatever the event says', () => {
+    const limits = findPatternLimits(Object.values(presets))
+    expect(limits).toEqual({ hidden: [], ranges: [] })
+  })
+
+  it('keeps no text, number or name that is not of the known ones', () => {
+    const kept = new Set<unknown>(['?', -1, true, false, ...patternTexts, ...patternBounds])
+    for (const { signals } of fc.sample(anyEvent, { seed, numRuns: 500 })) {
+      const pattern = toSignalPattern(signalsOf(signals!))
+      const values = Object.values(pattern.signals).flatMap((own) => Object.values(own).flat())
+      for (const value of values) expect(kept).toContain(value)
+    }
+    const { signals } = toSignalPattern(
+      signalsOf({ network: { proxy_address: '10.1.2.3', asn: 'AS1' }, root: { 'mine-7': true } }),
+    )
+    expect(JSON.stringify(signals)).not.toMatch(/10\.1|AS1|mine/)
+  })
+
+  it('is one for all events with one key', () => {
+    const idOf = new Map<string, string>()
+    let shared = 0
+    for (const { signals } of fc.sample(anyEvent, { seed, numRuns: 3_000 })) {
+      const all = signalsOf(signals!)
+      const key = toPatternKey(all)
+      if (key === null) continue
+      const id = toPatternId(toSignalPattern(all))
+      if (idOf.has(key)) shared++
+      expect(idOf.get(key) ?? id).toBe(id)
+      idOf.set(key, id)
+    }
+    expect(shared).toBeGreaterThan(10)
+    const long = { tamper: { pi_device_verdict: new Array<string>(600).fill('x') } }
+    expect(toPatternKey(signalsOf(long))).toBeNull()
+  })
+
+  it('is one for events that no policy can tell apart', () => {
+    const of = (signals: Record<string, unknown>) =>
+      toPatternId(toSignalPattern(signalsOf(signals)))
+    const plain = of({ root: { su_binary: true, custom_rom: false } })
+    expect(of({ root: { custom_rom: false, new_one: 'x', su_binary: true } })).toBe(plain)
+    expect(of({ root: { custom_rom: false, su_binary: true, rom_name: null } })).toBe(plain)
+    expect(of({ root: { custom_rom: true, su_binary: true } })).not.toBe(plain)
+    const bought = (app: string) => of({ tamper: { installer_package: app } })
+    expect(bought('com.one')).toBe(bought('com.two'))
+    const aged = (days: number) => of({ ecosystem: { patch_age_days: days } })
+    expect(aged(91)).toBe(aged(99.5))
+    expect(aged(90)).not.toBe(aged(89.9))
+  })
+
+  it('needs the event where a policy looks closer', () => {
+    const stricter = (tamper: Record<string, unknown>) => {
+      const { categories } = presets.balanced
+      const signals = { ...categories.tamper.signals, ...tamper }
+      return findPatternLimits([
+        policySchema.parse({
+          ...presets.balanced,
+          categories: { ...categories, tamper: { ...categories.tamper, signals } },
+        }),
+      ])
+    }
+    const named = stricter({ installer_package: { values: { 'com.evil': 40 } } })
+    expect(named.hidden).toEqual(['tamper.installer_package'])
+    const event = toSignalPattern(signalsOf({ tamper: { installer_package: 'com.any' } }))
+    expect(isPatternEnough(event, named)).toBe(false)
+    const within = stricter({ pi_device_recall_bits: { atLeast: 2.5, weight: 10 } })
+    expect(within.ranges).toEqual([
+      { category: 'tamper', signal: 'pi_device_recall_bits', from: 2 },
+    ])
+    const below = stricter({ pi_device_recall_bits: { atLeast: -1, weight: 10 } })
+    expect(below.ranges).toEqual([
+      { category: 'tamper', signal: 'pi_device_recall_bits', from: -1 },
+    ])
+  })
+
+  // Stored patterns say what these said when they were made. Whoever changes them raises
+  // patternVersion, and then this.
+  it('of a version keeps its texts and ranges', () => {
+    const text = JSON.stringify([[...patternTexts], patternBounds])
+    expect([patternVersion, hash('sha256', text, 'hex').slice(0, 16)]).toEqual([
+      1,
+      '6ea569f598ebce71',
+    ])
+  })
+})

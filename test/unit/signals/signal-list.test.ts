@@ -1,0 +1,158 @@
+// The catalog as a tenant sees it: complete, true to its policy, and only what was promised.
+import { describe, expect, test } from 'vitest'
+import {
+  defaultPolicy,
+  type Policy,
+  policySchema,
+  type Suppression,
+  toPolicyHash,
+} from '#shared/core/policies/policy.ts'
+import { flags } from '#shared/core/signals/flags.ts'
+import {
+  type ListedSignal,
+  signalListSchema,
+  toSignalList,
+} from '#shared/core/signals/signal-list.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+
+const nowMs = Date.UTC(2026, 5, 1)
+
+function list(policy: Policy = defaultPolicy) {
+  const policyHash = toPolicyHash(policy)
+  return toSignalList({ policy, version: 3, policyHash }, nowMs)
+}
+
+function signalsOf(policy?: Policy): Map<string, ListedSignal> {
+  const all = list(policy).categories.flatMap(({ signals }) => signals)
+  const byPath = new Map(all.map((one) => [one.signal, one]))
+  expect(byPath.size).toBe(all.length)
+  return byPath
+}
+
+const catalogPaths = Object.entries(signalCatalog).flatMap(([category, signals]) =>
+  Object.keys(signals).map((name) => `${category}.${name}`),
+)
+
+const suppression = (one: Partial<Suppression>): Suppression => ({
+  signals: ['root.su_binary'],
+  expiresAt: null,
+  reason: 'a bad release',
+  ...one,
+})
+
+const suppressing = (...suppressions: Suppression[]): Policy =>
+  policySchema.parse({ ...defaultPolicy, suppressions })
+
+describe('the signal list', () => {
+  test('has every signal of the catalog once, in its order, as the catalog has it', () => {
+    expect([...signalsOf().keys()]).toEqual(catalogPaths)
+    expect(catalogPaths.length).toBeGreaterThan(100)
+    for (const [path, { signal, name, weight, suppressed, ...told }] of signalsOf()) {
+      const [category, known] = path.split('.') as [keyof typeof signalCatalog, string]
+      expect({ signal, name }).toEqual({ signal: path, name: known })
+      expect(signalCatalog[category][known]).toMatchObject(told)
+      expect(Object.keys(flags)).toContain(told.flag)
+    }
+  })
+
+  test('says what the policy is, and what each category may bring', () => {
+    const { policy, categories, flags: told } = list()
+    expect(policy).toEqual({
+      name: defaultPolicy.name,
+      version: 3,
+      policy_hash: toPolicyHash(defaultPolicy),
+      thresholds: { review: 40, block: 75 },
+    })
+    expect(told).toEqual(flags)
+    expect(categories.map((one) => one.category)).toEqual(Object.keys(defaultPolicy.categories))
+    for (const { category, cap, soft, groups } of categories) {
+      const of = defaultPolicy.categories[category]
+      expect({ cap, groups }).toEqual({ cap: of.cap, groups: of.groups ?? [] })
+      expect(soft).toBe(defaultPolicy.softCategories.includes(category))
+    }
+  })
+
+  test('is held to its schema, which has no field more', () => {
+    const policy = suppressing(suppression({ sdkVersions: ['4.2.*'], platforms: ['ios'] }))
+    for (const one of [list(), list(policy)]) {
+      expect(signalListSchema.strict().parse(one)).toEqual(one)
+    }
+  })
+
+  test('gives each signal the weight that the policy gives it, in public spelling', () => {
+    const root = {
+      su_binary: 17,
+      verified_boot_state: { values: { FAILED: 30, '(empty)': 1 }, unless: ['VERIFIED'] },
+      rom_name: { values: { lineage: 3 } },
+      test_keys: { whenFalse: 9 },
+      dangerous_props: { atLeast: 2.5, weight: 8 },
+      busybox_binary: 0,
+    }
+    const policy = policySchema.parse({
+      ...defaultPolicy,
+      categories: { ...defaultPolicy.categories, root: { cap: 33, signals: root } },
+    })
+    const signals = signalsOf(policy)
+    const weightOf = (name: string) => signals.get(`root.${name}`)?.weight
+    expect(weightOf('su_binary')).toBe(17)
+    expect(weightOf('verified_boot_state')).toEqual(root.verified_boot_state)
+    expect(weightOf('rom_name')).toEqual({ values: { lineage: 3 } })
+    expect(weightOf('test_keys')).toEqual({ when_false: 9 })
+    expect(weightOf('dangerous_props')).toEqual({ at_least: 2.5, weight: 8 })
+    expect(weightOf('busybox_binary')).toBe(0)
+    expect(weightOf('magisk_detected'), 'one that the policy does not name').toBe(0)
+  })
+
+  test('is the default policy’s, weight by weight', () => {
+    for (const [path, { weight }] of signalsOf()) {
+      const [category, name] = path.split('.') as [keyof Policy['categories'], string]
+      const given = defaultPolicy.categories[category].signals[name] ?? 0
+      const spelled = JSON.stringify(given)
+        .replace('"whenFalse"', '"when_false"')
+        .replace('"atLeast"', '"at_least"')
+      expect(JSON.parse(spelled), path).toEqual(weight)
+    }
+  })
+})
+
+describe('suppressions', () => {
+  test('are on the signals they name, and on no other', () => {
+    const signals = signalsOf(
+      suppressing(
+        suppression({
+          signals: ['root.su_binary', 'debugger.frida_detected'],
+          sdkVersions: ['4.2.0', '4.3.*'],
+          platforms: ['android'],
+          expiresAt: '2026-07-01T02:00:00+02:00',
+          reason: 'SDK 4.2 sees su everywhere',
+        }),
+        suppression({ signals: ['network.*'], reason: 'an outage of the lookup' }),
+        suppression({ signals: ['root.su_binary'] }),
+      ),
+    )
+    const first = {
+      sdk_versions: ['4.2.0', '4.3.*'],
+      platforms: ['android'],
+      expires_at: '2026-07-01T00:00:00.000Z',
+      reason: 'SDK 4.2 sees su everywhere',
+    }
+    const forGood = { expires_at: null, reason: 'a bad release' }
+    const outage = { expires_at: null, reason: 'an outage of the lookup' }
+    for (const [path, { suppressed }] of signals) {
+      if (path === 'root.su_binary') expect(suppressed).toEqual([first, forGood])
+      else if (path === 'debugger.frida_detected') expect(suppressed).toEqual([first])
+      else if (path.startsWith('network.')) expect(suppressed, path).toEqual([outage])
+      else expect(suppressed, path).toEqual([])
+    }
+  })
+
+  test('are gone from the instant at which they expire', () => {
+    const suppressedAt = (expiresMs: number) => {
+      const expiresAt = new Date(expiresMs).toISOString()
+      return signalsOf(suppressing(suppression({ expiresAt }))).get('root.su_binary')?.suppressed
+    }
+    expect(suppressedAt(nowMs + 1)).toHaveLength(1)
+    expect(suppressedAt(nowMs)).toEqual([])
+    expect(suppressedAt(nowMs - 1)).toEqual([])
+  })
+})

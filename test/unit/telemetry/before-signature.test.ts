@@ -1,0 +1,60 @@
+/**
+ * What an edge does before a signature is verified, counted: one look at the tenants, two HMACs
+ * over the body, whatever it is and whatever the header says; no parse. A missing signature costs
+ * nothing.
+ */
+import { createSecretKey, randomBytes } from 'node:crypto'
+import { describe, expect, it, vi } from 'vitest'
+import { decideTelemetry, type EdgeDeps } from '../../../services/ingest/accept-telemetry.ts'
+import { verifySignature } from '../../../shared/core/telemetry/signature.ts'
+import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
+
+function decideCounted(body: Buffer, signature: string | undefined) {
+  const counted = { looks: 0, hmacs: 0, parses: 0 }
+  const parse = vi.spyOn(JSON, 'parse')
+  const edge: EdgeDeps = {
+    findTenant: () => {
+      counted.looks++
+      return undefined
+    },
+    verify: (...args) => {
+      counted.hmacs++
+      return verifySignature(...args)
+    },
+    leaseValid: () => true,
+    whole: () => true,
+    mayWait: () => true,
+    decoyKey: createSecretKey(randomBytes(43)),
+    nowMs: () => 0,
+    wallMs: () => 0,
+  }
+  try {
+    const decision = decideTelemetry(body, signature, edge)
+    counted.parses = parse.mock.calls.length
+    return { decision, counted }
+  } finally {
+    parse.mockRestore()
+  }
+}
+
+const signatures = ['A'.repeat(43).concat('='), 'x', '\xff'.repeat(44), 'A'.repeat(16_000), ' ']
+
+describe('a body that nobody has signed', () => {
+  it.each(hostileBodies)('costs two HMACs and no parse: %s', (_name, body) => {
+    for (const signature of signatures) {
+      const { decision, counted } = decideCounted(body, signature)
+      expect(decision).toMatchObject({ kind: 'refused', reason: 'signature_invalid' })
+      expect(counted.hmacs).toBe(2)
+      expect(counted.looks).toBeLessThanOrEqual(1)
+      expect(counted.parses).toBe(0)
+    }
+  })
+
+  it('costs nothing where there is no signature', () => {
+    for (const [, body] of hostileBodies) {
+      const { decision, counted } = decideCounted(body, undefined)
+      expect(decision).toMatchObject({ reason: 'signature_missing' })
+      expect(counted).toEqual({ looks: 0, hmacs: 0, parses: 0 })
+    }
+  })
+})

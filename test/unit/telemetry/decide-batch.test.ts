@@ -1,0 +1,75 @@
+// The order of what deciding a batch writes: what is due is noted before it is raised, and nothing of
+// a batch is under way any more when it fails.
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import { type DecideBatchDeps, decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
+import { makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { makeDecideDeps } from '../../support/telemetry/decide-deps.ts'
+
+const message: ConsumedMessage = {
+  data: makeMessage([{ deviceId: 'bad', signals: signalsOf.BLOCK }]),
+  sequence: 7,
+  proof: '',
+  streamCreatedMs: 1_000,
+  deliveries: 1,
+}
+
+/** A promise that is kept by hand. */
+function hold() {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { promise, resolve }
+}
+
+/** Begins deciding; `ended` says how it ended, once it has. */
+function begin(ledger: Partial<DecideBatchDeps['ledger']>, more: Partial<DecideBatchDeps> = {}) {
+  const { decide, raised } = makeDecideDeps()
+  const outcome: { ended: string | null } = { ended: null }
+  const deps = { ...decide, ...more, ledger: { ...decide.ledger, ...ledger } }
+  void decideBatch([message], deps).then(
+    () => {
+      outcome.ended = 'done'
+    },
+    (error: Error) => {
+      outcome.ended = error.message
+    },
+  )
+  return { outcome, raised }
+}
+
+describe('deciding a batch', () => {
+  it('raises what is due only when that is noted', async () => {
+    const due = hold()
+    const { outcome, raised } = begin({ insertDueAlerts: () => due.promise })
+    await turn()
+    expect(raised).toEqual([])
+    expect(outcome.ended).toBeNull()
+    due.resolve()
+    await turn()
+    expect(raised).toHaveLength(1)
+    expect(outcome.ended).toBe('done')
+  })
+
+  it('raises nothing where what is due cannot be noted', async () => {
+    const insertDueAlerts = () => Promise.reject(new Error('no ledger'))
+    const { outcome, raised } = begin({ insertDueAlerts })
+    await turn()
+    expect(raised).toEqual([])
+    expect(outcome.ended).toBe('no ledger')
+  })
+
+  it('fails only when nothing of it is under way any more', async () => {
+    const found = hold()
+    const findUnraised = async () => {
+      await found.promise
+      return []
+    }
+    const insertDueAlerts = () => Promise.reject(new Error('no ledger'))
+    const { outcome } = begin({ insertDueAlerts }, { findUnraised })
+    await turn()
+    expect(outcome.ended).toBeNull()
+    found.resolve()
+    await turn()
+    expect(outcome.ended).toBe('no ledger')
+  })
+})

@@ -1,0 +1,143 @@
+// What is remembered of a message from storing to deciding decides as the message itself does.
+import { describe, expect, it } from 'vitest'
+import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import { decideRisk } from '#shared/core/velocity/risk.ts'
+import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import {
+  createDecodedMessages,
+  type DecodedMessages,
+} from '../../../services/scorer/store/decoded-messages.ts'
+import { eventHeaderSchema } from '../../../shared/core/telemetry/messages.ts'
+import { type EventFacts, makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
+
+const facts: EventFacts[] = [
+  { deviceId: 'one', signals: signalsOf.BLOCK, userId: 'user', accountId: 'account', nonce: 1 },
+  { deviceId: 'two', signals: signalsOf.REVIEW, nonce: 2 },
+  { deviceId: 'three', signals: { network: { new_signal: [1, { deep: true }] } }, nonce: 3 },
+]
+const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): ConsumedMessage => ({
+  data,
+  proof: 'of an edge',
+  sequence: 7,
+  streamCreatedMs: 1_000,
+  deliveries: 1,
+  ...more,
+})
+const isProven = ({ proof }: ConsumedMessage) => proof === 'of an edge'
+const known = { counts: new Map(), details: new Map(), missing: null, retry: false }
+
+describe('what is remembered of a message', () => {
+  it('decides as the message does, by the policy and by a shadow', () => {
+    const messages = createDecodedMessages(1_000_000, isProven)
+    const message = toConsumed(makeMessage(facts))
+    const { events } = messages.decode(message)
+    const { events: taken, letters } = messages.take(toConsumed(Buffer.from(message.data)))
+    expect(letters).toEqual([])
+    expect(taken).toHaveLength(facts.length)
+    const shadow = compileShadow(presets.strict)
+    taken.forEach((slim, index) => {
+      const full = events[index]!
+      expect(slim.bodyBytes).toBeUndefined()
+      expect(slim.filledCategories).toBe(toFilledCategories(full.body.signals as Signals))
+      expect(slim.body.signals).toEqual(full.body.signals)
+      const risk = decideRisk(full, defaultPolicy, known)
+      expect(decideRisk(slim, defaultPolicy, known)).toEqual(risk)
+      expect(decideAlert(slim, risk)).toEqual(decideAlert(full, risk))
+      expect(decideShadow(slim, shadow, known)).toEqual(decideShadow(full, shadow, known))
+      expect(slim).toMatchObject(eventHeaderSchema.parse(full))
+    })
+    expect(decideAlert(taken[0]!, decideRisk(taken[0]!, defaultPolicy, known))).not.toBeNull()
+  })
+
+  it('is forgotten once it was taken, and then the message is read again', () => {
+    const messages = createDecodedMessages(1_000_000, isProven)
+    const message = toConsumed(makeMessage(facts))
+    messages.decode(message)
+    expect(messages.take(message).events[0]!.bodyBytes).toBeUndefined()
+    expect(messages.take(message).events[0]!.bodyBytes).toBeDefined()
+  })
+
+  it('is of one stream: one that was made again counts from 1 again', () => {
+    const messages = createDecodedMessages(1_000_000, isProven)
+    messages.decode(toConsumed(makeMessage(facts)))
+    const other = toConsumed(makeMessage(facts.slice(1)), { streamCreatedMs: 2_000 })
+    const ids = messages.take(other).events.map((event) => event.body.device_id)
+    expect(ids).toEqual(['two', 'three'])
+  })
+
+  describe('is bounded', () => {
+    const data = makeMessage(facts)
+    const store = (messages: DecodedMessages, sequences: number[], streamCreatedMs = 1_000) => {
+      for (const sequence of sequences) {
+        messages.decode(toConsumed(data, { sequence, streamCreatedMs }))
+      }
+    }
+    /** Of these, in this order, the ones that were still remembered. */
+    const takeRemembered = (
+      messages: DecodedMessages,
+      sequences: number[],
+      streamCreatedMs = 1_000,
+    ) =>
+      sequences.filter((sequence) => {
+        const { events } = messages.take(toConsumed(data, { sequence, streamCreatedMs }))
+        expect(events).toHaveLength(facts.length)
+        return events[0]!.bodyBytes === undefined
+      })
+
+    it('and where storing is far ahead, what is decided next stays', () => {
+      const messages = createDecodedMessages(data.length * 2, isProven)
+      store(messages, [1, 2, 3, 4])
+      expect(takeRemembered(messages, [1])).toEqual([1])
+      store(messages, [5, 6])
+      expect(takeRemembered(messages, [2, 3, 4, 5, 6])).toEqual([2, 5])
+    })
+
+    it('and what others decided goes when something later is taken', () => {
+      const messages = createDecodedMessages(data.length * 3, isProven)
+      store(messages, [1, 2, 3])
+      expect(takeRemembered(messages, [3])).toEqual([3])
+      store(messages, [4, 5, 6])
+      expect(takeRemembered(messages, [1, 2, 4, 5, 6])).toEqual([4, 5, 6])
+    })
+
+    it('and the same message again takes no more room', () => {
+      const messages = createDecodedMessages(data.length * 2, isProven)
+      store(messages, [1, 1, 1, 2])
+      expect(takeRemembered(messages, [1, 2])).toEqual([1, 2])
+    })
+
+    it('and nothing of another stream stays, whose numbers may be higher', () => {
+      const messages = createDecodedMessages(data.length * 2, isProven)
+      store(messages, [8, 9])
+      store(messages, [1, 2], 2_000)
+      expect(takeRemembered(messages, [1, 2], 2_000)).toEqual([1, 2])
+    })
+  })
+
+  it('holds what is no event too', () => {
+    const messages = createDecodedMessages(1_000_000, isProven)
+    const text = makeMessage(facts).toString().replace(/]$/, ',{"event_id":"broken"}]')
+    const message = toConsumed(Buffer.from(text))
+    const { letters } = messages.decode(message)
+    expect(letters).toHaveLength(1)
+    expect(messages.take(message).letters).toEqual(letters)
+    const junk = toConsumed(Buffer.from('junk'), { sequence: 8 })
+    expect(messages.decode(junk).letters[0]!.reason).toBe('unreadable_batch')
+  })
+
+  it('of one that no edge has proven nothing is decoded: it is put aside as it came', () => {
+    const messages = createDecodedMessages(1_000_000, isProven)
+    const message = toConsumed(makeMessage(facts), { proof: 'of another' })
+    const { events, letters } = messages.decode(message)
+    expect(events).toEqual([])
+    expect(letters).toMatchObject([{ reason: 'unproven_batch', data: message.data }])
+    for (let n = 0; n < 2; n++) {
+      expect(messages.take(message)).toMatchObject({ events: [], letters })
+    }
+  })
+})

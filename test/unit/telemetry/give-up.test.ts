@@ -1,0 +1,95 @@
+// The last resort of a scorer: of a message that fails again and again everything is done that can
+// be, and the rest is put aside, counted and seen in the ledger.
+import { describe, expect, it } from 'vitest'
+import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
+import type { KnownEvent } from '#shared/io/velocity/known-store.ts'
+import { giveUpDeciding, giveUpStoring } from '../../../services/scorer/decide/give-up.ts'
+import { makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { makeDecideDeps } from '../../support/telemetry/decide-deps.ts'
+
+const facts = ['one', 'odd', 'two'].map((deviceId) => ({ deviceId, signals: signalsOf.BLOCK }))
+const message: ConsumedMessage = {
+  data: makeMessage(facts),
+  sequence: 7,
+  proof: '',
+  streamCreatedMs: 1_000,
+  deliveries: 5,
+}
+
+function createBench(fail: (event: KnownEvent) => void) {
+  const letters: DeadLetter[] = []
+  const dropped: string[] = []
+  const { decide, raised, entries } = makeDecideDeps({
+    onKnown: (events) => events.forEach(fail),
+    dropped: (some) => dropped.push(...some.map(({ reason }) => reason)),
+  })
+  const deps = {
+    messages: decide.messages,
+    ledger: decide.ledger,
+    observe: decide.observe,
+    decide,
+    wallMs: () => 0,
+    storeDeadLetters: async (some: readonly DeadLetter[]) => {
+      letters.push(...some)
+    },
+  }
+  return { deps, raised, entries, letters, dropped }
+}
+
+const defect = new TypeError('undefined is not a function')
+
+describe('of a message that cannot be decided', () => {
+  const failOdd = (event: KnownEvent) => {
+    if (event.body.device_id === 'odd') throw defect
+  }
+
+  it('every event that can be is, and the rest is put aside and missing in the ledger', async () => {
+    const { deps, raised, entries, letters, dropped } = createBench(failOdd)
+    await giveUpDeciding(message, defect, deps)
+    expect(raised.map(({ deviceId }) => deviceId)).toEqual(['one', 'two'])
+    // One entry for the message: a second would replace it.
+    expect(entries).toHaveLength(1)
+    expect(entries[0]).toMatchObject({ stage: 'decided', events: 2, named: [] })
+    expect(letters).toEqual([
+      { reason: 'defect', detail: 'decide: TypeError', id: '7-decide', data: message.data },
+    ])
+    expect(dropped).toEqual(['defect'])
+  })
+
+  it('nothing is put aside when each of its events can be decided by itself', async () => {
+    const { deps, raised, entries, letters } = createBench(() => undefined)
+    await giveUpDeciding(message, defect, deps)
+    expect(raised).toHaveLength(3)
+    expect(entries).toMatchObject([{ events: 3 }])
+    expect(letters).toEqual([])
+  })
+
+  it('nothing is given up in an outage', async () => {
+    const { deps, letters, dropped } = createBench(() => {
+      throw new Error('connect ECONNREFUSED')
+    })
+    await expect(giveUpDeciding(message, defect, deps)).rejects.toThrow('ECONNREFUSED')
+    expect([letters, dropped]).toEqual([[], []])
+  })
+})
+
+describe('a message that cannot be stored', () => {
+  it('is put aside, its events refused', async () => {
+    const { deps, entries, letters, dropped } = createBench(() => undefined)
+    await giveUpStoring(message, defect, deps)
+    expect(entries).toMatchObject([{ stage: 'stored', events: 3, refused: 3, named: [] }])
+    expect(letters).toMatchObject([{ reason: 'defect', detail: 'store: TypeError', id: '7-store' }])
+    expect(dropped).toEqual(['defect'])
+  })
+
+  it('is put aside also when it cannot be read, which is what is wrong with it', async () => {
+    const { deps, entries, letters } = createBench(() => undefined)
+    const decode = () => {
+      throw defect
+    }
+    await giveUpStoring(message, defect, { ...deps, messages: { ...deps.messages, decode } })
+    expect(entries).toMatchObject([{ tenantId: '', events: 0 }])
+    expect(letters).toHaveLength(1)
+  })
+})

@@ -1,0 +1,453 @@
+/**
+ * Group commit: every event taken is settled exactly once, by the acknowledgement of the message
+ * that holds it; order, bounds and ids hold whatever the broker does and however events and
+ * acknowledgements race.
+ */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type CommitLimits,
+  createGroupCommit,
+  encodeBatch,
+  toWaiterBytes,
+  type Waiter,
+} from '../../../services/ingest/group-commit.ts'
+
+type Named = Waiter & { name: string }
+
+const limits: CommitLimits = {
+  batchEventsMax: 4,
+  batchBytesMax: 400,
+  publishesInFlightMax: 2,
+  gatherMs: 0,
+  batchEventsFew: 4,
+  waitingEventsMax: 12,
+  waitingBytesMax: 2_000,
+  publishTimeoutMs: 2_000,
+  publishAttemptMs: 700,
+}
+
+type Publish = { message: string; batchId: string; timeoutMs: number }
+
+/** A group commit with a clock of its own, and everything it did. */
+function createBench(options: {
+  publish: (publish: Publish, bench: Bench) => Promise<{ duplicate: boolean }>
+  limits?: Partial<CommitLimits>
+  defer?: (run: () => void) => void
+}) {
+  const settled: { name: string; fault: string | null }[] = []
+  const publishes: Publish[] = []
+  const retried: string[] = []
+  const failed: { events: number; fault: string }[] = []
+  const stored: { events: number; duplicate: boolean }[] = []
+  const later: { run: () => void; ms: number }[] = []
+  const roomAt: number[] = []
+  let ids = 0
+  const bench: Bench = { nowMs: 0, settled, publishes, retried, failed, stored }
+  const commit = createGroupCommit<Named>({
+    publish: async (message, batchId, timeoutMs) => {
+      const publish = { message: Buffer.from(message).toString(), batchId, timeoutMs }
+      publishes.push(publish)
+      return { sequence: publishes.length, ...(await options.publish(publish, bench)) }
+    },
+    settle: ({ name }, { fault }) => settled.push({ name, fault }),
+    onSettled: () => roomAt.push(settled.length),
+    defer: options.defer ?? queueMicrotask,
+    later: (run, ms) => later.push({ run, ms }),
+    pause: async (ms) => {
+      bench.nowMs += ms
+    },
+    newBatchId: () => `batch-${++ids}`,
+    nowMs: () => bench.nowMs,
+    limits: { ...limits, ...options.limits },
+    observe: {
+      stored: ({ events, duplicate }) => stored.push({ events, duplicate }),
+      retried: (fault) => retried.push(fault),
+      failed: (batch) => failed.push(batch),
+    },
+  })
+  const offer = (name: string, size = 10) => commit.offer(toWaiter(name, size, bench.nowMs))
+  return { ...bench, bench, commit, offer, later, roomAt }
+}
+
+type Bench = {
+  nowMs: number
+  settled: { name: string; fault: string | null }[]
+  publishes: Publish[]
+  retried: string[]
+  failed: { events: number; fault: string }[]
+  stored: { events: number; duplicate: boolean }[]
+}
+
+function toWaiter(name: string, size: number, takenMs: number): Named {
+  const head = `{"name":"${name}","body":`
+  const body = Buffer.from(JSON.stringify('x'.repeat(size)))
+  return { name, head, body, bytes: toWaiterBytes(head, body), takenMs }
+}
+
+const namesIn = (message: string) =>
+  (JSON.parse(message) as { name: string }[]).map(({ name }) => name)
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+/** A publish that is resolved or rejected by hand. */
+function createHand() {
+  const open: { resolve: () => void; reject: (error: Error) => void }[] = []
+  const publish = () =>
+    new Promise<{ duplicate: boolean }>((resolve, reject) => {
+      open.push({ resolve: () => resolve({ duplicate: false }), reject })
+    })
+  return { publish, open }
+}
+
+describe('what travels together', () => {
+  it('an idle edge publishes at once, and what arrives meanwhile follows in one message', async () => {
+    const hand = createHand()
+    const { offer, publishes, settled } = createBench({
+      publish: hand.publish,
+      limits: { publishesInFlightMax: 1 },
+    })
+    offer('a')
+    await turn()
+    offer('b')
+    offer('c')
+    await turn()
+    expect(publishes.map(({ message }) => namesIn(message))).toEqual([['a']])
+    hand.open[0]!.resolve()
+    await turn()
+    expect(settled).toEqual([{ name: 'a', fault: null }])
+    expect(publishes.map(({ message }) => namesIn(message))).toEqual([['a'], ['b', 'c']])
+    hand.open[1]!.resolve()
+    await turn()
+    expect(settled.map(({ name }) => name)).toEqual(['a', 'b', 'c'])
+  })
+
+  it('one turn of the event loop is one message', async () => {
+    const { offer, publishes } = createBench({ publish: async () => ({ duplicate: false }) })
+    for (const name of ['a', 'b', 'c']) offer(name)
+    await turn()
+    expect(publishes.map(({ message }) => namesIn(message))).toEqual([['a', 'b', 'c']])
+  })
+
+  it('a message keeps to its events and bytes, and a lone large event still goes', async () => {
+    const { offer, publishes } = createBench({ publish: async () => ({ duplicate: false }) })
+    for (const name of ['a', 'b', 'c', 'd', 'e']) offer(name)
+    offer('f', 390)
+    offer('g', 900)
+    offer('h')
+    await turn()
+    expect(publishes.map(({ message }) => namesIn(message))).toEqual([
+      ['a', 'b', 'c', 'd'],
+      ['e'],
+      ['f'],
+      ['g'],
+      ['h'],
+    ])
+  })
+
+  it('a message is one JSON array around untouched bodies', () => {
+    const bodies = ['{"a" : 1.0}', '{"ü":"\\u00e4 😀"}', '[ ]']
+    const waiters = bodies.map((text, index) => {
+      const head = `{"index":${index},"ä":"${index}","body":`
+      const body = Buffer.from(text)
+      return { head, body, bytes: toWaiterBytes(head, body), takenMs: 0 }
+    })
+    const message = encodeBatch(waiters)
+    const heads = waiters.map(({ head }, index) => `${head}${bodies[index]}}`)
+    expect(Buffer.from(message).toString()).toBe(`[${heads.join(',')}]`)
+    expect(JSON.parse(Buffer.from(message).toString())).toHaveLength(3)
+  })
+})
+
+describe('what is refused', () => {
+  it('an event beyond the events or the bytes that may wait, at once and without a trace', async () => {
+    const hand = createHand()
+    const byEvents = createBench({ publish: hand.publish, limits: { waitingEventsMax: 2 } })
+    expect(['a', 'b', 'c'].map((name) => byEvents.offer(name))).toEqual([true, true, false])
+    const byBytes = createBench({ publish: hand.publish, limits: { waitingBytesMax: 100 } })
+    expect(byEvents.commit.hasRoom()).toBe(false)
+    expect(byBytes.offer('a')).toBe(true)
+    expect(byBytes.commit.hasRoom()).toBe(true)
+    // The last one may be larger than what is left.
+    expect(byBytes.offer('b', 200)).toBe(true)
+    expect(byBytes.commit.hasRoom()).toBe(false)
+    expect(byBytes.offer('c')).toBe(false)
+    expect(byBytes.commit.waiting().events).toBe(2)
+  })
+
+  it('only until there is room again', async () => {
+    const hand = createHand()
+    const { offer, commit, roomAt } = createBench({
+      publish: hand.publish,
+      limits: { waitingEventsMax: 2 },
+    })
+    expect([offer('a'), offer('b')]).toEqual([true, true])
+    await turn()
+    expect(offer('c')).toBe(false)
+    expect(roomAt).toEqual([])
+    hand.open[0]!.resolve()
+    await commit.drained()
+    // Told once for a message, when all of it is settled.
+    expect(roomAt).toEqual([2])
+    expect(commit.hasRoom()).toBe(true)
+    expect(offer('c')).toBe(true)
+  })
+})
+
+describe('when a publish fails', () => {
+  it('the same bytes go out under the same id until they are stored', async () => {
+    let tries = 0
+    const { offer, publishes, settled, retried, stored } = createBench({
+      publish: async ({ timeoutMs }, bench) => {
+        bench.nowMs += timeoutMs
+        tries++
+        if (tries < 3) throw new Error('no acknowledgement')
+        return { duplicate: true }
+      },
+      limits: { publishTimeoutMs: 5_000 },
+    })
+    offer('a')
+    offer('b')
+    await turn()
+    expect(settled).toEqual([
+      { name: 'a', fault: null },
+      { name: 'b', fault: null },
+    ])
+    expect(publishes).toHaveLength(3)
+    expect(new Set(publishes.map(({ batchId }) => batchId)).size).toBe(1)
+    expect(new Set(publishes.map(({ message }) => message)).size).toBe(1)
+    expect(retried).toEqual(['no_ack', 'no_ack'])
+    expect(stored).toEqual([{ events: 2, duplicate: true }])
+  })
+
+  it('it is given up in time, and every event of it is told', async () => {
+    const { offer, settled, failed, bench, publishes } = createBench({
+      publish: async ({ timeoutMs }, bench) => {
+        bench.nowMs += timeoutMs
+        throw Object.assign(new Error('slow'), { fault: 'no_ack' })
+      },
+    })
+    offer('a')
+    offer('b')
+    await turn()
+    expect(settled).toEqual([
+      { name: 'a', fault: 'no_ack' },
+      { name: 'b', fault: 'no_ack' },
+    ])
+    expect(failed).toEqual([{ events: 2, fault: 'no_ack' }])
+    expect(bench.nowMs).toBe(limits.publishTimeoutMs)
+    expect(publishes.map(({ timeoutMs }) => timeoutMs)).toEqual([700, 700, 600])
+  })
+
+  it('a broker that fails at once is not asked in a tight loop', async () => {
+    const { offer, publishes, bench } = createBench({
+      publish: async () => {
+        throw new Error('no responders')
+      },
+    })
+    offer('a')
+    await turn()
+    expect(bench.nowMs).toBe(limits.publishTimeoutMs)
+    expect(publishes.length).toBeLessThanOrEqual(limits.publishTimeoutMs / 50)
+  })
+
+  it('a final refusal is told at once', async () => {
+    const { offer, settled, publishes, bench } = createBench({
+      publish: async () => {
+        throw Object.assign(new Error('full'), { fault: 'stream_full', final: true })
+      },
+    })
+    offer('a')
+    await turn()
+    expect(settled).toEqual([{ name: 'a', fault: 'stream_full' }])
+    expect(publishes).toHaveLength(1)
+    expect(bench.nowMs).toBe(0)
+  })
+
+  it('an event that waited its time out is told without a publish', async () => {
+    const hand = createHand()
+    const { offer, settled, bench, publishes } = createBench({
+      publish: hand.publish,
+      limits: { publishesInFlightMax: 1 },
+    })
+    offer('a')
+    await turn()
+    offer('b')
+    bench.nowMs = limits.publishTimeoutMs
+    hand.open[0]!.resolve()
+    await turn()
+    expect(settled).toEqual([
+      { name: 'a', fault: null },
+      { name: 'b', fault: 'no_ack' },
+    ])
+    expect(publishes).toHaveLength(1)
+  })
+})
+
+describe('under any race', () => {
+  type Step = { size: number; gap: number }
+  const step = fc.record({ size: fc.integer({ min: 0, max: 300 }), gap: fc.nat({ max: 3 }) })
+  const fate = fc.constantFrom('stored', 'stored', 'lost', 'slow', 'refused')
+
+  it('each event taken is settled once, and as stored only if its message is', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(step, { minLength: 1, maxLength: 40 }),
+        fc.infiniteStream(fate),
+        async (scheduler, steps, fates) => {
+          const broker = new Map<string, string[]>()
+          let inFlight = 0
+          let mostInFlight = 0
+          const { commit, settled, publishes, bench } = createBench({
+            defer: (run) => void scheduler.schedule(Promise.resolve(), 'turn').then(run),
+            publish: async ({ message, batchId, timeoutMs }, bench) => {
+              inFlight++
+              mostInFlight = Math.max(mostInFlight, inFlight)
+              const what = fates.next().value
+              await scheduler.schedule(Promise.resolve(), `publish ${what}`)
+              inFlight--
+              if (what === 'refused') throw Object.assign(new Error(what), { final: true })
+              if (what === 'slow') bench.nowMs += timeoutMs
+              if (what === 'slow') throw new Error(what)
+              const duplicate = broker.has(batchId)
+              broker.set(batchId, namesIn(message))
+              if (what === 'lost') throw new Error(what)
+              return { duplicate }
+            },
+          })
+          const taken = new Map<string, number>()
+          const offerAll = async () => {
+            for (const [index, { size, gap }] of (steps as Step[]).entries()) {
+              for (let turns = 0; turns < gap; turns++) {
+                await scheduler.schedule(Promise.resolve(), 'arrival')
+              }
+              const waiter = toWaiter(`e${index}`, size, bench.nowMs)
+              const before = commit.waiting()
+              if (commit.offer(waiter)) taken.set(waiter.name, bench.nowMs)
+              else expect(isFull(before)).toBe(true)
+              expect(commit.waiting().events).toBeLessThanOrEqual(limits.waitingEventsMax)
+              const most = limits.waitingBytesMax + waiter.bytes
+              expect(commit.waiting().bytes).toBeLessThan(most)
+            }
+          }
+          const offered = offerAll()
+          await scheduler.waitFor(offered)
+          await scheduler.waitFor(commit.drained())
+
+          expect(settled.map(({ name }) => name).sort()).toEqual([...taken.keys()].sort())
+          const inBroker = [...broker.values()].flat()
+          expect(new Set(inBroker).size).toBe(inBroker.length)
+          for (const { name, fault } of settled) {
+            if (fault === null) expect(inBroker).toContain(name)
+          }
+          expect(mostInFlight).toBeLessThanOrEqual(limits.publishesInFlightMax)
+          const sent = [...new Map(publishes.map((one) => [one.batchId, one.message])).values()]
+          const order = sent.flatMap(namesIn).map((name) => Number(name.slice(1)))
+          expect(order).toEqual([...order].sort((a, b) => a - b))
+          for (const message of sent) {
+            expect(namesIn(message).length).toBeLessThanOrEqual(limits.batchEventsMax)
+            const fits = Buffer.byteLength(message) <= limits.batchBytesMax
+            expect(fits || namesIn(message).length === 1).toBe(true)
+          }
+          expect(commit.waiting()).toEqual({ events: 0, bytes: 0 })
+        },
+      ),
+      { numRuns: 400 },
+    )
+  })
+
+  function isFull({ events, bytes }: { events: number; bytes: number }): boolean {
+    return events >= limits.waitingEventsMax || bytes >= limits.waitingBytesMax
+  }
+})
+
+it('drained resolves at once when nothing waits', async () => {
+  const { commit } = createBench({ publish: async () => ({ duplicate: false }) })
+  const first = await Promise.race([
+    commit.drained().then(() => 'drained'),
+    new Promise((resolve) => setImmediate(resolve, 'later')),
+  ])
+  expect(first).toBe('drained')
+})
+
+describe('a message of few events', () => {
+  const limits = { gatherMs: 5, batchEventsFew: 3, batchEventsMax: 100 }
+  const run = () => {
+    const acks: (() => void)[] = []
+    const publish = () =>
+      new Promise<{ duplicate: boolean }>((resolve) => {
+        acks.push(() => resolve({ duplicate: false }))
+      })
+    const bench = createBench({ publish, limits })
+    const settle = async () => {
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+    }
+    const take = async (...names: string[]) => {
+      for (const name of names) bench.offer(name)
+      await settle()
+    }
+    return { ...bench, acks, settle, take }
+  }
+
+  it('waits while more than it holds are unsettled, and leaves when its time is over', async () => {
+    const { take, settle, publishes, later, bench } = run()
+    await take('a', 'b', 'c', 'd')
+    bench.nowMs = 2
+    await take('e')
+    expect(publishes).toHaveLength(1)
+    expect(later.map(({ ms }) => ms)).toEqual([3])
+    bench.nowMs = 5
+    later[0]!.run()
+    await settle()
+    expect(publishes).toHaveLength(2)
+    expect(publishes[1]!.message).toContain('"e"')
+  })
+
+  it('leaves at once when it holds enough, and the timer then finds nothing', async () => {
+    const { take, settle, publishes, later, bench } = run()
+    await take('a', 'b', 'c', 'd')
+    bench.nowMs = 1
+    await take('e')
+    await take('f', 'g')
+    expect(publishes).toHaveLength(2)
+    expect(publishes[1]!.message).toMatch(/"e".*"f".*"g"/)
+    bench.nowMs = 5
+    later[0]!.run()
+    await settle()
+    expect(publishes).toHaveLength(2)
+  })
+
+  it('waits half as long when it holds a few, until half of what is unsettled is in it', async () => {
+    const { take, settle, publishes, later, bench } = run()
+    await take('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')
+    bench.nowMs = 1
+    await take('i')
+    await take('j', 'k')
+    expect(publishes).toHaveLength(1)
+    expect(later.map(({ ms }) => ms)).toEqual([4, 1.5])
+    bench.nowMs = 2.5
+    later[1]!.run()
+    await settle()
+    expect(publishes).toHaveLength(2)
+    expect(publishes[1]!.message).toMatch(/"i".*"j".*"k"/)
+  })
+
+  it('waits for nobody once as many are in it as were unsettled at once', async () => {
+    const { take, publishes, later, acks, settle, bench } = run()
+    await take('a')
+    await take('b')
+    expect(publishes).toHaveLength(2)
+    acks[0]!()
+    await settle()
+    bench.nowMs = 1
+    await take('c')
+    expect(publishes).toHaveLength(2)
+    acks[1]!()
+    await settle()
+    await take('d')
+    expect(publishes).toHaveLength(3)
+    expect(publishes[2]!.message).toMatch(/"c".*"d"/)
+    expect(later.map(({ ms }) => ms)).toEqual([4])
+  })
+})

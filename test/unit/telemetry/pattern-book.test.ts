@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import { createPatternBook } from '#shared/io/telemetry/pattern-book.ts'
+
+const names = Object.keys(signalCatalog.tamper).slice(0, 13)
+
+/** Signals that no other number below 8,192 has the pattern of. */
+function toSignals(n: number): Signals {
+  const tamper = Object.fromEntries(names.map((name, bit) => [name, ((n >> bit) & 1) === 1]))
+  return { root: {}, emulator: {}, debugger: {}, tamper, ecosystem: {}, network: {} } as Signals
+}
+
+describe('the pattern book', () => {
+  it('lists a pattern as new once, until it is stored', () => {
+    const book = createPatternBook()
+    const id = book.find('acme', toSignals(1))
+    expect(book.find('acme', toSignals(1))).toBe(id)
+    expect(book.listNew().map((one) => [one.tenantId, one.id])).toEqual([['acme', id]])
+    book.markStored(book.listNew())
+    expect(book.find('acme', toSignals(1))).toBe(id)
+    expect(book.listNew()).toEqual([])
+  })
+
+  it('counts new patterns of a tenant against that tenant alone', () => {
+    const book = createPatternBook()
+    for (let n = 0; n < 8_000; n++) book.find('globex', toSignals(n))
+    expect(book.find('globex', toSignals(8_001))).toBe('')
+    expect(book.find('acme', toSignals(8_001))).not.toBe('')
+    expect(book.listNew()).toHaveLength(5_001)
+  })
+
+  it('forgets the patterns of the tenant that was used least recently, and no others', () => {
+    const book = createPatternBook()
+    const use = (tenantId: string) => {
+      for (let n = 0; n < 4_999; n++) book.find(tenantId, toSignals(n))
+      const fresh = book.listNew().length
+      book.markStored(book.listNew())
+      return fresh
+    }
+    for (let tenant = 0; tenant < 40; tenant++) {
+      expect(use(`tenant-${tenant}`)).toBe(4_999)
+      expect(use('tenant-0')).toBe(0)
+    }
+    expect(use('tenant-40')).toBe(4_999)
+    expect(use('tenant-0')).toBe(0)
+    expect(use('tenant-1')).toBe(4_999)
+  })
+})

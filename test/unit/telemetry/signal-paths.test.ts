@@ -1,0 +1,43 @@
+/** Paths for names that clients choose: bounded for each tenant, and free again once they are idle. */
+import { expect, it } from 'vitest'
+import {
+  signalPathBytesMax,
+  signalPathIdleMs,
+  signalPathsPerTenantMax,
+} from '#shared/core/base/limits.ts'
+import { createSignalPaths } from '#shared/io/telemetry/signal-paths.ts'
+
+let nowMs = 0
+const create = () => createSignalPaths(() => nowMs)
+const fill = (paths: ReturnType<typeof create>, tenantId: string) => {
+  for (let n = 0; n < signalPathsPerTenantMax; n++) {
+    expect(paths.admit(tenantId, `root.name_${n}`)).toBe(true)
+  }
+}
+
+it('gives a tenant so many paths and no more, whatever others send', () => {
+  const paths = create()
+  fill(paths, 'loud')
+  expect(paths.admit('loud', 'root.one_more')).toBe(false)
+  expect(paths.admit('loud', 'root.name_0')).toBe(true)
+  fill(paths, 'quiet')
+})
+
+it('gives a path to another name once one was not sent for an hour', () => {
+  const paths = create()
+  fill(paths, 'acme')
+  nowMs += signalPathIdleMs / 2
+  for (let n = 1; n < signalPathsPerTenantMax; n++) paths.admit('acme', `root.name_${n}`)
+  nowMs += signalPathIdleMs / 2 - 1
+  expect(paths.admit('acme', 'root.new')).toBe(false)
+  nowMs += 1
+  expect(paths.admit('acme', 'root.new')).toBe(true)
+  expect(paths.admit('acme', 'root.name_0')).toBe(false)
+  expect(paths.admit('acme', 'root.name_1')).toBe(true)
+})
+
+it('gives none to a longer name', () => {
+  const paths = create()
+  expect(paths.admit('acme', 'é'.repeat(signalPathBytesMax / 2))).toBe(true)
+  expect(paths.admit('acme', 'é'.repeat(signalPathBytesMax / 2 + 1))).toBe(false)
+})

@@ -1,0 +1,102 @@
+/** What an edge counts as waiting undecided, against a model that keeps every event. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { tenantUndecidedBytesMin, undecidedShare } from '#shared/core/base/limits.ts'
+import { toUndecidedLimit } from '#shared/core/telemetry/stream-room.ts'
+import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
+
+const gb = 1024 ** 3
+
+describe('undecided bytes', () => {
+  it('are those of messages beyond the low watermark, as of the last look', () => {
+    const step = fc.record({
+      tenant: fc.constantFrom('a', 'b', 'c'),
+      bytes: fc.integer({ min: 1, max: 1_000 }),
+      decided: fc.double({ min: 0, max: 1, noNaN: true }),
+      look: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const counted = createUndecidedBytes()
+        const events: { sequence: number; tenant: string; bytes: number }[] = []
+        let low = 0
+        steps.forEach(({ tenant, bytes, decided, look }, index) => {
+          const sequence = index + 1
+          counted.add(sequence, tenant, bytes)
+          events.push({ sequence, tenant, bytes })
+          if (!look) return
+          low = Math.max(low, Math.floor(decided * sequence))
+          const newestBefore = counted.newest()
+          counted.look({ lowWatermark: low, lastSequence: sequence, newestBefore })
+          for (const one of ['a', 'b', 'c']) {
+            const exact = events
+              .filter((event) => event.tenant === one && event.sequence > low)
+              .reduce((sum, event) => sum + event.bytes, 0)
+            const all = events.filter((event) => event.tenant === one)
+            expect(counted.of(one)).toBeGreaterThanOrEqual(exact)
+            expect(counted.of(one)).toBeLessThanOrEqual(
+              all.reduce((sum, event) => sum + event.bytes, 0),
+            )
+          }
+        })
+        const end = { lowWatermark: steps.length, lastSequence: steps.length }
+        counted.look({ ...end, newestBefore: counted.newest() })
+        for (const one of ['a', 'b', 'c']) expect(counted.of(one)).toBe(0)
+      }),
+    )
+  })
+
+  it('stay exact in sum however long nothing is decided', () => {
+    const counted = createUndecidedBytes()
+    const look = (lowWatermark: number, lastSequence: number) =>
+      counted.look({ lowWatermark, lastSequence, newestBefore: counted.newest() })
+    for (let sequence = 1; sequence <= 5_000; sequence++) {
+      counted.add(sequence, 'a', 10)
+      look(0, sequence)
+    }
+    expect(counted.of('a')).toBe(50_000)
+    look(2_500, 5_000)
+    expect(counted.of('a')).toBeGreaterThanOrEqual(25_000)
+    expect(counted.of('a')).toBeLessThan(25_000 + 10 * 32)
+    look(5_000, 5_000)
+    expect(counted.of('a')).toBe(0)
+  })
+
+  it('are forgotten with a stream that was made again, and only then', () => {
+    const counted = createUndecidedBytes()
+    counted.add(1_000, 'a', 10)
+    // Stored while the stream was asked: its answer does not know of it yet.
+    counted.look({ lowWatermark: 0, lastSequence: 999, newestBefore: 0 })
+    expect(counted.of('a')).toBe(10)
+    counted.look({ lowWatermark: 0, lastSequence: 3, newestBefore: counted.newest() })
+    expect(counted.of('a')).toBe(0)
+    counted.add(4, 'a', 7)
+    expect(counted.of('a')).toBe(7)
+  })
+})
+
+describe('the share of a tenant', () => {
+  const room = (undecidedBytes: number) => ({ bytesMax: 16 * gb, undecidedBytes })
+
+  it('leaves room whatever the number of tenants that flood and of edges', () => {
+    for (const edges of [1, 3]) {
+      for (const tenants of [1, 4, 16]) {
+        const waiting = Array.from({ length: edges * tenants }, () => 0)
+        for (let round = 0; round < 2_000; round++) {
+          waiting.forEach((bytes, at) => {
+            const all = waiting.reduce((sum, one) => sum + one, 0)
+            if (bytes < toUndecidedLimit(room(all), undecidedShare, edges)) waiting[at]! += gb / 64
+          })
+        }
+        const taken = waiting.reduce((sum, one) => sum + one, 0) / (16 * gb)
+        expect(taken).toBeCloseTo(tenants / (tenants + 3), 1)
+      }
+    }
+  })
+
+  it('is never less than what a tenant needs for a moment', () => {
+    expect(toUndecidedLimit(room(16 * gb), undecidedShare, 1)).toBe(16 * 1024 ** 2)
+    const small = { bytesMax: 4 * 1024 ** 2, undecidedBytes: 4 * 1024 ** 2 }
+    expect(toUndecidedLimit(small, undecidedShare, 1)).toBe(tenantUndecidedBytesMin)
+  })
+})

@@ -1,0 +1,288 @@
+/**
+ * The credential lease, on its own and against a model of the bucket: once a change has been waited
+ * for, no edge that holds a lease serves what was there before, however announcements, deliveries,
+ * lost acknowledgements, pauses and restarts of watches race.
+ */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createEdgeLease, type EdgeLease } from '../../../shared/io/tenants/directory/edge-lease.ts'
+
+const leaseMs = 2_000
+const marginMs = 250
+
+function createBench(announce: (applied: number) => Promise<number>) {
+  const clock = { nowMs: 1_000 }
+  const outcomes: string[] = []
+  let currents = 0
+  const lease = createEdgeLease({
+    announce,
+    onCurrent: () => currents++,
+    onAnnounced: (outcome) => outcomes.push(outcome),
+    nowMs: () => clock.nowMs,
+    leaseMs,
+  })
+  return { lease, clock, outcomes, currents: () => currents }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('a lease', () => {
+  it('is not held before an announcement has come back through the watch', async () => {
+    const { lease, currents } = createBench(async () => 5)
+    lease.restart()
+    lease.renew()
+    await turn()
+    expect(lease.valid()).toBe(false)
+    lease.applied(4)
+    expect(lease.valid()).toBe(false)
+    lease.applied(5)
+    expect(lease.valid()).toBe(true)
+    expect(currents()).toBe(1)
+  })
+
+  it('counts from before the announcement was sent, not from when it was proven', async () => {
+    let stored = (_revision: number) => {}
+    const { lease, clock } = createBench(
+      () => new Promise((resolve) => (stored = resolve as typeof stored)),
+    )
+    lease.renew()
+    clock.nowMs += 900
+    stored(1)
+    await turn()
+    clock.nowMs += 900
+    lease.applied(1)
+    expect(lease.valid()).toBe(true)
+    clock.nowMs += 199
+    expect(lease.valid()).toBe(true)
+    clock.nowMs += 1
+    expect(lease.valid()).toBe(false)
+  })
+
+  it('cannot be proven by an announcement that was made before the present watch began', async () => {
+    let stored = (_revision: number) => {}
+    const { lease } = createBench(
+      () => new Promise((resolve) => (stored = resolve as typeof stored)),
+    )
+    lease.renew()
+    lease.restart()
+    stored(1)
+    await turn()
+    lease.applied(9)
+    expect(lease.valid()).toBe(false)
+  })
+
+  it('ends at once when it is dropped, and no late proof brings it back', async () => {
+    const { lease } = createBench(async () => 1)
+    lease.renew()
+    await turn()
+    lease.applied(1)
+    lease.drop()
+    expect(lease.valid()).toBe(false)
+    lease.applied(2)
+    expect(lease.valid()).toBe(false)
+  })
+
+  it('survives a watch that begins anew, for as long as it runs', async () => {
+    const { lease, clock } = createBench(async () => 1)
+    lease.renew()
+    await turn()
+    lease.applied(1)
+    lease.restart()
+    expect(lease.valid()).toBe(true)
+    clock.nowMs += leaseMs
+    expect(lease.valid()).toBe(false)
+  })
+
+  it('announces the served revision, not what a new watch has come to so far', async () => {
+    const announced: number[] = []
+    let revision = 10
+    const { lease } = createBench(async (applied) => {
+      announced.push(applied)
+      return ++revision
+    })
+    lease.renew()
+    await turn()
+    lease.applied(11)
+    await turn()
+    lease.applied(17)
+    lease.restart()
+    lease.applied(3)
+    lease.renew()
+    await turn()
+    expect(announced).toEqual([0, 11, 17])
+  })
+
+  it('announces again when something changed meanwhile, once however much it was', async () => {
+    let open: ((revision: number) => void)[] = []
+    const { lease, outcomes } = createBench(() => new Promise((resolve) => open.push(resolve)))
+    lease.renew()
+    lease.announceChange()
+    lease.announceChange()
+    lease.announceChange()
+    open.shift()!(1)
+    await turn()
+    expect(open).toHaveLength(1)
+    open.shift()!(2)
+    await turn()
+    expect(open).toHaveLength(0)
+    expect(outcomes).toEqual(['stored', 'stored'])
+    open = []
+  })
+
+  it('does not spin on an announcement that fails', async () => {
+    let tries = 0
+    const { lease, outcomes } = createBench(async () => {
+      tries++
+      throw new Error('no server')
+    })
+    lease.announceChange()
+    lease.announceChange()
+    await turn()
+    expect(tries).toBe(1)
+    expect(outcomes).toEqual(['failed'])
+  })
+})
+
+/** One entry of the bucket's sequence: a change of a key, or what an edge announced. */
+type Entry = { revision: number; key: string; applied: number }
+
+/**
+ * An edge of the model: what its watch has still to bring, the copy it fills and the one it serves.
+ */
+type ModelEdge = {
+  lease: EdgeLease
+  queue: Entry[]
+  filling: Map<string, number>
+  served: Map<string, number>
+}
+
+const pick = <Kind extends string>(kind: Kind) =>
+  fc.record({ kind: fc.constant(kind), edge: fc.nat(2), ms: fc.nat(900) })
+
+const event = fc.oneof(
+  { weight: 6, arbitrary: pick('renew') },
+  { weight: 12, arbitrary: pick('deliver') },
+  { weight: 2, arbitrary: pick('change') },
+  { weight: 1, arbitrary: pick('rewatch') },
+  { weight: 3, arbitrary: pick('pass') },
+)
+
+type Event = { kind: 'renew' | 'deliver' | 'change' | 'rewatch' | 'pass'; edge: number; ms: number }
+
+/** A bucket with three edges in front of it; the scheduler decides what overtakes what. */
+function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
+  let nowMs = 0
+  const log: Entry[] = []
+  const edges: ModelEdge[] = []
+  const waiting: { entry: Entry; startMs: number }[] = []
+  /** Of each key, the newest change that has been waited for. */
+  const settled = new Map<string, number>()
+  const seen = { confirmed: 0, expired: 0, refusedMeanwhile: 0 }
+
+  const append = (key: string, applied: number) => {
+    const entry = { revision: log.length + 1, key, applied }
+    log.push(entry)
+    for (const edge of edges) edge.queue.push(entry)
+    return entry
+  }
+  const newestByKey = () => [...new Map(log.map((entry) => [entry.key, entry])).values()]
+  const watch = (edge: ModelEdge) => {
+    edge.queue = newestByKey().sort((a, b) => a.revision - b.revision)
+    edge.filling = new Map()
+    edge.lease.restart()
+    edge.lease.announceChange()
+  }
+  const createModelEdge = (id: number): ModelEdge => {
+    const edge: ModelEdge = {
+      queue: [],
+      filling: new Map(),
+      served: new Map(),
+      lease: createEdgeLease({
+        announce: async (applied) => {
+          await scheduler.schedule(Promise.resolve(), `announce ${id}`)
+          const { revision } = append(`edge ${id}`, applied)
+          await scheduler.schedule(Promise.resolve(), `acknowledge ${id}`)
+          if (isLost()) throw new Error('the acknowledgement was lost')
+          return revision
+        },
+        onCurrent: () => {
+          edge.served = edge.filling
+        },
+        onAnnounced: () => undefined,
+        nowMs: () => nowMs,
+        leaseMs,
+      }),
+    }
+    return edge
+  }
+  const deliver = (edge: ModelEdge) => {
+    const entry = edge.queue.shift()
+    if (entry === undefined) return
+    const isChange = !entry.key.startsWith('edge')
+    if (isChange) edge.filling.set(entry.key, entry.revision)
+    edge.lease.applied(entry.revision)
+    if (isChange && edge.served === edge.filling) edge.lease.announceChange()
+  }
+  const settle = () => {
+    const announced = newestByKey().filter(({ key }) => key.startsWith('edge'))
+    for (const wait of waiting.splice(0)) {
+      const confirmed = announced.every(({ applied }) => applied >= wait.entry.revision)
+      const expired = nowMs >= wait.startMs + leaseMs + marginMs
+      if (!confirmed && !expired) waiting.push(wait)
+      else {
+        seen[confirmed ? 'confirmed' : 'expired']++
+        settled.set(wait.entry.key, wait.entry.revision)
+      }
+    }
+    for (const { lease, served } of edges) {
+      if (!lease.valid()) continue
+      for (const [key, revision] of settled) {
+        expect(served.get(key) ?? 0, key).toBeGreaterThanOrEqual(revision)
+      }
+    }
+  }
+  const act = ({ kind, edge: id, ms }: Event) => {
+    const edge = edges[id]!
+    if (kind === 'pass') nowMs += ms
+    else if (kind === 'renew') edge.lease.renew()
+    else if (kind === 'deliver') deliver(edge)
+    else if (kind === 'rewatch') watch(edge)
+    else waiting.push({ entry: append(`key ${ms % 3}`, 0), startMs: nowMs })
+    settle()
+    if (!edge.lease.valid()) seen.refusedMeanwhile++
+  }
+  edges.push(...[0, 1, 2].map(createModelEdge))
+  for (const edge of edges) watch(edge)
+  return { act, seen }
+}
+
+describe('against a model of the bucket', () => {
+  it('what was waited for is served by every edge that holds a lease, from then on', async () => {
+    const seen = { confirmed: 0, expired: 0, refusedMeanwhile: 0 }
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(event, { minLength: 10, maxLength: 100 }),
+        fc.infiniteStream(fc.nat(7)),
+        async (scheduler, events, chances) => {
+          const model = createModel(scheduler, () => chances.next().value === 0)
+          const run = async () => {
+            for (const one of events) {
+              await scheduler.schedule(Promise.resolve(), one.kind)
+              model.act(one)
+            }
+          }
+          await scheduler.waitFor(run())
+          seen.confirmed += model.seen.confirmed
+          seen.expired += model.seen.expired
+          seen.refusedMeanwhile += model.seen.refusedMeanwhile
+        },
+      ),
+      { numRuns: 1_500 },
+    )
+    // The model is worth its time only if both ways to settle a change were taken.
+    expect(seen.confirmed).toBeGreaterThan(20)
+    expect(seen.expired).toBeGreaterThan(20)
+    expect(seen.refusedMeanwhile).toBeGreaterThan(20)
+  })
+})

@@ -1,0 +1,173 @@
+// What the scorer knows of a device, turned into points: nothing below a threshold, every point
+// accounted for, never above 100.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  defaultPolicy,
+  type Policy,
+  type VelocityRule,
+  velocityMetrics,
+} from '#shared/core/policies/policy.ts'
+import { type Score, toAction } from '#shared/core/scoring/scoring.ts'
+import { flags } from '#shared/core/signals/flags.ts'
+import {
+  type Counts,
+  correlate as correlateFindings,
+  countKey,
+  findVelocity,
+  type RiskLimits,
+  toWindowText,
+} from '#shared/core/velocity/correlation.ts'
+
+const { thresholds } = defaultPolicy
+const limits = { thresholds, correlationAloneMax: 'REVIEW' as const }
+const rule = (some: Partial<VelocityRule>): VelocityRule => ({
+  metric: 'sessions_per_device',
+  windowSeconds: 300,
+  threshold: 20,
+  weight: 30,
+  ...some,
+})
+type Entry = [VelocityRule, number]
+const counted = (...entries: Entry[]): Counts =>
+  new Map(entries.map(([of, count]) => [countKey(of), count]))
+
+function correlate(
+  scored: Pick<Score, 'score' | 'reasons'>,
+  counts: Counts,
+  policy: RiskLimits & Pick<Policy, 'velocity'>,
+) {
+  return correlateFindings(scored, findVelocity(policy.velocity, counts), policy)
+}
+
+describe('correlation', () => {
+  it('adds nothing at the threshold and the rule’s weight above it', () => {
+    const policy = { velocity: [rule({})], ...limits }
+    const scored = { score: 20, reasons: [{ code: 'APP_CLONED', weight: 20, evidence: {} }] }
+    expect(correlate(scored, counted([rule({}), 20]), policy)).toEqual({
+      riskScore: 20,
+      action: 'ALLOW',
+      reasons: scored.reasons,
+    })
+    const risk = correlate(scored, counted([rule({}), 21]), policy)
+    expect(risk).toMatchObject({ riskScore: 50, action: 'REVIEW' })
+    expect(risk.reasons[0]).toEqual({
+      code: 'HIGH_VELOCITY',
+      weight: 30,
+      evidence: { metric: 'sessions_per_device', count: 21, threshold: 20, window: '5m' },
+    })
+  })
+
+  it('lets only the heaviest of a flag’s rules count', () => {
+    const light = rule({ windowSeconds: 3600, weight: 10 })
+    const heavy = rule({ windowSeconds: 300, weight: 25 })
+    const policy = { velocity: [light, heavy], ...limits }
+    const risk = correlate({ score: 0, reasons: [] }, counted([light, 99], [heavy, 99]), policy)
+    expect(risk.riskScore).toBe(25)
+    expect(risk.reasons).toHaveLength(1)
+    expect(risk.reasons[0]?.evidence).toMatchObject({ window: '5m' })
+  })
+
+  it('reads a count that is missing as none, and ignores a rule without weight', () => {
+    const idle = rule({ weight: 0, threshold: 0, windowSeconds: 60 })
+    const policy = { velocity: [rule({}), idle], ...limits }
+    const risk = correlate({ score: 5, reasons: [] }, counted([idle, 50]), policy)
+    expect(risk).toEqual({ riskScore: 5, action: 'ALLOW', reasons: [] })
+  })
+
+  it('says so when the hundred cut a weight short', () => {
+    const policy = { velocity: [rule({})], ...limits }
+    const scored = { score: 90, reasons: [{ code: 'ROOTED', weight: 90, evidence: {} }] }
+    const risk = correlate(scored, counted([rule({}), 500]), policy)
+    expect(risk.riskScore).toBe(100)
+    expect(risk.reasons[1]).toMatchObject({ weight: 10, evidence: { capped: true } })
+  })
+
+  it('is at most REVIEW alone, with every point accounted for, unless the policy says so', () => {
+    const heavy = [rule({ weight: 60 }), rule({ metric: 'users_per_device', weight: 50 })]
+    const known = counted(...heavy.map((one): Entry => [one, 500]))
+    const clean = { score: 4, reasons: [{ code: 'DEVELOPER_SETTINGS', weight: 4, evidence: {} }] }
+    const risk = correlate(clean, known, { velocity: heavy, ...limits })
+    expect(risk).toMatchObject({ riskScore: thresholds.block - 1, action: 'REVIEW' })
+    expect(risk.reasons.map(({ code, weight }) => [code, weight])).toEqual([
+      ['HIGH_VELOCITY', 60],
+      ['MANY_USERS_PER_DEVICE', 10],
+      ['DEVELOPER_SETTINGS', 4],
+    ])
+    expect(risk.reasons[1]?.evidence).toMatchObject({ capped: true })
+    const block = { velocity: heavy, thresholds, correlationAloneMax: 'BLOCK' as const }
+    expect(correlate(clean, known, block)).toMatchObject({ riskScore: 100, action: 'BLOCK' })
+    // With signals that deserve a review by themselves it is not alone.
+    const rooted = { score: 40, reasons: [{ code: 'ROOTED', weight: 40, evidence: {} }] }
+    const both = correlate(rooted, known, { velocity: heavy, ...limits })
+    expect(both).toMatchObject({ riskScore: 100, action: 'BLOCK' })
+  })
+
+  it('keeps its laws for every policy and every count', () => {
+    const anyRule = fc.record({
+      metric: fc.constantFrom(...velocityMetrics),
+      windowSeconds: fc.constantFrom(60, 300, 3600, 86_400, 2_592_000),
+      threshold: fc.nat(50),
+      weight: fc.nat(100),
+    })
+    fc.assert(
+      fc.property(
+        fc.array(anyRule, { maxLength: 6 }),
+        fc.array(fc.nat(100), { minLength: 6, maxLength: 6 }),
+        fc.array(fc.integer({ min: 0, max: 50 }), { maxLength: 2 }),
+        fc.constantFrom('REVIEW' as const, 'BLOCK' as const),
+        (velocity, counts, weights, correlationAloneMax) => {
+          const score = weights.reduce((a, b) => a + b, 0)
+          const reasons = weights.map((weight) => ({ code: 'ROOTED', weight, evidence: {} }))
+          const known = counted(...velocity.map((one, n): Entry => [one, counts[n]!]))
+          const scored = { score, reasons }
+          const risk = correlate(scored, known, { velocity, thresholds, correlationAloneMax })
+          expect(risk.riskScore).toBeGreaterThanOrEqual(score)
+          expect(risk.riskScore).toBeLessThanOrEqual(100)
+          const sum = risk.reasons.reduce((total, { weight }) => total + weight, 0)
+          expect(sum).toBe(risk.riskScore)
+          expect(risk.action).toBe(toAction(risk.riskScore, thresholds))
+          if (correlationAloneMax === 'REVIEW' && score < thresholds.review) {
+            expect(risk.action).not.toBe('BLOCK')
+          }
+          for (const { code } of risk.reasons) expect(Object.keys(flags)).toContain(code)
+          const sorted = [...risk.reasons].sort((a, b) => b.weight - a.weight)
+          expect(risk.reasons.map((one) => one.weight)).toEqual(sorted.map((one) => one.weight))
+          // What was handed in is not changed: a redelivered batch decides from the same.
+          expect(scored).toEqual({ score, reasons })
+        },
+      ),
+    )
+  })
+
+  it('carries more evidence of a count along', () => {
+    const flips = rule({ metric: 'signal_flips', threshold: 3, weight: 10, windowSeconds: 86_400 })
+    const details = new Map([[countKey(flips), { signal: 'root.su_binary' }]])
+    const findings = findVelocity([flips], counted([flips, 5]), details)
+    expect(correlateFindings({ score: 0, reasons: [] }, findings, defaultPolicy).reasons).toEqual([
+      {
+        code: 'SIGNAL_FLAPPING',
+        weight: 10,
+        evidence: {
+          metric: 'signal_flips',
+          count: 5,
+          threshold: 3,
+          window: '1d',
+          signal: 'root.su_binary',
+        },
+      },
+    ])
+  })
+
+  it('spells windows as people do', () => {
+    expect([60, 90, 300, 3600, 86_400, 90_000, 2_592_000].map(toWindowText)).toEqual([
+      '1m',
+      '90s',
+      '5m',
+      '1h',
+      '1d',
+      '25h',
+      '30d',
+    ])
+  })
+})

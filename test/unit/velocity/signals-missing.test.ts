@@ -1,0 +1,187 @@
+// Missing categories: what counts as filled, what is usual, and that filling more never looks worse.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import {
+  estimateDevices,
+  findMissingCategories,
+  findSignalsMissing,
+  needsNorm,
+  noNorm,
+  type SdkNorm,
+  toFilledCategories,
+  toNormWindow,
+} from '#shared/core/velocity/signals-missing.ts'
+
+const none: Signals = {
+  root: {},
+  emulator: {},
+  debugger: {},
+  tamper: {},
+  ecosystem: {},
+  network: {},
+}
+const all = 0b111111
+const without = (...names: Category[]) =>
+  names.reduce((filled, name) => filled & ~(1 << categories.indexOf(name)), all)
+const norm = (devices: number, emptyOn: Partial<SdkNorm['emptyOn']> = {}): SdkNorm => ({
+  devices,
+  emptyOn: { ...noNorm.emptyOn, ...emptyOn },
+})
+const rule = { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 }
+
+describe('a filled category', () => {
+  it('has at least one measured signal, whatever it says and whether or not it is known', () => {
+    const of = (root: Record<string, unknown>) => toFilledCategories({ ...none, root }) & 1
+    expect(of({})).toBe(0)
+    expect(of({ su_binary: null, jailbroken: null })).toBe(0)
+    expect(of({ su_binary: null, jailbroken: false })).toBe(1)
+    expect(of({ new_signal: 0 })).toBe(1)
+    expect(of({ new_signal: '' })).toBe(1)
+  })
+
+  it('is a bit in the order of the public interface', () => {
+    const bits = categories.map((name) => toFilledCategories({ ...none, [name]: { x: 1 } }))
+    expect(bits).toEqual([1, 2, 4, 8, 16, 32])
+    expect(toFilledCategories(none)).toBe(0)
+    expect(toFilledCategories('text' as unknown as Signals)).toBe(0)
+  })
+})
+
+describe('a norm', () => {
+  it('is of the 24 hours that ended a full hour before the event’s own', () => {
+    const hourMs = 3_600_000
+    const startMs = Date.UTC(2026, 5, 15, 12)
+    for (const atMs of [startMs, startMs + 1, startMs + hourMs - 1]) {
+      expect(toNormWindow(atMs)).toEqual({
+        fromMs: Date.UTC(2026, 5, 14, 11),
+        toMs: Date.UTC(2026, 5, 15, 11),
+      })
+    }
+    expect(toNormWindow(startMs + hourMs).toMs).toBe(startMs)
+  })
+
+  it('counts devices that share a place: within 1 % up to 100,000', () => {
+    const places = 65_536
+    for (const devices of [1, 10, 100, 1_000, 10_000, 100_000]) {
+      const taken = places * (1 - (1 - 1 / places) ** devices)
+      expect(Math.abs(estimateDevices(taken) - devices)).toBeLessThanOrEqual(devices * 0.01)
+    }
+    expect(estimateDevices(0)).toBe(0)
+    expect(estimateDevices(places)).toBe(estimateDevices(places - 1))
+    expect(Number.isFinite(estimateDevices(places))).toBe(true)
+  })
+
+  it('is asked for only where the rule can act', () => {
+    const policy = { signalsMissing: rule }
+    expect(needsNorm(all, policy)).toBe(false)
+    expect(needsNorm(without('tamper'), policy)).toBe(true)
+    expect(needsNorm(without('tamper'), { signalsMissing: { ...rule, threshold: 1 } })).toBe(false)
+    expect(needsNorm(0, { signalsMissing: { ...rule, weight: 0 } })).toBe(false)
+    expect(needsNorm(0, { signalsMissing: null })).toBe(false)
+  })
+})
+
+describe('a missing category', () => {
+  it('is empty though the usual share of devices never left it empty', () => {
+    const emptyOn = { network: 5, ecosystem: 6 }
+    const missing = findMissingCategories(
+      without('root', 'network', 'ecosystem'),
+      norm(100, emptyOn),
+      rule,
+    )
+    expect(missing).toEqual(['root', 'network'])
+  })
+
+  it('needs enough devices to speak of what is usual', () => {
+    expect(findMissingCategories(0, norm(99), rule)).toEqual([])
+    expect(findMissingCategories(0, norm(100), rule)).toEqual([...categories])
+    expect(findMissingCategories(0, noNorm, { ...rule, devicesMin: 10 })).toEqual([])
+  })
+
+  it('is exact at the usual share, whatever the share', () => {
+    for (let percent = 50; percent <= 100; percent++) {
+      const usual = { usualShare: percent / 100, devicesMin: 100 }
+      const at = (root: number) =>
+        findMissingCategories(without('root'), norm(100, { root }), usual)
+      expect(at(100 - percent)).toEqual(['root'])
+      if (percent > 0) expect(at(101 - percent)).toEqual([])
+    }
+  })
+
+  const anyNorm = fc
+    .record({
+      devices: fc.nat(500),
+      shares: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 6, maxLength: 6 }),
+    })
+    .map(({ devices, shares }) =>
+      norm(
+        devices,
+        Object.fromEntries(categories.map((name, n) => [name, Math.round(devices * shares[n]!)])),
+      ),
+    )
+  const anyRule = fc.record({
+    usualShare: fc.double({ min: 0.5, max: 1, noNaN: true }),
+    devicesMin: fc.integer({ min: 10, max: 200 }),
+  })
+
+  it('never appears by filling more', () => {
+    const filled = fc.integer({ min: 0, max: all })
+    fc.assert(
+      fc.property(filled, filled, anyNorm, anyRule, (some, more, usual, usualRule) => {
+        const before = findMissingCategories(some, usual, usualRule)
+        const after = findMissingCategories(some | more, usual, usualRule)
+        for (const category of after) expect(before).toContain(category)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('is never one that the event filled', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: all }),
+        anyNorm,
+        anyRule,
+        (filled, usual, usualRule) => {
+          for (const category of findMissingCategories(filled, usual, usualRule)) {
+            expect(filled & (1 << categories.indexOf(category))).toBe(0)
+          }
+        },
+      ),
+    )
+  })
+})
+
+describe('missing signals', () => {
+  const event = { filled: without('root', 'tamper'), norm: norm(200), sdkVersion: '4.2.0' }
+
+  it('are told with the categories and the version they are unusual for', () => {
+    expect(findSignalsMissing(event, { signalsMissing: rule })).toEqual({
+      code: 'SIGNALS_MISSING',
+      weight: 15,
+      evidence: {
+        metric: 'missing_categories',
+        count: 2,
+        threshold: 0,
+        window: '24h',
+        categories: ['root', 'tamper'],
+        sdk_version: '4.2.0',
+      },
+    })
+  })
+
+  it('are told in words that any store can hold', () => {
+    const odd = { ...event, sdkVersion: '4.2\0\u0001' }
+    expect(findSignalsMissing(odd, { signalsMissing: rule })?.evidence).toMatchObject({
+      sdk_version: '4.2\ufffd\u0001',
+    })
+  })
+
+  it('are found above the threshold only, and not at all where the rule is off', () => {
+    expect(findSignalsMissing(event, { signalsMissing: { ...rule, threshold: 1 } })).not.toBeNull()
+    expect(findSignalsMissing(event, { signalsMissing: { ...rule, threshold: 2 } })).toBeNull()
+    expect(findSignalsMissing(event, { signalsMissing: { ...rule, weight: 0 } })).toBeNull()
+    expect(findSignalsMissing(event, { signalsMissing: null })).toBeNull()
+  })
+})
