@@ -13,7 +13,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { libchdbPath } from 'chdb/libchdb'
 import { DataType, load, open } from 'ffi-rs'
-import { openBootDoor } from './boot-door.ts'
 import { becomeEngineUser } from './engine-identity.ts'
 import {
   type EngineUser,
@@ -22,6 +21,7 @@ import {
   toServerConfigXml,
   toUsersXml,
 } from './server-config.ts'
+import { openStartupGate } from './startup-gate.ts'
 
 export type EngineOptions = {
   /** Holds databases and everything else; created when missing. One engine at a time. */
@@ -68,8 +68,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     callInt('prctl', [DataType.I32, DataType.I32], [parentDeathSignal, constants.signals.SIGTERM])
   lockDirectory(options.dataDir)
 
-  const bootDoorPort = options.password === '' ? null : await openBootDoor()
-  const files = writeRunFiles(runDir, { ...options, bootDoorPort })
+  const startupGatePort = options.password === '' ? null : await openStartupGate()
+  const files = writeRunFiles(runDir, { ...options, startupGatePort })
   const pipe = openPipe(files.pipe)
   const ended = runClickhouseLocal([
     `--config-file=${files.config}`,
@@ -103,9 +103,11 @@ type RunFiles = { config: string; bootSql: string; pipe: string; port: string }
 
 function writeRunFiles(
   runDir: string,
-  facts: Pick<EngineOptions, 'password' | 'logLevel' | 'users'> & { bootDoorPort: number | null },
+  facts: Pick<EngineOptions, 'password' | 'logLevel' | 'users'> & {
+    startupGatePort: number | null
+  },
 ): RunFiles {
-  const { password, logLevel, users, bootDoorPort } = facts
+  const { password, logLevel, users, startupGatePort } = facts
   const files: RunFiles = {
     config: join(runDir, 'config.xml'),
     bootSql: join(runDir, 'boot.sql'),
@@ -117,7 +119,7 @@ function writeRunFiles(
     logLevel,
     passwordSha256Hex: password === '' ? null : toSha256Hex(password),
     analystPasswordSha256Hex: toSha256Hex(toAnalystPassword(password)),
-    bootDoorPort,
+    startupGatePort,
     users,
   }
   rmSync(files.port, { force: true })

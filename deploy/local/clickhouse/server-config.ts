@@ -30,8 +30,8 @@ export type ServerConfigFacts = {
   passwordSha256Hex: string | null
   /** SHA-256 of the password of user `analyst`, whom only the analysts' address signs in as. */
   analystPasswordSha256Hex: string
-  /** Port on 127.0.0.1 of the boot door (see boot-door.ts); used only with a password. */
-  bootDoorPort: number | null
+  /** Port on 127.0.0.1 of the startup gate (see startup-gate.ts); used only with a password. */
+  startupGatePort: number | null
   /** The service's processes. They see the rows of every tenant, also through the views. */
   users: readonly EngineUser[]
 }
@@ -70,7 +70,7 @@ export function toServerConfigXml(facts: ServerConfigFacts): string {
   </logger>
   <log-level>${facts.logLevel}</log-level>
   <display_name>embedded</display_name>
-  <users_config>users.xml</users_config>${serverSizes}${partSettings}${toBootDoorXml(facts)}
+  <users_config>users.xml</users_config>${serverSizes}${partSettings}${toStartupGateXml(facts)}
 </clickhouse>
 `
 }
@@ -186,7 +186,7 @@ function toReaderXml({ users }: ServerConfigFacts): string {
     </${readerUser}>`
 }
 
-// The password first: a request that has it never gets as far as the boot door.
+// The password first: a request that has it never gets as far as the startup gate.
 function toAuthenticationXml({ passwordSha256Hex }: ServerConfigFacts): string {
   if (passwordSha256Hex === null) return '<password></password>'
   return `
@@ -198,12 +198,12 @@ function toAuthenticationXml({ passwordSha256Hex }: ServerConfigFacts): string {
       </auth_methods>`
 }
 
-function toBootDoorXml({ passwordSha256Hex, bootDoorPort }: ServerConfigFacts): string {
-  if (passwordSha256Hex === null || bootDoorPort === null) return ''
+function toStartupGateXml({ passwordSha256Hex, startupGatePort }: ServerConfigFacts): string {
+  if (passwordSha256Hex === null || startupGatePort === null) return ''
   return `
   <http_authentication_servers>
     <boot>
-      <uri>http://127.0.0.1:${bootDoorPort}/</uri>
+      <uri>http://127.0.0.1:${startupGatePort}/</uri>
       <max_tries>1</max_tries>
       <connection_timeout_ms>1000</connection_timeout_ms>
       <receive_timeout_ms>1000</receive_timeout_ms>

@@ -12,7 +12,7 @@ import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { compiledFolder } from '#shared/io/process/cache-folder.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import { type AnalystDoor, openAnalystDoor } from '../clickhouse/analyst-door.ts'
+import { type AnalystProxy, openAnalystProxy } from '../clickhouse/analyst-proxy.ts'
 import { ensureDemoTenant } from '../demo-tenant.ts'
 import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
 import { type Guard, startGuard } from './guard-client.ts'
@@ -96,7 +96,7 @@ type Crew = {
   /** The address of a server with the user of one process, where each has its own. */
   urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
   /** Where analysts ask the embedded ClickHouse; null beside somebody else's. */
-  analysts: AnalystDoor | null
+  analysts: AnalystProxy | null
   /** From here on stack.json exists and follows every new process id. */
   published: boolean
   stopping: boolean
@@ -246,19 +246,19 @@ async function openAnalysts(crew: Crew, env: Env): Promise<void> {
     log: createLog('analysts', 'silent'),
     connectionsMax: 2,
   })
-  const door = await openAnalystDoor({
+  const proxy = await openAnalystProxy({
     port,
     clickhouseUrl: crew.urls.clickhouse,
     isAnalyst: (analyst) => isAnalyst(postgres, analyst),
   })
   crew.analysts = {
-    url: door.url,
+    url: proxy.url,
     close: async () => {
-      await door.close()
+      await proxy.close()
       await postgres.close()
     },
   }
-  env.ANALYSTS_URL = door.url
+  env.ANALYSTS_URL = proxy.url
 }
 
 /** Waits for all; the first failure calls off the others and is the one reported. */

@@ -1,6 +1,5 @@
 /**
- * The one door to PostgreSQL: a pool per role, transactions that either happened or did not, and
- * errors told apart by SQLSTATE. An outage is always a PostgresUnavailableError, which the HTTP
+ * Access to PostgreSQL: a pool per role, atomic transactions, and errors classified by SQLSTATE. An outage is always a PostgresUnavailableError, which the HTTP
  * shell answers with 503 and a consumer retries; no failure of a connection ever ends the process,
  * and the pool finds the server again by itself.
  */

@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { AnalystDoor } from '../../../deploy/local/clickhouse/analyst-door.ts'
+import type { AnalystProxy } from '../../../deploy/local/clickhouse/analyst-proxy.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -21,29 +21,29 @@ const running = (like: string, seconds = 0) =>
     and query like '${like}' and query not like '%tokenizeQuery%'
     and elapsed >= ${seconds}`)
 
-async function withDoor(
-  own: Parameters<AnalystsRig['openDoor']>[0],
-  use: (door: AnalystDoor) => Promise<void>,
+async function withProxy(
+  own: Parameters<AnalystsRig['openProxy']>[0],
+  use: (proxy: AnalystProxy) => Promise<void>,
 ): Promise<void> {
-  const door = await rig.openDoor(own)
+  const proxy = await rig.openProxy(own)
   try {
-    await use(door)
+    await use(proxy)
   } finally {
-    await door.close()
+    await proxy.close()
   }
 }
 
 describe('the turn of a query', () => {
   it('lasts until the engine is done, though the reader has left; others go on', async () => {
     const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
-    await withDoor({ limits }, async (door) => {
+    await withProxy({ limits }, async (proxy) => {
       const leaving = new AbortController()
-      const left = rig.ask({ query: deaf, signal: leaving.signal }, rig.acme, door).catch(String)
+      const left = rig.ask({ query: deaf, signal: leaving.signal }, rig.acme, proxy).catch(String)
       await until('it is in its block', async () => (await running('%has(range%', 0.3)) === '1')
       leaving.abort()
       await left
-      const next = rig.ask({ query: "select 'next'" }, rig.acme, door)
-      const other = await rig.ask({ query: "select 'other'" }, rig.globex, door)
+      const next = rig.ask({ query: "select 'next'" }, rig.acme, proxy)
+      const other = await rig.ask({ query: "select 'other'" }, rig.globex, proxy)
       expect([other.status, other.text]).toEqual([200, 'other\n'])
       expect(await running('%has(range%')).toBe('1')
       expect((await next).text).toBe('next\n')
@@ -53,11 +53,11 @@ describe('the turn of a query', () => {
 
   it('ends with an error in time, also of a query that does not look at the clock', async () => {
     const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
-    await withDoor({ limits, queryMaxMs: 500 }, async (door) => {
-      const reply = await rig.ask({ query: deaf }, rig.acme, door)
+    await withProxy({ limits, queryMaxMs: 500 }, async (proxy) => {
+      const reply = await rig.ask({ query: deaf }, rig.acme, proxy)
       expect([reply.status, reply.text]).toEqual([408, expect.stringContaining('TIMEOUT_EXCEEDED')])
       expect(await running('%has(range%')).toBe('1')
-      expect((await rig.ask({ query: 'select 1' }, rig.globex, door)).text).toBe('1\n')
+      expect((await rig.ask({ query: 'select 1' }, rig.globex, proxy)).text).toBe('1\n')
       expect(await running('%has(range%')).toBe('1')
       await until('the engine is done', async () => (await running('%has(range%')) === '0')
     })
@@ -72,8 +72,8 @@ describe('the turn of a query', () => {
   it('is not refused by the engine, which counts the queries of all tenants as one user’s', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
     const limits = { ofTenant: 8, inAll: 8, waiting: 0, waitMs: 60_000 }
-    await withDoor({ limits }, async (door) => {
-      const asked = Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, door))
+    await withProxy({ limits }, async (proxy) => {
+      const asked = Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, proxy))
       const replies = await Promise.all(asked)
       expect(replies.map(({ status, text }) => [status, text])).toEqual(Array(8).fill([200, '']))
     })
@@ -82,13 +82,13 @@ describe('the turn of a query', () => {
   it('is refused to nobody because one tenant has many queries', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
     const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
-    await withDoor({ limits }, async (door) => {
+    await withProxy({ limits }, async (proxy) => {
       let acmeDone = 0
       const many = Array.from({ length: 10 }, () =>
-        rig.ask(slow, rig.acme, door).then(() => acmeDone++),
+        rig.ask(slow, rig.acme, proxy).then(() => acmeDone++),
       )
       await until('the first runs', async () => (await running('%sipHash64%')) !== '0')
-      expect((await rig.ask({ query: 'select 1' }, rig.globex, door)).text).toBe('1\n')
+      expect((await rig.ask({ query: 'select 1' }, rig.globex, proxy)).text).toBe('1\n')
       expect(acmeDone).toBeLessThanOrEqual(2)
       await Promise.all(many)
     })
@@ -119,15 +119,15 @@ describe('an answer', () => {
 
   it('is cut off when its client takes it too slowly, and the turn is free', async () => {
     const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
-    await withDoor({ limits, sendMaxMs: 500 }, async (door) => {
-      const stuck = connect(Number(new URL(door.url).port), '127.0.0.1')
+    await withProxy({ limits, sendMaxMs: 500 }, async (proxy) => {
+      const stuck = connect(Number(new URL(proxy.url).port), '127.0.0.1')
       const basic = Buffer.from(`${rig.acme.user}:${rig.acme.password}`).toString('base64')
       const query = encodeURIComponent('select number from numbers(1000000)')
       stuck.write(
         `GET /?query=${query} HTTP/1.1\r\nhost: a\r\nauthorization: Basic ${basic}\r\n\r\n`,
       )
       await once(stuck, 'readable')
-      expect((await rig.ask({ query: 'select 1' }, rig.acme, door)).text).toBe('1\n')
+      expect((await rig.ask({ query: 'select 1' }, rig.acme, proxy)).text).toBe('1\n')
       stuck.destroy()
     })
   })

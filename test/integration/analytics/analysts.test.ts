@@ -169,11 +169,11 @@ describe('the address', () => {
     expect((await rig.ask({ query: '+ 1', params: { query: 'select 1' } })).text).toBe('2\n')
     const own = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password }
     expect((await rig.ask({ query: 'select 1', user: 'x', headers: own })).text).toBe('1\n')
-    const reply = await fetch(`${rig.door.url}/?user=${user}&password=${password}&query=select+1`)
+    const reply = await fetch(`${rig.proxy.url}/?user=${user}&password=${password}&query=select+1`)
     expect(await reply.text()).toBe('1\n')
     const json = { 'X-ClickHouse-Format': 'JSONEachRow' }
     expect((await rig.ask({ query: 'select 1 as n', headers: json })).text).toBe('{"n":1}\n')
-    expect(await (await fetch(`${rig.door.url}/ping`)).text()).toBe('Ok.\n')
+    expect(await (await fetch(`${rig.proxy.url}/ping`)).text()).toBe('Ok.\n')
   })
 })
 
@@ -231,7 +231,7 @@ describe('whatever analysts ask', () => {
 
   it('two queries of a tenant and four in all run at once, and others are not lost', async () => {
     const limits = { ofTenant: 2, inAll: 4, waiting: 16, waitMs: 60_000 }
-    const door = await rig.openDoor({ limits })
+    const proxy = await rig.openProxy({ limits })
     const running: number[] = []
     let stopped = false
     const watch = async () => {
@@ -245,16 +245,16 @@ describe('whatever analysts ask', () => {
     const watching = watch()
     const slow = { query: 'select sum(sipHash64(number)) from numbers(10000000) format Null' }
     const replies = await Promise.all(
-      Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, door)),
+      Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, proxy)),
     )
     const mine = Math.max(...running)
     const both = [rig.acme, rig.globex].flatMap((as) =>
-      Array.from({ length: 4 }, () => rig.ask(slow, as, door)),
+      Array.from({ length: 4 }, () => rig.ask(slow, as, proxy)),
     )
     replies.push(...(await Promise.all(both)))
     stopped = true
     await watching
-    await door.close()
+    await proxy.close()
     expect(replies.map(({ status }) => status)).toEqual(Array(16).fill(200))
     expect(mine).toBeLessThanOrEqual(2)
     expect(Math.max(...running)).toBeLessThanOrEqual(4)
@@ -315,7 +315,7 @@ describe('the console', () => {
     const wanted = { tenantId: 'acme', name: 'grafana', actor: 'ann' }
     const made = await createAnalyst(rig.deps, wanted)
     expect(made).toMatchObject({
-      url: rig.door.url,
+      url: rig.proxy.url,
       user: 'analyst.acme.grafana',
       database: 'analytics',
     })

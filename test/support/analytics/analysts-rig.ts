@@ -5,10 +5,10 @@ import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import {
-  type AnalystDoor,
-  type AnalystDoorOptions,
-  openAnalystDoor,
-} from '../../../deploy/local/clickhouse/analyst-door.ts'
+  type AnalystProxy,
+  type AnalystProxyOptions,
+  openAnalystProxy,
+} from '../../../deploy/local/clickhouse/analyst-proxy.ts'
 import {
   type AnalystDeps,
   type CreatedAnalyst,
@@ -21,12 +21,12 @@ import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
 import type { Attempt } from './analyst-attempts.ts'
 
-type DoorLimits = Partial<Pick<AnalystDoorOptions, 'limits' | 'queryMaxMs' | 'sendMaxMs'>>
+type ProxyLimits = Partial<Pick<AnalystProxyOptions, 'limits' | 'queryMaxMs' | 'sendMaxMs'>>
 
 export type AnalystsRig = {
   engine: TestClickhouse
   postgres: Postgres
-  door: AnalystDoor
+  proxy: AnalystProxy
   deps: AnalystDeps
   /** Runs a statement as the service. */
   asService: (statement: string) => Promise<string>
@@ -34,10 +34,10 @@ export type AnalystsRig = {
   ask: (
     attempt: Omit<Attempt, 'what' | 'gets'> & { signal?: AbortSignal },
     as?: CreatedAnalyst,
-    at?: AnalystDoor,
+    at?: AnalystProxy,
   ) => Promise<ClickhouseReply>
   /** Another address to the same engine. */
-  openDoor: (options: DoorLimits) => Promise<AnalystDoor>
+  openProxy: (options: ProxyLimits) => Promise<AnalystProxy>
   /** What somebody got: an error's name, or what was answered. */
   attempt: (attempt: Attempt) => Promise<{ got: string; text: string }>
   acme: CreatedAnalyst
@@ -87,25 +87,25 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     ])
     for (const statement of rowsOf(tenant)) await asService(statement)
   }
-  const openDoor = (own: DoorLimits = {}) =>
-    openAnalystDoor({
+  const openProxy = (own: ProxyLimits = {}) =>
+    openAnalystProxy({
       port: 0,
       clickhouseUrl,
       answerBytesMax: 8 * 1024 * 1024,
       isAnalyst: (analyst) => isAnalyst(postgres, analyst),
       ...own,
     })
-  const door = await openDoor()
+  const proxy = await openProxy()
   const deps: AnalystDeps = {
     postgres,
     randomBytes,
-    analysts: { clickhouse, database: 'device_intelligence', clickhouseUrl, url: door.url },
+    analysts: { clickhouse, database: 'device_intelligence', clickhouseUrl, url: proxy.url },
   }
   const create = (tenantId: string) =>
     createAnalyst(deps, { tenantId, name: 'own', actor: 'admin' })
   const acme = await create('acme')
   const globex = await create('globex')
-  const ask: AnalystsRig['ask'] = (attempt, as = acme, at = door) => {
+  const ask: AnalystsRig['ask'] = (attempt, as = acme, at = proxy) => {
     const { query, params, headers, user = as.user, password = as.password } = attempt
     const basic = Buffer.from(`${user}:${password}`).toString('base64')
     return callClickhouse(at.url, {
@@ -120,11 +120,11 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
   return {
     engine,
     postgres,
-    door,
+    proxy,
     deps,
     asService,
     ask,
-    openDoor,
+    openProxy,
     acme,
     globex,
     attempt: async (attempt) => {
@@ -133,7 +133,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
       return { text, got: (error?.[1] ?? text.trim()).slice(0, 1_000) }
     },
     close: async () => {
-      await door.close()
+      await proxy.close()
       await Promise.all([clickhouse.close(), postgres.close()])
       await Promise.all([engine.stop(), server.stop()])
     },

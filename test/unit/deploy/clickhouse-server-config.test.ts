@@ -9,20 +9,20 @@ const analystPasswordSha256Hex = 'cd34'
 const open = {
   logLevel: 'critical',
   passwordSha256Hex: null,
-  bootDoorPort: null,
+  startupGatePort: null,
   analystPasswordSha256Hex,
   users: [{ name: 'api', passwordSha256Hex: 'ef'.repeat(32), grants: ['GRANT SELECT ON a.`b<&`'] }],
 }
 const closed = {
   logLevel: 'debug',
   passwordSha256Hex: 'ab12',
-  bootDoorPort: 4711,
+  startupGatePort: 4711,
   analystPasswordSha256Hex,
   users: [],
 }
 
 describe('the configuration of the embedded ClickHouse', () => {
-  test('with a password, the password is asked before the boot door', () => {
+  test('with a password, the password is asked before the startup gate', () => {
     const users = toUsersXml(closed)
     expect(users).not.toContain('<password></password>')
     const hash = users.indexOf('<password_sha256_hex>ab12</password_sha256_hex>')
@@ -31,7 +31,7 @@ describe('the configuration of the embedded ClickHouse', () => {
     expect(toServerConfigXml(closed)).toContain('<uri>http://127.0.0.1:4711/</uri>')
   })
 
-  test('without a password there is no boot door', () => {
+  test('without a password there is no startup gate', () => {
     expect(toUsersXml(open)).toContain('<password></password>')
     expect(toUsersXml(open)).not.toContain('http_authentication')
     expect(toServerConfigXml(open)).not.toContain('http_authentication')

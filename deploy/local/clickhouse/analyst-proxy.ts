@@ -28,7 +28,7 @@ import {
 } from './analyst-engine.ts'
 import { type Refusal, readAskedQuery } from './analyst-request.ts'
 
-export type AnalystDoorOptions = {
+export type AnalystProxyOptions = {
   /** 0 takes a free port of 127.0.0.1. */
   port: number
   /** The engine, with the password of `default` in it. */
@@ -42,7 +42,7 @@ export type AnalystDoorOptions = {
   sendMaxMs?: number
 }
 
-export type AnalystDoor = { url: string; close: () => Promise<void> }
+export type AnalystProxy = { url: string; close: () => Promise<void> }
 
 const bodyBytesMax = 1024 * 1024
 /** A client that takes longer to take its answer is cut off: the largest at 2 MiB a second. */
@@ -52,7 +52,7 @@ const endingMs = 2_000
 const passedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-database']
 
 /** Opens the address; it answers as long as it is not closed, whether the engine runs or not. */
-export async function openAnalystDoor(options: AnalystDoorOptions): Promise<AnalystDoor> {
+export async function openAnalystProxy(options: AnalystProxyOptions): Promise<AnalystProxy> {
   const turns = createTurns(options.limits ?? toTurnLimits(availableParallelism()))
   const { answerBytesMax = analystAnswerBytesMax, queryMaxMs = analystQueryMaxMs } = options
   const { sendMaxMs = defaultSendMaxMs } = options
