@@ -67,7 +67,7 @@ function toAlertExample(): Alert {
     policy_version: 1,
     policy_hash: toPolicyHash(defaultPolicy),
     epoch: 1,
-    position: 4_096,
+    streamOffset: 4_096,
     body: submissionExample,
   }
   const findings = findVelocity(defaultPolicy.velocity, counts)

@@ -159,7 +159,7 @@ async function erasePass(
   const nats = requireNats(deps)
   const cut = await inNats(() => readTelemetryCut(nats))
   await requireWorkedOff(deps, nats, cut.sequence, true)
-  const traces = await inClickhouse(() => store.readTraces(subject, cut.position, earlier))
+  const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
   const clickhouseBefore = await inClickhouse(() => store.countRows(traces))
   const erasable = { subject, eventIds: traces.eventIds }
   const postgresBefore = await countErasableAlerts(session, erasable)

@@ -27,11 +27,11 @@ export async function explainCorrelation(
   about: { policy: Policy; body: Telemetry; alerts: readonly SessionAlert[] },
 ): Promise<EventExplanation['correlation']> {
   const { policy, body, alerts } = about
-  if (event.position === 0 || wallMs() - event.receivedAtMs > recountableMs) return null
+  if (event.streamOffset === 0 || wallMs() - event.receivedAtMs > recountableMs) return null
   const asked = {
     tenant_id: event.tenantId,
     event_id: event.eventId,
-    position: event.position,
+    streamOffset: event.streamOffset,
     received_at: event.receivedAtMs,
     body,
   }

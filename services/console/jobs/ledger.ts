@@ -6,7 +6,7 @@
  * difference counts when it is still there a moment later. Of any number of consoles one does this.
  */
 import { ledgerHourMs, ledgerStages, toLedgerHour } from '#shared/core/reconciliation/ledger.ts'
-import { telemetryStream, toPosition } from '#shared/core/telemetry/messages.ts'
+import { telemetryStream, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import { readMark } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
@@ -89,12 +89,12 @@ const messagesMax = 1_000_000
 
 type State = LedgerDeps & {
   report: Report
-  /** Up to which position of which stream every message is known to the ledger. */
-  complete: { streamMs: number; position: number } | null
+  /** Up to which stream offset of which stream every message is known to the ledger. */
+  complete: { streamMs: number; streamOffset: number } | null
   /** The claims that are copied, as text; null before the first round. */
   claimed: ReadonlySet<string> | null
   /** The last mark, and when it was made. */
-  marked: { position: number; atMs: number } | null
+  marked: { streamOffset: number; atMs: number } | null
   stopped: AbortController
 }
 
@@ -173,13 +173,13 @@ async function markNow(state: State): Promise<boolean> {
     await pause(pollMs, state.stopped.signal)
     floor = await readDecidedFloor(nats)
   }
-  const position = toPosition(streamMs, floor + 1)
-  const idle = claims.length === 0 && position === state.marked?.position
+  const streamOffset = toStreamOffset(streamMs, floor + 1)
+  const idle = claims.length === 0 && streamOffset === state.marked?.streamOffset
   if (idle && nowMs() - state.marked!.atMs < idleMarkMs) return floor >= stream.last_seq
   // What was decided is committed: a later copy has it.
   const atMs = (await readClockMs(postgres)) + clockMarginMs
-  await markDecided(clickhouse, { position, atMs })
-  state.marked = { position, atMs: nowMs() }
+  await markDecided(clickhouse, { streamOffset, atMs })
+  state.marked = { streamOffset, atMs: nowMs() }
   if (floor < stream.last_seq) return false
   const copiedByMs = nowMs() + 2 * workedOffMaxMs
   while ((await readMark(clickhouse)).copiedAtMs < atMs) {
@@ -245,16 +245,17 @@ async function countLostMessages(state: State): Promise<number> {
   const { created } = await nats.manager.streams.info(telemetryStream)
   const streamMs = Date.parse(String(created))
   const floor = await readDecidedFloor(nats)
-  const step = toPosition(0, 1)
-  const to = toPosition(streamMs, floor + 1)
-  const known = state.complete?.streamMs === streamMs ? state.complete.position : 0
+  const step = toStreamOffset(0, 1)
+  const to = toStreamOffset(streamMs, floor + 1)
+  const known = state.complete?.streamMs === streamMs ? state.complete.streamOffset : 0
   // At first those of the last hours: retention may have removed what older ones brought.
-  const first = known > 0 ? known : await state.store.readFirstPosition(state.wallMs() - messagesMs)
+  const first =
+    known > 0 ? known : await state.store.readFirstStreamOffset(state.wallMs() - messagesMs)
   if (first === null) return 0
-  const from = Math.max(first, toPosition(streamMs, Math.max(1, floor - messagesMax)))
+  const from = Math.max(first, toStreamOffset(streamMs, Math.max(1, floor - messagesMax)))
   if (from >= to) return 0
   const lost = await state.store.countUnknownMessages({ from, to, step })
-  if (lost === 0) state.complete = { streamMs, position: to }
+  if (lost === 0) state.complete = { streamMs, streamOffset: to }
   return lost
 }
 

@@ -7,7 +7,7 @@
 import { type AlertDraft, decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy, type Policy } from '#shared/core/policies/policy.ts'
 import { type LedgerMessage, toDecidedEntries } from '#shared/core/reconciliation/ledger.ts'
-import { type AcceptedEvent, toPosition } from '#shared/core/telemetry/messages.ts'
+import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/alert-raising-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
@@ -59,7 +59,7 @@ async function raiseBatch(
   const { messages, observe } = deps
   // Poison was put aside when it was to be stored.
   const taken = batch.map((message) => ({
-    position: toPosition(message.streamCreatedMs, message.sequence),
+    streamOffset: toStreamOffset(message.streamCreatedMs, message.sequence),
     events: messages.take(message).events,
   }))
   const events = taken.flatMap((message) => message.events)
@@ -123,7 +123,9 @@ function toFirsts(deserved: readonly Deserved[]): Deserved[] {
 }
 
 function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
-  return a.position === b.position ? a.event_id < b.event_id : a.position < b.position
+  return a.streamOffset === b.streamOffset
+    ? a.event_id < b.event_id
+    : a.streamOffset < b.streamOffset
 }
 
 /**
@@ -154,9 +156,9 @@ async function decideEarlier(
       tenantId: event.tenant_id,
       deviceId: event.body.device_id,
       sessionId: event.body.session_id,
-      beforePosition: event.position,
+      beforeStreamOffset: event.streamOffset,
     })),
-    known: events.map((event) => event.position),
+    known: events.map((event) => event.streamOffset),
   })
   return toDeserved(await decide(earlier, deps, () => undefined))
 }

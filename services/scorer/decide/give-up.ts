@@ -3,7 +3,7 @@
  * longer, what can be done of it is done, and the rest is put aside where somebody can look at it.
  */
 import { type LedgerEntry, toStoredEntries } from '#shared/core/reconciliation/ledger.ts'
-import { type AcceptedEvent, toPosition } from '#shared/core/telemetry/messages.ts'
+import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import { isDefect } from '#shared/io/process/defects.ts'
@@ -33,8 +33,8 @@ export async function giveUpStoring(
   const events = decodeIfPossible(messages, message)
   // They will have no rows.
   const refused = new Set(events)
-  const position = toPosition(message.streamCreatedMs, message.sequence)
-  await ledger.insertEntries(toStoredEntries({ position, events }, refused, wallMs()))
+  const streamOffset = toStreamOffset(message.streamCreatedMs, message.sequence)
+  await ledger.insertEntries(toStoredEntries({ streamOffset, events }, refused, wallMs()))
   await putAside({ ...message, error, what: 'store' }, deps)
 }
 

@@ -6,7 +6,7 @@
  */
 
 import { PoisonError } from '#shared/core/base/outcome.ts'
-import { type AcceptedEvent, decodeBatch, toPosition } from '#shared/core/telemetry/messages.ts'
+import { type AcceptedEvent, decodeBatch, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import type { Signals, Telemetry } from '#shared/core/telemetry/telemetry.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
@@ -91,7 +91,7 @@ function toRemember({ events, letters }: Decoded): { source: Source; decoded: De
 
 function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEvent {
   const { event_id, tenant_id, received_at, rasp_score, rasp_action, reasons, body } = event
-  const { policy_version, policy_hash, epoch, position } = event
+  const { policy_version, policy_hash, epoch, streamOffset } = event
   return {
     event_id,
     tenant_id,
@@ -102,7 +102,7 @@ function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEv
     policy_version,
     policy_hash,
     epoch,
-    position,
+    streamOffset,
     filledCategories: toFilledCategories(body.signals as Signals),
     // Whatever else a client sent along is nothing to deciding.
     body: new SlimBody(body, source, index) as unknown as Telemetry,
@@ -154,7 +154,7 @@ function decodeProven(
 
 function decode({ data, sequence, streamCreatedMs }: ConsumedMessage): Decoded {
   try {
-    const { events, invalid } = decodeBatch(data, toPosition(streamCreatedMs, sequence))
+    const { events, invalid } = decodeBatch(data, toStreamOffset(streamCreatedMs, sequence))
     const letters = invalid.map(({ index, detail, data }): DeadLetter => {
       return { reason: 'invalid_event', detail, id: `${sequence}-${index}`, data }
     })

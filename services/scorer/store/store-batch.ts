@@ -9,7 +9,11 @@
  * collection of garbage meanwhile.
  */
 import { toStoredEntries } from '#shared/core/reconciliation/ledger.ts'
-import { type AcceptedEvent, encodeEventHead, toPosition } from '#shared/core/telemetry/messages.ts'
+import {
+  type AcceptedEvent,
+  encodeEventHead,
+  toStreamOffset,
+} from '#shared/core/telemetry/messages.ts'
 import type { Signals } from '#shared/core/telemetry/telemetry.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
@@ -107,13 +111,13 @@ function toUnknownSignals({ body }: AcceptedEvent) {
 /** @param refused keys of events that can never be stored */
 function toEntries(read: readonly ReadMessage[], refused: ReadonlySet<string>, atMs: number) {
   return read.flatMap(({ message, events }) => {
-    const position = toPosition(message.streamCreatedMs, message.sequence)
+    const streamOffset = toStreamOffset(message.streamCreatedMs, message.sequence)
     const without = new Set(events.filter((event) => refused.size > 0 && refused.has(toKey(event))))
-    return toStoredEntries({ position, events }, without, atMs)
+    return toStoredEntries({ streamOffset, events }, without, atMs)
   })
 }
 
-const toKey = ({ position, event_id }: AcceptedEvent): string => `${position} ${event_id}`
+const toKey = ({ streamOffset, event_id }: AcceptedEvent): string => `${streamOffset} ${event_id}`
 
 const closeBrace = Buffer.from('}')
 

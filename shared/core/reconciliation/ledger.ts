@@ -63,15 +63,15 @@ export type LedgerEntry = {
   tenantId: string
   hourMs: number
   stage: 'stored' | 'decided'
-  position: number
+  streamOffset: number
   events: number
   refused: number
   /** Stored: the events with a row. Decided: the repeats. */
   named: AcceptedEvent[]
 }
 
-/** Events of one message, and its position. */
-export type LedgerMessage = { position: number; events: readonly AcceptedEvent[] }
+/** Events of one message, and its stream offset. */
+export type LedgerMessage = { streamOffset: number; events: readonly AcceptedEvent[] }
 
 /**
  * What a message brings. One without any event has an entry of no tenant, so that no message of the
@@ -89,7 +89,7 @@ export function toStoredEntries(
     else entry.named.push(event)
   })
   if (entries.length > 0) return entries
-  return [newEntry({ tenantId: '', hourMs: toLedgerHour(atMs) }, 'stored', message.position)]
+  return [newEntry({ tenantId: '', hourMs: toLedgerHour(atMs) }, 'stored', message.streamOffset)]
 }
 
 /** What was decided of a message. @param repeats events whose bytes had come before */
@@ -103,7 +103,7 @@ export function toDecidedEntries(
 }
 
 function toEntries(
-  { position, events }: LedgerMessage,
+  { streamOffset, events }: LedgerMessage,
   stage: LedgerEntry['stage'],
   add: (entry: LedgerEntry, event: AcceptedEvent) => void,
 ): LedgerEntry[] {
@@ -113,7 +113,7 @@ function toEntries(
     const key = `${event.tenant_id} ${startMs}`
     let entry = entries.get(key)
     if (entry === undefined) {
-      entry = newEntry({ tenantId: event.tenant_id, hourMs: startMs }, stage, position)
+      entry = newEntry({ tenantId: event.tenant_id, hourMs: startMs }, stage, streamOffset)
       entries.set(key, entry)
     }
     entry.events++
@@ -125,5 +125,5 @@ function toEntries(
 const newEntry = (
   of: { tenantId: string; hourMs: number },
   stage: LedgerEntry['stage'],
-  position: number,
-): LedgerEntry => ({ ...of, stage, position, events: 0, refused: 0, named: [] })
+  streamOffset: number,
+): LedgerEntry => ({ ...of, stage, streamOffset, events: 0, refused: 0, named: [] })

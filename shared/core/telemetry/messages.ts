@@ -52,7 +52,7 @@ export type EventHeader = z.infer<typeof eventHeaderSchema>
 /** One accepted event as the scorer works on it. */
 export type AcceptedEvent = EventHeader & {
   /** Its place in the stream: of two events, the lower came first. */
-  position: number
+  streamOffset: number
   body: Telemetry
   /**
    * The body as it was signed, proven by the event id. Every decoded event has it; what is kept in
@@ -94,23 +94,23 @@ export type DecodedBatch = {
 }
 
 /** Positions that one message has room for: no edge of any release puts more events into one. */
-export const positionsPerMessage = 256
+export const offsetsPerMessage = 256
 
 /**
- * The position of a message's first event: rises with the sequence, and from a stream to one that
- * is made later, as long as a stream takes less than 3,900 messages a second on average.
+ * The stream offset of a message's first event: rises with the sequence, and from a stream to one
+ * that is made later, as long as a stream takes less than 3,900 messages a second on average.
  * @param streamCreatedMs when the stream was made, since its sequences begin at 1
  */
-export function toPosition(streamCreatedMs: number, sequence: number): number {
-  return streamCreatedMs * 1_000 + sequence * positionsPerMessage
+export function toStreamOffset(streamCreatedMs: number, sequence: number): number {
+  return streamCreatedMs * 1_000 + sequence * offsetsPerMessage
 }
 
 /**
  * Reads a batch message.
- * @param position of its first event
+ * @param streamOffset of its first event
  * @throws PoisonError when the message as a whole cannot be read
  */
-export function decodeBatch(data: Uint8Array, position: number): DecodedBatch {
+export function decodeBatch(data: Uint8Array, streamOffset: number): DecodedBatch {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
   let values: unknown
   try {
@@ -129,7 +129,7 @@ export function decodeBatch(data: Uint8Array, position: number): DecodedBatch {
     const fault = findFault(value, body)
     if (fault === null) {
       const event = value as AcceptedEvent
-      event.position = position + Math.min(index, positionsPerMessage - 1)
+      event.streamOffset = streamOffset + Math.min(index, offsetsPerMessage - 1)
       event.bodyBytes = body!
       if (event.inexact_numbers) event.body = { ...event.body, signals: readExactly(body!) }
       batch.events.push(event)

@@ -7,14 +7,14 @@
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
 
 /** When something was seen: its place in the stream, and the edge's clock in ms. */
-export type Moment = { position: number; atMs: number }
+export type Moment = { streamOffset: number; atMs: number }
 
 /** When one session (or user, platform, device) was seen, in any order, repetitions allowed. */
 export type Sightings = readonly Moment[]
 
 /**
- * Counts for many events at once: for each, how many subjects were seen at its position or before
- * it, less than the window before it.
+ * Counts for many events at once: for each, how many subjects were seen at its stream offset or
+ * before it, less than the window before it.
  *
  * Goes through the stream once and keeps the latest time of every subject so far in a Fenwick tree,
  * so n sightings and m events cost (n + m) log n, whatever their times are.
@@ -27,17 +27,17 @@ export function countInWindow(
 ): number[] {
   const latest = subjects.map(() => Number.NEGATIVE_INFINITY)
   const coming = subjects.flatMap((sightings, subject) =>
-    sightings.map(({ position, atMs }) => ({ position, atMs, subject })),
+    sightings.map(({ streamOffset, atMs }) => ({ streamOffset, atMs, subject })),
   )
-  coming.sort((a, b) => a.position - b.position)
+  coming.sort((a, b) => a.streamOffset - b.streamOffset)
   const times = createTimeTree(coming.map((one) => one.atMs))
   const order = asked.map((_, index) => index)
-  order.sort((a, b) => asked[a]!.position - asked[b]!.position)
+  order.sort((a, b) => asked[a]!.streamOffset - asked[b]!.streamOffset)
   const counts = new Array<number>(asked.length).fill(0)
   let next = 0
   for (const index of order) {
-    const { position, atMs } = asked[index]!
-    for (; next < coming.length && coming[next]!.position <= position; next++) {
+    const { streamOffset, atMs } = asked[index]!
+    for (; next < coming.length && coming[next]!.streamOffset <= streamOffset; next++) {
       const { subject, atMs: seenMs } = coming[next]!
       const before = latest[subject]!
       if (seenMs <= before) continue

@@ -123,7 +123,7 @@ export type FlipSighting = SignalBits & {
   /** Tells events apart: the same in a redelivered event and in a client's retry of its bytes. */
   event: string
   /** Its place in the stream. */
-  position: number
+  streamOffset: number
   /** When it was received, in ms since 1970. */
   atMs: number
 }
@@ -132,19 +132,19 @@ export type FlipSighting = SignalBits & {
 export type FlipCount = { flips: number; signal: string | null }
 
 /**
- * Counts flips in the window of each asked event: among the device's sightings up to its position,
- * received less than `windowMs` before it. An event that did not measure a signal is passed over
- * for it; an event that is there several times counts where it first stands in the window.
+ * Counts flips in the window of each asked event: among the device's sightings up to its stream
+ * offset, received less than `windowMs` before it. An event that did not measure a signal is passed
+ * over for it; an event that is there several times counts where it first stands in the window.
  *
- * Times need not rise with positions, since edges have clocks of their own. So what a window takes
- * in is no range of positions: a tree over all of them answers for any selection, one signal after
- * the other, while sightings leave it in the order of their time.
+ * Times need not rise with stream offsets, since edges have clocks of their own. So what a window
+ * takes in is no range of stream offsets: a tree over all of them answers for any selection, one
+ * signal after the other, while sightings leave it in the order of their time.
  * @param sightings in any order, repetitions allowed; what is outside every window changes nothing
  * @returns one count for each asked event, in their order; of equal ones the signal listed first
  */
 export function countSignalFlips(
   sightings: readonly FlipSighting[],
-  asked: readonly { position: number; atMs: number }[],
+  asked: readonly { streamOffset: number; atMs: number }[],
   windowMs: number,
 ): FlipCount[] {
   const counts: FlipCount[] = asked.map(() => ({ flips: 0, signal: null }))
@@ -179,7 +179,7 @@ function findContested(sightings: readonly SignalBits[]): number[] {
 }
 
 type Plan = {
-  /** By position. */
+  /** By stream offset. */
   sorted: FlipSighting[]
   /** Of each, the next one of the same event, -1 when it is the last. */
   next: Int32Array
@@ -193,14 +193,14 @@ type Plan = {
 
 function planSweep(
   sightings: readonly FlipSighting[],
-  asked: readonly { position: number; atMs: number }[],
+  asked: readonly { streamOffset: number; atMs: number }[],
   windowMs: number,
 ): Plan {
   let earliestMs = Number.POSITIVE_INFINITY
   for (const { atMs } of asked) earliestMs = Math.min(earliestMs, atMs - windowMs)
   const sorted = sightings
     .filter((one) => one.atMs > earliestMs)
-    .sort((a, b) => a.position - b.position || a.atMs - b.atMs)
+    .sort((a, b) => a.streamOffset - b.streamOffset || a.atMs - b.atMs)
   const next = new Int32Array(sorted.length).fill(-1)
   const first = new Uint8Array(sorted.length)
   const last = new Map<string, number>()
@@ -212,19 +212,19 @@ function planSweep(
   })
   const leaving = sorted.map((_, index) => index).sort((a, b) => sorted[a]!.atMs - sorted[b]!.atMs)
   const questions = asked
-    .map(({ position, atMs }, index) => {
-      return { index, afterMs: atMs - windowMs, prefix: countUpTo(sorted, position) }
+    .map(({ streamOffset, atMs }, index) => {
+      return { index, afterMs: atMs - windowMs, prefix: countUpTo(sorted, streamOffset) }
     })
     .sort((a, b) => a.afterMs - b.afterMs)
   return { sorted, next, first, leaving, questions }
 }
 
-function countUpTo(sorted: readonly FlipSighting[], position: number): number {
+function countUpTo(sorted: readonly FlipSighting[], streamOffset: number): number {
   let low = 0
   let high = sorted.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if (sorted[middle]!.position <= position) low = middle + 1
+    if (sorted[middle]!.streamOffset <= streamOffset) low = middle + 1
     else high = middle
   }
   return low

@@ -33,7 +33,7 @@ export type ErasureTable = (typeof erasureTables)[number]
 export type ErasureTraces = {
   subject: ErasureSubject
   /** Later events are no part of this erasure. */
-  lastPosition: number
+  lastStreamOffset: number
   sipHash: string
   /** Devices that the user was on, and their hashes; none for a device. */
   devices: { id: string; sipHash: string }[]
@@ -47,7 +47,7 @@ export type ErasureStore = {
    */
   readTraces: (
     subject: ErasureSubject,
-    lastPosition: number,
+    lastStreamOffset: number,
     earlier: ErasureTraces | null,
   ) => Promise<ErasureTraces>
   /** Rows that are there to be erased, by table. Aggregates count once, merged or not. */
@@ -59,7 +59,9 @@ export type ErasureStore = {
   eraseRows: (traces: ErasureTraces) => Promise<void>
   /** Has the ledger look for these alerts no more. Before they are erased. */
   eraseDueAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
-  /** Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied. */
+  /**
+   * Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied.
+   */
   eraseMirrors: (traces: ErasureTraces) => Promise<void>
   /**
    * Puts the aggregates of what remains back, then erases the traces themselves. All inserts that
@@ -75,8 +77,8 @@ export type ErasureStore = {
 
 export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
   return {
-    readTraces: async (subject, lastPosition, earlier) => {
-      const found = await readTraces(clickhouse, subject, lastPosition)
+    readTraces: async (subject, lastStreamOffset, earlier) => {
+      const found = await readTraces(clickhouse, subject, lastStreamOffset)
       return earlier === null ? found : addTraces(found, earlier)
     },
     countRows: (traces) => countRows(clickhouse, traces),
@@ -147,10 +149,10 @@ function* chunksOf<T>(values: readonly T[], most: number): Generator<T[]> {
 async function readTraces(
   clickhouse: Clickhouse,
   subject: ErasureSubject,
-  lastPosition: number,
+  lastStreamOffset: number,
 ): Promise<ErasureTraces> {
   const { tenantId: tenant, kind, id } = subject
-  const params = { tenant, id, last: lastPosition }
+  const params = { tenant, id, last: lastStreamOffset }
   const [[sipHash]] = (await read<[string]>(
     clickhouse,
     'select toString(sipHash64({id:String}))',
@@ -178,7 +180,7 @@ async function readTraces(
     { ...params, key: BigInt(toKeyHash(kind, id)) },
   )
   const hashes = new Set([...eventIds.map(toHash), ...active.map(([eventHash]) => eventHash)])
-  return { subject, lastPosition, sipHash, devices, eventIds, eventHashes: [...hashes] }
+  return { subject, lastStreamOffset, sipHash, devices, eventIds, eventHashes: [...hashes] }
 }
 
 /** Devices are not added: what leads to them goes last. */
@@ -210,7 +212,7 @@ const toSame = (text: string, subject: ErasureSubject, sipHash: string): string 
   `(sipHash64(${text}) = ${sipHash} and SHA256(${text}) = unhex('${toSubjectSha256(subject)}'))`
 
 function toConditions(traces: ErasureTraces) {
-  const { subject, lastPosition, sipHash } = traces
+  const { subject, lastStreamOffset, sipHash } = traces
   const is = (text: string) => toSame(text, subject, sipHash)
   const device = is('device_id')
   const inUsers = `arrayExists(one -> ${is('one')}, users)`
@@ -225,7 +227,7 @@ function toConditions(traces: ErasureTraces) {
     user_devices: `tenant_id = {tenant:String}
       and ${subject.kind === 'device' ? device : is('user_id')}`,
   }
-  return { where, params: { tenant: subject.tenantId, last: lastPosition } }
+  return { where, params: { tenant: subject.tenantId, last: lastStreamOffset } }
 }
 
 /** Numbers only, so they may stand in the text: there may be more than fit into a parameter. */
@@ -240,7 +242,7 @@ const isNamed = (eventHashes: readonly string[]): string => `(id, place) ->
 /** Takes events out of the ledger's entries, which keep their number: that many were erased. */
 async function eraseNamed(
   clickhouse: Clickhouse,
-  { subject, lastPosition }: ErasureTraces,
+  { subject, lastStreamOffset }: ErasureTraces,
   eventHashes: readonly string[],
 ): Promise<void> {
   const kept = `arrayMap(named -> not named, arrayMap(${isNamed(eventHashes)}, ids, places))`
@@ -249,7 +251,7 @@ async function eraseNamed(
       ids = arrayFilter((one, keep) -> keep, ids, ${kept}),
       places = arrayFilter((one, keep) -> keep, places, ${kept})
       where tenant_id = {tenant:String} and arrayExists(${isNamed(eventHashes)}, ids, places)`,
-    query_params: { tenant: subject.tenantId, last: lastPosition },
+    query_params: { tenant: subject.tenantId, last: lastStreamOffset },
     clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
   })
 }
@@ -316,13 +318,13 @@ const toZeros = () =>
 /** Returns once the rows are in no part that is read any more. */
 async function mutate(
   clickhouse: Clickhouse,
-  { subject, lastPosition }: ErasureTraces,
+  { subject, lastStreamOffset }: ErasureTraces,
   table: ErasureTable,
   condition: string,
 ): Promise<void> {
   await clickhouse.command({
     query: `alter table ${table} delete where ${condition}`,
-    query_params: { tenant: subject.tenantId, last: lastPosition },
+    query_params: { tenant: subject.tenantId, last: lastStreamOffset },
     clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
   })
 }

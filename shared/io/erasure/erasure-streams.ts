@@ -13,7 +13,7 @@ import {
   listElements,
   telemetryStream,
   telemetrySubject,
-  toPosition,
+  toStreamOffset,
 } from '#shared/core/telemetry/messages.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
@@ -24,8 +24,8 @@ import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
 export type TelemetryCut = {
   /** The last message; 0 when the stream has none. */
   sequence: number
-  /** The last position that an event of it can have. */
-  position: number
+  /** The last stream offset that an event of it can have. */
+  streamOffset: number
 }
 
 /** How long a stream may say nothing before reading it is given up. */
@@ -38,7 +38,7 @@ export async function readTelemetryCut(nats: Nats): Promise<TelemetryCut> {
   const createdMs = Date.parse(String(created))
   return {
     sequence: await findLastSequence(nats, telemetryStream, telemetrySubject),
-    position: toPosition(createdMs, state.last_seq + 1) - 1,
+    streamOffset: toStreamOffset(createdMs, state.last_seq + 1) - 1,
   }
 }
 
@@ -99,7 +99,9 @@ type Found = {
   about: MsgHdrs | undefined
 }
 
-/** Not the stream's own count: a message that was erased is no more, and nothing acknowledges it. */
+/**
+ * Not the stream's own count: a message that was erased is no more, and nothing acknowledges it.
+ */
 async function findLastSequence(nats: Nats, stream: string, subject: string): Promise<number> {
   try {
     return (await nats.manager.streams.getMessage(stream, { last_by_subj: subject })).seq

@@ -48,7 +48,7 @@ function writeDecision(writer: RowWriter, { event, risk, shadow }: ShadowDecisio
   writer.string(event.tenant_id)
   writer.int64(event.received_at)
   writer.string(event.event_id)
-  writer.int64(event.position)
+  writer.int64(event.streamOffset)
   writer.string(body.device_id)
   writer.string(body.session_id)
   writer.string(body.user_id ?? '')

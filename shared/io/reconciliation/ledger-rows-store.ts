@@ -45,7 +45,7 @@ export function createLedgerWriter(clickhouse: Clickhouse): LedgerWriter {
       for (const { alertId, event } of alerts) {
         alertRows.string(event.tenant_id)
         alertRows.string(alertId)
-        alertRows.int64(event.position)
+        alertRows.int64(event.streamOffset)
         alertRows.uint32(toHourSeconds(event.received_at))
       }
       await insertRowBinary(clickhouse, alertsInto, alertRows.written())
@@ -64,13 +64,13 @@ function writeEntry(writer: RowWriter, entry: LedgerEntry): void {
   writer.string(entry.tenantId)
   writer.uint32(toHourSeconds(entry.hourMs))
   writer.uint8(stageValues[entry.stage])
-  writer.int64(entry.position)
+  writer.int64(entry.streamOffset)
   writer.uint16(entry.events)
   writer.uint16(entry.refused)
   writer.arrayLength(entry.named.length)
   for (const event of entry.named) writer.fixed(toEventIdBytes(event.event_id))
   writer.arrayLength(entry.named.length)
-  for (const event of entry.named) writer.uint8(event.position - entry.position)
+  for (const event of entry.named) writer.uint8(event.streamOffset - entry.streamOffset)
 }
 
 /** What edges claim to have accepted; of one edge's claims on an hour the highest counts. */
@@ -92,12 +92,14 @@ export async function insertAcceptedClaims(
   )
 }
 
-/** Says that everything before a position had been decided at an instant of Postgres' clock. */
+/**
+ * Says that everything before a stream offset had been decided at an instant of Postgres' clock.
+ */
 export async function markDecided(
   clickhouse: Clickhouse,
-  { position, atMs }: { position: number; atMs: number },
+  { streamOffset, atMs }: { streamOffset: number; atMs: number },
 ): Promise<void> {
-  await insertRows(clickhouse, 'ledger_marks', [{ at: toInstant(atMs), position }])
+  await insertRows(clickhouse, 'ledger_marks', [{ at: toInstant(atMs), position: streamOffset }])
 }
 
 /** Before which instants retention removes a tenant's data; null for without limit. */

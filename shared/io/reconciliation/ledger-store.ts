@@ -37,10 +37,12 @@ export type Ledger = {
 export type LedgerStore = {
   /** The hours that begin within a span and have anything, the latest first. */
   readLedger: (span: LedgerSpan) => Promise<Ledger>
-  /** Of the messages between two positions of one stream, how many the ledger does not know. */
+  /**
+   * Of the messages between two stream offsets of one stream, how many the ledger does not know.
+   */
   countUnknownMessages: (span: { from: number; to: number; step: number }) => Promise<number>
-  /** The position of the first message with an event since an instant; null without any. */
-  readFirstPosition: (sinceMs: number) => Promise<number | null>
+  /** The stream offset of the first message with an event since an instant; null without any. */
+  readFirstStreamOffset: (sinceMs: number) => Promise<number | null>
 }
 
 /** Ids that a difference is shown with. */
@@ -84,7 +86,7 @@ export function createLedgerStore(clickhouse: Clickhouse, analytics: string): Le
       )
       return Math.max(0, (to - from) / step - row![0])
     },
-    readFirstPosition: async (sinceMs) => {
+    readFirstStreamOffset: async (sinceMs) => {
       const [row] = await read<[number, number]>(
         `select min(position), count() from ledger_entries
          where stage = 'stored' and hour >= fromUnixTimestamp({since:Int64})

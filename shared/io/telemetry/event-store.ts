@@ -13,7 +13,7 @@ export type StoredEvent = {
   sessionId: string
   eventId: string
   /** Its place in the stream; 0 when it was stored before that was kept. */
-  position: number
+  streamOffset: number
   receivedAtMs: number
   /** Null when the client named none. */
   userId: string | null
@@ -45,7 +45,7 @@ type Row = Omit<
 // few granules, and the order picks the row that FINAL would.
 const eventSql = `
   select tenant_id as tenantId, device_id as deviceId, session_id as sessionId,
-    toFloat64(position) as position, toUnixTimestamp64Milli(received_at) as receivedAtMs,
+    toFloat64(position) as streamOffset, toUnixTimestamp64Milli(received_at) as receivedAtMs,
     user_id as userId, account_id as accountId, sdk_version as sdkVersion, platform,
     rasp_score as raspScore,
     toString(rasp_action) as raspAction, flags, reasons, policy_version as policyVersion,

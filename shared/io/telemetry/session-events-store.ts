@@ -29,7 +29,7 @@ export type SessionPart = {
   tenantId: string
   deviceId: string
   sessionId: string
-  beforePosition: number
+  beforeStreamOffset: number
 }
 
 export type EarlierQuestion = {
@@ -39,8 +39,8 @@ export type EarlierQuestion = {
 }
 
 /**
- * @returns the other events of these sessions before the given positions, each once, with the
- *   position and the time at which it first came; of a session that has more, a thousand
+ * @returns the other events of these sessions before the given stream offsets, each once, with the
+ *   stream offset and the time at which it first came; of a session that has more, a thousand
  */
 export async function findEarlierEvents(
   clickhouse: Clickhouse,
@@ -86,39 +86,39 @@ function* inParameters(parts: readonly SessionPart[]): Generator<SessionPart[]> 
 type Firsts = {
   sessions: Set<string>
   /** By session and event. */
-  events: Map<string, { position: number; receivedAtMs: number }>
+  events: Map<string, { streamOffset: number; receivedAtMs: number }>
 }
 
 async function findFirsts(
   clickhouse: Clickhouse,
   { parts, known }: EarlierQuestion,
 ): Promise<Firsts> {
-  const positions = new Set(known)
+  const streamOffsets = new Set(known)
   const before = new Map<ActivityKey, number>()
   for (const part of parts) {
     const key = keyOf(part)
-    before.set(key, Math.max(part.beforePosition, before.get(key) ?? 0))
+    before.set(key, Math.max(part.beforeStreamOffset, before.get(key) ?? 0))
   }
-  const lastPosition = Math.max(...before.values()) - 1
+  const lastStreamOffset = Math.max(...before.values()) - 1
   const found = await askBounded(
     [...before.keys()],
     (keys, settings) => {
-      const { text, params } = ofKeys(keys, lastPosition)
+      const { text, params } = ofKeys(keys, lastStreamOffset)
       return askFirsts(clickhouse, text, { params, settings })
     },
     // A session id that a whole app shares: its latest events are those that may not be decided.
     (key) => {
-      const { text, params } = latestOf(key, { lastPosition, rowsMax: activityRowsMax })
+      const { text, params } = latestOf(key, { lastStreamOffset, rowsMax: activityRowsMax })
       return askFirsts(clickhouse, text, { params, settings: smallQuery })
     },
   )
   const firsts: Firsts = { sessions: new Set(), events: new Map() }
   for (const [tenantId, hash, eventHash, first, at] of found.flat()) {
     const key = `${tenantId} ${hash}`
-    const position = Number(first)
-    if (positions.has(position) || position >= (before.get(key) ?? 0)) continue
+    const streamOffset = Number(first)
+    if (streamOffsets.has(streamOffset) || streamOffset >= (before.get(key) ?? 0)) continue
     firsts.sessions.add(key)
-    firsts.events.set(`${key} ${eventHash}`, { position, receivedAtMs: Number(at) })
+    firsts.events.set(`${key} ${eventHash}`, { streamOffset, receivedAtMs: Number(at) })
   }
   return firsts
 }
@@ -127,7 +127,7 @@ type FirstRow = [
   tenantId: string,
   keyHash: string,
   eventHash: string,
-  position: number | string,
+  streamOffset: number | string,
   receivedAtMs: number | string,
 ]
 
@@ -199,7 +199,7 @@ async function readEvents(
     events.push({
       tenant_id: tenantId,
       event_id: eventId,
-      position: first.position,
+      streamOffset: first.streamOffset,
       received_at: first.receivedAtMs,
       rasp_score: score,
       rasp_action: action,
@@ -210,5 +210,5 @@ async function readEvents(
       body,
     })
   }
-  return events.sort((a, b) => a.position - b.position)
+  return events.sort((a, b) => a.streamOffset - b.streamOffset)
 }

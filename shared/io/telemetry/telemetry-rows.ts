@@ -85,7 +85,7 @@ export function writeTelemetryRow(
   writer.string(body.device_id)
   writer.string(body.session_id)
   writer.string(event.event_id)
-  writer.int64(event.position)
+  writer.int64(event.streamOffset)
   writer.int64(event.received_at)
   writer.nullableInt64(toOccurredAt(body.occurred_at))
   writer.string(body.user_id ?? '')

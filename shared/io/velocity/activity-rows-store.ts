@@ -1,6 +1,6 @@
 /**
- * The rows of `activity` by their keys: a device, a user or a session of a tenant, by its hash. What
- * is asked for is always bounded by a position: later events change nothing.
+ * The rows of `activity` by their keys: a device, a user or a session of a tenant, by its hash.
+ * What is asked for is always bounded by a stream offset: later events change nothing.
  */
 import { hash } from 'node:crypto'
 import type { ClickHouseSettings } from '@clickhouse/client'
@@ -77,13 +77,13 @@ function tenantsIn(tenants: ReadonlySet<string>): Piece {
 }
 
 /**
- * Rows of keys, as far as a position: what follows `from`, and `and` may follow. It may find rows
- * of keys that other tenants have.
+ * Rows of keys, as far as a stream offset: what follows `from`, and `and` may follow. It may find
+ * rows of keys that other tenants have.
  *
  * Granules hold 256 rows, of which one key has a few, so the keys are looked for first and by
  * themselves: nothing else is read but where one is found.
  */
-export function ofKeys(keys: Iterable<ActivityKey>, lastPosition: number): Piece {
+export function ofKeys(keys: Iterable<ActivityKey>, lastStreamOffset: number): Piece {
   const tenants = new Set<string>()
   const hashes = new Set<string>()
   for (const key of keys) {
@@ -95,7 +95,7 @@ export function ofKeys(keys: Iterable<ActivityKey>, lastPosition: number): Piece
   return {
     text: `activity prewhere ${hashIn('key_hash', hashes)}
       where ${ofTenants.text} and position <= {last_position:UInt64}`,
-    params: { ...ofTenants.params, last_position: lastPosition },
+    params: { ...ofTenants.params, last_position: lastStreamOffset },
   }
 }
 
@@ -154,7 +154,7 @@ export async function askBounded<T>(
  */
 export function latestOf(
   key: ActivityKey,
-  { lastPosition, rowsMax }: { lastPosition: number; rowsMax: number },
+  { lastStreamOffset, rowsMax }: { lastStreamOffset: number; rowsMax: number },
 ): Piece {
   const [tenantId, keyHash] = partsOf(key)
   return {
@@ -168,7 +168,7 @@ export function latestOf(
       order by tenant_id desc, key_hash desc, position desc
       limit {most:UInt32}
     )`,
-    params: { tenant: tenantId, key: keyHash, last_position: lastPosition, most: rowsMax },
+    params: { tenant: tenantId, key: keyHash, last_position: lastStreamOffset, most: rowsMax },
   }
 }
 
@@ -181,17 +181,17 @@ const halves = (column: string): string =>
 type Number64 = number | string
 type Row = [string, string, ...Number64[]]
 
-/** Which rows: as far as a position, and received after an instant in ms since 1970. */
-export type ActivitySpan = { lastPosition: number; afterMs: number }
+/** Which rows: as far as a stream offset, and received after an instant in ms since 1970. */
+export type ActivitySpan = { lastStreamOffset: number; afterMs: number }
 
 /** @returns by key, its rows; keys without any are left out */
 export async function readActivityRows(
   clickhouse: Clickhouse,
   keys: readonly ActivityKey[],
-  { lastPosition, afterMs }: ActivitySpan,
+  { lastStreamOffset, afterMs }: ActivitySpan,
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
   if (keys.length === 0) return new Map()
-  const { text, params } = ofKeys(keys, lastPosition)
+  const { text, params } = ofKeys(keys, lastStreamOffset)
   return readRows(clickhouse, `${text} and`, { ...params, after: afterMs })
 }
 
@@ -199,9 +199,9 @@ export async function readActivityRows(
 export async function readLatestRows(
   clickhouse: Clickhouse,
   key: ActivityKey,
-  { lastPosition, afterMs, rowsMax }: ActivitySpan & { rowsMax: number },
+  { lastStreamOffset, afterMs, rowsMax }: ActivitySpan & { rowsMax: number },
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
-  const { text, params } = latestOf(key, { lastPosition, rowsMax })
+  const { text, params } = latestOf(key, { lastStreamOffset, rowsMax })
   return readRows(clickhouse, `${text} where`, { ...params, after: afterMs })
 }
 
@@ -238,7 +238,7 @@ export const toShortHash = (hash: string): number => Number(BigInt.asUintN(53, B
 function toRow(numbers: readonly number[]): ActivityRow {
   const at = (index: number) => numbers[index]!
   return {
-    position: at(0),
+    streamOffset: at(0),
     atMs: at(1),
     event: at(2),
     session: at(3),

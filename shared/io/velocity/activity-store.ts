@@ -51,7 +51,7 @@ export type ActivitySubject = {
   /** Users and accounts alike. */
   userIds: readonly string[]
   eventId: string
-  position: number
+  streamOffset: number
   receivedAtMs: number
   /** The velocity rules of the policy it was scored by. */
   rules: readonly VelocityRule[]
@@ -107,7 +107,12 @@ type Asked = ActivitySubject & {
   keys: Record<ActivityKind, ActivityKey[]>
 }
 
-type Question = { asked: readonly Asked[]; screen: Screen; firstMs: number; lastPosition: number }
+type Question = {
+  asked: readonly Asked[]
+  screen: Screen
+  firstMs: number
+  lastStreamOffset: number
+}
 
 async function countActivity(
   store: Store,
@@ -116,10 +121,10 @@ async function countActivity(
   const asked = subjects.map(toAsked)
   const screen = toScreen(new Set(subjects.map((subject) => subject.rules)))
   const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
-  const lastPosition = Math.max(...subjects.map((subject) => subject.position))
-  const screened = await screenKeys(store, { asked, screen, firstMs, lastPosition })
+  const lastStreamOffset = Math.max(...subjects.map((subject) => subject.streamOffset))
+  const screened = await screenKeys(store, { asked, screen, firstMs, lastStreamOffset })
   const widest = Math.max(0, ...[...screen.values()].flat().map((limit) => limit.windowSeconds))
-  const span = { lastPosition, afterMs: firstMs - widest * 1000 }
+  const span = { lastStreamOffset, afterMs: firstMs - widest * 1000 }
   const counted = asked.map(() => nothingCounted)
   for await (const rows of readInPieces(store, screened, span)) {
     addCounts(asked, rows, counted)
@@ -127,7 +132,7 @@ async function countActivity(
   }
   return asked.map((one, index) => {
     const first = screened.firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
-    return { ...counted[index]!, retry: first !== undefined && first < one.position }
+    return { ...counted[index]!, retry: first !== undefined && first < one.streamOffset }
   })
 }
 
@@ -178,11 +183,11 @@ function addSightings(
   }
 }
 
-/** By event, the first position among the rows. */
+/** By event, the first stream offset among the rows. */
 function toFirsts(rows: readonly ActivityRow[]): Map<number, number> {
   const firsts = new Map<number, number>()
-  for (const { event, position } of rows) {
-    firsts.set(event, Math.min(position, firsts.get(event) ?? Number.POSITIVE_INFINITY))
+  for (const { event, streamOffset } of rows) {
+    firsts.set(event, Math.min(streamOffset, firsts.get(event) ?? Number.POSITIVE_INFINITY))
   }
   return firsts
 }
@@ -236,7 +241,7 @@ type Screened = {
   suspects: Map<ActivityKey, number>
   /** Keys that were not screened. */
   heavy: Set<ActivityKey>
-  /** The first position of events asked about, by device and event. */
+  /** The first stream offset of events asked about, by device and event. */
   firstSeen: Map<string, number>
 }
 
@@ -277,10 +282,10 @@ async function screenKeys(store: Store, question: Question): Promise<Screened> {
       if (isHeavy) screened.heavy.add(key)
       else screened.suspects.set(key, Number(rows))
     }
-    for (const [eventHash, position] of sightings) {
+    for (const [eventHash, streamOffset] of sightings) {
       const event = `${key} ${eventHash}`
       const known = screened.firstSeen.get(event) ?? Number.POSITIVE_INFINITY
-      screened.firstSeen.set(event, Math.min(Number(position), known))
+      screened.firstSeen.set(event, Math.min(Number(streamOffset), known))
     }
   }
   return screened
@@ -291,7 +296,7 @@ type ScreenRow = [
   keyHash: string,
   rows: number | string,
   suspect: boolean | number,
-  sightings: [eventHash: string, position: number | string][],
+  sightings: [eventHash: string, streamOffset: number | string][],
 ]
 
 /** Of these keys those that may exceed a rule, have events twice, or have many rows. */
@@ -300,7 +305,7 @@ async function askScreen(
   keys: readonly ActivityKey[],
   { question, settings }: { question: Question; settings: ClickHouseSettings },
 ): Promise<ScreenRow[]> {
-  const { asked, screen, firstMs, lastPosition } = question
+  const { asked, screen, firstMs, lastStreamOffset } = question
   const limits = [...screen].flatMap(([metric, own]) => own.map((limit) => ({ metric, ...limit })))
   const conditions = limits.map(({ metric, threshold }, index) =>
     toCondition(metric, threshold, `after_${index}`),
@@ -309,7 +314,7 @@ async function askScreen(
     `after_${index}`,
     firstMs - windowSeconds * 1000,
   ])
-  const of = ofKeys(keys, lastPosition)
+  const of = ofKeys(keys, lastStreamOffset)
   const events = new Set(asked.map((one) => one.eventHash))
   const result = await clickhouse.query({
     query: `
@@ -382,7 +387,7 @@ function createCounting(
     let counts = counted.get(name)
     if (counts === undefined) {
       const events = eventsOf.get(key)!
-      const moments = events.map(({ position, receivedAtMs: atMs }) => ({ position, atMs }))
+      const moments = events.map(({ streamOffset, receivedAtMs: atMs }) => ({ streamOffset, atMs }))
       const all = countRows(rows.get(key)!, rule, moments)
       counts = new Map(events.map((event, index) => [event, all[index]!]))
       counted.set(name, counts)

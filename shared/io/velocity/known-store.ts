@@ -20,7 +20,7 @@ import { createSdkNormStore, type SdkNormStore } from './sdk-norm-store.ts'
 
 export type KnownEvent = Pick<
   AcceptedEvent,
-  'tenant_id' | 'event_id' | 'position' | 'received_at' | 'body' | 'filledCategories'
+  'tenant_id' | 'event_id' | 'streamOffset' | 'received_at' | 'body' | 'filledCategories'
 >
 
 export type KnownStore = {
@@ -63,7 +63,7 @@ function toSubject(event: KnownEvent, velocity: readonly VelocityRule[]): Activi
       body[field] !== undefined && isReal(field) ? [body[field]] : [],
     ),
     eventId: event.event_id,
-    position: event.position,
+    streamOffset: event.streamOffset,
     receivedAtMs: event.received_at,
     rules: fields.length === 0 ? velocity : rules,
   }

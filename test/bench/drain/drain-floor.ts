@@ -64,12 +64,12 @@ async function* readObjects(from: Clickhouse, rowsPerRead: number): AsyncGenerat
     query: 'select position from telemetry order by position',
     format: 'JSONCompactEachRow',
   })
-  const positions = (await all.json<[number]>()).map(([position]) => position)
-  for (let at = 0; at < positions.length; at += rowsPerRead) {
-    const last = positions[Math.min(at + rowsPerRead, positions.length) - 1]!
+  const streamOffsets = (await all.json<[number]>()).map(([streamOffset]) => streamOffset)
+  for (let at = 0; at < streamOffsets.length; at += rowsPerRead) {
+    const last = streamOffsets[Math.min(at + rowsPerRead, streamOffsets.length) - 1]!
     const some = await from.query({
       query: `select ${telemetryColumns.map(toReadable).join(', ')} from telemetry
-        where position between ${positions[at]} and ${last} order by position`,
+        where position between ${streamOffsets[at]} and ${last} order by position`,
       format: 'JSONEachRow',
     })
     yield await some.json<ObjectRow>()

@@ -1,5 +1,5 @@
 /** The rows of the drain benchmark's events, encoded as the telemetry store encodes them. */
-import { decodeBatch, toPosition } from '#shared/core/telemetry/messages.ts'
+import { decodeBatch, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import { createRowWriter } from '#shared/io/clickhouse/row-binary.ts'
 import { createPatternBook } from '#shared/io/telemetry/pattern-book.ts'
 import { createSignalPaths } from '#shared/io/telemetry/signal-paths.ts'
@@ -13,8 +13,8 @@ export function* makeDrainRows(options: DrainEvents): Generator<Buffer> {
   const writer = createRowWriter()
   let sequence = 0
   for (const message of makeDrainMessages(options)) {
-    const position = toPosition(options.startedAtMs, ++sequence)
-    for (const event of decodeBatch(message, position).events) {
+    const streamOffset = toStreamOffset(options.startedAtMs, ++sequence)
+    for (const event of decodeBatch(message, streamOffset).events) {
       writer.reset()
       writeTelemetryRow(writer, event, { patterns, paths, withSignals: true })
       yield Buffer.from(writer.written())

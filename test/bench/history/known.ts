@@ -136,7 +136,7 @@ function toSubject(event: number): ActivitySubject {
     sessionId: `session-${event}`,
     userIds: [`user-${device}`],
     eventId: `event-${event}`,
-    position: event + 1,
+    streamOffset: event + 1,
     receivedAtMs: firstMs + event * msPerEvent,
     rules: defaultPolicy.velocity,
   }

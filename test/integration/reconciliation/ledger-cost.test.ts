@@ -28,8 +28,8 @@ beforeAll(async () => {
   await migrateClickhouse(server.url)
   clickhouse = createClickhouse(server.url, { name: 'test' })
   store = createLedgerStore(clickhouse, 'analytics')
-  // Parts of telemetry are read that have any row of these hours. Here the few rows of a month would
-  // be merged into one part at once.
+  // Parts of telemetry are read that have any row of these hours. Here the few rows of a month
+  // would be merged into one part at once.
   await clickhouse.command({ query: 'system stop merges telemetry' })
   await clickhouse.command({
     query: 'insert into ledger_marks values (now64(3), 1000000000000000)',
@@ -43,23 +43,25 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** One day of a tenant, every event with an alert and its delivery; a table a day, as inserts come. */
+/**
+ * One day of a tenant, every event with an alert and its delivery; a table a day, as inserts come.
+ */
 async function insertDay(daysAgo: number): Promise<void> {
   const start = `toDateTime(${(atMs - (daysAgo + 1) * dayMs) / 1_000})`
   const at = `(${start} + number * ${hourMs / 1_000 / eventsPerHour})`
-  const position = `${daysAgo + 1} * 1000000 + number * 2`
+  const streamOffset = `${daysAgo + 1} * 1000000 + number * 2`
   const id = `hex(sipHash64(number, ${daysAgo}))`
   const numbers = `from numbers(${24 * eventsPerHour})`
   for (const into of [
-    `ledger_entries select 'acme', toStartOfHour(${at}), 'stored', ${position}, 1, 0,
+    `ledger_entries select 'acme', toStartOfHour(${at}), 'stored', ${streamOffset}, 1, 0,
        [toFixedString(toString(number), 17)], [0] ${numbers}`,
-    `ledger_entries select 'acme', toStartOfHour(${at}), 'decided', ${position}, 1, 0, [], []
+    `ledger_entries select 'acme', toStartOfHour(${at}), 'decided', ${streamOffset}, 1, 0, [], []
        ${numbers}`,
     `ledger_alerts (tenant_id, alert_id, first, day)
-       select 'acme', concat('alr_', ${id}), (${position}, toStartOfHour(${at})), toDate(${at})
+       select 'acme', concat('alr_', ${id}), (${streamOffset}, toStartOfHour(${at})), toDate(${at})
        ${numbers}`,
     `telemetry (tenant_id, device_id, session_id, event_id, received_at, position)
-       select 'acme', ${id}, 's', concat('evt_', ${id}), ${at}, ${position} ${numbers}`,
+       select 'acme', ${id}, 's', concat('evt_', ${id}), ${at}, ${streamOffset} ${numbers}`,
     `alerts_mirror (tenant_id, alert_id, created_at)
        select 'acme', concat('alr_', ${id}), ${at} ${numbers}`,
     `deliveries_mirror (tenant_id, delivery_id, alert_id, event, created_at)

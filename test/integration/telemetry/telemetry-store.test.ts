@@ -131,8 +131,8 @@ describe('an accepted event', () => {
         signals: { ...signalsOf.REVIEW },
       })),
     )
-    // No body that ingest accepts is known to be refused: a view that cannot read some signals stands
-    // in for it.
+    // No body that ingest accepts is known to be refused: a view that cannot read some signals
+    // stands in for it.
     await clickhouse.command({ query: 'create table reads (n UInt8) engine = Null' })
     await clickhouse.command({
       query: `create materialized view reader to reads as

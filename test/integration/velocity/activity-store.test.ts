@@ -54,7 +54,7 @@ const toSubject = (event: AcceptedEvent): ActivitySubject => ({
   sessionId: event.body.session_id,
   userIds: usersOf(event),
   eventId: event.event_id,
-  position: event.position,
+  streamOffset: event.streamOffset,
   receivedAtMs: event.received_at,
   rules: defaultPolicy.velocity,
 })
@@ -265,7 +265,7 @@ describe('activity', () => {
       ])
     }
     await clickhouse.command({
-      query: `alter table activity delete where position = ${last!.position}
+      query: `alter table activity delete where position = ${last!.streamOffset}
         settings mutations_sync = 2`,
     })
     expect(await activityRows()).toEqual(rows)
@@ -384,7 +384,10 @@ describe('activity', () => {
       expect(screened > 0).toBe(!isKnown)
     }
     const key = toActivityKey('crowd', 'user', 'guest')
-    const { text, params } = latestOf(key, { lastPosition: events[1]!.position, rowsMax: 20_000 })
+    const { text, params } = latestOf(key, {
+      lastStreamOffset: events[1]!.streamOffset,
+      rowsMax: 20_000,
+    })
     const result = await clickhouse.query({
       query: `select count() from ${text}`,
       query_params: params,
@@ -457,7 +460,7 @@ function modelCount(
   const before = events.filter(
     (event) =>
       event.tenant_id === at.tenant_id &&
-      event.position <= at.position &&
+      event.streamOffset <= at.streamOffset &&
       event.received_at > at.received_at - windowSeconds * 1000,
   )
   const onDevice = before.filter((event) => event.body.device_id === at.body.device_id)

@@ -27,11 +27,11 @@ const nowMs = Date.now()
 
 describe('the earlier events of a session', () => {
   it('are told apart from those already known, and read in their order, each once', async () => {
-    const part = (sessionId: string, beforePosition: number) => ({
+    const part = (sessionId: string, beforeStreamOffset: number) => ({
       tenantId: 'earlier',
       deviceId: 'device-1',
       sessionId,
-      beforePosition,
+      beforeStreamOffset,
     })
     const facts = ['a', 'b', 'a', 'b', 'a'].map((sessionId, nonce) => ({
       tenantId: 'earlier',
@@ -43,14 +43,14 @@ describe('the earlier events of a session', () => {
     const foreign = makeEvents([{ ...facts[0]!, tenantId: 'another' }], 2)
     await store.insertTelemetry([...events, ...foreign])
     await store.insertTelemetry(events)
-    const parts = [part('a', events[4]!.position), part('b', events[1]!.position)]
-    const known = [events[4]!.position, events[1]!.position]
+    const parts = [part('a', events[4]!.streamOffset), part('b', events[1]!.streamOffset)]
+    const known = [events[4]!.streamOffset, events[1]!.streamOffset]
     const find = (some: number[]) => findEarlierEvents(clickhouse, { parts, known: some })
     const found = await find(known)
     expect(found.map((event) => event.event_id)).toEqual([events[0]!.event_id, events[2]!.event_id])
     const { bodyBytes, ...plain } = events[0]!
     expect(found[0]).toEqual(plain)
-    expect(await find([events[0]!.position, events[2]!.position, ...known])).toEqual([])
+    expect(await find([events[0]!.streamOffset, events[2]!.streamOffset, ...known])).toEqual([])
   })
 
   it('are found of a hundred sessions with the longest ids', async () => {
@@ -67,7 +67,7 @@ describe('the earlier events of a session', () => {
       tenantId,
       deviceId,
       sessionId,
-      beforePosition: events[n]!.position + 1,
+      beforeStreamOffset: events[n]!.streamOffset + 1,
     }))
     const found = await findEarlierEvents(clickhouse, { parts, known: [] })
     expect(found.map(({ event_id }) => event_id)).toEqual(events.map(({ event_id }) => event_id))
@@ -86,12 +86,12 @@ describe('the earlier events of a session', () => {
           tenantId: 'older-clock',
           deviceId: 'device-1',
           sessionId: 'session-1',
-          beforePosition: again!.position + 1,
+          beforeStreamOffset: again!.streamOffset + 1,
         },
       ],
-      known: [last!.position, again!.position],
+      known: [last!.streamOffset, again!.streamOffset],
     })
     expect(found).toHaveLength(1)
-    expect(found[0]).toMatchObject({ position: first!.position, received_at: nowMs })
+    expect(found[0]).toMatchObject({ streamOffset: first!.streamOffset, received_at: nowMs })
   })
 })

@@ -7,7 +7,7 @@
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { decodeBatch, encodeEventHead, toPosition } from '#shared/core/telemetry/messages.ts'
+import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import type { Signals } from '#shared/core/telemetry/telemetry.ts'
 import {
   insertAlertRows,
@@ -79,7 +79,7 @@ function makeEvents({ seed, visits }: HistoryModel): HistoryEvent[] {
       body.length,
     )
     const message = Buffer.concat([Buffer.from(`[${head}`), body, Buffer.from('}]')])
-    const event = decodeBatch(message, toPosition(0, index + 1)).events[0]!
+    const event = decodeBatch(message, toStreamOffset(0, index + 1)).events[0]!
     return { event, phone, detected: findDetected(event.body.signals as Signals) }
   })
 }

@@ -196,7 +196,7 @@ export function acceptEvent(of: {
     event_id: `evt_${id.slice(0, 22)}`,
     tenant_id: of.tenantId,
     received_at: of.atMs,
-    position: of.atMs,
+    streamOffset: of.atMs,
     rasp_score: score,
     rasp_action: action,
     reasons: (of.flags ?? []).map((code) => ({ code, weight: 1, evidence: {} })),

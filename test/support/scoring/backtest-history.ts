@@ -7,7 +7,7 @@
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { decodeBatch, encodeEventHead, toPosition } from '#shared/core/telemetry/messages.ts'
+import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { makePlan } from '../../../services/fleet/plan.ts'
@@ -84,7 +84,7 @@ async function insertSeeds(clickhouse: Clickhouse): Promise<Omit<FilledHistory, 
       body.length,
     )
     const message = Buffer.concat([Buffer.from(`[${head}`), body, Buffer.from('}]')])
-    return decodeBatch(message, toPosition(0, index + 1)).events[0]!
+    return decodeBatch(message, toStreamOffset(0, index + 1)).events[0]!
   })
   await createTelemetryStore(clickhouse).insertTelemetry(seeds)
   return { seeds: seeds.length, bodyBytes: bytes / seeds.length }

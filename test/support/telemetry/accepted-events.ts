@@ -9,7 +9,7 @@ import {
   decodeBatch,
   type EventHeader,
   encodeEventHead,
-  toPosition,
+  toStreamOffset,
 } from '#shared/core/telemetry/messages.ts'
 import type { Signals } from '#shared/core/telemetry/telemetry.ts'
 import { findMore } from '#shared/core/telemetry/telemetry-check.ts'
@@ -95,8 +95,8 @@ export function makeEvents(events: readonly EventFacts[], sequence = 1): Accepte
   const made: AcceptedEvent[] = []
   for (let at = 0; at < events.length; at += batchEventsMax) {
     const message = makeMessage(events.slice(at, at + batchEventsMax))
-    const position = toPosition(0, sequence + at / batchEventsMax)
-    const { events: decoded, invalid } = decodeBatch(message, position)
+    const streamOffset = toStreamOffset(0, sequence + at / batchEventsMax)
+    const { events: decoded, invalid } = decodeBatch(message, streamOffset)
     if (invalid.length > 0) throw new Error(`an event is not valid: ${invalid[0]?.detail}`)
     made.push(...decoded)
   }

@@ -64,7 +64,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
   const scorer = compilePolicy(defaultPolicy)
   const eventsOf = new Map<string, Stored[]>()
   const alerts: Alert[] = []
-  let position = 0
+  let streamOffset = 0
   let bugsLeft = 1
   /** True once, for a bug that strikes one victim. */
   const strikes = (name: Bug, isVictim = true) => bug === name && isVictim && bugsLeft-- > 0
@@ -184,7 +184,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     for (const key of [`device ${telemetry.device_id}`, ...keys]) {
       eventsOf.set(key, [...(eventsOf.get(key) ?? []), stored])
     }
-    position++
+    streamOffset++
     // The same bytes again: decided when they first came.
     if (own.some((one) => one.eventId === eventId)) return { status: 200, json }
     raise({
@@ -197,7 +197,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
       policy_version: 1,
       policy_hash: '',
       epoch: 1,
-      position,
+      streamOffset,
       body: telemetry,
     })
     return { status: 200, json }
@@ -280,8 +280,8 @@ function usersOf({ user_id, account_id }: Telemetry): string[] {
 
 /** Flips as of the last of a device's events, in their order. */
 function flipsOf(events: readonly Stored[]) {
-  const sightings = events.map(({ eventId, atMs, telemetry }, position) => {
-    return { event: eventId, position, atMs, ...toSignalBits(telemetry.signals) }
+  const sightings = events.map(({ eventId, atMs, telemetry }, streamOffset) => {
+    return { event: eventId, streamOffset, atMs, ...toSignalBits(telemetry.signals) }
   })
   const last = sightings.slice(-1)
   return countSignalFlips(sightings, last, Number.MAX_SAFE_INTEGER)[0]!

@@ -15,7 +15,7 @@ const reasons: Reason[] = [
 function eventOf(more: { user_id?: string; account_id?: string } = {}): AcceptedEvent {
   return {
     event_id: 'evt_1',
-    position: 1,
+    streamOffset: 1,
     tenant_id: 'acme',
     received_at: 1,
     rasp_score: 40,

@@ -61,14 +61,14 @@ describe('entries', () => {
     { tenantId: 'acme', receivedAtMs: hourMs, nonce: 3 },
     { tenantId: 'acme', receivedAtMs: hourMs + 1, nonce: 4 },
   ])
-  const message = { position: events[0]!.position, events }
+  const message = { streamOffset: events[0]!.streamOffset, events }
 
   test('are one for each tenant and hour, with every event in exactly one', () => {
     const entries = toStoredEntries(message, new Set([events[3]!]), 0)
     expect(
       entries.map(({ tenantId, hourMs, events, refused, named }) => [
         ...[tenantId, hourMs, events, refused],
-        named.map((event) => event.position - message.position),
+        named.map((event) => event.streamOffset - message.streamOffset),
       ]),
     ).toEqual([
       ['acme', 0, 1, 0, [0]],
@@ -87,7 +87,7 @@ describe('entries', () => {
   })
 
   test('leave no message out, not even one without an event', () => {
-    const [entry, ...rest] = toStoredEntries({ position: 256, events: [] }, new Set(), 5)
+    const [entry, ...rest] = toStoredEntries({ streamOffset: 256, events: [] }, new Set(), 5)
     expect([entry?.tenantId, entry?.events, rest]).toEqual(['', 0, []])
   })
 })

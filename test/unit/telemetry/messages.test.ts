@@ -1,5 +1,5 @@
-// Batch messages: what an edge writes is what a scorer reads, each body byte for byte, and no body can
-// pass for another.
+// Batch messages: what an edge writes is what a scorer reads, each body byte for byte, and no body
+// can pass for another.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
@@ -8,7 +8,7 @@ import { PoisonError } from '#shared/core/base/outcome.ts'
 import {
   decodeBatch,
   type EventHeader,
-  positionsPerMessage,
+  offsetsPerMessage,
 } from '#shared/core/telemetry/messages.ts'
 import {
   encodeEvent,
@@ -36,7 +36,7 @@ const bodiesOf = (message: Uint8Array) =>
 
 describe('a batch message', () => {
   it('has a position for each event that an edge puts into one', () => {
-    expect(batchEventsMax).toBeLessThanOrEqual(positionsPerMessage)
+    expect(batchEventsMax).toBeLessThanOrEqual(offsetsPerMessage)
   })
 
   it('gives every body back byte for byte, spaces, escapes and number spellings included', () => {
@@ -59,7 +59,8 @@ describe('a batch message', () => {
       ',"body":',
     ]
     for (const text of heads) {
-      // As a text, and where it is JSON as objects, with spaces that a new serialisation would lose.
+      // As a text, and where it is JSON as objects, with spaces that a new serialisation would
+      // lose.
       const first = makeBody({
         more: { text, list: [{}, { event_id: toHeader(second).event_id }] },
       })

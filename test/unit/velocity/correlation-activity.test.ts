@@ -1,5 +1,5 @@
-// Counting in windows, against the definition itself: a session counts for an event at t when it was
-// seen at the event's place in the stream or before it, and later than t - w.
+// Counting in windows, against the definition itself: a session counts for an event at t when it
+// was seen at the event's place in the stream or before it, and later than t - w.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { VelocityRule } from '#shared/core/policies/policy.ts'
@@ -10,7 +10,7 @@ import {
   toScreen,
 } from '#shared/core/velocity/activity.ts'
 
-const at = (position: number, atMs: number): Moment => ({ position, atMs })
+const at = (streamOffset: number, atMs: number): Moment => ({ streamOffset, atMs })
 const seen = (...moments: Moment[]): Sightings => moments
 
 describe('a window', () => {
@@ -31,7 +31,7 @@ describe('a window', () => {
   })
 
   it('counts as the definition does, for any times in any order', () => {
-    const moment = fc.record({ position: fc.nat(30), atMs: fc.nat(400_000) })
+    const moment = fc.record({ streamOffset: fc.nat(30), atMs: fc.nat(400_000) })
     const sightings = fc.array(moment, { maxLength: 7 })
     fc.assert(
       fc.property(
@@ -39,10 +39,10 @@ describe('a window', () => {
         fc.integer({ min: 60, max: 300 }),
         fc.array(moment, { maxLength: 10 }),
         (subjects, windowSeconds, asked) => {
-          const expected = asked.map(({ position, atMs }) => {
+          const expected = asked.map(({ streamOffset, atMs }) => {
             const from = atMs - windowSeconds * 1000
             return subjects.filter((moments) =>
-              moments.some((one) => one.position <= position && one.atMs > from),
+              moments.some((one) => one.streamOffset <= streamOffset && one.atMs > from),
             ).length
           })
           expect(countInWindow(subjects, windowSeconds, asked)).toEqual(expected)

@@ -116,7 +116,7 @@ function ofMarks(marks: string, path = 'debugger.frida_detected'): FlipSighting[
   const set: [number, number] = bit < 32 ? [(1 << bit) >>> 0, 0] : [0, (1 << (bit - 32)) >>> 0]
   return [...marks].map((mark, index) => ({
     event: `e-${index}`,
-    position: index + 1,
+    streamOffset: index + 1,
     atMs: index * 1000,
     detected: mark === 'D' ? set : [0, 0],
     clean: mark === 'C' ? set : [0, 0],
@@ -125,7 +125,7 @@ function ofMarks(marks: string, path = 'debugger.frida_detected'): FlipSighting[
 
 describe('flips', () => {
   const last = (sightings: readonly FlipSighting[]) => ({
-    position: Math.max(...sightings.map((one) => one.position)),
+    streamOffset: Math.max(...sightings.map((one) => one.streamOffset)),
     atMs: Math.max(...sightings.map((one) => one.atMs)),
   })
   const countAtEnd = (sightings: readonly FlipSighting[], windowMs = dayMs) =>
@@ -164,7 +164,7 @@ describe('flips', () => {
     const more = ofMarks('CDCDC', 'network.forged_request').map((sighting) => ({
       ...sighting,
       event: `more-${sighting.event}`,
-      position: sighting.position + 0.5,
+      streamOffset: sighting.streamOffset + 0.5,
     }))
     const both = [...one, ...more]
     expect(countAtEnd(both)).toEqual({ flips: 4, signal: 'network.forged_request' })
@@ -174,8 +174,8 @@ describe('flips', () => {
 
   it('are not changed by a redelivery, nor by a retry of an earlier event', () => {
     const sightings = ofMarks('DC')
-    const retry = { ...sightings[0]!, position: 3, atMs: 2000 }
-    const asked = [{ position: 9, atMs: 2000 }]
+    const retry = { ...sightings[0]!, streamOffset: 3, atMs: 2000 }
+    const asked = [{ streamOffset: 9, atMs: 2000 }]
     for (const known of [sightings, [...sightings, ...sightings], [...sightings, retry, retry]]) {
       expect(countSignalFlips(known, asked, dayMs)[0]!.flips).toBe(1)
     }
@@ -183,14 +183,14 @@ describe('flips', () => {
 
   it('take a retry for the event itself where the window has left the first one behind', () => {
     const sightings = ofMarks('DC')
-    const retry = { ...sightings[0]!, position: 3, atMs: 2000 }
-    const asked = [{ position: 3, atMs: 2000 }]
+    const retry = { ...sightings[0]!, streamOffset: 3, atMs: 2000 }
+    const asked = [{ streamOffset: 3, atMs: 2000 }]
     expect(countSignalFlips([...sightings, retry], asked, 1500)[0]!.flips).toBe(1)
     expect(countSignalFlips([sightings[1]!, retry], asked, 1500)[0]!.flips).toBe(1)
   })
 
   it('of nothing are none', () => {
-    expect(countSignalFlips([], [{ position: 1, atMs: 1 }], dayMs)).toEqual([
+    expect(countSignalFlips([], [{ streamOffset: 1, atMs: 1 }], dayMs)).toEqual([
       { flips: 0, signal: null },
     ])
     expect(countSignalFlips(ofMarks('DC'), [], dayMs)).toEqual([])
@@ -203,7 +203,7 @@ describe('flips', () => {
       clean: fc.integer({ min: 0, max: 15 }),
       places: fc.array(
         fc.record({
-          position: fc.integer({ min: 1, max: 400 }),
+          streamOffset: fc.integer({ min: 1, max: 400 }),
           atMs: fc.integer({ min: 0, max: 60 }),
         }),
         { minLength: 1, maxLength: 3 },
@@ -214,10 +214,12 @@ describe('flips', () => {
       return events.flatMap(({ detected, clean, places }, index) =>
         places
           // A place in the stream is that of one event, received at one time.
-          .filter(({ position }) => !taken.has(position) && taken.set(position, `${index}`))
-          .map(({ position, atMs }) => ({
+          .filter(
+            ({ streamOffset }) => !taken.has(streamOffset) && taken.set(streamOffset, `${index}`),
+          )
+          .map(({ streamOffset, atMs }) => ({
             event: `e-${index}`,
-            position,
+            streamOffset,
             atMs,
             detected: toHalves(detected),
             clean: toHalves(clean & ~detected),
@@ -226,7 +228,7 @@ describe('flips', () => {
     })
     const asked = fc.array(
       fc.record({
-        position: fc.integer({ min: 0, max: 401 }),
+        streamOffset: fc.integer({ min: 0, max: 401 }),
         atMs: fc.integer({ min: 0, max: 70 }),
       }),
       { maxLength: 12 },
@@ -250,7 +252,7 @@ describe('flips', () => {
       const on = index % 2 === 0
       return {
         event: `e-${index}`,
-        position: index,
+        streamOffset: index,
         atMs: index * 4 + (index % 7) * 3,
         detected: on ? [0xffffffff, 0x3fffff] : [0, 0],
         clean: on ? [0, 0] : [0xffffffff, 0x3fffff],
@@ -269,13 +271,13 @@ const toHalves = (bits: number): [number, number] => [bits & 3, bits >> 2]
 
 function modelFlips(
   known: readonly FlipSighting[],
-  asked: { position: number; atMs: number },
+  asked: { streamOffset: number; atMs: number },
   windowMs: number,
 ): FlipCount {
   const events = new Set<string>()
   const seen = known
-    .filter((one) => one.position <= asked.position && one.atMs > asked.atMs - windowMs)
-    .sort((a, b) => a.position - b.position)
+    .filter((one) => one.streamOffset <= asked.streamOffset && one.atMs > asked.atMs - windowMs)
+    .sort((a, b) => a.streamOffset - b.streamOffset)
     .filter((one) => !events.has(one.event) && events.add(one.event))
   let best: FlipCount = { flips: 0, signal: null }
   watchedSignals.forEach((signal, bit) => {
