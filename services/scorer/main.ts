@@ -192,8 +192,8 @@ function createDecideDeps(
     findPolicy: createPolicyDocuments(postgres).findPolicy,
     readDecidedFloor: () => readDecidedFloor(nats),
     findEarlierEvents: (question) => findEarlierEvents(clickhouse, question),
-    findUnraised: (drafts) => findUnraised(postgres, drafts),
-    raiseAlerts: (drafts) => raiseAlerts(postgres, drafts),
+    findUnraised: (candidates) => findUnraised(postgres, candidates),
+    raiseAlerts: (candidates) => raiseAlerts(postgres, candidates),
     publishHints: (raised) => publishDeliveryHints(nats, raised, observe.hintFailed),
   }
 }

@@ -1,7 +1,7 @@
 /**
  * The scorer's metrics: everything that is stored, decided, raised, dropped or failed is counted.
  */
-import type { AlertDraft } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
@@ -51,8 +51,8 @@ export type ScorerObserver = {
   dropped: (letters: readonly Pick<DeadLetter, 'reason'>[]) => void
   /** A letter that was dropped instead of stored. */
   letterLost: (loss: LetterLoss) => void
-  raised: (drafts: readonly AlertDraft[], outcome: RaiseOutcome) => void
-  /** Alerts that events deserved and that had been raised before. */
+  raised: (candidates: readonly AlertCandidate[], outcome: RaiseOutcome) => void
+  /** Expected alerts that had been raised before. */
   existing: (alerts: number) => void
   /** An event whose bytes had been taken before. */
   retried: () => void
@@ -187,14 +187,16 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
       for (const { reason } of letters) drops.inc({ reason })
     },
     letterLost: (loss) => lost.inc({ loss }),
-    raised: (drafts, outcome) => {
-      const actions = new Map(drafts.map((draft) => [draft.alertId, draft.action]))
+    raised: (candidates, outcome) => {
+      const actions = new Map(candidates.map((candidate) => [candidate.alertId, candidate.action]))
       for (const { tenantId, alertId } of outcome.raised) {
         alerts.inc({ tenant: tenantId, action: actions.get(alertId)! })
       }
       existing.inc(outcome.existing)
       const tenants = new Set(outcome.unknownTenants)
-      unknownTenantAlerts.inc(drafts.filter((draft) => tenants.has(draft.tenantId)).length)
+      unknownTenantAlerts.inc(
+        candidates.filter((candidate) => tenants.has(candidate.tenantId)).length,
+      )
     },
     existing: (alerts) => existing.inc(alerts),
     retried: () => retries.inc(),

@@ -71,10 +71,10 @@ function toAlertExample(): Alert {
     body: submissionExample,
   }
   const findings = findVelocity(defaultPolicy.velocity, counts)
-  const draft = decideAlert(event, correlate(scored, findings, defaultPolicy))
-  if (draft === null) throw new Error('the example must be one that raises an alert')
+  const candidate = decideAlert(event, correlate(scored, findings, defaultPolicy))
+  if (candidate === null) throw new Error('the example must be one that raises an alert')
   const createdAt = new Date(Date.parse(startedAt) + 164)
-  return toAlert(draft, { seq: 1029, disposition: initialDisposition, createdAt })
+  return toAlert(candidate, { seq: 1029, disposition: initialDisposition, createdAt })
 }
 
 export const deviceExample = {

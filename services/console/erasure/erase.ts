@@ -165,7 +165,7 @@ async function erasePass(
   const postgresBefore = await countErasableAlerts(session, erasable)
   const alertIds = await listErasableAlerts(session, erasable)
   // Interrupted after this it is the ledger that still asks for the erasure to be finished.
-  await inClickhouse(() => store.eraseDueAlerts(subject.tenantId, alertIds))
+  await inClickhouse(() => store.eraseExpectedAlerts(subject.tenantId, alertIds))
   await eraseAlerts(session, erasable)
   // What is copied from here on is read from here on: nothing of the subject is there any more.
   await inPause(deps.locks, () => inClickhouse(() => store.eraseMirrors(traces)))

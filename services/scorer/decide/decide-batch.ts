@@ -4,7 +4,7 @@
  * So what is decided is a function of the stream alone: the same however messages are batched,
  * repeated or shared among scorers. Every step is idempotent.
  */
-import { type AlertDraft, decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import { type AlertCandidate, decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy, type Policy } from '#shared/core/policies/policy.ts'
 import { type LedgerMessage, toDecidedEntries } from '#shared/core/reconciliation/ledger.ts'
 import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/messages.ts'
@@ -26,17 +26,17 @@ export type DecideBatchDeps = {
   readDecidedFloor: () => Promise<number>
   findEarlierEvents: (question: EarlierQuestion) => Promise<AcceptedEvent[]>
   ledger: LedgerWriter
-  /** Those of the drafts that have not been raised yet. */
-  findUnraised: (drafts: readonly AlertDraft[]) => Promise<AlertDraft[]>
-  raiseAlerts: (drafts: readonly AlertDraft[]) => Promise<RaiseOutcome>
+  /** The candidates that have no alert yet. */
+  findUnraised: (candidates: readonly AlertCandidate[]) => Promise<AlertCandidate[]>
+  raiseAlerts: (candidates: readonly AlertCandidate[]) => Promise<RaiseOutcome>
   publishHints: (raised: readonly RaisedAlert[]) => Promise<void>
   /** What shadow policies would have decided. */
   shadow: ShadowDecisions
   observe: ScorerObserver
 }
 
-/** An alert that an event deserves. */
-type Deserved = { event: AcceptedEvent; draft: AlertDraft }
+/** An alert that an event asks for, with the event. */
+type CandidateOfEvent = { event: AcceptedEvent; candidate: AlertCandidate }
 
 /**
  * Decides on messages whose events, and all before them, are stored.
@@ -68,58 +68,60 @@ async function raiseBatch(
     observe.retried()
     repeats.add(event)
   })
-  const firsts = toFirsts(toDeserved(decided))
-  const drafts = firsts.map((one) => one.draft)
-  // What is due is written down before it is raised: no alert is there that is not.
+  const expected = keepFirstOfEachAlert(toCandidates(decided))
+  const candidates = expected.map((one) => one.candidate)
+  // Record expected alerts before raising them, so every alert has its record.
   const [noted, found] = await Promise.allSettled([
-    observe.timed('ledger', note(taken, repeats, firsts, deps)),
-    firsts.length === 0 ? [] : observe.timed('raised', deps.findUnraised(drafts)),
+    observe.timed('ledger', note(taken, repeats, expected, deps)),
+    expected.length === 0 ? [] : observe.timed('raised', deps.findUnraised(candidates)),
   ])
   if (noted.status === 'rejected') throw noted.reason
   if (found.status === 'rejected') throw found.reason
   const unraised = new Set(found.value)
-  observe.existing(firsts.length - unraised.size)
-  const fresh = firsts.filter((one) => unraised.has(one.draft))
+  observe.existing(expected.length - unraised.size)
+  const fresh = expected.filter((one) => unraised.has(one.candidate))
   if (fresh.length === 0) return decided
   const undecided = await isAnyUndecided(batch, deps)
   const earlier = undecided
     ? await observe.timed('session', decideEarlier(fresh, events, deps))
     : []
-  const freshIds = new Set(fresh.map((one) => one.draft.alertId))
-  const wanted = toFirsts([...fresh, ...earlier])
-    .map((one) => one.draft)
-    .filter((draft) => freshIds.has(draft.alertId))
+  const freshIds = new Set(fresh.map((one) => one.candidate.alertId))
+  const toRaise = keepFirstOfEachAlert([...fresh, ...earlier])
+    .map((one) => one.candidate)
+    .filter((candidate) => freshIds.has(candidate.alertId))
   // Alerts, deliveries and counters, all or nothing.
-  const raised = await observe.timed('raise', deps.raiseAlerts(wanted))
-  observe.raised(wanted, raised)
+  const raised = await observe.timed('raise', deps.raiseAlerts(toRaise))
+  observe.raised(toRaise, raised)
   // A lost hint costs a second: delivery sweeps for what is due.
   await observe.timed('hint', deps.publishHints(raised.raised))
   return decided
 }
 
-/** Says in the ledger what was decided, and which alerts are due. */
+/** Records what was decided and which alerts are expected, for reconciliation. */
 async function note(
   taken: readonly LedgerMessage[],
   repeats: ReadonlySet<AcceptedEvent>,
-  firsts: readonly Deserved[],
+  expected: readonly CandidateOfEvent[],
   { ledger }: DecideBatchDeps,
 ): Promise<void> {
   const results = await Promise.allSettled([
     ledger.insertEntries(taken.flatMap((message) => toDecidedEntries(message, repeats))),
-    ledger.insertDueAlerts(firsts.map(({ event, draft }) => ({ alertId: draft.alertId, event }))),
+    ledger.insertExpectedAlerts(
+      expected.map(({ event, candidate }) => ({ alertId: candidate.alertId, event })),
+    ),
   ])
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
-/** Of several events that deserve one alert the first in the stream is what it tells of. */
-function toFirsts(deserved: readonly Deserved[]): Deserved[] {
-  const firsts = new Map<string, Deserved>()
-  for (const one of deserved) {
-    const key = `${one.draft.tenantId} ${one.draft.alertId}`
-    const present = firsts.get(key)
-    if (present === undefined || isBefore(one.event, present.event)) firsts.set(key, one)
+/** Several events can ask for one alert: the alert is about the first of them in the stream. */
+function keepFirstOfEachAlert(all: readonly CandidateOfEvent[]): CandidateOfEvent[] {
+  const firstOf = new Map<string, CandidateOfEvent>()
+  for (const one of all) {
+    const key = `${one.candidate.tenantId} ${one.candidate.alertId}`
+    const present = firstOf.get(key)
+    if (present === undefined || isBefore(one.event, present.event)) firstOf.set(key, one)
   }
-  return [...firsts.values()]
+  return [...firstOf.values()]
 }
 
 function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
@@ -129,8 +131,8 @@ function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
 }
 
 /**
- * Whether messages before or between those of this batch are still in other hands. If not, every
- * alert that an earlier event deserved has been raised, and nothing needs to be looked up.
+ * Whether messages before or between those of this batch are still undecided. If not, every alert
+ * of an earlier event has been raised, and no earlier event needs to be read.
  */
 async function isAnyUndecided(
   batch: readonly ConsumedMessage[],
@@ -143,14 +145,14 @@ async function isAnyUndecided(
 }
 
 /**
- * Decides the earlier events of the sessions that alerts are about to be raised for, when another
- * batch has them: one of them may deserve the same alert, and it comes first.
+ * Decides earlier events of the sessions that get an alert, when another batch holds them. One of
+ * them can ask for the same alert; then the alert is about that earlier event.
  */
 async function decideEarlier(
-  fresh: readonly Deserved[],
+  fresh: readonly CandidateOfEvent[],
   events: readonly AcceptedEvent[],
   deps: DecideBatchDeps,
-): Promise<Deserved[]> {
+): Promise<CandidateOfEvent[]> {
   const earlier = await deps.findEarlierEvents({
     parts: fresh.map(({ event }) => ({
       tenantId: event.tenant_id,
@@ -160,13 +162,13 @@ async function decideEarlier(
     })),
     known: events.map((event) => event.streamOffset),
   })
-  return toDeserved(await decide(earlier, deps, () => undefined))
+  return toCandidates(await decide(earlier, deps, () => undefined))
 }
 
-function toDeserved(decided: readonly Decided[]): Deserved[] {
+function toCandidates(decided: readonly Decided[]): CandidateOfEvent[] {
   return decided.flatMap(({ event, risk }) => {
-    const draft = decideAlert(event, risk)
-    return draft === null ? [] : [{ event, draft }]
+    const candidate = decideAlert(event, risk)
+    return candidate === null ? [] : [{ event, candidate }]
   })
 }
 

@@ -1,6 +1,6 @@
 /**
- * From an event and what is known of its device to an alert: when one is raised, which id it has
- * and what it looks like to the REST API and to the webhook.
+ * Alert rules: when an event raises an alert, the alert's id, and its shape in the REST API and in
+ * webhooks.
  */
 
 import { toAlertId } from '#shared/core/base/ids.ts'
@@ -12,15 +12,15 @@ import type { Risk } from '#shared/core/velocity/correlation.ts'
 export const dispositions = ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED'] as const
 export type Disposition = (typeof dispositions)[number]
 
-/** What every alert begins with; from there an operator may set any of the four. */
+/** The disposition of a new alert. An operator can set any of the four later. */
 export const initialDisposition: Disposition = 'OPEN'
 
 /** The actions that raise an alert. */
 export const decisions = ['REVIEW', 'BLOCK'] as const
 export type Decision = (typeof decisions)[number]
 
-/** An alert that is to be raised, before it has its place in the tenant's sequence. */
-export type AlertDraft = {
+/** An alert that an event asks for, before it has a `seq` of its tenant. */
+export type AlertCandidate = {
   alertId: string
   tenantId: string
   deviceId: string
@@ -53,9 +53,9 @@ export type Alert = {
 
 /**
  * Decides whether an event raises an alert.
- * @returns the draft, or null when the action is ALLOW
+ * @returns null when the action is ALLOW
  */
-export function decideAlert(event: AcceptedEvent, risk: Risk): AlertDraft | null {
+export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | null {
   if (risk.action === 'ALLOW') return null
   const { device_id: deviceId, session_id: sessionId } = event.body
   return {
@@ -79,29 +79,29 @@ export function decideAlert(event: AcceptedEvent, risk: Risk): AlertDraft | null
 }
 
 /**
- * The one shape of an alert.
- * @param createdAt when it was committed; rendered as ISO-8601 UTC with milliseconds
+ * The alert as the REST API and webhooks show it.
+ * @param more `createdAt` is the commit time, rendered as ISO-8601 UTC with milliseconds
  */
 export function toAlert(
-  draft: Omit<AlertDraft, 'tenantId' | 'eventId' | 'policyVersion'>,
+  candidate: Omit<AlertCandidate, 'tenantId' | 'eventId' | 'policyVersion'>,
   more: { seq: number; disposition: Disposition; createdAt: Date },
 ): Alert {
   return {
-    alert_id: draft.alertId,
+    alert_id: candidate.alertId,
     seq: more.seq,
     decision: {
-      action: draft.action,
-      severity: toSeverity(draft.riskScore),
-      risk_score: draft.riskScore,
+      action: candidate.action,
+      severity: toSeverity(candidate.riskScore),
+      risk_score: candidate.riskScore,
     },
-    rasp_score: draft.raspScore,
+    rasp_score: candidate.raspScore,
     entity: {
-      device: { device_id: draft.deviceId },
-      session: { session_id: draft.sessionId },
-      ...(draft.userId === null ? {} : { user: { user_id: draft.userId } }),
+      device: { device_id: candidate.deviceId },
+      session: { session_id: candidate.sessionId },
+      ...(candidate.userId === null ? {} : { user: { user_id: candidate.userId } }),
     },
-    flags: draft.reasons.map((reason) => reason.code),
-    reasons: draft.reasons,
+    flags: candidate.reasons.map((reason) => reason.code),
+    reasons: candidate.reasons,
     disposition: more.disposition,
     created_at: more.createdAt.toISOString(),
   }

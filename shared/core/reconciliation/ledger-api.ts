@@ -119,7 +119,7 @@ export function toLedgerView(
       erased: hour.erased,
       rows: hour.rows,
       decided: hour.decided,
-      alerts_due: hour.alertsDue,
+      alerts_due: hour.alertsExpected,
       alerts: hour.alerts,
       deliveries: hour.deliveries,
       attempted: hour.attempted,

@@ -26,7 +26,7 @@ export type LedgerHour = {
   erased: number
   rows: number
   decided: number
-  alertsDue: number
+  alertsExpected: number
   alerts: number
   deliveries: number
   attempted: number

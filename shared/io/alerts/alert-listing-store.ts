@@ -6,7 +6,7 @@
  */
 import {
   type Alert,
-  type AlertDraft,
+  type AlertCandidate,
   type Decision,
   type Disposition,
   decisions,
@@ -70,7 +70,7 @@ export type AlertRow = {
   action: Decision
   risk_score: number
   rasp_score: number
-  reasons: AlertDraft['reasons']
+  reasons: AlertCandidate['reasons']
   disposition: Disposition
   created_at: Date
 }

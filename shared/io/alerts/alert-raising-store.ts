@@ -5,7 +5,7 @@
  */
 import {
   type Alert,
-  type AlertDraft,
+  type AlertCandidate,
   initialDisposition,
   toAlert,
 } from '#shared/core/alerts/alert-rules.ts'
@@ -25,25 +25,25 @@ export type RaiseOutcome = {
   raised: RaisedAlert[]
   /** How many alerts of this call were there before. */
   existing: number
-  /** Tenants of drafts that do not exist (any more); their drafts were left out. */
+  /** Tenants of candidates that do not exist (any more); their candidates were left out. */
   unknownTenants: string[]
 }
 
 /**
- * Raises alerts with their deliveries, due now. Repeating a call, or a draft within it, changes
- * nothing; of two drafts of one alert in one call the first counts.
+ * Raises alerts with their deliveries, due now. Repeating a call, or a candidate within it, changes
+ * nothing; of two candidates of one alert in one call the first counts.
  * @param toNowMs what the alerts are dated by, from the clock of Postgres, read once the tenants'
  *   sequences are locked: one clock for all scorers, since a tenant's alerts never go back in time
  * @throws PostgresUnavailableError; the outcome is then unknown and the call is to be repeated
  */
 export async function raiseAlerts(
   postgres: Postgres,
-  drafts: readonly AlertDraft[],
+  candidates: readonly AlertCandidate[],
   toNowMs: (postgresMs: number) => number = (postgresMs) => postgresMs,
 ): Promise<RaiseOutcome> {
-  const wanted = dedupe(drafts)
+  const wanted = dedupe(candidates)
   if (wanted.length === 0) return { raised: [], existing: 0, unknownTenants: [] }
-  const tenantIds = [...new Set(wanted.map((draft) => draft.tenantId))]
+  const tenantIds = [...new Set(wanted.map((candidate) => candidate.tenantId))]
   for (;;) {
     const outcome = await postgres.transaction(async (tx) => {
       const sequences = await lockSequences(tx, tenantIds)
@@ -55,23 +55,25 @@ export async function raiseAlerts(
 }
 
 /**
- * @returns those of the drafts whose alerts do not exist yet, without any lock: somebody else may
+ * @returns those of the candidates whose alerts do not exist yet, without any lock: somebody else may
  *   raise them at this moment
  */
 export async function findUnraised(
   postgres: Queryable,
-  drafts: readonly AlertDraft[],
-): Promise<AlertDraft[]> {
-  const existing = await findExisting(postgres, drafts)
-  return drafts.filter((draft) => !existing.has(`${draft.tenantId} ${draft.alertId}`))
+  candidates: readonly AlertCandidate[],
+): Promise<AlertCandidate[]> {
+  const existing = await findExisting(postgres, candidates)
+  return candidates.filter(
+    (candidate) => !existing.has(`${candidate.tenantId} ${candidate.alertId}`),
+  )
 }
 
-/** One draft per alert: the first. */
-function dedupe(drafts: readonly AlertDraft[]): AlertDraft[] {
-  const byId = new Map<string, AlertDraft>()
-  for (const draft of drafts) {
-    const key = `${draft.tenantId} ${draft.alertId}`
-    if (!byId.has(key)) byId.set(key, draft)
+/** One candidate per alert: the first. */
+function dedupe(candidates: readonly AlertCandidate[]): AlertCandidate[] {
+  const byId = new Map<string, AlertCandidate>()
+  for (const candidate of candidates) {
+    const key = `${candidate.tenantId} ${candidate.alertId}`
+    if (!byId.has(key)) byId.set(key, candidate)
   }
   // Ascending ids within a tenant: alerts of one instant then have `seq` in the order of the list.
   return [...byId.values()].sort((a, b) => compare(a.alertId, b.alertId))
@@ -99,16 +101,18 @@ async function insertSequences(postgres: Postgres, tenantIds: string[]): Promise
 
 async function raiseLocked(
   tx: Queryable,
-  wanted: AlertDraft[],
+  wanted: AlertCandidate[],
   sequences: Sequences,
   toNowMs: (postgresMs: number) => number,
 ): Promise<RaiseOutcome> {
-  const known = wanted.filter((draft) => sequences.has(draft.tenantId))
+  const known = wanted.filter((candidate) => sequences.has(candidate.tenantId))
   const unknownTenants = [
-    ...new Set(wanted.map((draft) => draft.tenantId).filter((id) => !sequences.has(id))),
+    ...new Set(wanted.map((candidate) => candidate.tenantId).filter((id) => !sequences.has(id))),
   ]
   const existing = await findExisting(tx, known)
-  const fresh = known.filter((draft) => !existing.has(`${draft.tenantId} ${draft.alertId}`))
+  const fresh = known.filter(
+    (candidate) => !existing.has(`${candidate.tenantId} ${candidate.alertId}`),
+  )
   if (fresh.length > 0) {
     const tenantIds = [...new Set(fresh.map((one) => one.tenantId))]
     const { lastMs, postgresMs } = await findLastCreated(tx, tenantIds)
@@ -127,13 +131,19 @@ async function raiseLocked(
 
 // A statement of its own after the lock: under READ COMMITTED its snapshot then has everything that
 // earlier holders of the lock committed.
-async function findExisting(tx: Queryable, drafts: readonly AlertDraft[]): Promise<Set<string>> {
+async function findExisting(
+  tx: Queryable,
+  candidates: readonly AlertCandidate[],
+): Promise<Set<string>> {
   const found = await tx.query<{ tenant_id: string; alert_id: string }>({
     name: 'raise-find-existing',
     text: `select tenant_id, alert_id
            from unnest($1::text[], $2::text[]) as wanted (tenant_id, alert_id)
            join alerts using (tenant_id, alert_id)`,
-    values: [drafts.map((draft) => draft.tenantId), drafts.map((draft) => draft.alertId)],
+    values: [
+      candidates.map((candidate) => candidate.tenantId),
+      candidates.map((candidate) => candidate.alertId),
+    ],
   })
   return new Set(found.rows.map((row) => `${row.tenant_id} ${row.alert_id}`))
 }
@@ -160,7 +170,7 @@ async function findLastCreated(
   return { lastMs: new Map(dated), postgresMs: found.rows[0]!.now_ms }
 }
 
-type AlertRow = { draft: AlertDraft; seq: number; createdAt: string; alert: Alert }
+type AlertRow = { candidate: AlertCandidate; seq: number; createdAt: string; alert: Alert }
 
 /**
  * Numbers and dates the alerts. Every call's alerts of a tenant are later than all before them by
@@ -168,19 +178,19 @@ type AlertRow = { draft: AlertDraft; seq: number; createdAt: string; alert: Aler
  * and nothing is ever inserted in the middle of a list that somebody is paging through.
  */
 function toRows(
-  fresh: AlertDraft[],
+  fresh: AlertCandidate[],
   sequences: Sequences,
   lastMs: Map<string, number>,
   nowMs: number,
 ): AlertRow[] {
   const seqs = new Map(sequences)
-  return fresh.map((draft) => {
-    const seq = (seqs.get(draft.tenantId) ?? 0) + 1
-    seqs.set(draft.tenantId, seq)
-    const last = lastMs.get(draft.tenantId) ?? Number.NEGATIVE_INFINITY
+  return fresh.map((candidate) => {
+    const seq = (seqs.get(candidate.tenantId) ?? 0) + 1
+    seqs.set(candidate.tenantId, seq)
+    const last = lastMs.get(candidate.tenantId) ?? Number.NEGATIVE_INFINITY
     const createdAt = new Date(Math.max(Math.floor(nowMs), last + 1))
     const more = { seq, disposition: initialDisposition, createdAt }
-    return { draft, seq, createdAt: createdAt.toISOString(), alert: toAlert(draft, more) }
+    return { candidate, seq, createdAt: createdAt.toISOString(), alert: toAlert(candidate, more) }
   })
 }
 
@@ -229,8 +239,8 @@ where sequences.tenant_id = newest.tenant_id`
 
 async function insertAlerts(tx: Queryable, rows: AlertRow[]): Promise<void> {
   const column = <T>(of: (row: AlertRow) => T): T[] => rows.map(of)
-  const json = rows.map(({ draft, alert }) => ({
-    reasons: Buffer.from(JSON.stringify(draft.reasons)),
+  const json = rows.map(({ candidate, alert }) => ({
+    reasons: Buffer.from(JSON.stringify(candidate.reasons)),
     body: Buffer.from(JSON.stringify(alert)),
   }))
   let end = 0
@@ -244,19 +254,19 @@ async function insertAlerts(tx: Queryable, rows: AlertRow[]): Promise<void> {
     name: 'raise-insert',
     text: insertAlertsSql,
     values: [
-      column(({ draft }) => draft.tenantId),
-      column(({ draft }) => draft.alertId),
+      column(({ candidate }) => candidate.tenantId),
+      column(({ candidate }) => candidate.alertId),
       column(({ seq }) => seq),
-      column(({ draft }) => draft.deviceId),
-      column(({ draft }) => draft.sessionId),
-      column(({ draft }) => draft.userId),
-      column(({ draft }) => draft.eventId),
-      column(({ draft }) => draft.action),
-      column(({ draft }) => draft.riskScore),
-      column(({ draft }) => draft.raspScore),
-      column(({ draft }) => draft.policyVersion),
+      column(({ candidate }) => candidate.deviceId),
+      column(({ candidate }) => candidate.sessionId),
+      column(({ candidate }) => candidate.userId),
+      column(({ candidate }) => candidate.eventId),
+      column(({ candidate }) => candidate.action),
+      column(({ candidate }) => candidate.riskScore),
+      column(({ candidate }) => candidate.raspScore),
+      column(({ candidate }) => candidate.policyVersion),
       column(({ createdAt }) => createdAt),
-      column(({ draft }) => toDeliveryId(draft.alertId)),
+      column(({ candidate }) => toDeliveryId(candidate.alertId)),
       jsonAt,
       json.map(({ reasons }) => reasons.length),
       json.map(({ body }) => body.length),

@@ -58,7 +58,7 @@ export type ErasureStore = {
   /** Erases activity, raw events and aggregates, but not a user's `user_devices`. */
   eraseRows: (traces: ErasureTraces) => Promise<void>
   /** Has the ledger look for these alerts no more. Before they are erased. */
-  eraseDueAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
+  eraseExpectedAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
   /**
    * Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied.
    */
@@ -102,7 +102,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
         await mutate(clickhouse, traces, 'user_devices', where.user_devices)
       }
     },
-    eraseDueAlerts: async (tenantId, alertIds) => {
+    eraseExpectedAlerts: async (tenantId, alertIds) => {
       for (const some of chunksOf(alertIds, mutationValuesMax)) {
         await clickhouse.command({
           // In the text: a parameter of a mutation travels in the address, which takes 128 KiB.

@@ -19,13 +19,13 @@ const entriesInto = `ledger_entries
 const alertsInto = 'ledger_alerts (tenant_id, alert_id, first)'
 
 /** An alert that an event deserves. */
-export type DueAlert = { alertId: string; event: AcceptedEvent }
+export type ExpectedAlert = { alertId: string; event: AcceptedEvent }
 
 export type LedgerWriter = {
   /** One call at a time. @throws when ClickHouse cannot be reached */
   insertEntries: (entries: readonly LedgerEntry[]) => Promise<void>
   /** One call at a time. @throws when ClickHouse cannot be reached */
-  insertDueAlerts: (alerts: readonly DueAlert[]) => Promise<void>
+  insertExpectedAlerts: (alerts: readonly ExpectedAlert[]) => Promise<void>
 }
 
 /** What a scorer writes. */
@@ -39,7 +39,7 @@ export function createLedgerWriter(clickhouse: Clickhouse): LedgerWriter {
       for (const entry of entries) writeEntry(entryRows, entry)
       await insertRowBinary(clickhouse, entriesInto, entryRows.written())
     },
-    insertDueAlerts: async (alerts) => {
+    insertExpectedAlerts: async (alerts) => {
       if (alerts.length === 0) return
       alertRows.reset()
       for (const { alertId, event } of alerts) {

@@ -165,7 +165,7 @@ function toHour([tenantId, seconds, ...counts]: HourRow): LedgerHour {
     erased: at(4),
     rows: at(5),
     decided: at(6),
-    alertsDue: at(7),
+    alertsExpected: at(7),
     alerts: at(8),
     deliveries: at(9),
     attempted: at(10),

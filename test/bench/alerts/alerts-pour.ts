@@ -10,7 +10,7 @@ import { listAlerts } from '#shared/io/alerts/alert-listing-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { percentile } from '../../faults/support/percentile.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import type { Check, Figure } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 import { type Ask, createRandom, type Random, toCountSql, toStoreQuery } from './alert-cases.ts'
@@ -87,9 +87,9 @@ function startPour(rig: Rig, random: Random, signal: AbortSignal): Pour {
   const pourOn = async (): Promise<void> => {
     for (let round = 0; !signal.aborted; round++) {
       await step(async () => {
-        const drafts = draftRound(random, round)
-        await raiseAlerts(rig.postgres, drafts, Date.now)
-        const ours = drafts.filter(({ tenantId }) => tenantId === bigTenantId)
+        const candidates = makeRound(random, round)
+        await raiseAlerts(rig.postgres, candidates, Date.now)
+        const ours = candidates.filter(({ tenantId }) => tenantId === bigTenantId)
         pour.raised += ours.length
         const changes: Counts = {}
         for (const { alertId, action } of ours) {
@@ -120,9 +120,9 @@ function startPour(rig: Rig, random: Random, signal: AbortSignal): Pour {
 }
 
 /** Most of the big tenant, as many new sessions as there are alerts. */
-function draftRound(random: Random, round: number) {
+function makeRound(random: Random, round: number) {
   return Array.from({ length: raisedAtOnce }, (_, n) =>
-    draftAlert({
+    makeAlertCandidate({
       tenantId: n % 5 > 0 ? bigTenantId : `small-${Math.floor(random() * smallTenants)}`,
       sessionId: `poured-${round}-${n}`,
       deviceId: `device-${Math.floor(random() * 1_000)}`,

@@ -5,7 +5,7 @@
  * at half of that rate. A round counts only if every delivery arrived once and is `delivered`.
  */
 import { parseArgs } from 'node:util'
-import type { AlertDraft } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { signDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/delivery-hint-publisher.ts'
@@ -14,7 +14,7 @@ import { ensureStreams } from '#shared/io/nats/streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { percentile } from '../../faults/support/percentile.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import {
   createDeliveryFixtures,
   testMasterKey,
@@ -56,8 +56,8 @@ const reasons = [
   { code: 'ROOTED', weight: 40, evidence: { signals: ['root.su_binary', 'root.magisk_detected'] } },
   { code: 'EMULATOR', weight: 35, evidence: { signals: ['emulator.is_emulator'] } },
 ]
-const toDraft = (tenantId: string): AlertDraft =>
-  draftAlert({
+const toCandidate = (tenantId: string): AlertCandidate =>
+  makeAlertCandidate({
     tenantId,
     sessionId: `session-${++sessions}`,
     deviceId: `device-${sessions % 5_000}`,
@@ -70,10 +70,10 @@ const toDraft = (tenantId: string): AlertDraft =>
 
 /** Raises alerts in the scorer's way, the tenants in turns. */
 async function raise(rig: Rig, count: number): Promise<{ tenantId: string; deliveryId: string }[]> {
-  const drafts = Array.from({ length: count }, (_, n) =>
-    toDraft(rig.tenantIds[n % rig.tenantIds.length]!),
+  const candidates = Array.from({ length: count }, (_, n) =>
+    toCandidate(rig.tenantIds[n % rig.tenantIds.length]!),
   )
-  return (await raiseAlerts(rig.postgres, drafts, Date.now)).raised
+  return (await raiseAlerts(rig.postgres, candidates, Date.now)).raised
 }
 
 async function setState(rig: Rig, state: 'on' | 'paused'): Promise<void> {

@@ -17,7 +17,7 @@ import { ensureStreams } from '#shared/io/nats/streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
-import { draftAlerts } from '../../faults/deliveries/delivery-alerts.ts'
+import { makeAlertCandidates } from '../../faults/deliveries/delivery-alerts.ts'
 import { startDelivery } from '../../faults/deliveries/delivery-process.ts'
 import { percentile } from '../../faults/support/percentile.ts'
 import {
@@ -179,10 +179,10 @@ async function launchReceiver(closing: Closing): Promise<Receiver> {
 async function measure(bench: Bench, seconds: number): Promise<{ latenciesMs: number[] }> {
   const { postgres, nats, healthy } = bench
   const count = seconds * alertsPerSecond
-  const drafts = draftAlerts(healthy.tenantIds, count, ++bench.alertsRaised)
+  const candidates = makeAlertCandidates(healthy.tenantIds, count, ++bench.alertsRaised)
   const committed = new Map<string, number>()
-  const raise = async (draft: (typeof drafts)[number]) => {
-    const { raised } = await raiseAlerts(postgres, [draft], Date.now)
+  const raise = async (candidate: (typeof candidates)[number]) => {
+    const { raised } = await raiseAlerts(postgres, [candidate], Date.now)
     const atMs = nowMs()
     for (const { deliveryId } of raised) committed.set(deliveryId, atMs)
     await publishDeliveryHints(nats, raised, () => undefined)
@@ -190,9 +190,9 @@ async function measure(bench: Bench, seconds: number): Promise<{ latenciesMs: nu
   await healthy.receiver.read()
   const begunMs = nowMs()
   const raising: Promise<void>[] = []
-  for (const [at, draft] of drafts.entries()) {
+  for (const [at, candidate] of candidates.entries()) {
     await pause(Math.max(0, begunMs + (at * 1_000) / alertsPerSecond - nowMs()))
-    raising.push(raise(draft))
+    raising.push(raise(candidate))
   }
   await Promise.all(raising)
   const latenciesMs: number[] = []
@@ -219,9 +219,9 @@ async function measureBeside(
   const { tenantId } = await fixtures.addTenant()
   const url = kinds[kind]!.url(bench)
   await fixtures.setWebhook(tenantId, url, 'paused')
-  const drafts = draftAlerts([tenantId], backlog, 0)
-  for (let at = 0; at < drafts.length; at += 500) {
-    await raiseAlerts(postgres, drafts.slice(at, at + 500), Date.now)
+  const candidates = makeAlertCandidates([tenantId], backlog, 0)
+  for (let at = 0; at < candidates.length; at += 500) {
+    await raiseAlerts(postgres, candidates.slice(at, at + 500), Date.now)
   }
   await settle(bench)
   await bad.read()

@@ -2,12 +2,12 @@
  * Alerts as the scorer would raise them: signals of tampered phones, scored under the default
  * policy, so that bodies have the sizes and shapes of real ones.
  */
-import type { AlertDraft } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { compilePolicy, type Score } from '#shared/core/scoring/scoring.ts'
 import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
 import { createRandom } from '../../../services/fleet/random.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 
 const phones: string[][] = [
   ['root.su_binary', 'root.magisk_detected', 'ecosystem.developer_mode'],
@@ -31,13 +31,13 @@ function scorePhones(): Score[] {
   return scores.filter(({ action }) => action !== 'ALLOW')
 }
 
-/** @returns that many drafts, all of different alerts, the tenants taking turns */
-export function draftAlerts(tenantIds: readonly string[], count: number, seed: number) {
+/** @returns that many candidates, all of different alerts, the tenants taking turns */
+export function makeAlertCandidates(tenantIds: readonly string[], count: number, seed: number) {
   const random = createRandom(seed, 'alerts')
   const scores = scorePhones()
-  return Array.from({ length: count }, (_, at): AlertDraft => {
+  return Array.from({ length: count }, (_, at): AlertCandidate => {
     const { score, action, reasons } = random.pick(scores)
-    return draftAlert({
+    return makeAlertCandidate({
       tenantId: tenantIds[at % tenantIds.length]!,
       deviceId: random.uuid(),
       sessionId: `session-${at}-${random.hex(16)}`,

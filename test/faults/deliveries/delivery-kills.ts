@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/delivery-hint-publisher.ts'
 import { createRandom } from '../../../services/fleet/random.ts'
-import { draftAlerts } from './delivery-alerts.ts'
+import { makeAlertCandidates } from './delivery-alerts.ts'
 import type { Kill, RaisedDelivery, StoredDelivery } from './delivery-check.ts'
 import type { SeenRequest } from './delivery-receiver.ts'
 import { type DeliveryRig, type RigOptions, startDeliveryRig } from './delivery-rig.ts'
@@ -86,13 +86,13 @@ const raiseBatch = 250
 
 async function raiseAll(run: Run): Promise<void> {
   const { rig, options } = run
-  const drafts = draftAlerts(rig.tenantIds, options.alerts, options.seed)
-  for (let at = 0; at < drafts.length && !run.over; ) {
+  const candidates = makeAlertCandidates(rig.tenantIds, options.alerts, options.seed)
+  for (let at = 0; at < candidates.length && !run.over; ) {
     if (run.raised.length - rig.receiver.progress().delivered > backlogMax) {
       await pause(20)
       continue
     }
-    const batch = drafts.slice(at, at + raiseBatch)
+    const batch = candidates.slice(at, at + raiseBatch)
     const { raised } = await raiseAlerts(rig.postgres, batch, Date.now)
     run.raised.push(...raised)
     await publishDeliveryHints(rig.nats, raised, () => undefined)

@@ -7,7 +7,7 @@ import { shuffle } from '../../../services/fleet/random.ts'
 import type { ApiAlert, Tenant } from '../../support/http/tenant-client.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
-import { alertKey, compareDevice, toDueAlerts } from './kills-history.ts'
+import { alertKey, compareDevice, toExpectedAlerts } from './kills-history.ts'
 import type { KillsLoad } from './kills-load.ts'
 import { awaitAllReady } from './kills-parts.ts'
 import {
@@ -128,11 +128,11 @@ type AlertFindings = { count: number; breaches: Record<string, string[]> }
 
 async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
   const { running, tenants, load, receiver, users } = comparison
-  const due = toDueAlerts(load.devices.values())
+  const expected = toExpectedAlerts(load.devices.values())
   const breaches: Record<string, string[]> = {
     'alerts missing': [],
     'alerts there twice': [],
-    'alerts that nothing deserves': [],
+    'alerts that no event explains': [],
     'gaps or repeats in seq': [],
     'totals or orders of alert lists that are wrong': [],
     'alerts without a webhook': [],
@@ -155,7 +155,7 @@ async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
       note('gaps or repeats in seq', `${tenant.tenant_id}: ${seq} in place ${at + 1}`)
       break
     }
-    const wanted = due.get(tenant.tenant_id) ?? new Set()
+    const expectedKeys = expected.get(tenant.tenant_id) ?? new Set()
     const raised = new Set<string>()
     for (const alert of alerts) {
       known.add(alert.alert_id)
@@ -163,7 +163,7 @@ async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
       const key = alertKey(entity.device.device_id, entity.session.session_id, decision.action)
       if (raised.has(key)) note('alerts there twice', key)
       raised.add(key)
-      if (!wanted.has(key)) note('alerts that nothing deserves', key)
+      if (!expectedKeys.has(key)) note('alerts that no event explains', key)
       const webhook = receiver.received.get(alert.alert_id)
       if (webhook === undefined || webhook.accepted === 0) note('alerts without a webhook', key)
       else if (webhook.facts !== digestOf({ ...alert, disposition: 'OPEN' })) {
@@ -176,7 +176,7 @@ async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
           : alert.disposition === disposed.answered || disposed.maybe.has(alert.disposition)
       if (!isDisposed) note('dispositions other than the operator’s', alert.alert_id)
     }
-    for (const key of wanted) if (!raised.has(key)) note('alerts missing', key)
+    for (const key of expectedKeys) if (!raised.has(key)) note('alerts missing', key)
   }
   for (const id of receiver.received.keys()) if (!known.has(id)) note('webhooks of no alert', id)
   return { count, breaches }
@@ -195,9 +195,12 @@ async function compareDevices(comparison: Comparison): Promise<{ count: number; 
   const keys = new Map(tenants.map((tenant) => [tenant.tenant_id, tenant.public_api_key]))
   const all = [...load.devices.values()].filter((one) => one.open === 0 && one.sessions.size > 0)
   const chosen = all.length > devicesMax ? shuffle(all, random).slice(0, devicesMax) : all
-  const wanted = chosen.map(({ tenantId, deviceId }) => ({ key: keys.get(tenantId)!, deviceId }))
+  const expectedKeys = chosen.map(({ tenantId, deviceId }) => ({
+    key: keys.get(tenantId)!,
+    deviceId,
+  }))
   const wrong: string[] = []
-  await readDevices(running.stack, wanted, (at, shown) => {
+  await readDevices(running.stack, expectedKeys, (at, shown) => {
     if (shown === null) wrong.push(`${chosen[at]!.deviceId}: not there`)
     else wrong.push(...compareDevice(chosen[at]!, shown))
   })

@@ -141,14 +141,14 @@ export const alertKey = (deviceId: string, sessionId: string, action: string) =>
   `${deviceId} ${sessionId} ${action}`
 
 /** The keys of all alerts that must be there. */
-export function toDueAlerts(devices: Iterable<DeviceModel>): Map<string, Set<string>> {
-  const due = new Map<string, Set<string>>()
+export function toExpectedAlerts(devices: Iterable<DeviceModel>): Map<string, Set<string>> {
+  const expected = new Map<string, Set<string>>()
   for (const { tenantId, deviceId, sessions } of devices) {
-    const keys = due.get(tenantId) ?? new Set()
-    due.set(tenantId, keys)
+    const keys = expected.get(tenantId) ?? new Set()
+    expected.set(tenantId, keys)
     for (const { sessionId, alerts } of sessions.values()) {
       for (const action of alerts) keys.add(alertKey(deviceId, sessionId, action))
     }
   }
-  return due
+  return expected
 }

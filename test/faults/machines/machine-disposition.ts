@@ -8,7 +8,7 @@ import { type Disposition, dispositions } from '#shared/core/alerts/alert-rules.
 import { setDisposition } from '#shared/io/alerts/alert-disposition-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import {
   anyCommands,
   demand,
@@ -96,17 +96,17 @@ async function createHistory(postgres: Postgres, note: Note) {
   return {
     /** Each writer raises its sessions at once with the others; they overlap. */
     raise: async (writers: readonly (readonly number[])[]) => {
-      const drafts = writers.map((sessions) =>
+      const candidates = writers.map((sessions) =>
         sessions.map((session) =>
-          draftAlert({
+          makeAlertCandidate({
             tenantId,
             sessionId: `session-${session}`,
             action: session % 2 === 0 ? 'REVIEW' : 'BLOCK',
           }),
         ),
       )
-      await Promise.all(drafts.map((some) => raiseAlerts(postgres, some, Date.now)))
-      for (const { alertId } of drafts.flat()) {
+      await Promise.all(candidates.map((some) => raiseAlerts(postgres, some, Date.now)))
+      for (const { alertId } of candidates.flat()) {
         if (model.has(alertId)) note('raised again')
         else model.set(alertId, new Set(['OPEN']))
       }

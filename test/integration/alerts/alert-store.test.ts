@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Alert, type AlertDraft, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { type Alert, type AlertCandidate, dispositions } from '#shared/core/alerts/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { type AlertQuery, listAlerts, toListSql } from '#shared/io/alerts/alert-listing-store.ts'
@@ -12,7 +12,7 @@ import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
@@ -83,7 +83,7 @@ describe('raising', () => {
     const startedMs = Date.now()
     const clock = vi.spyOn(Date, 'now').mockReturnValue(startedMs + 86_400_000)
     try {
-      await raiseAlerts(postgres, [draftAlert({ tenantId, sessionId: 's' })])
+      await raiseAlerts(postgres, [makeAlertCandidate({ tenantId, sessionId: 's' })])
     } finally {
       clock.mockRestore()
     }
@@ -95,14 +95,14 @@ describe('raising', () => {
 
   test('gives every alert its place, its moment and a delivery of the bytes clients see', async () => {
     const tenantId = await addTenant()
-    const drafts = ['s1', 's2', 's3'].map((sessionId) =>
-      draftAlert({ tenantId, sessionId, userId: 'ünï', riskScore: 80, action: 'BLOCK' }),
+    const candidates = ['s1', 's2', 's3'].map((sessionId) =>
+      makeAlertCandidate({ tenantId, sessionId, userId: 'ünï', riskScore: 80, action: 'BLOCK' }),
     )
     const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
-    const outcome = await store.raiseAlerts(drafts, () => nowMs)
+    const outcome = await store.raiseAlerts(candidates, () => nowMs)
     expect(outcome).toMatchObject({ existing: 0, unknownTenants: [] })
     expect(outcome.raised.map((one) => one.alertId)).toEqual(
-      drafts.map((draft) => draft.alertId).sort(),
+      candidates.map((candidate) => candidate.alertId).sort(),
     )
     const { alerts, total, next } = await store.listAlerts(everything(tenantId))
     expect({ total, next }).toEqual({ total: 3, next: null })
@@ -126,23 +126,23 @@ describe('raising', () => {
 
   test('changes nothing when it is repeated', async () => {
     const tenantId = await addTenant()
-    const drafts = ['s1', 's2'].map((sessionId) => draftAlert({ tenantId, sessionId }))
-    await store.raiseAlerts(drafts.slice(0, 1), Date.now)
+    const candidates = ['s1', 's2'].map((sessionId) => makeAlertCandidate({ tenantId, sessionId }))
+    await store.raiseAlerts(candidates.slice(0, 1), Date.now)
     const before = await store.listAlerts(everything(tenantId))
-    const again = await store.raiseAlerts([...drafts, ...drafts], Date.now)
-    expect(again).toMatchObject({ existing: 1, raised: [{ alertId: drafts[1]!.alertId }] })
-    expect(await store.raiseAlerts(drafts, Date.now)).toMatchObject({ existing: 2, raised: [] })
+    const again = await store.raiseAlerts([...candidates, ...candidates], Date.now)
+    expect(again).toMatchObject({ existing: 1, raised: [{ alertId: candidates[1]!.alertId }] })
+    expect(await store.raiseAlerts(candidates, Date.now)).toMatchObject({ existing: 2, raised: [] })
     const { alerts } = await store.listAlerts(everything(tenantId))
     expect(alerts[1]).toEqual(before.alerts[0])
     await expectConsistent(tenantId)
   })
 
-  test('keeps the first of several drafts of one alert', async () => {
+  test('keeps the first of several candidates of one alert', async () => {
     const tenantId = await addTenant()
-    const drafts = [50, 70, 60].map((riskScore) =>
-      draftAlert({ tenantId, sessionId: 's', riskScore }),
+    const candidates = [50, 70, 60].map((riskScore) =>
+      makeAlertCandidate({ tenantId, sessionId: 's', riskScore }),
     )
-    expect((await store.raiseAlerts(drafts, Date.now)).raised).toHaveLength(1)
+    expect((await store.raiseAlerts(candidates, Date.now)).raised).toHaveLength(1)
     const { alerts } = await store.listAlerts(everything(tenantId))
     expect(alerts.map((alert) => alert.decision.risk_score)).toEqual([50])
   })
@@ -151,7 +151,7 @@ describe('raising', () => {
     const tenantId = await addTenant()
     const outcome = await store.raiseAlerts(
       ['gone-1', tenantId, 'gone-2', 'gone-1'].map((id, index) =>
-        draftAlert({ tenantId: id, sessionId: `s${index}` }),
+        makeAlertCandidate({ tenantId: id, sessionId: `s${index}` }),
       ),
       Date.now,
     )
@@ -169,7 +169,7 @@ describe('raising', () => {
         ...[0, 1, 2].map((writer) =>
           store.raiseAlerts(
             [kept, doomed].map((tenantId) =>
-              draftAlert({ tenantId, sessionId: `r${round}w${writer}` }),
+              makeAlertCandidate({ tenantId, sessionId: `r${round}w${writer}` }),
             ),
             Date.now,
           ),
@@ -187,12 +187,12 @@ describe('raising', () => {
 
   test('leaves no gap and no trace when it fails', async () => {
     const [good, bad] = [await addTenant(), await addTenant()]
-    const impossible = draftAlert({ tenantId: bad, sessionId: 's', riskScore: 101 })
-    const fine = draftAlert({ tenantId: good, sessionId: 's' })
+    const impossible = makeAlertCandidate({ tenantId: bad, sessionId: 's', riskScore: 101 })
+    const fine = makeAlertCandidate({ tenantId: good, sessionId: 's' })
     await expect(store.raiseAlerts([fine, impossible], Date.now)).rejects.toThrow(/risk_score/)
     for (const tenantId of [good, bad]) {
       expect(await store.listAlerts(everything(tenantId))).toMatchObject({ total: 0, alerts: [] })
-      await store.raiseAlerts([draftAlert({ tenantId, sessionId: 't' })], Date.now)
+      await store.raiseAlerts([makeAlertCandidate({ tenantId, sessionId: 't' })], Date.now)
       await expectConsistent(tenantId)
     }
   })
@@ -203,7 +203,7 @@ describe('raising', () => {
     for (const [index, nowMs] of clock.entries()) {
       const sessions = [`a${index}`, `b${index}`]
       await store.raiseAlerts(
-        sessions.map((sessionId) => draftAlert({ tenantId, sessionId })),
+        sessions.map((sessionId) => makeAlertCandidate({ tenantId, sessionId })),
         () => nowMs,
       )
     }
@@ -215,20 +215,20 @@ describe('raising', () => {
 
   test('by several writers at once makes each alert once, numbers it without a gap and never deadlocks', async () => {
     const tenantIds = await Promise.all([1, 2, 3, 4].map(addTenant))
-    const drafts = Array.from({ length: 400 }, (_, index) =>
-      draftAlert({
+    const candidates = Array.from({ length: 400 }, (_, index) =>
+      makeAlertCandidate({
         tenantId: tenantIds[index % 4]!,
         sessionId: `s${index}`,
         action: index % 3 === 0 ? 'BLOCK' : 'REVIEW',
       }),
     )
-    // Every writer goes through all drafts in an order and in batches of its own.
+    // Every writer goes through all candidates in an order and in batches of its own.
     const writers = [1, 2, 3, 5, 7, 11].map(async (step) => {
       let raised = 0
-      for (let at = 0; at < drafts.length; at += 25) {
+      for (let at = 0; at < candidates.length; at += 25) {
         const batch = Array.from(
           { length: 25 },
-          (_, index) => drafts[((at + index) * (step * 2 + 1)) % drafts.length]!,
+          (_, index) => candidates[((at + index) * (step * 2 + 1)) % candidates.length]!,
         )
         const outcome = await store.raiseAlerts(batch, Date.now)
         raised += outcome.raised.length
@@ -245,9 +245,9 @@ describe('raising', () => {
 
   test('keeps two tenants with the same devices and sessions apart', async () => {
     const [a, b] = [await addTenant(), await addTenant()]
-    const drafts = [a, b].map((tenantId) => draftAlert({ tenantId, sessionId: 'same' }))
-    await store.raiseAlerts(drafts, Date.now)
-    const { alertId } = drafts[0]!
+    const candidates = [a, b].map((tenantId) => makeAlertCandidate({ tenantId, sessionId: 'same' }))
+    await store.raiseAlerts(candidates, Date.now)
+    const { alertId } = candidates[0]!
     await store.setDisposition({ alertId, disposition: 'CONFIRMED', note: null, actor: 'eve' })
     expect(await store.findAlert({ alertId, tenantId: b })).toBeNull()
     const query = { deviceId: 'device-1', limit: 10, after: null }
@@ -262,8 +262,8 @@ describe('dispositions', () => {
 
   test('move the counters and record who, when, from, to and note', async () => {
     const tenantId = await addTenant()
-    const { alertId } = draftAlert({ tenantId, sessionId: 's' })
-    await store.raiseAlerts([draftAlert({ tenantId, sessionId: 's' })], Date.now)
+    const { alertId } = makeAlertCandidate({ tenantId, sessionId: 's' })
+    await store.raiseAlerts([makeAlertCandidate({ tenantId, sessionId: 's' })], Date.now)
     const alert = await store.setDisposition({ alertId, ...change })
     expect(alert).toEqual((await store.findAlert({ alertId }))!)
     expect(alert).toMatchObject({ disposition: 'CONFIRMED', seq: 1 })
@@ -303,10 +303,10 @@ describe('dispositions', () => {
 
   test('that are set already change and record nothing', async () => {
     const tenantId = await addTenant()
-    const draft = draftAlert({ tenantId, sessionId: 's' })
-    await store.raiseAlerts([draft], Date.now)
+    const candidate = makeAlertCandidate({ tenantId, sessionId: 's' })
+    await store.raiseAlerts([candidate], Date.now)
     for (let time = 0; time < 3; time++) {
-      await store.setDisposition({ alertId: draft.alertId, ...change })
+      await store.setDisposition({ alertId: candidate.alertId, ...change })
     }
     const { rows } = await postgres.query('select 1 from alert_dispositions where tenant_id = $1', [
       tenantId,
@@ -317,13 +317,13 @@ describe('dispositions', () => {
 
   test('of an alert that does not exist, or is not of the tenant named, are null', async () => {
     const [tenantId, other] = [await addTenant(), await addTenant()]
-    const draft = draftAlert({ tenantId, sessionId: 's' })
-    await store.raiseAlerts([draft], Date.now)
+    const candidate = makeAlertCandidate({ tenantId, sessionId: 's' })
+    await store.raiseAlerts([candidate], Date.now)
     for (const alertId of ['alr_none', '', 'alr_\u0000', '\u{1f4f1}']) {
       expect(await store.setDisposition({ alertId, ...change })).toBeNull()
       expect(await store.findAlert({ alertId })).toBeNull()
     }
-    const { alertId } = draft
+    const { alertId } = candidate
     expect(await store.setDisposition({ alertId, tenantId: other, ...change })).toBeNull()
     expect(await store.findAlert({ alertId })).toMatchObject({ disposition: 'OPEN' })
   })
@@ -334,14 +334,14 @@ describe('totals and cursors while alerts pour in and are judged', () => {
   function pour(tenantId: string, rounds: number): Promise<void>[] {
     const raise = async (writer: number) => {
       for (let round = 0; round < rounds; round++) {
-        const drafts = [0, 1, 2].map((one) =>
-          draftAlert({
+        const candidates = [0, 1, 2].map((one) =>
+          makeAlertCandidate({
             tenantId,
             sessionId: `w${writer}r${round}n${one}`,
             action: one === 1 ? 'BLOCK' : 'REVIEW',
           }),
         )
-        await store.raiseAlerts(drafts, Date.now)
+        await store.raiseAlerts(candidates, Date.now)
       }
     }
     const judge = async (operator: number) => {
@@ -409,11 +409,11 @@ describe('totals and cursors while alerts pour in and are judged', () => {
 
   test('a cursor continues exactly after its row: nothing twice, nothing skipped, nothing new in between', async () => {
     const tenantId = await addTenant()
-    const drafts = Array.from({ length: 60 }, (_, n) =>
-      draftAlert({ tenantId, sessionId: `old${n}` }),
+    const candidates = Array.from({ length: 60 }, (_, n) =>
+      makeAlertCandidate({ tenantId, sessionId: `old${n}` }),
     )
     for (let at = 0; at < 60; at += 20) {
-      await store.raiseAlerts(drafts.slice(at, at + 20), Date.now)
+      await store.raiseAlerts(candidates.slice(at, at + 20), Date.now)
     }
     const before = await walk(everything(tenantId))
     const writers = pour(tenantId, 15)
@@ -439,8 +439,8 @@ describe('a list', () => {
     let nowMs = startMs
     for (let batch = 0; batch < 80; batch++) {
       nowMs += steps[(batch * 5) % steps.length]!
-      const drafts = [0, 1, 2].map((one) =>
-        draftAlert({
+      const candidates = [0, 1, 2].map((one) =>
+        makeAlertCandidate({
           tenantId,
           sessionId: `b${batch}n${one}`,
           deviceId: `d${(batch + one) % 5}/ü`,
@@ -448,7 +448,7 @@ describe('a list', () => {
           riskScore: 40 + ((batch * 3 + one) % 60),
         }),
       )
-      await store.raiseAlerts(drafts, () => nowMs)
+      await store.raiseAlerts(candidates, () => nowMs)
     }
     for (const [index, alert] of (await walk(everything(tenantId))).entries()) {
       const disposition = dispositions[index % 7] ?? 'OPEN'
@@ -603,11 +603,11 @@ describe('a list of a large tenant', () => {
   }
 })
 
-test('a draft carries nothing of its tenant or event to clients', async () => {
+test('a candidate carries nothing of its tenant or event to clients', async () => {
   const tenantId = await addTenant()
-  const draft: AlertDraft = draftAlert({ tenantId, sessionId: 's' })
-  await store.raiseAlerts([draft], Date.now)
-  const text = JSON.stringify(await store.findAlert({ alertId: draft.alertId }))
+  const candidate: AlertCandidate = makeAlertCandidate({ tenantId, sessionId: 's' })
+  await store.raiseAlerts([candidate], Date.now)
+  const text = JSON.stringify(await store.findAlert({ alertId: candidate.alertId }))
   expect(text).not.toContain(tenantId)
-  expect(text).not.toContain(draft.eventId)
+  expect(text).not.toContain(candidate.eventId)
 })

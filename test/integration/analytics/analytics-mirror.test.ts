@@ -13,7 +13,7 @@ import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createMirror, type Mirror } from '../../../services/console/jobs/mirror.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
@@ -68,11 +68,11 @@ function makeMirror(more: { clickhouse?: Clickhouse; postgres?: Postgres } = {})
   })
 }
 
-const raise = (count: number, more: Partial<Parameters<typeof draftAlert>[0]> = {}) => {
-  const drafts = Array.from({ length: count }, () =>
-    draftAlert({ tenantId, sessionId: `s-${randomUUID()}`, ...more }),
+const raise = (count: number, more: Partial<Parameters<typeof makeAlertCandidate>[0]> = {}) => {
+  const candidates = Array.from({ length: count }, () =>
+    makeAlertCandidate({ tenantId, sessionId: `s-${randomUUID()}`, ...more }),
   )
-  return raiseAlerts(postgres, drafts, Date.now).then(() => drafts)
+  return raiseAlerts(postgres, candidates, Date.now).then(() => candidates)
 }
 const dispose = (alertId: string, disposition: 'CONFIRMED' | 'OPEN') =>
   createAlertStore(postgres).setDisposition({ alertId, disposition, note: null, actor: 'ann' })
@@ -194,7 +194,7 @@ describe('a round of copying', () => {
         select '${tenantId}', concat('alr_', leftPad(toString(number), 28, '0')), (1, now())
         from numbers(5501)`,
     })
-    await createErasureStore(clickhouse).eraseDueAlerts(tenantId, ids)
+    await createErasureStore(clickhouse).eraseExpectedAlerts(tenantId, ids)
     expect(await count('ledger_alerts')).toBe(1)
   })
 

@@ -496,7 +496,7 @@ describe('alerts', () => {
     tenantId = (await create({ webhook_url: 'https://hooks.example/a' })).tenant_id
     const fact = { tenantId, deviceId: 'd-1', sessionId: 's-1', action: 'BLOCK' as const }
     alertId = toAlertId(fact)
-    const draft = {
+    const candidate = {
       ...fact,
       alertId,
       userId: null,
@@ -506,7 +506,7 @@ describe('alerts', () => {
       reasons: [{ code: 'ROOTED', weight: 80, evidence: {} }],
       policyVersion: 1,
     }
-    await createAlertStore(rig.postgres).raiseAlerts([draft as never], () => Date.now())
+    await createAlertStore(rig.postgres).raiseAlerts([candidate as never], () => Date.now())
   })
 
   it('take a disposition from any to any, with the alert as answer', async () => {

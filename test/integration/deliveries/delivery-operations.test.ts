@@ -107,7 +107,7 @@ async function addTenant(url: string | null = receiver.url) {
 
 /** Raises alerts as the scorer does; returns their ids. */
 async function raise(tenantId: string, count: number): Promise<string[]> {
-  const drafts = Array.from({ length: count }, () => {
+  const candidates = Array.from({ length: count }, () => {
     const fact = { tenantId, deviceId: 'd', sessionId: randomUUID(), action: 'BLOCK' as const }
     return {
       ...fact,
@@ -120,8 +120,8 @@ async function raise(tenantId: string, count: number): Promise<string[]> {
       policyVersion: 1,
     }
   })
-  await createAlertStore(rig.postgres).raiseAlerts(drafts, Date.now)
-  return drafts.map(({ alertId }) => alertId)
+  await createAlertStore(rig.postgres).raiseAlerts(candidates, Date.now)
+  return candidates.map(({ alertId }) => alertId)
 }
 
 const show = async (tenantId: string, deliveryId: string) =>

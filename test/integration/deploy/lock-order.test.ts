@@ -12,7 +12,7 @@ import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { removeAlerts } from '#shared/io/retention/retention-store.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -40,11 +40,11 @@ async function addTenant(alerts: number): Promise<{ tenantId: string; alertIds: 
   await postgres.query(`insert into tenants (tenant_id, environment) values ($1, 'live')`, [
     tenantId,
   ])
-  const drafts = Array.from({ length: alerts }, (_, index) =>
-    draftAlert({ tenantId, sessionId: `s${index}` }),
+  const candidates = Array.from({ length: alerts }, (_, index) =>
+    makeAlertCandidate({ tenantId, sessionId: `s${index}` }),
   )
-  await raiseAlerts(postgres, drafts, Date.now)
-  return { tenantId, alertIds: drafts.map((draft) => draft.alertId) }
+  await raiseAlerts(postgres, candidates, Date.now)
+  return { tenantId, alertIds: candidates.map((candidate) => candidate.alertId) }
 }
 
 const deadlocks = async (): Promise<number> => {
@@ -66,7 +66,7 @@ type Work = (tenantId: string, alertIds: string[]) => Promise<unknown>
 
 const writersOfCounters: Record<string, Work> = {
   raising: (tenantId) =>
-    raiseAlerts(postgres, [draftAlert({ tenantId, sessionId: randomUUID() })], Date.now),
+    raiseAlerts(postgres, [makeAlertCandidate({ tenantId, sessionId: randomUUID() })], Date.now),
   disposition: (_, [alertId]) =>
     setDisposition(postgres, {
       alertId: alertId!,

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rowsPerCall, usersPageMax } from '#shared/core/base/limits.ts'
 import { deviceSchema } from '#shared/core/http/api-schemas.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type Answer, type ApiRig, createApiRig } from '../../support/http/api-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
@@ -36,10 +36,10 @@ beforeAll(async () => {
   await insert('many', `concat('s-', toString(number))`, `['ada']`, sessionsCount)
   const users = `arrayMap(n -> concat('u-', toString(n)), range(number * 1000, number * 1000 + 1000))`
   await insert('users', `concat('s-', toString(number))`, users, Math.ceil(usersCount / 1_000))
-  const drafts = Array.from({ length: 500 }, (_, n) =>
-    draftAlert({ tenantId: 'acme', sessionId: `s-${n}` }),
+  const candidates = Array.from({ length: 500 }, (_, n) =>
+    makeAlertCandidate({ tenantId: 'acme', sessionId: `s-${n}` }),
   )
-  await rig.alerts.raiseAlerts(drafts, Date.now)
+  await rig.alerts.raiseAlerts(candidates, Date.now)
 })
 afterAll(async () => {
   await rig?.close()

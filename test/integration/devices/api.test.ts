@@ -6,7 +6,7 @@ import { alertPageSchema, deviceSchema, problemSchema } from '#shared/core/http/
 import { problemCodes } from '#shared/core/http/problem.ts'
 import { toApiKey } from '#shared/core/tenants/credentials.ts'
 import { createOpenapiDocument } from '../../../services/api/openapi/openapi-document.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import {
   type Answer,
   type ApiRig,
@@ -168,9 +168,9 @@ describe('alerts', () => {
     // A second tenant has the same devices and sessions.
     const tenants = ['listed', 'twin']
     for (let batch = 0; batch < 20; batch++) {
-      const drafts = tenants.flatMap((tenantId) =>
+      const candidates = tenants.flatMap((tenantId) =>
         [0, 1].map((one) =>
-          draftAlert({
+          makeAlertCandidate({
             tenantId,
             sessionId: `s${batch}-${one}`,
             deviceId: batch % 5 === 0 ? 'farm/α ..' : `d${batch % 3}`,
@@ -181,7 +181,7 @@ describe('alerts', () => {
       )
       if (batch === 0)
         for (const tenantId of tenants) keys[tenantId] = await rig.addTenant(tenantId)
-      await rig.alerts.raiseAlerts(drafts, () => startMs + batch * 600_000)
+      await rig.alerts.raiseAlerts(candidates, () => startMs + batch * 600_000)
     }
     const raised = await getAlerts('?limit=500', keys.listed)
     for (const [index, { alert_id: alertId }] of raised.data.entries()) {

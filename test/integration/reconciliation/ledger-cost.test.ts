@@ -98,7 +98,7 @@ describe('a look at the last hours', () => {
     expect(before.hours).toHaveLength(3)
     for (const hour of before.hours) {
       expect(hour).toMatchObject({ stored: 200, rows: 200, decided: 200, alerts: 200 })
-      expect(hour).toMatchObject({ alertsDue: 200, deliveries: 200, differences: [] })
+      expect(hour).toMatchObject({ alertsExpected: 200, deliveries: 200, differences: [] })
     }
     for (let day = 7; day < 28; day++) await insertDay(day)
     const month = await countRead(() => store.readLedger(recent))
@@ -124,7 +124,7 @@ describe('a look at the last hours', () => {
     expect(await result.json()).toEqual(
       hours.map((one) => [
         ...[one.hourMs, one.stored, one.rows, one.decided],
-        ...[one.alertsDue, one.alerts, one.deliveries],
+        ...[one.alertsExpected, one.alerts, one.deliveries],
       ]),
     )
   })

@@ -2,7 +2,7 @@
 // are exact at every moment, what waits is never removed, and several consoles share the work.
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { AlertDraft } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { listAlerts } from '#shared/io/alerts/alert-listing-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
@@ -17,7 +17,7 @@ import {
   type RetentionDeps,
   setTenantRetention,
 } from '../../../services/console/retention/retention.ts'
-import { draftAlert } from '../../support/alerts/alert-drafts.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
@@ -101,13 +101,17 @@ async function removedOf(store: string): Promise<number> {
 async function raise(
   id: string,
   days: number[],
-  more: Partial<AlertDraft> = {},
+  more: Partial<AlertCandidate> = {},
 ): Promise<string[]> {
   const ids: string[] = []
   for (const day of [...days].sort((a, b) => b - a)) {
-    const draft = draftAlert({ tenantId: id, sessionId: `session-${randomUUID()}`, ...more })
-    await raiseAlerts(postgres, [draft], () => daysAgo(day))
-    ids.push(draft.alertId)
+    const candidate = makeAlertCandidate({
+      tenantId: id,
+      sessionId: `session-${randomUUID()}`,
+      ...more,
+    })
+    await raiseAlerts(postgres, [candidate], () => daysAgo(day))
+    ids.push(candidate.alertId)
   }
   return ids
 }

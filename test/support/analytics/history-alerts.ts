@@ -67,42 +67,42 @@ export function raiseAlerts(
     const { event } = one
     const score = { score: event.rasp_score, reasons: event.reasons }
     const risk = correlate(score, known.find(event), defaultPolicy)
-    const draft = decideAlert(event, risk)
-    if (draft === null || seen.has(draft.alertId)) continue
-    seen.add(draft.alertId)
-    const random = createRandom(seed, draft.alertId)
+    const candidate = decideAlert(event, risk)
+    if (candidate === null || seen.has(candidate.alertId)) continue
+    seen.add(candidate.alertId)
+    const random = createRandom(seed, candidate.alertId)
     const createdAtMs = event.received_at + random.int(20, 900)
     const said = judge(one, createdAtMs, stories, random)
     const alert: HistoryAlert = {
-      alertId: draft.alertId,
-      deviceId: draft.deviceId,
-      sessionId: draft.sessionId,
-      userId: draft.userId ?? '',
-      eventId: draft.eventId,
-      action: draft.action,
-      riskScore: draft.riskScore,
-      codes: draft.reasons.map(({ code }) => code),
-      signals: draft.reasons.flatMap(({ evidence }) => (evidence.signals as string[]) ?? []),
+      alertId: candidate.alertId,
+      deviceId: candidate.deviceId,
+      sessionId: candidate.sessionId,
+      userId: candidate.userId ?? '',
+      eventId: candidate.eventId,
+      action: candidate.action,
+      riskScore: candidate.riskScore,
+      codes: candidate.reasons.map(({ code }) => code),
+      signals: candidate.reasons.flatMap(({ evidence }) => (evidence.signals as string[]) ?? []),
       disposition: said.to,
       createdAtMs,
     }
     raised.alerts.push(alert)
     raised.alertRows.push({
-      tenant_id: draft.tenantId,
-      alert_id: draft.alertId,
+      tenant_id: candidate.tenantId,
+      alert_id: candidate.alertId,
       seq: raised.alerts.length,
       created_at: toInstant(createdAtMs),
-      device_id: draft.deviceId,
-      session_id: draft.sessionId,
+      device_id: candidate.deviceId,
+      session_id: candidate.sessionId,
       user_id: alert.userId,
-      event_id: draft.eventId,
-      action: draft.action,
-      risk_score: draft.riskScore,
-      rasp_score: draft.raspScore,
+      event_id: candidate.eventId,
+      action: candidate.action,
+      risk_score: candidate.riskScore,
+      rasp_score: candidate.raspScore,
       reason_codes: alert.codes,
-      reason_weights: draft.reasons.map(({ weight }) => weight),
-      reason_evidence: draft.reasons.map(({ evidence }) => JSON.stringify(evidence)),
-      policy_version: draft.policyVersion,
+      reason_weights: candidate.reasons.map(({ weight }) => weight),
+      reason_evidence: candidate.reasons.map(({ evidence }) => JSON.stringify(evidence)),
+      policy_version: candidate.policyVersion,
       disposition: said.to,
       disposition_at: said.at,
       disposition_from: said.at.map(() => 'OPEN'),
@@ -110,7 +110,7 @@ export function raiseAlerts(
       disposition_actor: said.at.map(() => random.pick(['ann', 'bob', 'chloe'])),
       disposition_note: said.at.map(() => ''),
     })
-    deliver(raised, draft.tenantId, alert, random)
+    deliver(raised, candidate.tenantId, alert, random)
   }
   return raised
 }

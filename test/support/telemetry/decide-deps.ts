@@ -1,5 +1,5 @@
 /** What deciding a batch works with, in memory: it remembers what was raised and noted. */
-import type { AlertDraft } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/policy.ts'
 import type { LedgerEntry } from '#shared/core/reconciliation/ledger.ts'
 import type { KnownEvent } from '#shared/io/velocity/known-store.ts'
@@ -15,7 +15,7 @@ export function makeDecideDeps({
   onKnown?: (events: readonly KnownEvent[]) => void
   dropped?: ScorerObserver['dropped']
 } = {}) {
-  const raised: AlertDraft[] = []
+  const raised: AlertCandidate[] = []
   const entries: LedgerEntry[] = []
   const observe = {
     timed: (_: string, work: Promise<unknown>) => work,
@@ -31,7 +31,7 @@ export function makeDecideDeps({
       insertEntries: async (some) => {
         entries.push(...some)
       },
-      insertDueAlerts: async () => undefined,
+      insertExpectedAlerts: async () => undefined,
     },
     findKnown: async (events) => {
       onKnown(events)
@@ -45,9 +45,9 @@ export function makeDecideDeps({
     findPolicy: async () => defaultPolicy,
     readDecidedFloor: async () => 6,
     findEarlierEvents: async () => [],
-    findUnraised: async (drafts) => [...drafts],
-    raiseAlerts: async (drafts) => {
-      raised.push(...drafts)
+    findUnraised: async (candidates) => [...candidates],
+    raiseAlerts: async (candidates) => {
+      raised.push(...candidates)
       return { raised: [], existing: 0, strangers: [] } as never
     },
     publishHints: async () => undefined,

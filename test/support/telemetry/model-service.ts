@@ -132,27 +132,27 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
   const raise = (event: AcceptedEvent) => {
     const needless = strikes('raises_a_needless_alert', event.rasp_action === 'ALLOW')
     const risk = toRisk(event)
-    const draft = decideAlert(event, needless ? { ...risk, action: 'REVIEW' } : risk)
-    if (draft === null) return
-    const present = alerts.findIndex((alert) => alert.alert_id === draft.alertId)
+    const candidate = decideAlert(event, needless ? { ...risk, action: 'REVIEW' } : risk)
+    if (candidate === null) return
+    const present = alerts.findIndex((alert) => alert.alert_id === candidate.alertId)
     if (present >= 0) {
       const { seq, disposition, created_at, ...told } = alerts[present]!
-      const isOther = JSON.stringify(told.reasons) !== JSON.stringify(draft.reasons)
+      const isOther = JSON.stringify(told.reasons) !== JSON.stringify(candidate.reasons)
       if (strikes('tells_of_a_later_event', isOther)) {
-        alerts[present] = toAlert(draft, { seq, disposition, createdAt: new Date(created_at) })
+        alerts[present] = toAlert(candidate, { seq, disposition, createdAt: new Date(created_at) })
       }
       return
     }
-    if (strikesAgain('loses_an_alert', draft.alertId)) return
+    if (strikesAgain('loses_an_alert', candidate.alertId)) return
     if (strikes('misattributes_a_reason')) {
-      draft.reasons = draft.reasons.map((reason) => ({ ...reason, code: 'TIME_SPOOFED' }))
+      candidate.reasons = candidate.reasons.map((reason) => ({ ...reason, code: 'TIME_SPOOFED' }))
     }
     const skipped = strikes('skips_a_seq', alerts.length > 2) ? 1 : 0
     const seq = (alerts.at(-1)?.seq ?? 0) + 1 + skipped
     // Strictly later than the one before, as the real one's.
     const lastMs = alerts.length === 0 ? 0 : Date.parse(alerts.at(-1)!.created_at)
     const createdAt = new Date(Math.max(Math.floor(event.received_at), lastMs + 1))
-    alerts.push(toAlert(draft, { seq, disposition: 'OPEN', createdAt }))
+    alerts.push(toAlert(candidate, { seq, disposition: 'OPEN', createdAt }))
   }
 
   const accept: ModelService['accept'] = (body, atMs) => {

@@ -63,10 +63,10 @@ describe('an alert', () => {
   })
 
   test('has the fields of the interface, flags that are the codes of its reasons, and nothing else', () => {
-    const draft = decideAlert(eventOf({ user_id: 'u' }), risk('REVIEW'))!
-    const alert = toAlert(draft, { seq: 3, disposition: 'OPEN', createdAt: new Date(12_345) })
+    const candidate = decideAlert(eventOf({ user_id: 'u' }), risk('REVIEW'))!
+    const alert = toAlert(candidate, { seq: 3, disposition: 'OPEN', createdAt: new Date(12_345) })
     expect(alert).toEqual({
-      alert_id: draft.alertId,
+      alert_id: candidate.alertId,
       seq: 3,
       decision: { action: 'REVIEW', severity: 'HIGH', risk_score: 70 },
       rasp_score: 40,
@@ -84,8 +84,8 @@ describe('an alert', () => {
   })
 
   test('leaves out the user where none is known', () => {
-    const draft = decideAlert(eventOf(), risk('REVIEW'))!
-    const alert = toAlert(draft, { seq: 1, disposition: 'OPEN', createdAt: new Date(0) })
+    const candidate = decideAlert(eventOf(), risk('REVIEW'))!
+    const alert = toAlert(candidate, { seq: 1, disposition: 'OPEN', createdAt: new Date(0) })
     expect(Object.keys(alert.entity)).toEqual(['device', 'session'])
   })
 })

@@ -5,7 +5,7 @@ import {
   compareDevice,
   newDevice,
   type ShownDevice,
-  toDueAlerts,
+  toExpectedAlerts,
   type Verdict,
 } from '../../faults/kills/kills-history.ts'
 
@@ -99,6 +99,6 @@ describe('the client’s model of a device', () => {
       firstMs: ms(6_000),
       okMs: ms(6_100),
     })
-    expect(toDueAlerts([model]).get('acme')).toEqual(new Set(['phone one BLOCK']))
+    expect(toExpectedAlerts([model]).get('acme')).toEqual(new Set(['phone one BLOCK']))
   })
 })

@@ -26,7 +26,7 @@ const agreeing: LedgerHour = {
   erased: 0,
   rows: 3,
   decided: 4,
-  alertsDue: 1,
+  alertsExpected: 1,
   alerts: 1,
   deliveries: 1,
   attempted: 1,

@@ -1,5 +1,5 @@
-// The order of what deciding a batch writes: what is due is noted before it is raised, and nothing of
-// a batch is under way any more when it fails.
+// What a batch writes, in order: expected alerts are recorded before they are raised, and no write is
+// under way any more when the batch fails.
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
@@ -38,21 +38,21 @@ function begin(ledger: Partial<DecideBatchDeps['ledger']>, more: Partial<DecideB
 }
 
 describe('deciding a batch', () => {
-  it('raises what is due only when that is noted', async () => {
-    const due = hold()
-    const { outcome, raised } = begin({ insertDueAlerts: () => due.promise })
+  it('raises alerts only after their expectation is recorded', async () => {
+    const recording = hold()
+    const { outcome, raised } = begin({ insertExpectedAlerts: () => recording.promise })
     await turn()
     expect(raised).toEqual([])
     expect(outcome.ended).toBeNull()
-    due.resolve()
+    recording.resolve()
     await turn()
     expect(raised).toHaveLength(1)
     expect(outcome.ended).toBe('done')
   })
 
-  it('raises nothing where what is due cannot be noted', async () => {
-    const insertDueAlerts = () => Promise.reject(new Error('no ledger'))
-    const { outcome, raised } = begin({ insertDueAlerts })
+  it('raises nothing when expected alerts cannot be recorded', async () => {
+    const insertExpectedAlerts = () => Promise.reject(new Error('no ledger'))
+    const { outcome, raised } = begin({ insertExpectedAlerts })
     await turn()
     expect(raised).toEqual([])
     expect(outcome.ended).toBe('no ledger')
@@ -64,8 +64,8 @@ describe('deciding a batch', () => {
       await found.promise
       return []
     }
-    const insertDueAlerts = () => Promise.reject(new Error('no ledger'))
-    const { outcome } = begin({ insertDueAlerts }, { findUnraised })
+    const insertExpectedAlerts = () => Promise.reject(new Error('no ledger'))
+    const { outcome } = begin({ insertExpectedAlerts }, { findUnraised })
     await turn()
     expect(outcome.ended).toBeNull()
     found.resolve()

@@ -1,0 +1,21 @@
+// Alert candidates for tests: what the scorer would hand to the alert store.
+import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import { toAlertId } from '#shared/core/base/ids.ts'
+
+/** A candidate whose id follows from its tenant, device, session and action, as in production. */
+export function makeAlertCandidate(
+  some: Partial<AlertCandidate> & Pick<AlertCandidate, 'tenantId' | 'sessionId'>,
+): AlertCandidate {
+  const candidate = {
+    deviceId: 'device-1',
+    userId: null,
+    eventId: `evt_${some.sessionId}`,
+    action: 'REVIEW' as const,
+    riskScore: 55,
+    raspScore: 50,
+    reasons: [{ code: 'ROOTED', weight: 55, evidence: { signals: ['root.su_binary'] } }],
+    policyVersion: 1,
+    ...some,
+  }
+  return { ...candidate, alertId: some.alertId ?? toAlertId(candidate) }
+}
