@@ -13,7 +13,7 @@ import {
 } from '#shared/io/http/http-server.ts'
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
-import { createTurns, type TurnLimits } from '#shared/io/process/turns.ts'
+import { createTenantSemaphore, type SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
 import type { LedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createGuard } from './http/authenticate.ts'
@@ -39,12 +39,21 @@ export type ApiDeps = {
 }
 
 /**
- * What is asked of ClickHouse at once, over 24 connections: one tenant never has them all, and
- * whether ClickHouse is there can be told at any time. A ledger is a question over everything.
- * Large answers have four connections more, one each.
+ * Concurrent ClickHouse queries, over 24 connections. One tenant never holds them all, and the
+ * readiness check always finds one. Large answers hold four connections more, one each.
  */
-const deviceTurns: TurnLimits = { ofTenant: 8, inAll: 11, waiting: 2_000, waitMs: 1_000 }
-const ledgerTurns: TurnLimits = { ofTenant: 2, inAll: 4, waiting: 100, waitMs: 5_000 }
+const deviceQueryLimits: SemaphoreLimits = {
+  perTenant: 8,
+  total: 11,
+  queuePerTenant: 2_000,
+  waitMs: 1_000,
+}
+const ledgerQueryLimits: SemaphoreLimits = {
+  perTenant: 2,
+  total: 4,
+  queuePerTenant: 100,
+  waitMs: 5_000,
+}
 
 /** Builds the server; it does not listen yet. */
 export async function createApiApp(
@@ -53,7 +62,7 @@ export async function createApiApp(
 ): Promise<FastifyInstance> {
   const { log, metrics } = http
   const timed = createTimer(metrics, deps.monotonicMs)
-  const inTurn = createInTurn(metrics)
+  const limited = createLimiter(metrics)
   const app = createHttpServer(http)
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -73,7 +82,11 @@ export async function createApiApp(
   })
   addAlertRoutes(app, guard, { listAlerts: timed('alerts', deps.alerts.listAlerts) })
   addDeviceRoutes(app, guard, {
-    findSmallDevice: inTurn('device', deviceTurns, timed('device', deps.history.findSmallDevice)),
+    findSmallDevice: limited(
+      'device',
+      deviceQueryLimits,
+      timed('device', deps.history.findSmallDevice),
+    ),
     findLargeDevice: timed('large_device', deps.history.findLargeDevice),
     beginLargeAnswer: createLargeAnswers(metrics),
   })
@@ -82,57 +95,57 @@ export async function createApiApp(
     nowMs: deps.nowMs,
   })
   addLedgerRoutes(app, guard, {
-    readLedger: inTurn('ledger', ledgerTurns, timed('ledger', deps.ledger.readLedger)),
+    readLedger: limited('ledger', ledgerQueryLimits, timed('ledger', deps.ledger.readLedger)),
     nowMs: deps.nowMs,
   })
   await addOpenapiRoutes(app)
   return app
 }
 
-/** Measures what the databases take of an answer's time, failures included. */
+/** Measures the duration of every database query, failures included. */
 function createTimer(metrics: Metrics, monotonicMs: () => number) {
   const seconds = metrics.histogram<'query' | 'outcome'>(
     'di_api_query_seconds',
-    'Queries of the databases by what was asked',
+    'Duration of database queries, by query and outcome',
     { buckets: latencyBucketsSeconds, labels: ['query', 'outcome'] },
   )
-  return <Ask, Answer>(query: string, run: (ask: Ask) => Promise<Answer>) =>
-    async (ask: Ask): Promise<Answer> => {
+  return <Query, Result>(name: string, run: (query: Query) => Promise<Result>) =>
+    async (query: Query): Promise<Result> => {
       const startMs = monotonicMs()
       let outcome = 'failed'
       try {
-        const answer = await run(ask)
+        const result = await run(query)
         outcome = 'ok'
-        return answer
+        return result
       } finally {
-        seconds.observe({ query, outcome }, (monotonicMs() - startMs) / 1_000)
+        seconds.observe({ query: name, outcome }, (monotonicMs() - startMs) / 1_000)
       }
     }
 }
 
-/** Lets tenants ask in turn, so that none takes all connections. */
-function createInTurn(metrics: Metrics) {
-  const refused = metrics.counter(
-    'di_api_turns_refused_total',
-    'Questions that found no place beside others of their tenant in time',
+/** Bounds concurrent queries per tenant, so that no tenant takes all connections. */
+function createLimiter(metrics: Metrics) {
+  const rejected = metrics.counter(
+    'di_api_queries_rejected_total',
+    'Queries rejected because their tenant had too many in flight',
     ['query'],
   )
-  return <Ask extends { tenantId?: string }, Answer>(
-    query: string,
-    limits: TurnLimits,
-    run: (ask: Ask) => Promise<Answer>,
+  return <Query extends { tenantId?: string }, Result>(
+    name: string,
+    limits: SemaphoreLimits,
+    run: (query: Query) => Promise<Result>,
   ) => {
-    const turns = createTurns(limits)
-    return async (ask: Ask): Promise<Answer> => {
-      const turn = await turns.take(ask.tenantId ?? '')
-      if (turn === null) {
-        refused.inc({ query })
-        throw unavailable('The tenant asks more at once than can be answered.')
+    const semaphore = createTenantSemaphore(limits)
+    return async (query: Query): Promise<Result> => {
+      const permit = await semaphore.acquire(query.tenantId ?? '')
+      if (permit === null) {
+        rejected.inc({ query: name })
+        throw unavailable('The tenant has too many queries in flight.')
       }
       try {
-        return await run(ask)
+        return await run(query)
       } finally {
-        turn.end()
+        permit.release()
       }
     }
   }

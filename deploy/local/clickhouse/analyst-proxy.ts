@@ -17,9 +17,13 @@ import {
   analystAnswerBytesMax,
   analystQueryMaxMs,
   parseAnalystUser,
-  toTurnLimits,
+  toAnalystQueryLimits,
 } from '#shared/core/analytics/analyst-access.ts'
-import { createTurns, type Turn, type TurnLimits } from '#shared/io/process/turns.ts'
+import {
+  createTenantSemaphore,
+  type Permit,
+  type SemaphoreLimits,
+} from '#shared/io/process/tenant-semaphore.ts'
 import {
   type AnalystQuery,
   type Answer,
@@ -36,7 +40,7 @@ export type AnalystProxyOptions = {
   /** Whether somebody is who they say. */
   isAnalyst: (analyst: { tenantId: string; name: string; passwordHash: Buffer }) => Promise<boolean>
   /** By the machine's cores when left out. */
-  limits?: TurnLimits
+  limits?: SemaphoreLimits
   answerBytesMax?: number
   queryMaxMs?: number
   sendMaxMs?: number
@@ -53,7 +57,9 @@ const passedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-d
 
 /** Opens the address; it answers as long as it is not closed, whether the engine runs or not. */
 export async function openAnalystProxy(options: AnalystProxyOptions): Promise<AnalystProxy> {
-  const turns = createTurns(options.limits ?? toTurnLimits(availableParallelism()))
+  const semaphore = createTenantSemaphore(
+    options.limits ?? toAnalystQueryLimits(availableParallelism()),
+  )
   const { answerBytesMax = analystAnswerBytesMax, queryMaxMs = analystQueryMaxMs } = options
   const { sendMaxMs = defaultSendMaxMs } = options
   const engine = openAnalystEngine({ clickhouseUrl: options.clickhouseUrl, answerBytesMax })
@@ -78,31 +84,35 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
     if (typeof body !== 'string') return refuse(to, body)
     const reading = readAskedQuery(url, body)
     if (!reading.ok) return refuse(to, reading.refusal)
-    const turn = await turns.take(tenantId)
-    if (turn === null) return refuse(to, tooMany)
-    await answerInTurn(
+    const permit = await semaphore.acquire(tenantId)
+    if (permit === null) return refuse(to, tooMany)
+    await answerWithPermit(
       { tenantId, asked: reading.asked, headers: toPassed(from.headers) },
       to,
-      turn,
+      permit,
     )
   }
 
-  /** The turn ends when the answer is sent and the engine no longer works on the query. */
-  async function answerInTurn(query: AnalystQuery, to: ServerResponse, turn: Turn): Promise<void> {
+  /** Releases the permit when the answer is sent and the engine no longer works on the query. */
+  async function answerWithPermit(
+    query: AnalystQuery,
+    to: ServerResponse,
+    permit: Permit,
+  ): Promise<void> {
     const left = new Promise<void>((resolve) => to.once('close', resolve))
     try {
       // Who left while waiting needs no answer.
       if (to.destroyed) return
       const refusal = await engine.judge(query)
       if (refusal !== null) return refuse(to, refusal)
-      if (!to.destroyed) await run(query, to, turn)
+      if (!to.destroyed) await run(query, to, permit)
       await left
     } finally {
-      turn.end()
+      permit.release()
     }
   }
 
-  async function run(query: AnalystQuery, to: ServerResponse, turn: Turn): Promise<void> {
+  async function run(query: AnalystQuery, to: ServerResponse, permit: Permit): Promise<void> {
     const stopping = new AbortController()
     const timer = setTimeout(() => stopping.abort(), queryMaxMs)
     to.once('close', () => stopping.abort())
@@ -117,7 +127,7 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
       clearTimeout(timer)
     }
     await Promise.race([ended, sleep(endingMs)])
-    turn.yieldPlace()
+    permit.releaseTotal()
     await ended
   }
 

@@ -13,7 +13,7 @@ import {
 } from '#shared/core/base/limits.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { createTurns } from '#shared/io/process/turns.ts'
+import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
 
 type FindKeyHolder = TenantStore['findTenantByApiKey']
@@ -38,7 +38,7 @@ export function createFindKeyHolder(
   const clock = { ttlResolution: 0, perf: { now: monotonicMs } }
   const found = new LRUCache<string, true>({ max: foundKeysMax, ttl: foundKeyMs, ...clock })
   const unknown = new LRUCache<string, true>({ max: unknownKeysMax, ttl: unknownKeyMs, ...clock })
-  const strangers = createTurns(strangerLookups)
+  const semaphore = createTenantSemaphore(strangerLookups)
 
   const ask = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
     const holder = await lookUp(keyHash)
@@ -51,16 +51,16 @@ export function createFindKeyHolder(
     }
     return holder
   }
-  const askInTurn = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
-    const turn = await strangers.take('')
-    if (turn === null) {
+  const lookUpWithPermit = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
+    const permit = await semaphore.acquire('')
+    if (permit === null) {
       lookups.inc({ outcome: 'refused' })
       throw unavailable('Too many unknown API keys are being looked up.')
     }
     try {
       return await ask(keyHash, id)
     } finally {
-      turn.end()
+      permit.release()
     }
   }
   return async (keyHash) => {
@@ -69,6 +69,6 @@ export function createFindKeyHolder(
       lookups.inc({ outcome: 'remembered' })
       return null
     }
-    return found.has(id) ? ask(keyHash, id) : askInTurn(keyHash, id)
+    return found.has(id) ? ask(keyHash, id) : lookUpWithPermit(keyHash, id)
   }
 }

@@ -7,7 +7,7 @@ import type { FastifyReply } from 'fastify'
 import { largeAnswerMs, largeAnswers } from '#shared/core/base/limits.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { createTurns } from '#shared/io/process/turns.ts'
+import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 
 /**
  * Waits for a place and frees it when the connection has taken the answer or is gone.
@@ -17,19 +17,19 @@ export type BeginLargeAnswer = (tenantId: string, reply: FastifyReply) => Promis
 
 /** @param longestMs how long an answer may take to its last byte; by default half a minute */
 export function createLargeAnswers(metrics: Metrics, longestMs = largeAnswerMs): BeginLargeAnswer {
-  const turns = createTurns(largeAnswers)
+  const semaphore = createTenantSemaphore(largeAnswers)
   const answers = metrics.counter<'outcome'>(
     'di_api_large_answers_total',
     'Answers with many rows: begun, refused for lack of a place, or cut off as too slowly read',
     ['outcome'],
   )
   return async (tenantId, { raw }) => {
-    const turn = await turns.take(tenantId)
-    if (turn === null) {
+    const permit = await semaphore.acquire(tenantId)
+    if (permit === null) {
       answers.inc({ outcome: 'refused' })
       throw unavailable('The tenant asks for more large answers at once than can be made.')
     }
-    if (raw.destroyed) return turn.end()
+    if (raw.destroyed) return permit.release()
     answers.inc({ outcome: 'begun' })
     const timer = setTimeout(() => {
       answers.inc({ outcome: 'cut_off' })
@@ -37,7 +37,7 @@ export function createLargeAnswers(metrics: Metrics, longestMs = largeAnswerMs):
     }, longestMs)
     raw.once('close', () => {
       clearTimeout(timer)
-      turn.end()
+      permit.release()
     })
   }
 }

@@ -142,12 +142,17 @@ export const readerSettings: Record<string, number> = {
 
 /**
  * How many queries of analysts an embedded engine runs at once, each in one thread, on a machine
- * with so many cores. One tenant never has all places, so two at least. A query takes at most
- * `analystQueryMaxMs`, so a tenant that comes while two others have the places waits as long at most.
+ * with so many cores. One tenant never has all permits, so there are at least two. A query
+ * takes at most `analystQueryMaxMs`, so a tenant waits at most that long for two other tenants.
  */
-export function toTurnLimits(cores: number) {
-  const inAll = Math.min(4, Math.max(2, cores - 1))
-  return { ofTenant: Math.min(2, inAll - 1), inAll, waiting: 16, waitMs: 2 * analystQueryMaxMs }
+export function toAnalystQueryLimits(cores: number) {
+  const total = Math.min(4, Math.max(2, cores - 1))
+  return {
+    perTenant: Math.min(2, total - 1),
+    total,
+    queuePerTenant: 16,
+    waitMs: 2 * analystQueryMaxMs,
+  }
 }
 
 /** The engine's own limit of 30 s and a moment in which it ends the query by itself. */

@@ -187,7 +187,7 @@ export const usersPageMax = 10_000
  * 60 MB in all. A tenant has half of them, the others wait. A client that reads slowly is cut off
  * after half a minute, which is 500 KB a second.
  */
-export const largeAnswers = { ofTenant: 2, inAll: 4, waiting: 100, waitMs: 5_000 } as const
+export const largeAnswers = { perTenant: 2, total: 4, queuePerTenant: 100, waitMs: 5_000 } as const
 export const largeAnswerMs = 30_000
 
 /**
@@ -223,7 +223,12 @@ export const unknownKeyMs = 1_000
  * Look-ups of keys that may be guesses: 4 of the api's 20 connections to Postgres. At a millisecond
  * each they answer 4,000 guesses a second; of the others a hundred wait, and the rest get a 503.
  */
-export const strangerLookups = { ofTenant: 4, inAll: 4, waiting: 100, waitMs: 1_000 } as const
+export const strangerLookups = {
+  perTenant: 4,
+  total: 4,
+  queuePerTenant: 100,
+  waitMs: 1_000,
+} as const
 
 /**
  * Ingest rate per tenant and edge in bytes, and burst. 4 MiB/s are 2,800 events/s of 1.5 KB: less

@@ -35,7 +35,7 @@ async function withProxy(
 
 describe('the turn of a query', () => {
   it('lasts until the engine is done, though the reader has left; others go on', async () => {
-    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits }, async (proxy) => {
       const leaving = new AbortController()
       const left = rig.ask({ query: deaf, signal: leaving.signal }, rig.acme, proxy).catch(String)
@@ -52,7 +52,7 @@ describe('the turn of a query', () => {
   })
 
   it('ends with an error in time, also of a query that does not look at the clock', async () => {
-    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits, queryMaxMs: 500 }, async (proxy) => {
       const reply = await rig.ask({ query: deaf }, rig.acme, proxy)
       expect([reply.status, reply.text]).toEqual([408, expect.stringContaining('TIMEOUT_EXCEEDED')])
@@ -71,7 +71,7 @@ describe('the turn of a query', () => {
 
   it('is not refused by the engine, which counts the queries of all tenants as one user’s', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
-    const limits = { ofTenant: 8, inAll: 8, waiting: 0, waitMs: 60_000 }
+    const limits = { perTenant: 8, total: 8, queuePerTenant: 0, waitMs: 60_000 }
     await withProxy({ limits }, async (proxy) => {
       const asked = Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, proxy))
       const replies = await Promise.all(asked)
@@ -81,7 +81,7 @@ describe('the turn of a query', () => {
 
   it('is refused to nobody because one tenant has many queries', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
-    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits }, async (proxy) => {
       let acmeDone = 0
       const many = Array.from({ length: 10 }, () =>
@@ -118,7 +118,7 @@ describe('an answer', () => {
   })
 
   it('is cut off when its client takes it too slowly, and the turn is free', async () => {
-    const limits = { ofTenant: 1, inAll: 1, waiting: 16, waitMs: 60_000 }
+    const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits, sendMaxMs: 500 }, async (proxy) => {
       const stuck = connect(Number(new URL(proxy.url).port), '127.0.0.1')
       const basic = Buffer.from(`${rig.acme.user}:${rig.acme.password}`).toString('base64')

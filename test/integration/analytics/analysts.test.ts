@@ -230,7 +230,7 @@ describe('whatever analysts ask', () => {
   })
 
   it('two queries of a tenant and four in all run at once, and others are not lost', async () => {
-    const limits = { ofTenant: 2, inAll: 4, waiting: 16, waitMs: 60_000 }
+    const limits = { perTenant: 2, total: 4, queuePerTenant: 16, waitMs: 60_000 }
     const proxy = await rig.openProxy({ limits })
     const running: number[] = []
     let stopped = false

@@ -45,11 +45,11 @@ describe('large answers', () => {
   it('are few of one tenant and few in all, until they are sent', async () => {
     for (const tenantId of ['a', 'b', 'c'])
       for (let n = 0; n < 16; n++) begin(tenantId).catch(() => undefined)
-    await until('all places are taken', () => begun.length === largeAnswers.inAll)
+    await until('all places are taken', () => begun.length === largeAnswers.total)
     await new Promise((resolve) => setImmediate(resolve))
     expect([countOf('a'), countOf('b'), countOf('c')]).toEqual([2, 2, 0])
     begun.splice(0, 1)[0]!.raw.emit('close')
-    await until('all places are taken', () => begun.length === largeAnswers.inAll)
+    await until('all places are taken', () => begun.length === largeAnswers.total)
     expect(countOf('a')).toBe(2)
   })
 
@@ -65,11 +65,13 @@ describe('large answers', () => {
   })
 
   it('are refused when too many wait', async () => {
-    const all = Array.from({ length: largeAnswers.ofTenant + largeAnswers.waiting + 5 }, () =>
-      begin('a').then(
-        () => 'begun',
-        (error: unknown) => (error as { code: string }).code,
-      ),
+    const all = Array.from(
+      { length: largeAnswers.perTenant + largeAnswers.queuePerTenant + 5 },
+      () =>
+        begin('a').then(
+          () => 'begun',
+          (error: unknown) => (error as { code: string }).code,
+        ),
     )
     const refused = await Promise.all(all.slice(-5))
     expect(refused).toEqual(refused.map(() => 'unavailable'))

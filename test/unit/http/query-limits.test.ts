@@ -1,4 +1,4 @@
-// Tenants beside one that asks more than ClickHouse can answer, on the API's own server.
+// Limits of concurrent queries per tenant, on the API's own server.
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { hashApiKey, toApiKey } from '#shared/core/tenants/credentials.ts'
@@ -54,7 +54,7 @@ const call = (tenantId: string) => {
   return app.inject({ url: '/v1/di/devices/d', headers: { authorization: `Bearer ${key}` } })
 }
 
-it('find a place at once, and the busy one waits for its own', async () => {
+it('a tenant at its query limit waits, and delays no other tenant', async () => {
   const busy = Array.from({ length: 20 }, () => call('busy'))
   while (asked.length < 8) await new Promise((resolve) => setImmediate(resolve))
   const quiet = await Promise.all(Array.from({ length: 4 }, () => call('quiet')))
@@ -65,14 +65,14 @@ it('find a place at once, and the busy one waits for its own', async () => {
   expect(codes).toEqual(codes.map(() => 404))
 })
 
-it('and whoever finds none in time is told to come back', async () => {
+it('a query that waits too long is a 503 with Retry-After', async () => {
   const busy = Array.from({ length: 9 }, () => call('busy'))
   const first = await Promise.race(busy)
   expect(first.statusCode).toBe(503)
   expect(first.json()).toMatchObject({ code: 'unavailable' })
   expect(Number(first.headers['retry-after'])).toBeGreaterThan(0)
-  const told = /di_api_turns_refused_total\{[^}]*query="device"[^}]*\} 1\s/
-  expect(told.test(await metrics.registry.metrics())).toBe(true)
+  const counted = /di_api_queries_rejected_total\{[^}]*query="device"[^}]*\} 1\s/
+  expect(counted.test(await metrics.registry.metrics())).toBe(true)
   answer()
   await Promise.all(busy)
 })
