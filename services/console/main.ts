@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { createLearningStore } from '#shared/io/analytics/learning-store.ts'
-import { createSignalJumpStore } from '#shared/io/analytics/signal-jump-store.ts'
+import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/deliveries/delivery-hint-publisher.ts'
 import { checkWebhookTarget } from '#shared/io/deliveries/outbound-http.ts'
@@ -33,7 +33,7 @@ import { createErase } from './erasure/erase.ts'
 import { createLedgerKeeper } from './jobs/ledger.ts'
 import { createStackTeller } from './jobs/local-stack.ts'
 import { createMirror } from './jobs/mirror.ts'
-import { createSignalJumps } from './jobs/signal-jumps.ts'
+import { createPrevalenceSpikes } from './jobs/prevalence-spikes.ts'
 import { requireMasterKey, startUpkeep } from './jobs/upkeep.ts'
 import { createBacktests } from './policies/backtest.ts'
 import { createRetention } from './retention/retention.ts'
@@ -165,7 +165,7 @@ async function main(): Promise<void> {
     readLedger: ledger.readLedger,
     readLearning: createLearningStore(clickhouse).readLearning,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
-    signalJumps: createSignalJumpStore(clickhouse),
+    prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
     ...createUnknownSignalStore(clickhouse),
     listRetiredUse: async (secret) => {
       const nats = findNats()
@@ -204,14 +204,14 @@ async function main(): Promise<void> {
   lifecycle.onStop('retention', retention.start().stop)
   const mirror = createMirror({ postgres, locks: jobs, clickhouse, log, metrics, nowMs, wallMs })
   lifecycle.onStop('mirror', mirror.start().stop)
-  const signalJumps = createSignalJumps({
+  const prevalenceSpikes = createPrevalenceSpikes({
     locks: jobs,
     clickhouse: mutations,
     log,
     metrics,
     wallMs,
   })
-  lifecycle.onStop('signal jumps', signalJumps.start().stop)
+  lifecycle.onStop('prevalence spikes', prevalenceSpikes.start().stop)
   const keeper = createLedgerKeeper({
     findNats,
     postgres,

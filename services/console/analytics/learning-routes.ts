@@ -1,11 +1,11 @@
-/** What dispositions teach of a tenant's policy, and signals that jumped with an SDK release. */
+/** What dispositions teach of a tenant's policy, and prevalence spikes of signals within an SDK version. */
 import { parseInstant } from '#shared/core/base/instants.ts'
 import type { LearningStore } from '#shared/io/analytics/learning-store.ts'
 import type {
-  SignalJumpStore,
-  StoredJump,
-  TouchedByJump,
-} from '#shared/io/analytics/signal-jump-store.ts'
+  AffectedBySpike,
+  PrevalenceSpikeStore,
+  StoredSpike,
+} from '#shared/io/analytics/prevalence-spike-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { ConsoleApp, ConsoleDeps } from '../app.ts'
@@ -14,16 +14,16 @@ import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
   learningQuery,
   learningSchema,
-  signalJumpsQuery,
-  signalJumpsSchema,
+  prevalenceSpikesQuery,
+  prevalenceSpikesSchema,
 } from './learning-schemas.ts'
 
 export type LearningDeps = {
   readLearning: LearningStore['readLearning']
-  signalJumps: Pick<SignalJumpStore, 'listJumps' | 'findTouched' | 'readCheckedAt'>
+  prevalenceSpikes: Pick<PrevalenceSpikeStore, 'listSpikes' | 'findAffected' | 'readCheckedAt'>
 }
 
-/** Jumps of which devices and alerts are named: each is a query. */
+/** Spikes of which devices and alerts are named: each is a query. */
 const namedMax = 10
 
 export function addLearningRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
@@ -51,23 +51,23 @@ export function addLearningRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
     '/tenants/:tenant_id/signal-jumps',
     {
       schema: {
-        summary: 'Signals whose share jumped within one SDK version, newest first',
+        summary: 'Prevalence spikes of signals within one SDK version, newest first',
         params: tenantParams,
-        querystring: signalJumpsQuery,
-        response: { 200: signalJumpsSchema, default: problemSchema },
+        querystring: prevalenceSpikesQuery,
+        response: { 200: prevalenceSpikesSchema, default: problemSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { open } }) => {
       await requireTenant(deps.postgres, tenantId)
-      const { listJumps, findTouched, readCheckedAt } = deps.signalJumps
-      const jumps = await listJumps({ tenantId, openOnly: open }).catch(refuse)
+      const { listSpikes, findAffected, readCheckedAt } = deps.prevalenceSpikes
+      const spikes = await listSpikes({ tenantId, openOnly: open }).catch(refuse)
       const checkedAtMs = await readCheckedAt().catch(refuse)
       const data = []
-      for (const [at, jump] of jumps.entries()) {
-        const range = { fromMs: jump.startedAtMs, untilMs: jump.checkedAtMs }
-        const touched =
-          at < namedMax ? await findTouched({ tenantId, ...jump, ...range }).catch(refuse) : null
-        data.push(toBody(jump, touched))
+      for (const [at, spike] of spikes.entries()) {
+        const range = { fromMs: spike.startedAtMs, untilMs: spike.checkedAtMs }
+        const affected =
+          at < namedMax ? await findAffected({ tenantId, ...spike, ...range }).catch(refuse) : null
+        data.push(toBody(spike, affected))
       }
       return { checked_at: checkedAtMs === 0 ? null : toIso(checkedAtMs), data }
     },
@@ -76,21 +76,21 @@ export function addLearningRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
 
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
-function toBody(jump: StoredJump, touched: TouchedByJump | null) {
+function toBody(spike: StoredSpike, affected: AffectedBySpike | null) {
   return {
-    platform: jump.platform,
-    sdk_version: jump.sdkVersion,
-    signal: jump.signal,
-    started_at: toIso(jump.startedAtMs),
-    checked_at: toIso(jump.checkedAtMs),
-    ended_at: jump.endedAtMs === null ? null : toIso(jump.endedAtMs),
-    share: jump.share,
-    earlier_share: jump.earlierShare,
-    elsewhere_share: jump.elsewhereShare,
-    z_score: jump.zScore,
-    devices: touched?.devices ?? jump.devices,
-    alerts: touched?.alerts ?? jump.alerts,
-    device_ids: touched?.deviceIds ?? [],
-    alert_ids: touched?.alertIds ?? [],
+    platform: spike.platform,
+    sdk_version: spike.sdkVersion,
+    signal: spike.signal,
+    started_at: toIso(spike.startedAtMs),
+    checked_at: toIso(spike.checkedAtMs),
+    ended_at: spike.endedAtMs === null ? null : toIso(spike.endedAtMs),
+    share: spike.prevalence,
+    earlier_share: spike.earlierPrevalence,
+    elsewhere_share: spike.elsewherePrevalence,
+    z_score: spike.zScore,
+    devices: affected?.devices ?? spike.devices,
+    alerts: affected?.alerts ?? spike.alerts,
+    device_ids: affected?.deviceIds ?? [],
+    alert_ids: affected?.alertIds ?? [],
   }
 }

@@ -1,4 +1,4 @@
-/** What the admin API answers of what can be learned, and of signals that jumped. */
+/** What the admin API answers of what can be learned, and of prevalence spikes of signals. */
 import { z } from 'zod'
 import { parseInstant } from '#shared/core/base/instants.ts'
 
@@ -34,7 +34,7 @@ export const learningSchema = z.object({
   signals: z.array(precisionSchema),
 })
 
-export const signalJumpsQuery = z.strictObject({
+export const prevalenceSpikesQuery = z.strictObject({
   open: z
     .stringbool()
     .default(false)
@@ -44,7 +44,7 @@ export const signalJumpsQuery = z.strictObject({
     }),
 })
 
-export const signalJumpsSchema = z.object({
+export const prevalenceSpikesSchema = z.object({
   checked_at: z.string().nullable().describe('when shares were compared last'),
   data: z.array(
     z.object({
@@ -60,7 +60,7 @@ export const signalJumpsSchema = z.object({
       z_score: z.number(),
       devices: z.number().int().describe('devices of the version that had it since then'),
       alerts: z.number().int().describe('their alerts whose reasons name it'),
-      device_ids: z.array(z.string()).describe('at most 100; of the ten newest jumps'),
+      device_ids: z.array(z.string()).describe('at most 100; of the ten newest spikes'),
       alert_ids: z.array(z.string()).describe('at most 100, newest first; likewise'),
     }),
   ),

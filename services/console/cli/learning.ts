@@ -1,11 +1,11 @@
-/** `di learn` and `di signals jumps`: what dispositions teach, and releases that went wrong. */
+/** `di learn` and `di signals spikes`: what dispositions teach, and releases that went wrong. */
 import type { Command } from 'commander'
 import type { Learning, Precision } from '#shared/io/analytics/learning-store.ts'
 import type { CliContext } from './context.ts'
 import { toTable, toTime } from './tables.ts'
 
 type Learned = Learning & { since: string | null }
-type Jump = {
+type Spike = {
   platform: string
   sdk_version: string
   signal: string
@@ -17,9 +17,9 @@ type Jump = {
   devices: number
   alerts: number
 }
-type Jumps = { checked_at: string | null; data: Jump[] }
+type Spikes = { checked_at: string | null; data: Spike[] }
 
-/** Adds the command `learn`, and `jumps` to the group `signals`. */
+/** Adds the command `learn`, and `spikes` to the group `signals`. */
 export function registerLearning(program: Command, context: CliContext): void {
   program
     .command('learn <slug>')
@@ -33,13 +33,14 @@ export function registerLearning(program: Command, context: CliContext): void {
     })
   program.commands
     .find((command) => command.name() === 'signals')
-    ?.command('jumps <slug>')
-    .description('signals whose share jumped within one SDK version: mostly a bad release')
+    ?.command('spikes <slug>')
+    .alias('jumps')
+    .description('signals whose prevalence spiked within one SDK version: mostly a bad release')
     .option('--open', 'only those that are not over')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { open }: { open?: true }) => {
       const path = `/tenants/${encodeURIComponent(slug)}/signal-jumps?open=${open === true}`
-      context.out((await context.adminFetch('GET', path)) as Jumps, toJumpsText)
+      context.out((await context.adminFetch('GET', path)) as Spikes, toSpikesText)
     })
 }
 
@@ -72,16 +73,16 @@ function toRow(one: Precision): string[] {
   ]
 }
 
-function toJumpsText({ checked_at: checkedAt, data }: Jumps): string {
+function toSpikesText({ checked_at: checkedAt, data }: Spikes): string {
   const checked =
     checkedAt === null ? 'Nothing was compared yet.' : `Compared ${toTime(checkedAt)}.`
-  if (data.length === 0) return `No signal's share has jumped. ${checked}`
+  if (data.length === 0) return `No prevalence spikes. ${checked}`
   return toTable(
     [
       'SIGNAL',
       'SDK',
       'PLATFORM',
-      'SHARE',
+      'PREVALENCE',
       'EARLIER',
       'ELSEWHERE',
       'DEVICES',

@@ -321,11 +321,11 @@ export const activityReadMax = 200_000_000
 export const cachedTenantsMax = 10_000
 
 /** Devices of one tenant with very many rows that are remembered as such: 300 bytes each. */
-export const heavyDevicesMax = 1_000
+export const hotDevicesMax = 1_000
 
 /** The same of keys of `activity`, whatever their tenant, and how long either is remembered. */
-export const heavyKeysMax = 10_000
-export const heavyKeyMs = 3_600_000
+export const hotKeysMax = 10_000
+export const hotKeyMs = 3_600_000
 
 /**
  * Bytes of a policy document. The default has 8 KB with every signal of the catalog; a message of
@@ -360,10 +360,10 @@ export const unusedPolicyMs = 60_000
  * SDK versions that one query asks about. Each is up to 128 characters of three bytes, or of four
  * with their escapes: 100 KB of the 128 KiB that ClickHouse takes in one parameter.
  */
-export const sdkNormQueryMax = 200
+export const sdkBaselinesPerQueryMax = 200
 
-/** Norms of one tenant kept in memory, at up to 1 KB each: 32 versions in use, for two hours. */
-export const sdkNormsCachedMax = 64
+/** Baselines of one tenant kept in memory, at up to 1 KB each: 32 versions in use, for two hours. */
+export const sdkBaselinesCachedMax = 64
 
 /** Bytes of policy documents kept in memory, as JSON: a thousand of the default's size. */
 export const policyCopiesBytesMax = 8 * 1024 * 1024

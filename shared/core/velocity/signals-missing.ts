@@ -1,6 +1,6 @@
 /**
  * Categories of signals that an event left empty though its SDK version hardly ever does: what a
- * hook that strips detections looks like from here. The norm is what devices of the same tenant,
+ * hook that strips detections looks like from here. The baseline is what devices of the same tenant,
  * version and platform sent in 24 hours that were over before the event's own hour and the one
  * before it, so it does not change any more when the event is decided.
  */
@@ -13,28 +13,28 @@ import type { Finding } from './correlation.ts'
 type MissingRule = NonNullable<Policy['signalsMissing']>
 
 /** How many devices a version was seen on, and on how many of them a category came empty. */
-export type SdkNorm = {
+export type SdkBaseline = {
   devices: number
   /** Devices that sent the category empty at least once. */
   emptyOn: Record<Category, number>
 }
 
-/** The norm of a version that nobody has seen. */
-export const noNorm: SdkNorm = {
+/** The baseline of a version that nobody has seen. */
+export const noBaseline: SdkBaseline = {
   devices: 0,
   emptyOn: { root: 0, emulator: 0, debugger: 0, tamper: 0, ecosystem: 0, network: 0 },
 }
 
-const normHours = 24
+const baselineHours = 24
 
 /**
- * The hours that make the norm of an event received at this time, in ms: from the first hour's
+ * The hours that make the baseline of an event received at this time, in ms: from the first hour's
  * start to the last one's end. The full hour in between is for edges whose clocks or publishes lag:
  * whatever belongs to the window stands before the event in the stream.
  */
-export function toNormWindow(atMs: number): { fromMs: number; toMs: number } {
+export function toBaselineWindow(atMs: number): { fromMs: number; toMs: number } {
   const toMs = Math.floor(atMs / hourMs) * hourMs - hourMs
-  return { fromMs: toMs - normHours * hourMs, toMs }
+  return { fromMs: toMs - baselineHours * hourMs, toMs }
 }
 
 /** Places of the bitmaps that devices are counted by, as in `clickhouse/0005-sdk-norms.sql`. */
@@ -68,8 +68,8 @@ export function toFilledCategories(signals: Signals): number {
 
 const isFilled = (filled: number, index: number): boolean => (filled & (1 << index)) !== 0
 
-/** Whether the norm can matter: most events fill every category, and need not be asked about. */
-export function needsNorm(
+/** Whether the baseline can matter: most events fill every category, and need not be asked about. */
+export function needsBaseline(
   filled: number,
   { signalsMissing: rule }: Pick<Policy, 'signalsMissing'>,
 ): boolean {
@@ -84,13 +84,13 @@ export function needsNorm(
  */
 export function findMissingCategories(
   filled: number,
-  norm: SdkNorm,
+  baseline: SdkBaseline,
   rule: Pick<MissingRule, 'usualShare' | 'devicesMin'>,
 ): Category[] {
-  if (norm.devices < rule.devicesMin) return []
+  if (baseline.devices < rule.devicesMin) return []
   return categories.filter((category, index) => {
-    const always = norm.devices - norm.emptyOn[category]
-    return !isFilled(filled, index) && always / norm.devices >= rule.usualShare
+    const always = baseline.devices - baseline.emptyOn[category]
+    return !isFilled(filled, index) && always / baseline.devices >= rule.usualShare
   })
 }
 
@@ -99,11 +99,11 @@ export function findMissingCategories(
  * @returns null when the rule is off or no more than its threshold are missing
  */
 export function findSignalsMissing(
-  event: { filled: number; norm: SdkNorm; sdkVersion: string },
+  event: { filled: number; baseline: SdkBaseline; sdkVersion: string },
   { signalsMissing: rule }: Pick<Policy, 'signalsMissing'>,
 ): Finding | null {
   if (rule === null || rule.weight === 0) return null
-  const missing = findMissingCategories(event.filled, event.norm, rule)
+  const missing = findMissingCategories(event.filled, event.baseline, rule)
   if (missing.length <= rule.threshold) return null
   return {
     code: 'SIGNALS_MISSING',

@@ -9,8 +9,8 @@ import type { ClickHouseSettings } from '@clickhouse/client'
 import { compareBytes } from '#shared/core/base/byte-order.ts'
 import {
   cachedTenantsMax,
-  heavyDevicesMax,
-  heavyKeyMs,
+  hotDevicesMax,
+  hotKeyMs,
   usersPageMax,
 } from '#shared/core/base/limits.ts'
 import {
@@ -74,8 +74,8 @@ export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
   // Devices that had many rows: for those the small question is in vain.
   const large = createTenantCache<true>({
     tenantsMax: cachedTenantsMax,
-    entriesMax: heavyDevicesMax,
-    ttlMs: heavyKeyMs,
+    entriesMax: hotDevicesMax,
+    ttlMs: hotKeyMs,
   })
   const findSmallDevice: HistoryStore['findSmallDevice'] = async (question) => {
     const { tenantId, deviceId } = question

@@ -120,7 +120,7 @@ export const activityBounds: ActivityBounds = {
 
 /**
  * Asks about many keys at once, unless that means looking at too many rows, which ClickHouse tells
- * before it looks at any: then about half of them at a time, and in the end about a heavy key
+ * before it looks at any: then about half of them at a time, and in the end about a hot key
  * alone.
  * @param ask a query with these settings
  * @param askAlone about a key of which there are more rows than one query may look at

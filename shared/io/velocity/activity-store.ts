@@ -5,7 +5,7 @@
  * events, and all before them in the stream, must have been inserted; later ones may have been, and
  * change nothing.
  *
- * What a batch costs is bounded whatever its events are about: a heavy key, one that more events
+ * What a batch costs is bounded whatever its events are about: a hot key, one that more events
  * share than are looked at, is not screened but asked for its latest rows alone.
  */
 
@@ -14,8 +14,8 @@ import { LRUCache } from 'lru-cache'
 import {
   activityQueryMax,
   activityRowsAtOnceMax,
-  heavyKeyMs,
-  heavyKeysMax,
+  hotKeyMs,
+  hotKeysMax,
 } from '#shared/core/base/limits.ts'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
 import { type Screen, toScreen } from '#shared/core/velocity/activity.ts'
@@ -75,7 +75,7 @@ export function createActivityStore(
   clickhouse: Clickhouse,
   bounds: ActivityBounds = activityBounds,
 ): ActivityStore {
-  const store: Store = { clickhouse, bounds, heavy: createHeavyKeys() }
+  const store: Store = { clickhouse, bounds, hot: createHotKeys() }
   return {
     countActivity: async (subjects) => {
       const answers: Activity[] = []
@@ -88,13 +88,13 @@ export function createActivityStore(
   }
 }
 
-type Store = { clickhouse: Clickhouse; bounds: ActivityBounds; heavy: HeavyKeys }
+type Store = { clickhouse: Clickhouse; bounds: ActivityBounds; hot: HotKeys }
 
-/** Heavy keys that were met. By their hash: the same id of another tenant would be read beside. */
-type HeavyKeys = { add: (key: ActivityKey) => void; has: (key: ActivityKey) => boolean }
+/** Hot keys that were met. By their hash: the same id of another tenant would be read beside. */
+type HotKeys = { add: (key: ActivityKey) => void; has: (key: ActivityKey) => boolean }
 
-function createHeavyKeys(): HeavyKeys {
-  const keys = new LRUCache<string, true>({ max: heavyKeysMax, ttl: heavyKeyMs })
+function createHotKeys(): HotKeys {
+  const keys = new LRUCache<string, true>({ max: hotKeysMax, ttl: hotKeyMs })
   const hashOf = (key: ActivityKey) => key.slice(key.indexOf(' ') + 1)
   return {
     add: (key) => keys.set(hashOf(key), true),
@@ -168,13 +168,13 @@ function addCounts(
 function addSightings(
   asked: readonly Asked[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
-  { heavy, firstSeen }: Screened,
+  { hot, firstSeen }: Screened,
 ): void {
   const firstIn = new Map<ActivityKey, Map<number, number>>()
   for (const { keys, eventHash } of asked) {
     const [key] = keys.device as [ActivityKey]
     const own = rows.get(key)
-    if (!heavy.has(key) || own === undefined) continue
+    if (!hot.has(key) || own === undefined) continue
     const firsts = firstIn.get(key) ?? toFirsts(own)
     firstIn.set(key, firsts)
     const first = firsts.get(toShortHash(eventHash)) ?? Number.POSITIVE_INFINITY
@@ -195,7 +195,7 @@ function toFirsts(rows: readonly ActivityRow[]): Map<number, number> {
 /** The rows of all that may exceed a rule, so many at a time that memory stays bounded. */
 async function* readInPieces(
   { clickhouse, bounds: { rowsMax } }: Store,
-  { suspects, heavy }: Screened,
+  { suspects, hot }: Screened,
   span: ActivitySpan,
 ): AsyncGenerator<Map<ActivityKey, ActivityRow[]>> {
   let piece: ActivityKey[] = []
@@ -210,7 +210,7 @@ async function* readInPieces(
     expected += rows
   }
   if (piece.length > 0) yield await readActivityRows(clickhouse, piece, span)
-  for (const key of heavy) yield await readLatestRows(clickhouse, key, { ...span, rowsMax })
+  for (const key of hot) yield await readLatestRows(clickhouse, key, { ...span, rowsMax })
 }
 
 function toAsked(subject: ActivitySubject): Asked {
@@ -240,7 +240,7 @@ type Screened = {
   /** Keys that may exceed a rule, and how many rows each has. */
   suspects: Map<ActivityKey, number>
   /** Keys that were not screened. */
-  heavy: Set<ActivityKey>
+  hot: Set<ActivityKey>
   /** The first stream offset of events asked about, by device and event. */
   firstSeen: Map<string, number>
 }
@@ -257,29 +257,29 @@ async function screenKeys(store: Store, question: Question): Promise<Screened> {
   for (const one of asked) {
     for (const kind of kinds) for (const key of one.keys[kind]) keys.add(key)
   }
-  const screened: Screened = { suspects: new Map(), heavy: new Set(), firstSeen: new Map() }
+  const screened: Screened = { suspects: new Map(), hot: new Set(), firstSeen: new Map() }
   const light: ActivityKey[] = []
   for (const key of keys) {
-    if (store.heavy.has(key)) screened.heavy.add(key)
+    if (store.hot.has(key)) screened.hot.add(key)
     else light.push(key)
   }
   const found = await askBounded(
     light,
     (some, settings) => askScreen(store, some, { question, settings }),
     async (key) => {
-      store.heavy.add(key)
-      screened.heavy.add(key)
+      store.hot.add(key)
+      screened.hot.add(key)
       return []
     },
     store.bounds,
   )
   for (const [tenantId, keyHash, rows, suspect, sightings] of found.flat()) {
     const key = `${tenantId} ${keyHash}`
-    const isHeavy = Number(rows) > store.bounds.rowsMax
-    if (isHeavy) store.heavy.add(key)
+    const isHot = Number(rows) > store.bounds.rowsMax
+    if (isHot) store.hot.add(key)
     // Another tenant's, of an id that both have, was not asked about.
     if (suspect && keys.has(key)) {
-      if (isHeavy) screened.heavy.add(key)
+      if (isHot) screened.hot.add(key)
       else screened.suspects.set(key, Number(rows))
     }
     for (const [eventHash, streamOffset] of sightings) {

@@ -11,12 +11,12 @@ import { countedBy } from '#shared/core/velocity/activity-counting.ts'
 import type { Known } from '#shared/core/velocity/risk.ts'
 import {
   findSignalsMissing,
-  needsNorm,
+  needsBaseline,
   toFilledCategories,
 } from '#shared/core/velocity/signals-missing.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type ActivitySubject, createActivityStore } from './activity-store.ts'
-import { createSdkNormStore, type SdkNormStore } from './sdk-norm-store.ts'
+import { createSdkBaselineStore, type SdkBaselineStore } from './sdk-baseline-store.ts'
 
 export type KnownEvent = Pick<
   AcceptedEvent,
@@ -33,13 +33,13 @@ export type KnownStore = {
 
 export function createKnownStore(clickhouse: Clickhouse): KnownStore {
   const activity = createActivityStore(clickhouse)
-  const norms = createSdkNormStore(clickhouse)
+  const baselines = createSdkBaselineStore(clickhouse)
   return {
     findKnown: async (events, policyOf) => {
       const subjects = events.map((event) => toSubject(event, policyOf(event).velocity))
       const [counted, missing] = await Promise.all([
         activity.countActivity(subjects),
-        findMissing(norms, events, policyOf),
+        findMissing(baselines, events, policyOf),
       ])
       return counted.map((one, index) => ({ ...one, missing: missing[index]! }))
     },
@@ -69,9 +69,9 @@ function toSubject(event: KnownEvent, velocity: readonly VelocityRule[]): Activi
   }
 }
 
-/** Norms are asked for only where a category is empty and the policy has a rule for it. */
+/** Baselines are asked for only where a category is empty and the policy has a rule for it. */
 async function findMissing<E extends KnownEvent>(
-  norms: SdkNormStore,
+  baselines: SdkBaselineStore,
   events: readonly E[],
   policyOf: (event: E) => Policy,
 ): Promise<Known['missing'][]> {
@@ -85,9 +85,9 @@ async function findMissing<E extends KnownEvent>(
         filled: filledCategories ?? toFilledCategories(body.signals as Signals),
       }
     })
-    .filter(({ event, filled }) => needsNorm(filled, policyOf(event)))
+    .filter(({ event, filled }) => needsBaseline(filled, policyOf(event)))
   if (open.length === 0) return findings
-  const found = await norms.findNorms(
+  const found = await baselines.loadBaselines(
     open.map(({ event }) => ({
       tenantId: event.tenant_id,
       sdkVersion: event.body.sdk_meta.sdk_version,
@@ -96,7 +96,7 @@ async function findMissing<E extends KnownEvent>(
     })),
   )
   open.forEach(({ event, index, filled }, at) => {
-    const about = { filled, norm: found[at]!, sdkVersion: event.body.sdk_meta.sdk_version }
+    const about = { filled, baseline: found[at]!, sdkVersion: event.body.sdk_meta.sdk_version }
     findings[index] = findSignalsMissing(about, policyOf(event))
   })
   return findings

@@ -12,7 +12,7 @@ import {
   type Learning,
   type Precision,
 } from '#shared/io/analytics/learning-store.ts'
-import { createSignalJumpStore } from '#shared/io/analytics/signal-jump-store.ts'
+import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
@@ -21,7 +21,10 @@ import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
 import { registerLearning } from '../../../services/console/cli/learning.ts'
 import { registerSignals } from '../../../services/console/cli/signals.ts'
-import { createSignalJumps, type SignalJumps } from '../../../services/console/jobs/signal-jumps.ts'
+import {
+  createPrevalenceSpikes,
+  type PrevalenceSpikes,
+} from '../../../services/console/jobs/prevalence-spikes.ts'
 import {
   type FleetHistory,
   fleetTenant,
@@ -62,7 +65,7 @@ beforeAll(async () => {
       listUnknownSignals: async () => [],
       countLeftOut: async () => ({ events: 0, values: 0 }),
       ...createLearningStore(clickhouse),
-      signalJumps: createSignalJumpStore(clickhouse),
+      prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
     },
     {
       log: testLog,
@@ -295,14 +298,14 @@ describe('a bad release', () => {
     )
   }
   const createAlarm = (own = createMetrics('console')) =>
-    createSignalJumps({
+    createPrevalenceSpikes({
       locks: { holders: rig.postgres, work: rig.postgres },
       clickhouse,
       metrics: own,
       wallMs: () => wallMs,
       log: log as never,
     })
-  let alarm: SignalJumps
+  let alarm: PrevalenceSpikes
   type Listed = { data: Record<string, unknown>[] }
   const listed = async (tenantId = 'acme') =>
     (await get<Listed>(`/tenants/${tenantId}/signal-jumps`)).data
@@ -359,7 +362,7 @@ describe('a bad release', () => {
     )
   })
 
-  test('is told once, with the devices and alerts that it touched', async () => {
+  test('is told once, with the devices and alerts that it affected', async () => {
     expect(await alarm.runRound()).toBe('checked')
     expect(await alarm.runRound()).toBe('not_due')
     expect(await listed()).toMatchObject([
@@ -392,15 +395,13 @@ describe('a bad release', () => {
   })
 
   test('is printed for people, and counted', async () => {
-    const text = await di('signals', 'jumps', 'acme')
+    const text = await di('signals', 'spikes', 'acme')
     expect(text).toMatch(
       /debugger\.xposed_detected +3\.2\.0 +android +40\.0 % +1\.7 % +1\.1 % +24 +2/,
     )
-    expect(await di('signals', 'jumps', 'quiet')).toMatch(
-      /^No signal's share has jumped\. Compared /,
-    )
+    expect(await di('signals', 'jumps', 'quiet')).toMatch(/^No prevalence spikes\. Compared /)
     const exposed = await metrics.registry.metrics()
-    expect(exposed).toMatch(/^di_signal_jumps_total\{?.*1$/m)
+    expect(exposed).toMatch(/^di_prevalence_spikes_total\{?.*1$/m)
   })
 
   test('is over when the next release is right, and stays on record', async () => {

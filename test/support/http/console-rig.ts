@@ -147,7 +147,7 @@ export async function createConsoleRig(
       readLearning: refuse,
       backtests: { start: refuse },
       compareShadow: refuse,
-      signalJumps: { listJumps: refuse, findTouched: refuse, readCheckedAt: refuse },
+      prevalenceSpikes: { listSpikes: refuse, findAffected: refuse, readCheckedAt: refuse },
     },
     startEdge: async (masterKeys = [masterKey]) => {
       const edge = await startEdge(servers.nats.url, masterKeys)

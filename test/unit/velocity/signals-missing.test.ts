@@ -6,11 +6,11 @@ import {
   estimateDevices,
   findMissingCategories,
   findSignalsMissing,
-  needsNorm,
-  noNorm,
-  type SdkNorm,
+  needsBaseline,
+  noBaseline,
+  type SdkBaseline,
+  toBaselineWindow,
   toFilledCategories,
-  toNormWindow,
 } from '#shared/core/velocity/signals-missing.ts'
 
 const none: Signals = {
@@ -24,9 +24,9 @@ const none: Signals = {
 const all = 0b111111
 const without = (...names: Category[]) =>
   names.reduce((filled, name) => filled & ~(1 << categories.indexOf(name)), all)
-const norm = (devices: number, emptyOn: Partial<SdkNorm['emptyOn']> = {}): SdkNorm => ({
+const baseline = (devices: number, emptyOn: Partial<SdkBaseline['emptyOn']> = {}): SdkBaseline => ({
   devices,
-  emptyOn: { ...noNorm.emptyOn, ...emptyOn },
+  emptyOn: { ...noBaseline.emptyOn, ...emptyOn },
 })
 const rule = { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 }
 
@@ -48,17 +48,17 @@ describe('a filled category', () => {
   })
 })
 
-describe('a norm', () => {
+describe('a baseline', () => {
   it('is of the 24 hours that ended a full hour before the event’s own', () => {
     const hourMs = 3_600_000
     const startMs = Date.UTC(2026, 5, 15, 12)
     for (const atMs of [startMs, startMs + 1, startMs + hourMs - 1]) {
-      expect(toNormWindow(atMs)).toEqual({
+      expect(toBaselineWindow(atMs)).toEqual({
         fromMs: Date.UTC(2026, 5, 14, 11),
         toMs: Date.UTC(2026, 5, 15, 11),
       })
     }
-    expect(toNormWindow(startMs + hourMs).toMs).toBe(startMs)
+    expect(toBaselineWindow(startMs + hourMs).toMs).toBe(startMs)
   })
 
   it('counts devices that share a place: within 1 % up to 100,000', () => {
@@ -74,11 +74,13 @@ describe('a norm', () => {
 
   it('is asked for only where the rule can act', () => {
     const policy = { signalsMissing: rule }
-    expect(needsNorm(all, policy)).toBe(false)
-    expect(needsNorm(without('tamper'), policy)).toBe(true)
-    expect(needsNorm(without('tamper'), { signalsMissing: { ...rule, threshold: 1 } })).toBe(false)
-    expect(needsNorm(0, { signalsMissing: { ...rule, weight: 0 } })).toBe(false)
-    expect(needsNorm(0, { signalsMissing: null })).toBe(false)
+    expect(needsBaseline(all, policy)).toBe(false)
+    expect(needsBaseline(without('tamper'), policy)).toBe(true)
+    expect(needsBaseline(without('tamper'), { signalsMissing: { ...rule, threshold: 1 } })).toBe(
+      false,
+    )
+    expect(needsBaseline(0, { signalsMissing: { ...rule, weight: 0 } })).toBe(false)
+    expect(needsBaseline(0, { signalsMissing: null })).toBe(false)
   })
 })
 
@@ -87,35 +89,35 @@ describe('a missing category', () => {
     const emptyOn = { network: 5, ecosystem: 6 }
     const missing = findMissingCategories(
       without('root', 'network', 'ecosystem'),
-      norm(100, emptyOn),
+      baseline(100, emptyOn),
       rule,
     )
     expect(missing).toEqual(['root', 'network'])
   })
 
   it('needs enough devices to speak of what is usual', () => {
-    expect(findMissingCategories(0, norm(99), rule)).toEqual([])
-    expect(findMissingCategories(0, norm(100), rule)).toEqual([...categories])
-    expect(findMissingCategories(0, noNorm, { ...rule, devicesMin: 10 })).toEqual([])
+    expect(findMissingCategories(0, baseline(99), rule)).toEqual([])
+    expect(findMissingCategories(0, baseline(100), rule)).toEqual([...categories])
+    expect(findMissingCategories(0, noBaseline, { ...rule, devicesMin: 10 })).toEqual([])
   })
 
   it('is exact at the usual share, whatever the share', () => {
     for (let percent = 50; percent <= 100; percent++) {
       const usual = { usualShare: percent / 100, devicesMin: 100 }
       const at = (root: number) =>
-        findMissingCategories(without('root'), norm(100, { root }), usual)
+        findMissingCategories(without('root'), baseline(100, { root }), usual)
       expect(at(100 - percent)).toEqual(['root'])
       if (percent > 0) expect(at(101 - percent)).toEqual([])
     }
   })
 
-  const anyNorm = fc
+  const anyBaseline = fc
     .record({
       devices: fc.nat(500),
       shares: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 6, maxLength: 6 }),
     })
     .map(({ devices, shares }) =>
-      norm(
+      baseline(
         devices,
         Object.fromEntries(categories.map((name, n) => [name, Math.round(devices * shares[n]!)])),
       ),
@@ -128,7 +130,7 @@ describe('a missing category', () => {
   it('never appears by filling more', () => {
     const filled = fc.integer({ min: 0, max: all })
     fc.assert(
-      fc.property(filled, filled, anyNorm, anyRule, (some, more, usual, usualRule) => {
+      fc.property(filled, filled, anyBaseline, anyRule, (some, more, usual, usualRule) => {
         const before = findMissingCategories(some, usual, usualRule)
         const after = findMissingCategories(some | more, usual, usualRule)
         for (const category of after) expect(before).toContain(category)
@@ -141,7 +143,7 @@ describe('a missing category', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: all }),
-        anyNorm,
+        anyBaseline,
         anyRule,
         (filled, usual, usualRule) => {
           for (const category of findMissingCategories(filled, usual, usualRule)) {
@@ -154,7 +156,7 @@ describe('a missing category', () => {
 })
 
 describe('missing signals', () => {
-  const event = { filled: without('root', 'tamper'), norm: norm(200), sdkVersion: '4.2.0' }
+  const event = { filled: without('root', 'tamper'), baseline: baseline(200), sdkVersion: '4.2.0' }
 
   it('are told with the categories and the version they are unusual for', () => {
     expect(findSignalsMissing(event, { signalsMissing: rule })).toEqual({

@@ -5,14 +5,17 @@ import { type Category, categories, type Signals } from '#shared/core/telemetry/
 import {
   findMissingCategories,
   findSignalsMissing,
-  noNorm,
-  type SdkNorm,
+  noBaseline,
+  type SdkBaseline,
+  toBaselineWindow,
   toFilledCategories,
-  toNormWindow,
 } from '#shared/core/velocity/signals-missing.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import { createSdkNormStore, type SdkNormQuestion } from '#shared/io/velocity/sdk-norm-store.ts'
+import {
+  createSdkBaselineStore,
+  type SdkBaselineQuery,
+} from '#shared/io/velocity/sdk-baseline-store.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
@@ -30,10 +33,10 @@ afterAll(async () => {
   await server?.stop()
 })
 
-// Norms are kept for eight days, so their tests live in the present.
+// Baselines are kept for eight days, so their tests live in the present.
 const hourMs = 3_600_000
 const nowMs = Math.floor(Date.now() / hourMs) * hourMs + 20 * 60_000
-const { fromMs, toMs } = toNormWindow(nowMs)
+const { fromMs, toMs } = toBaselineWindow(nowMs)
 
 const full = Object.fromEntries(
   categories.map((name) => [name, { measured: false }]),
@@ -58,7 +61,7 @@ async function insert(events: readonly Sent[]): Promise<void> {
   expect(outcome).toMatchObject({ withoutSignals: [], refused: [] })
 }
 
-const ask = (tenantId: string, more: Partial<SdkNormQuestion> = {}): SdkNormQuestion => ({
+const ask = (tenantId: string, more: Partial<SdkBaselineQuery> = {}): SdkBaselineQuery => ({
   tenantId,
   sdkVersion: '4.2.0',
   platform: 'android',
@@ -66,14 +69,17 @@ const ask = (tenantId: string, more: Partial<SdkNormQuestion> = {}): SdkNormQues
   ...more,
 })
 /** By a scorer that has asked nothing before. */
-const find = (...questions: SdkNormQuestion[]) =>
-  createSdkNormStore(clickhouse).findNorms(questions)
-const ofDevices = (devices: number, emptyOn: Partial<SdkNorm['emptyOn']> = {}): SdkNorm => ({
+const find = (...questions: SdkBaselineQuery[]) =>
+  createSdkBaselineStore(clickhouse).loadBaselines(questions)
+const ofDevices = (
+  devices: number,
+  emptyOn: Partial<SdkBaseline['emptyOn']> = {},
+): SdkBaseline => ({
   devices,
-  emptyOn: { ...noNorm.emptyOn, ...emptyOn },
+  emptyOn: { ...noBaseline.emptyOn, ...emptyOn },
 })
 
-describe('a norm', () => {
+describe('a baseline', () => {
   it('counts the devices of a version, and those that ever left a category empty', async () => {
     await insert([
       ...Array.from({ length: 20 }, (_, n) => ({ tenantId: 'counted', nonce: n })),
@@ -94,10 +100,10 @@ describe('a norm', () => {
       })),
     ])
     const filled = toFilledCategories(signalsWithout('ecosystem', 'debugger') as Signals)
-    const [norm] = await find(ask('stripped'))
+    const [baseline] = await find(ask('stripped'))
     const signalsMissing = { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 }
     const finding = findSignalsMissing(
-      { filled, norm: norm!, sdkVersion: '4.2.0' },
+      { filled, baseline: baseline!, sdkVersion: '4.2.0' },
       { signalsMissing },
     )
     expect(finding?.evidence).toMatchObject({ count: 1, categories: ['debugger'] })
@@ -111,18 +117,18 @@ describe('a norm', () => {
       at('bounds', toMs - 1),
       at('bounds', toMs),
     ])
-    const norms = await find(
+    const baselines = await find(
       ask('bounds'),
       ask('bounds', { atMs: nowMs - hourMs }),
       ask('bounds', { atMs: nowMs + hourMs }),
       ask('bounds', { atMs: nowMs + 24 * hourMs }),
       ask('bounds', { atMs: nowMs + 25 * hourMs }),
     )
-    expect(norms.map((one) => one.devices)).toEqual([2, 2, 2, 1, 0])
+    expect(baselines.map((one) => one.devices)).toEqual([2, 2, 2, 1, 0])
   })
 
   it('is of nothing where nothing was seen', async () => {
-    expect(await find(ask('nobody'))).toEqual([noNorm])
+    expect(await find(ask('nobody'))).toEqual([noBaseline])
     expect(await find()).toEqual([])
   })
 
@@ -135,12 +141,12 @@ describe('a norm', () => {
         '4.2.0', 'android', if(number % 20000 < 400, 31, 63)
       from numbers(${events})`
     await clickhouse.command({ query: spread(60_000) })
-    const [norm] = await find(ask('fleet'))
-    expect(Math.abs(norm!.devices - 20_000)).toBeLessThan(200)
-    expect(Math.abs(norm!.emptyOn.network - 400)).toBeLessThan(5)
-    expect(norm!.emptyOn.root).toBe(0)
+    const [baseline] = await find(ask('fleet'))
+    expect(Math.abs(baseline!.devices - 20_000)).toBeLessThan(200)
+    expect(Math.abs(baseline!.emptyOn.network - 400)).toBeLessThan(5)
+    expect(baseline!.emptyOn.root).toBe(0)
     await clickhouse.command({ query: spread(60_000) })
-    expect(await find(ask('fleet'))).toEqual([norm])
+    expect(await find(ask('fleet'))).toEqual([baseline])
   })
 })
 
@@ -167,8 +173,8 @@ describe('an answer', () => {
 
   it('is not changed by what comes later, so one kept in memory is the one read anew', async () => {
     await insert(Array.from({ length: 30 }, () => ({ tenantId: 'later' })))
-    const store = createSdkNormStore(clickhouse)
-    const before = await store.findNorms([ask('later')])
+    const store = createSdkBaselineStore(clickhouse)
+    const before = await store.loadBaselines([ask('later')])
     expect(before).toEqual([ofDevices(30)])
     for (const receivedAtMs of [toMs, toMs + hourMs, nowMs, nowMs + hourMs]) {
       await insert(
@@ -180,7 +186,7 @@ describe('an answer', () => {
         })),
       )
     }
-    expect(await store.findNorms([ask('later')])).toEqual(before)
+    expect(await store.loadBaselines([ask('later')])).toEqual(before)
     expect(await find(ask('later'))).toEqual(before)
   })
 
@@ -198,7 +204,7 @@ describe('an answer', () => {
         return clickhouse.query(params)
       },
     } as unknown as Clickhouse
-    const store = createSdkNormStore(counting)
+    const store = createSdkBaselineStore(counting)
     const questions = [
       ask('batch-a'),
       ask('batch-b', { sdkVersion: '5.0.0', platform: 'ios' }),
@@ -206,15 +212,15 @@ describe('an answer', () => {
       ask('batch-b', { platform: 'ios' }),
       ask('batch-a'),
     ]
-    const first = await store.findNorms(questions)
+    const first = await store.loadBaselines(questions)
     expect(first.map((one) => one.devices)).toEqual([1, 1, 1, 0, 1])
     expect(queries).toBe(1)
-    expect(await store.findNorms([...questions].reverse())).toEqual([...first].reverse())
+    expect(await store.loadBaselines([...questions].reverse())).toEqual([...first].reverse())
     expect(queries).toBe(1)
   })
 })
 
-describe('norms are apart', () => {
+describe('baselines are apart', () => {
   it('between tenants: nobody’s fleet says what is usual for another’s', async () => {
     await insert([
       ...Array.from({ length: 120 }, () => ({ tenantId: 'apart-a' })),
@@ -251,17 +257,17 @@ describe('norms are apart', () => {
         })),
       ),
     )
-    const norms = await find(
+    const baselines = await find(
       ...pairs.map(({ version, platform }) => ask('names', { sdkVersion: version, platform })),
     )
-    expect(norms.map((one) => one.devices)).toEqual(pairs.map((_, index) => 1 + (index % 3)))
+    expect(baselines.map((one) => one.devices)).toEqual(pairs.map((_, index) => 1 + (index % 3)))
   })
 
   it('and answered however many names a hostile client makes up, then forgotten', async () => {
     const versions = Array.from({ length: 450 }, (_, n) => `${n}`.padEnd(128, "\\'😀\u0001"))
     await insert(versions.map((version) => ({ tenantId: 'hostile', version })))
-    const norms = await find(...versions.map((sdkVersion) => ask('hostile', { sdkVersion })))
-    expect(norms).toEqual(versions.map(() => ofDevices(1)))
+    const baselines = await find(...versions.map((sdkVersion) => ask('hostile', { sdkVersion })))
+    expect(baselines).toEqual(versions.map(() => ofDevices(1)))
     const old = versions.map((version) => ({
       tenantId: 'forgotten',
       version,

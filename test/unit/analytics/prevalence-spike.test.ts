@@ -1,111 +1,122 @@
-// When a signal's share counts as jumped: a bad release is found on the first day, and shares that
-// are what they were raise nothing, however small the fleet and however many are looked at.
+// Prevalence spikes: a bad release is found on its first day, and a steady prevalence raises nothing,
+// however small the fleet and however many signals are tested.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  findSignalJump,
-  jumpEndLimits,
-  type SignalDay,
-  type SignalShares,
-} from '#shared/core/analytics/signal-jump.ts'
+  findPrevalenceSpike,
+  type PrevalenceSample,
+  type PrevalenceSamples,
+  spikeEndLimits,
+} from '#shared/core/analytics/prevalence-spike.ts'
 import { createRandom, type Random } from '../../../services/fleet/random.ts'
 
-const days = (count: number, devices: number, fleet: number): SignalDay[] =>
+const days = (count: number, devices: number, fleet: number): PrevalenceSample[] =>
   Array.from({ length: count }, () => ({ devices, fleet }))
 const nobody = { devices: 0, fleet: 0 }
 
-describe('a jump', () => {
-  it('is found on the first day of a bad release, against its own past and against others', () => {
-    const found = findSignalJump({
+describe('a prevalence spike', () => {
+  it('is found on the first day of a bad release, against its own past and other versions', () => {
+    const found = findPrevalenceSpike({
       current: { devices: 60, fleet: 200 },
       earlier: days(14, 2, 200),
       elsewhere: { devices: 10, fleet: 1_000 },
     })
-    expect(found).toMatchObject({ share: 0.3, earlierShare: 0.01, elsewhereShare: 0.01 })
+    expect(found).toMatchObject({
+      prevalence: 0.3,
+      earlierPrevalence: 0.01,
+      elsewherePrevalence: 0.01,
+    })
     expect(found?.zScore).toBeGreaterThan(7)
   })
 
-  it('is found of a version that is new, by others alone', () => {
+  it('is found in a new version by comparing with other versions alone', () => {
     const current = { devices: 60, fleet: 200 }
-    const found = findSignalJump({ current, earlier: [], elsewhere: { devices: 9, fleet: 900 } })
-    expect(found).toMatchObject({ earlierShare: null, elsewhereShare: 0.01 })
+    const found = findPrevalenceSpike({
+      current,
+      earlier: [],
+      elsewhere: { devices: 9, fleet: 900 },
+    })
+    expect(found).toMatchObject({ earlierPrevalence: null, elsewherePrevalence: 0.01 })
   })
 
-  it('is found of the only version there is, by its past alone', () => {
+  it('is found in the only version by comparing with its past alone', () => {
     const current = { devices: 60, fleet: 200 }
-    expect(findSignalJump({ current, earlier: days(5, 2, 200), elsewhere: nobody })).toMatchObject({
-      elsewhereShare: null,
+    expect(
+      findPrevalenceSpike({ current, earlier: days(5, 2, 200), elsewhere: nobody }),
+    ).toMatchObject({
+      elsewherePrevalence: null,
     })
   })
 
-  it('is none when all versions rise alike: that is the world, not a release', () => {
+  it('is not found when all versions rise alike, as in an attack', () => {
     const current = { devices: 60, fleet: 200 }
     const elsewhere = { devices: 300, fleet: 1_000 }
-    expect(findSignalJump({ current, earlier: days(14, 2, 200), elsewhere })).toBeNull()
+    expect(findPrevalenceSpike({ current, earlier: days(14, 2, 200), elsewhere })).toBeNull()
   })
 
-  it('is none where the version always had more than others', () => {
+  it('is not found where the version always had a higher prevalence than others', () => {
     const current = { devices: 60, fleet: 200 }
     const elsewhere = { devices: 10, fleet: 1_000 }
-    expect(findSignalJump({ current, earlier: days(14, 58, 200), elsewhere })).toBeNull()
+    expect(findPrevalenceSpike({ current, earlier: days(14, 58, 200), elsewhere })).toBeNull()
   })
 
-  it('is none where nothing is known to compare with', () => {
+  it('is not found where there is nothing to compare with', () => {
     const current = { devices: 200, fleet: 200 }
-    expect(findSignalJump({ current, earlier: [], elsewhere: nobody })).toBeNull()
+    expect(findPrevalenceSpike({ current, earlier: [], elsewhere: nobody })).toBeNull()
     const few = { devices: 0, fleet: 12 }
-    expect(findSignalJump({ current, earlier: [few], elsewhere: few })).toBeNull()
+    expect(findPrevalenceSpike({ current, earlier: [few], elsewhere: few })).toBeNull()
   })
 
-  it('is none of a handful of devices, whatever their share', () => {
+  it('is not found among a handful of devices, whatever their prevalence', () => {
     for (const fleet of [1, 5, 29]) {
       const current = { devices: fleet, fleet }
       const elsewhere = { devices: 0, fleet: 10_000 }
-      expect(findSignalJump({ current, earlier: [], elsewhere })).toBeNull()
+      expect(findPrevalenceSpike({ current, earlier: [], elsewhere })).toBeNull()
     }
   })
 
-  it('is none of a change that chance can see in a large fleet but nobody else', () => {
+  it('is not found for a significant but tiny change in a large fleet', () => {
     const current = { devices: 60_000, fleet: 1_000_000 }
     const elsewhere = { devices: 50_000, fleet: 1_000_000 }
-    expect(findSignalJump({ current, earlier: [], elsewhere })).toBeNull()
+    expect(findPrevalenceSpike({ current, earlier: [], elsewhere })).toBeNull()
   })
 
-  it('asks for more where days differ anyway', () => {
-    const wild = [0.01, 0.2, 0.05, 0.3, 0.02, 0.25, 0.1].map((share) => ({
-      devices: Math.round(share * 1_000),
+  it('needs a larger rise where days differ anyway', () => {
+    const wild = [0.01, 0.2, 0.05, 0.3, 0.02, 0.25, 0.1].map((prevalence) => ({
+      devices: Math.round(prevalence * 1_000),
       fleet: 1_000,
     }))
     const current = { devices: 330, fleet: 1_000 }
-    expect(findSignalJump({ current, earlier: wild, elsewhere: nobody })).toBeNull()
+    expect(findPrevalenceSpike({ current, earlier: wild, elsewhere: nobody })).toBeNull()
     expect(
-      findSignalJump({ current, earlier: days(7, 130, 1_000), elsewhere: nobody }),
+      findPrevalenceSpike({ current, earlier: days(7, 130, 1_000), elsewhere: nobody }),
     ).not.toBeNull()
   })
 
-  it('goes on longer than it takes to be told', () => {
-    const shares: SignalShares = {
+  it('ends at a lower prevalence than it starts', () => {
+    const samples: PrevalenceSamples = {
       current: { devices: 12, fleet: 200 },
       earlier: days(14, 2, 200),
       elsewhere: { devices: 10, fleet: 1_000 },
     }
-    expect(findSignalJump(shares)).toBeNull()
-    expect(findSignalJump(shares, jumpEndLimits)).not.toBeNull()
+    expect(findPrevalenceSpike(samples)).toBeNull()
+    expect(findPrevalenceSpike(samples, spikeEndLimits)).not.toBeNull()
   })
 
-  it('never claims anything but what its numbers say', () => {
+  it('reports exactly the prevalences of its input', () => {
     const day = fc
       .tuple(fc.nat(5_000), fc.double({ min: 0, max: 1, noNaN: true }))
-      .map(([fleet, share]) => ({ fleet, devices: Math.round(fleet * share) }))
+      .map(([fleet, prevalence]) => ({ fleet, devices: Math.round(fleet * prevalence) }))
     fc.assert(
       fc.property(day, fc.array(day, { maxLength: 21 }), day, (current, earlier, elsewhere) => {
-        const found = findSignalJump({ current, earlier, elsewhere })
+        const found = findPrevalenceSpike({ current, earlier, elsewhere })
         if (found === null) return
         expect(current.fleet).toBeGreaterThanOrEqual(30)
         expect(found.zScore).toBeGreaterThanOrEqual(5)
         expect(Number.isFinite(found.zScore)).toBe(true)
-        for (const share of [found.earlierShare, found.elsewhereShare]) {
-          if (share !== null) expect(found.share - share).toBeGreaterThanOrEqual(0.05)
+        for (const prevalence of [found.earlierPrevalence, found.elsewherePrevalence]) {
+          if (prevalence !== null)
+            expect(found.prevalence - prevalence).toBeGreaterThanOrEqual(0.05)
         }
       }),
       { numRuns: 5_000 },
@@ -127,7 +138,7 @@ function drawDevices(random: Random, count: number, chance: number): number {
   return devices
 }
 
-describe('stable shares', () => {
+describe('a stable prevalence', () => {
   const seed = 20_260_701
 
   it.each([
@@ -146,12 +157,12 @@ describe('stable shares', () => {
         fleet: count,
         devices: drawDevices(random, count, chance),
       })
-      const shares = {
+      const samples = {
         current: draw(Math.round(fleet * (0.7 + 0.6 * random.next()))),
         earlier: Array.from({ length: random.int(0, 21) }, () => draw(fleet)),
         elsewhere: draw(size()),
       }
-      if (findSignalJump(shares) !== null) alarms++
+      if (findPrevalenceSpike(samples) !== null) alarms++
     }
     expect([`seed ${seed}`, alarms]).toEqual([`seed ${seed}`, 0])
   })
@@ -171,7 +182,7 @@ describe('stable shares', () => {
       }))
       const current = { fleet: size, devices: drawDevices(random, size, 1.5 * chance) }
       const elsewhere = { fleet: 3 * size, devices: drawDevices(random, 3 * size, chance * 1.5) }
-      if (findSignalJump({ current, earlier, elsewhere }) !== null) alarms++
+      if (findPrevalenceSpike({ current, earlier, elsewhere }) !== null) alarms++
     }
     expect([`seed ${seed}`, alarms]).toEqual([`seed ${seed}`, 0])
   })
@@ -188,12 +199,12 @@ describe('stable shares', () => {
         fleet: count,
         devices: drawDevices(random, count, chance),
       })
-      const shares = {
+      const samples = {
         current: draw(fleet, after),
         earlier: Array.from({ length: 14 }, () => draw(fleet, before)),
         elsewhere: draw(3 * fleet, before),
       }
-      if (findSignalJump(shares) !== null) found++
+      if (findPrevalenceSpike(samples) !== null) found++
     }
     expect(found).toBeGreaterThan(450)
   })

@@ -1,15 +1,15 @@
 /**
- * Reads shares of signals by SDK version and day, and keeps the jumps that were found in them. Days
- * are spans of 24 hours that end with the check. A device counts once in a span, so redelivered
- * events need no care.
+ * Reads the prevalence of signals by SDK version and day, and stores the spikes found. Days are
+ * spans of 24 hours that end with the check. A device counts once in a span, so redelivered events
+ * change nothing.
  */
-import type { SignalDay, SignalJump } from '#shared/core/analytics/signal-jump.ts'
+import type { PrevalenceSample, PrevalenceSpike } from '#shared/core/analytics/prevalence-spike.ts'
 import { type Clickhouse, insertRows, toInstant } from '#shared/io/clickhouse/clickhouse.ts'
 
-export type JumpKey = { platform: string; sdkVersion: string; signal: string }
+export type SpikeKey = { platform: string; sdkVersion: string; signal: string }
 
 /** One platform and version: its fleet by span, the last first, and where signals were detected. */
-export type VersionShares = {
+export type VersionPrevalence = {
   platform: string
   sdkVersion: string
   /** By span: 0 is the last 24 hours. */
@@ -18,16 +18,16 @@ export type VersionShares = {
   devices: Map<string, number[]>
 }
 
-export type StoredJump = JumpKey & {
+export type StoredSpike = SpikeKey & {
   startedAtMs: number
   checkedAtMs: number
   endedAtMs: number | null
   devices: number
   alerts: number
-} & SignalJump
+} & PrevalenceSpike
 
-/** What a jump touched; at most `touchedMax` of each are named. */
-export type TouchedByJump = {
+/** The devices and alerts of a spike; at most `affectedMax` ids of each. */
+export type AffectedBySpike = {
   devices: number
   alerts: number
   deviceIds: string[]
@@ -36,29 +36,29 @@ export type TouchedByJump = {
 
 type Question = { tenantId: string; atMs: number }
 
-export type SignalJumpStore = {
+export type PrevalenceSpikeStore = {
   /** Tenants that sent anything in the last 24 hours. */
   listActiveTenants: (atMs: number) => Promise<string[]>
-  readShares: (question: Question & { spans: number }) => Promise<VersionShares[]>
+  readPrevalence: (question: Question & { spans: number }) => Promise<VersionPrevalence[]>
   /** Newest first. */
-  listJumps: (question: { tenantId: string; openOnly: boolean }) => Promise<StoredJump[]>
-  saveJumps: (tenantId: string, jumps: readonly StoredJump[]) => Promise<void>
-  findTouched: (
-    question: JumpKey & { tenantId: string; fromMs: number; untilMs: number },
-  ) => Promise<TouchedByJump>
-  /** When everybody was checked last; 0 for never. */
+  listSpikes: (question: { tenantId: string; openOnly: boolean }) => Promise<StoredSpike[]>
+  saveSpikes: (tenantId: string, spikes: readonly StoredSpike[]) => Promise<void>
+  findAffected: (
+    question: SpikeKey & { tenantId: string; fromMs: number; untilMs: number },
+  ) => Promise<AffectedBySpike>
+  /** When all tenants were last checked; 0 for never. */
   readCheckedAt: () => Promise<number>
   markChecked: (atMs: number) => Promise<void>
   countOpen: () => Promise<number>
 }
 
-const touchedMax = 100
-const jumpsMax = 1_000
+const affectedMax = 100
+const spikesMax = 1_000
 /** A client may invent versions: the largest of the last 24 hours are looked at. */
 const versionsMax = 200
 const queryMaxSeconds = 60
 
-export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
+export function createPrevalenceSpikeStore(clickhouse: Clickhouse): PrevalenceSpikeStore {
   const read = async <Row>(query: string, params: Record<string, unknown>): Promise<Row[]> => {
     const result = await clickhouse.query({
       query,
@@ -77,27 +77,27 @@ export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
       )
       return rows.map(([tenantId]) => tenantId)
     },
-    readShares: async ({ tenantId, atMs, spans }) => {
+    readPrevalence: async ({ tenantId, atMs, spans }) => {
       const params = { tenant: tenantId, at: atMs, spans, versions: versionsMax }
-      return toVersions(await read<ShareRow>(sharesSql, params), spans)
+      return toVersions(await read<PrevalenceRow>(prevalenceSql, params), spans)
     },
-    listJumps: async ({ tenantId, openOnly }) =>
-      (await read<JumpRow>(jumpsSql, { tenant: tenantId, open: openOnly, limit: jumpsMax })).map(
-        toJump,
+    listSpikes: async ({ tenantId, openOnly }) =>
+      (await read<SpikeRow>(spikesSql, { tenant: tenantId, open: openOnly, limit: spikesMax })).map(
+        toSpike,
       ),
-    saveJumps: (tenantId, jumps) =>
+    saveSpikes: (tenantId, spikes) =>
       insertRows(
         clickhouse,
         'signal_jumps',
-        jumps.map((jump) => toJumpRow(tenantId, jump)),
+        spikes.map((spike) => toSpikeRow(tenantId, spike)),
       ),
-    findTouched: async ({ tenantId, platform, sdkVersion, signal, fromMs, untilMs }) => {
+    findAffected: async ({ tenantId, platform, sdkVersion, signal, fromMs, untilMs }) => {
       const what = { tenant: tenantId, platform, version: sdkVersion, signal }
-      const [row] = await read<[number, string[], number, string[]]>(touchedSql, {
+      const [row] = await read<[number, string[], number, string[]]>(affectedSql, {
         ...what,
         from: fromMs,
         until: untilMs,
-        limit: touchedMax,
+        limit: affectedMax,
       })
       const [devices, deviceIds, alerts, alertIds] = row!
       return { devices, alerts, deviceIds, alertIds }
@@ -121,7 +121,7 @@ export function createSignalJumpStore(clickhouse: Clickhouse): SignalJumpStore {
   }
 }
 
-type ShareRow = [
+type PrevalenceRow = [
   platform: string,
   sdkVersion: string,
   span: number,
@@ -129,7 +129,7 @@ type ShareRow = [
   devices: Record<string, number>,
 ]
 
-const sharesSql = `
+const prevalenceSql = `
   with fromUnixTimestamp64Milli({at:Int64}, 'UTC') as until
   select
     platform, sdk_version,
@@ -152,8 +152,8 @@ const sharesSql = `
     )
   group by platform, sdk_version, span`
 
-function toVersions(rows: readonly ShareRow[], spans: number): VersionShares[] {
-  const versions = new Map<string, VersionShares>()
+function toVersions(rows: readonly PrevalenceRow[], spans: number): VersionPrevalence[] {
+  const versions = new Map<string, VersionPrevalence>()
   const zeros = () => Array.from({ length: spans }, () => 0)
   for (const [platform, sdkVersion, span, fleet, devices] of rows) {
     const key = JSON.stringify([platform, sdkVersion])
@@ -173,7 +173,11 @@ function toVersions(rows: readonly ShareRow[], spans: number): VersionShares[] {
 }
 
 /** The spans from one on, as days to compare with. */
-export function toDays(version: VersionShares, signal: string, from: number): SignalDay[] {
+export function toDays(
+  version: VersionPrevalence,
+  signal: string,
+  from: number,
+): PrevalenceSample[] {
   const counts = version.devices.get(signal)
   return version.fleets.slice(from).map((fleet, at) => ({
     fleet,
@@ -181,14 +185,19 @@ export function toDays(version: VersionShares, signal: string, from: number): Si
   }))
 }
 
-type JumpRow = [
+type SpikeRow = [
   ...[platform: string, sdkVersion: string, signal: string],
   ...[startedAtMs: number, checkedAtMs: number, endedAtMs: number | null],
-  ...[share: number, earlierShare: number | null, elsewhereShare: number | null, zScore: number],
+  ...[
+    prevalence: number,
+    earlierPrevalence: number | null,
+    elsewherePrevalence: number | null,
+    zScore: number,
+  ],
   ...[devices: number, alerts: number],
 ]
 
-const jumpsSql = `
+const spikesSql = `
   select
     platform, sdk_version, signal, toUnixTimestamp64Milli(started_at),
     toUnixTimestamp64Milli(checked_at), toUnixTimestamp64Milli(ended_at), share, earlier_share,
@@ -198,9 +207,9 @@ const jumpsSql = `
   order by started_at desc, platform, sdk_version, signal
   limit {limit:UInt32}`
 
-function toJump(row: JumpRow): StoredJump {
+function toSpike(row: SpikeRow): StoredSpike {
   const [platform, sdkVersion, signal, startedAtMs, checkedAtMs, endedAtMs, ...measured] = row
-  const [share, earlierShare, elsewhereShare, zScore, devices, alerts] = measured
+  const [prevalence, earlierPrevalence, elsewherePrevalence, zScore, devices, alerts] = measured
   return {
     platform,
     sdkVersion,
@@ -208,33 +217,33 @@ function toJump(row: JumpRow): StoredJump {
     startedAtMs,
     checkedAtMs,
     endedAtMs,
-    share,
-    earlierShare,
-    elsewhereShare,
+    prevalence,
+    earlierPrevalence,
+    elsewherePrevalence,
     zScore,
     devices,
     alerts,
   }
 }
 
-const toJumpRow = (tenantId: string, jump: StoredJump): Record<string, unknown> => ({
+const toSpikeRow = (tenantId: string, spike: StoredSpike): Record<string, unknown> => ({
   tenant_id: tenantId,
-  platform: jump.platform,
-  sdk_version: jump.sdkVersion,
-  signal: jump.signal,
-  started_at: toInstant(jump.startedAtMs),
-  checked_at: toInstant(jump.checkedAtMs),
-  ended_at: jump.endedAtMs === null ? null : toInstant(jump.endedAtMs),
-  share: jump.share,
-  earlier_share: jump.earlierShare,
-  elsewhere_share: jump.elsewhereShare,
-  z_score: jump.zScore,
-  devices: jump.devices,
-  alerts: jump.alerts,
+  platform: spike.platform,
+  sdk_version: spike.sdkVersion,
+  signal: spike.signal,
+  started_at: toInstant(spike.startedAtMs),
+  checked_at: toInstant(spike.checkedAtMs),
+  ended_at: spike.endedAtMs === null ? null : toInstant(spike.endedAtMs),
+  share: spike.prevalence,
+  earlier_share: spike.earlierPrevalence,
+  elsewhere_share: spike.elsewherePrevalence,
+  z_score: spike.zScore,
+  devices: spike.devices,
+  alerts: spike.alerts,
 })
 
 // Alerts are copied a second after they are raised, so a check may miss the last of them.
-const touchedSql = `
+const affectedSql = `
   with
     fromUnixTimestamp64Milli({from:Int64}, 'UTC') as begun,
     fromUnixTimestamp64Milli({until:Int64}, 'UTC') as until,
@@ -244,7 +253,7 @@ const touchedSql = `
         and platform = {platform:String} and sdk_version = {version:String}
         and has(detected_signals, {signal:String})
     ),
-    touched as (
+    affected as (
       select alert_id, created_at from alerts_mirror final
       where tenant_id = {tenant:String} and created_at >= begun
         and event_id in (select event_id from found)
@@ -257,6 +266,6 @@ const touchedSql = `
     (select uniqExact(device_id) from found),
     (select arraySort(groupArray(device_id)) from (
       select distinct device_id from found order by device_id limit {limit:UInt32})),
-    (select count() from touched),
+    (select count() from affected),
     (select groupArray(alert_id) from (
-      select alert_id from touched order by created_at desc, alert_id limit {limit:UInt32}))`
+      select alert_id from affected order by created_at desc, alert_id limit {limit:UInt32}))`

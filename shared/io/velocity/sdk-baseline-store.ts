@@ -1,21 +1,25 @@
 /**
- * Reads what SDK versions usually send, for the events of a batch at once. A norm is of hours that
+ * Reads what SDK versions usually send, for the events of a batch at once. A baseline is of hours that
  * are over when it is asked for and never change again, so an answer is kept in memory for good,
  * and every scorer has the same one.
  */
-import { cachedTenantsMax, sdkNormQueryMax, sdkNormsCachedMax } from '#shared/core/base/limits.ts'
+import {
+  cachedTenantsMax,
+  sdkBaselinesCachedMax,
+  sdkBaselinesPerQueryMax,
+} from '#shared/core/base/limits.ts'
 import { categories } from '#shared/core/telemetry/telemetry.ts'
 import {
   estimateDevices,
-  noNorm,
-  type SdkNorm,
-  toNormWindow,
+  noBaseline,
+  type SdkBaseline,
+  toBaselineWindow,
 } from '#shared/core/velocity/signals-missing.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
 
-/** An event whose norm is asked for: everything before it in the stream must be stored. */
-export type SdkNormQuestion = {
+/** An event whose baseline is asked for: everything before it in the stream must be stored. */
+export type SdkBaselineQuery = {
   tenantId: string
   sdkVersion: string
   platform: string
@@ -23,19 +27,19 @@ export type SdkNormQuestion = {
   atMs: number
 }
 
-export type SdkNormStore = {
-  /** @returns one norm for each question, in their order; `noNorm` where nothing was seen */
-  findNorms: (questions: readonly SdkNormQuestion[]) => Promise<SdkNorm[]>
+export type SdkBaselineStore = {
+  /** @returns one baseline for each question, in their order; `noBaseline` where nothing was seen */
+  loadBaselines: (questions: readonly SdkBaselineQuery[]) => Promise<SdkBaseline[]>
 }
 
-export function createSdkNormStore(clickhouse: Clickhouse): SdkNormStore {
-  const cached = createTenantCache<SdkNorm>({
+export function createSdkBaselineStore(clickhouse: Clickhouse): SdkBaselineStore {
+  const cached = createTenantCache<SdkBaseline>({
     tenantsMax: cachedTenantsMax,
-    entriesMax: sdkNormsCachedMax,
+    entriesMax: sdkBaselinesCachedMax,
   })
   return {
-    findNorms: async (questions) => {
-      const answers = new Map<string, SdkNorm>()
+    loadBaselines: async (questions) => {
+      const answers = new Map<string, SdkBaseline>()
       const open = new Map<string, Asked>()
       const asked = questions.map(toAsked)
       for (const one of asked) {
@@ -44,13 +48,13 @@ export function createSdkNormStore(clickhouse: Clickhouse): SdkNormStore {
         else answers.set(one.key, known)
       }
       const rest = [...open.values()]
-      for (let at = 0; at < rest.length; at += sdkNormQueryMax) {
-        const some = rest.slice(at, at + sdkNormQueryMax)
-        const found = await readNorms(clickhouse, some)
+      for (let at = 0; at < rest.length; at += sdkBaselinesPerQueryMax) {
+        const some = rest.slice(at, at + sdkBaselinesPerQueryMax)
+        const found = await readBaselines(clickhouse, some)
         for (const { tenantId, key } of some) {
-          const norm = found.get(key) ?? noNorm
-          answers.set(key, norm)
-          cached.set(tenantId, key, norm)
+          const baseline = found.get(key) ?? noBaseline
+          answers.set(key, baseline)
+          cached.set(tenantId, key, baseline)
         }
       }
       return asked.map(({ key }) => answers.get(key)!)
@@ -58,10 +62,10 @@ export function createSdkNormStore(clickhouse: Clickhouse): SdkNormStore {
   }
 }
 
-type Asked = SdkNormQuestion & { key: string; fromMs: number; toMs: number }
+type Asked = SdkBaselineQuery & { key: string; fromMs: number; toMs: number }
 
-function toAsked(question: SdkNormQuestion): Asked {
-  const window = toNormWindow(question.atMs)
+function toAsked(question: SdkBaselineQuery): Asked {
+  const window = toBaselineWindow(question.atMs)
   const { tenantId, sdkVersion, platform } = question
   return { ...question, ...window, key: toKey(tenantId, sdkVersion, platform, window.toMs) }
 }
@@ -76,10 +80,10 @@ const counts = ['devices', ...categories.map((category) => `empty_${category}`)]
  * One query for all. It may answer for combinations that nobody asked about, which costs less than
  * to tell them apart.
  */
-async function readNorms(
+async function readBaselines(
   clickhouse: Clickhouse,
   asked: readonly Asked[],
-): Promise<Map<string, SdkNorm>> {
+): Promise<Map<string, SdkBaseline>> {
   const distinct = (values: readonly string[]) => [...new Set(values)]
   const result = await clickhouse.query({
     query: `
@@ -105,14 +109,14 @@ async function readNorms(
     format: 'JSONCompactEachRow',
   })
   type Row = [string, string, string, number, ...(number | string)[]]
-  const norms = new Map<string, SdkNorm>()
+  const baselines = new Map<string, SdkBaseline>()
   for (const [tenantId, version, platform, end, ...taken] of await result.json<Row>()) {
     const [devices = 0, ...empty] = taken.map((places) => estimateDevices(Number(places)))
     const emptyOn = Object.fromEntries(categories.map((name, index) => [name, empty[index] ?? 0]))
-    norms.set(toKey(tenantId, version, platform, end * 1000), {
+    baselines.set(toKey(tenantId, version, platform, end * 1000), {
       devices,
-      emptyOn: emptyOn as SdkNorm['emptyOn'],
+      emptyOn: emptyOn as SdkBaseline['emptyOn'],
     })
   }
-  return norms
+  return baselines
 }
