@@ -25,7 +25,14 @@ const patient = { env, setupFiles, testTimeout: 150_000, hookTimeout: 150_000 }
 // A new clone knows nothing of how long files take and begins with the largest: these are long but
 // small, and the last one would keep a core waiting.
 const long = [
-  ...['scorer-exactness', 'openapi-conformance', 'ledger', 'machines', 'isolation', 'cluster'],
+  ...[
+    'scorer-exactness',
+    'openapi-conformance',
+    'reconciliation',
+    'machines',
+    'isolation',
+    'cluster',
+  ],
   ...['delivery-kills', 'edge-input', 'kills', 'fleet', 'path', 'stops'],
 ].map((name) => `/${name}.test.ts`)
 const isLong = ({ moduleId }: TestSpecification) => long.some((end) => moduleId.endsWith(end))

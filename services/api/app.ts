@@ -14,7 +14,7 @@ import {
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore, type SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
-import type { LedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createGuard } from './http/authenticate.ts'
 import { addCompression } from './http/compress-answers.ts'
@@ -23,8 +23,8 @@ import { createLargeAnswers } from './http/large-answers.ts'
 import { createRateLimits } from './http/rate-limits.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
-import { addLedgerRoutes } from './routes/ledger.ts'
 import { addOpenapiRoutes } from './routes/openapi.ts'
+import { addReconciliationRoutes } from './routes/reconciliation.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 
 export type ApiDeps = {
@@ -32,7 +32,7 @@ export type ApiDeps = {
   alerts: Pick<AlertStore, 'listAlerts'>
   history: Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'>
   policies: CurrentPolicyStore
-  ledger: Pick<LedgerStore, 'readLedger'>
+  reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
   /** The wall clock, and one that never goes back. */
   nowMs: () => number
   monotonicMs: () => number
@@ -48,7 +48,7 @@ const deviceQueryLimits: SemaphoreLimits = {
   queuePerTenant: 2_000,
   waitMs: 1_000,
 }
-const ledgerQueryLimits: SemaphoreLimits = {
+const reconciliationQueryLimits: SemaphoreLimits = {
   perTenant: 2,
   total: 4,
   queuePerTenant: 100,
@@ -94,8 +94,12 @@ export async function createApiApp(
     findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),
     nowMs: deps.nowMs,
   })
-  addLedgerRoutes(app, guard, {
-    readLedger: limited('ledger', ledgerQueryLimits, timed('ledger', deps.ledger.readLedger)),
+  addReconciliationRoutes(app, guard, {
+    readReconciliation: limited(
+      'reconciliation',
+      reconciliationQueryLimits,
+      timed('reconciliation', deps.reconciliation.readReconciliation),
+    ),
     nowMs: deps.nowMs,
   })
   await addOpenapiRoutes(app)

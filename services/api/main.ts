@@ -16,7 +16,7 @@ import { createFaultTeller } from '#shared/io/process/connect-faults.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createLedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from './app.ts'
 import { readApiConfig } from './config.ts'
@@ -65,7 +65,10 @@ async function main(): Promise<void> {
       alerts: createAlertStore(postgres),
       history: createHistoryStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
-      ledger: createLedgerStore(clickhouse, toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL))),
+      reconciliation: createReconciliationStore(
+        clickhouse,
+        toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
+      ),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

@@ -37,7 +37,10 @@ import type { NewCredentials } from './jobs/local-stack.ts'
 import { addBacktestRoutes, type BacktestRouteDeps } from './policies/backtest-routes.ts'
 import { addPolicyRoutes } from './policies/policy-routes.ts'
 import { addShadowRoutes, type ShadowRouteDeps } from './policies/shadow-routes.ts'
-import { addLedgerRoutes, type LedgerRouteDeps } from './reconciliation/ledger-routes.ts'
+import {
+  addReconciliationRoutes,
+  type ReconciliationRouteDeps,
+} from './reconciliation/reconciliation-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
@@ -54,7 +57,7 @@ export type ConsoleDeps = ManageDeps &
   ExplainDeps &
   RetiredUseDeps &
   EraseRouteDeps &
-  LedgerRouteDeps &
+  ReconciliationRouteDeps &
   DeliveryDeps &
   LearningDeps &
   BacktestRouteDeps &
@@ -131,7 +134,7 @@ export async function createConsoleApp(
         addAlertRoutes(routes, deps)
         addDeliveryRoutes(routes, deps)
         addOverviewRoutes(routes, deps)
-        addLedgerRoutes(routes, deps)
+        addReconciliationRoutes(routes, deps)
         addPolicyRoutes(routes, deps)
         addBacktestRoutes(routes, deps)
         addShadowRoutes(routes, deps)

@@ -19,7 +19,7 @@ import { createFaultTeller } from '#shared/io/process/connect-faults.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createLedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
 import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'
@@ -30,10 +30,10 @@ import { createKnownStore } from '#shared/io/velocity/known-store.ts'
 import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { createErase } from './erasure/erase.ts'
-import { createLedgerKeeper } from './jobs/ledger.ts'
 import { createStackTeller } from './jobs/local-stack.ts'
 import { createMirror } from './jobs/mirror.ts'
 import { createPrevalenceSpikes } from './jobs/prevalence-spikes.ts'
+import { createReconciliationKeeper } from './jobs/reconciliation.ts'
 import { requireMasterKey, startUpkeep } from './jobs/upkeep.ts'
 import { createBacktests } from './policies/backtest.ts'
 import { createRetention } from './retention/retention.ts'
@@ -95,7 +95,7 @@ async function main(): Promise<void> {
   })
   lifecycle.onStop('slices', () => slices.close())
 
-  const ledger = createLedgerStore(
+  const reconciliation = createReconciliationStore(
     clickhouse,
     toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
   )
@@ -162,7 +162,7 @@ async function main(): Promise<void> {
     },
     findEvent: createEventStore(clickhouse).findEvent,
     findKnown: createKnownStore(clickhouse).findKnown,
-    readLedger: ledger.readLedger,
+    readReconciliation: reconciliation.readReconciliation,
     readLearning: createLearningStore(clickhouse).readLearning,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
     prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
@@ -212,7 +212,7 @@ async function main(): Promise<void> {
     wallMs,
   })
   lifecycle.onStop('prevalence spikes', prevalenceSpikes.start().stop)
-  const keeper = createLedgerKeeper({
+  const keeper = createReconciliationKeeper({
     findNats,
     postgres,
     locks: jobs,
@@ -221,9 +221,9 @@ async function main(): Promise<void> {
     metrics,
     nowMs,
     wallMs,
-    store: ledger,
+    store: reconciliation,
   })
-  lifecycle.onStop('ledger', keeper.start().stop)
+  lifecycle.onStop('reconciliation', keeper.start().stop)
 
   const app = await createConsoleApp(deps, {
     log,

@@ -27,7 +27,9 @@ import { type Engine, startEngine } from './engine.ts'
  */
 const stopGraceMs = 5_500
 
-/** A new connection takes Postgres four answers: with 2 s for each there are webhooks all the same. */
+/**
+ * A new connection takes Postgres four answers: with 2 s for each there are webhooks all the same.
+ */
 const connectTimeoutMs = 10_000
 
 async function main(): Promise<void> {

@@ -19,7 +19,7 @@ import {
 import { findScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
 import type { DeviceModel } from './device-model.ts'
 import { createFlips } from './flip-model.ts'
-import { type EventFact, isAccepted } from './ledger.ts'
+import { type EventFact, isAccepted } from './sent-events.ts'
 import { type CountBounds, createSightings, type Sightings } from './sightings.ts'
 
 /**

@@ -18,8 +18,8 @@ import {
   toRisk,
 } from './alert-model.ts'
 import type { DeviceModel } from './device-model.ts'
-import { isAccepted, type Mismatch } from './ledger.ts'
 import type { AlertList, ListedAlert } from './read-back.ts'
+import { isAccepted, type Mismatch } from './sent-events.ts'
 
 /** Bounds by session id, which are unique in a fleet. */
 export type AlertModel = Map<string, KnownSession>

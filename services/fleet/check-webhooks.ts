@@ -7,9 +7,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { dueMs } from './alert-model.ts'
 import type { AlertModel } from './check-alerts.ts'
 import type { Latencies } from './latencies.ts'
-import type { Mismatch } from './ledger.ts'
 import type { ListedAlert } from './read-back.ts'
 import type { Received, ReceivedDelivery } from './receiver.ts'
+import type { Mismatch } from './sent-events.ts'
 
 export type WebhookSummary = {
   /** Requests that came, repeats included. */

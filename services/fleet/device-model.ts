@@ -2,9 +2,10 @@
  * What a device's history must be, from what was sent and answered. Where a request got no answer,
  * the model knows both histories, with the event and without it, and accepts either.
  */
-import { type EventFact, isAccepted, type Mismatch, maybeStored } from './ledger.ts'
+
 import type { Plan } from './plan.ts'
 import type { DeviceHistory, SessionSummary } from './read-back.ts'
+import { type EventFact, isAccepted, type Mismatch, maybeStored } from './sent-events.ts'
 
 export type SessionModel = { sessionId: string; facts: EventFact[] }
 

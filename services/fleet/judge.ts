@@ -8,7 +8,6 @@ import { type AlertModel, checkAlerts, countRequired, toAlertModel } from './che
 import { checkWebhooks } from './check-webhooks.ts'
 import { checkDevice, type DeviceModel, toDeviceModels } from './device-model.ts'
 import type { Get } from './http-calls.ts'
-import { addMismatch, type Ledger, type Mismatch } from './ledger.ts'
 import type { Plan } from './plan.ts'
 import {
   ApiAnswerError,
@@ -18,6 +17,7 @@ import {
   readHistory,
 } from './read-back.ts'
 import type { Received } from './receiver.ts'
+import { addMismatch, type Mismatch, type SentEvents } from './sent-events.ts'
 
 export type Judging = {
   tenantId: string
@@ -25,7 +25,7 @@ export type Judging = {
   ownTenant: boolean
   policy: Policy
   plan: Plan
-  ledger: Ledger
+  sentEvents: SentEvents
   get: Get
   /** Null when the fleet receives no webhooks. */
   received: Received | null
@@ -59,10 +59,10 @@ const readsAtOnce = 8
 /** How long the number of alerts must stay the same before the list counts as complete. */
 const quietMs = 1_000
 
-/** Reads everything back; mismatches go to the ledger. */
+/** Reads everything back; mismatches go to the sentEvents. */
 export async function judge(judging: Judging): Promise<Judgement> {
-  const { ledger, plan, policy, sinceStartMs } = judging
-  const models = toDeviceModels(plan, ledger.facts)
+  const { sentEvents, plan, policy, sinceStartMs } = judging
+  const models = toDeviceModels(plan, sentEvents.facts)
   const model = toAlertModel(models, policy)
   const requiredAlerts = countRequired(model)
   const deadlineMs = sinceStartMs() + judging.settleMs
@@ -118,7 +118,7 @@ async function judgeDevices(
     if (wrong.length === 0) return
     if (isOver()) {
       for (const { found } of wrong)
-        for (const one of found) addMismatch(judging.ledger.mismatches, one)
+        for (const one of found) addMismatch(judging.sentEvents.mismatches, one)
       return
     }
     judging.onProgress(`checking ${wrong.length} devices again, round ${round + 1}`)
@@ -153,14 +153,14 @@ async function judgeAlerts(
   model: AlertModel,
   isOver: () => boolean,
 ): Promise<ListedAlert[]> {
-  const { tenantId, policy, ownTenant, ledger } = judging
+  const { tenantId, policy, ownTenant, sentEvents } = judging
   for (;;) {
     judging.onProgress('checking alerts')
     const list = await readAlerts(judging.get)
     const found = checkAlerts({ tenantId, model, policy, list, ownTenant })
     if (ownTenant) found.push(...(await checkFilters(judging, list.alerts)))
     if (found.length === 0 || isOver()) {
-      for (const one of found) addMismatch(ledger.mismatches, one)
+      for (const one of found) addMismatch(sentEvents.mismatches, one)
       return list.alerts.filter((alert) => model.has(alert.entity.session.session_id))
     }
     await judging.pause(500)
@@ -207,7 +207,7 @@ async function judgeWebhooks(
     const found = checkWebhooks(ours, received)
     found.push(...(await checkLeftOver(judging, received)))
     if (found.length === 0 || isOver()) {
-      for (const one of found) addMismatch(judging.ledger.mismatches, one)
+      for (const one of found) addMismatch(judging.sentEvents.mismatches, one)
       return
     }
     await judging.pause(500)

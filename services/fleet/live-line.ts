@@ -3,7 +3,7 @@
  * elsewhere. It goes to stderr, so that stdout stays the result.
  */
 import type { Latencies } from './latencies.ts'
-import type { Counters } from './ledger.ts'
+import type { Counters } from './sent-events.ts'
 
 export type LiveFacts = {
   elapsedMs: number

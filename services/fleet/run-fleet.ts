@@ -12,7 +12,6 @@ import { type FleetTenant, openTenant } from './fleet-tenant.ts'
 import { type Get, openApi, openIngest } from './http-calls.ts'
 import { type Judgement, judge } from './judge.ts'
 import { createLatencies, type Latencies } from './latencies.ts'
-import { addMismatch, createLedger, type EventFact, type Ledger } from './ledger.ts'
 import { type LiveLine, type Screen, startLiveLine } from './live-line.ts'
 import { makePlan, type Plan } from './plan.ts'
 import { makePopulation } from './population.ts'
@@ -21,6 +20,7 @@ import { createRandom } from './random.ts'
 import { ApiAnswerError } from './read-back.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 import { sendPlan } from './sender.ts'
+import { addMismatch, createSentEvents, type EventFact, type SentEvents } from './sent-events.ts'
 import { type Sent, summarize } from './summarize.ts'
 import type { Summary } from './summary.ts'
 import { prepareEvent } from './telemetry-bodies.ts'
@@ -66,7 +66,7 @@ export type Run = FleetDeps & {
   plan: Plan
   tenant: FleetTenant
   receiver: Receiver | null
-  ledger: Ledger
+  sentEvents: SentEvents
   latencies: Latencies
   visible: Latencies
   live: Latencies
@@ -102,7 +102,7 @@ export async function runFleet(deps: FleetDeps, options: FleetOptions): Promise<
       plan,
       tenant,
       receiver,
-      ledger: createLedger(plan),
+      sentEvents: createSentEvents(plan),
       latencies: createLatencies(),
       visible: createLatencies(),
       live: createLatencies(),
@@ -153,8 +153,8 @@ async function runOpened(run: Run): Promise<Summary> {
   const liveLine = startLiveLine(run.screen, () => ({
     elapsedMs: run.sinceStartMs(),
     ratePerSecond: run.options.ratePerSecond,
-    counters: run.ledger.counters,
-    mismatches: run.ledger.mismatches.total,
+    counters: run.sentEvents.counters,
+    mismatches: run.sentEvents.mismatches.total,
     latencies: run.live,
     webhooks: run.receiver?.received.verified ?? null,
   }))
@@ -183,13 +183,13 @@ async function send(
   post: Parameters<typeof sendPlan>[0]['post'],
   prober: Prober | null,
 ): Promise<Sent> {
-  const { plan, ledger, options, tenant, startedAtMs } = run
+  const { plan, sentEvents, options, tenant, startedAtMs } = run
   const scorer = compilePolicy(defaultPolicy)
   const key = createSecretKey(Buffer.from(tenant.hmacSecret, 'utf8'))
   const bodies = { plan, tenantId: tenant.tenantId, scorer, startedAtMs }
   const { lastDepartureMs } = await sendPlan({
     plan,
-    ledger,
+    sentEvents,
     latencies: {
       ...run.latencies,
       record: (ms) => {
@@ -218,14 +218,14 @@ function offerProbe(plan: Plan, fact: EventFact, prober: Prober | null): void {
 
 /** Compares everything; null when it could not be read, which is a mismatch of its own. */
 async function readBack(run: Run, get: Get, liveLine: LiveLine): Promise<Judgement | null> {
-  const { tenant, plan, ledger, options, receiver, startedAtMs, sinceStartMs } = run
+  const { tenant, plan, sentEvents, options, receiver, startedAtMs, sinceStartMs } = run
   try {
     return await judge({
       tenantId: tenant.tenantId,
       ownTenant: tenant.own,
       policy: defaultPolicy,
       plan,
-      ledger,
+      sentEvents,
       get,
       received: receiver?.received ?? null,
       listDeliveries: (state) => listDeliveries(run.context, tenant.tenantId, state),
@@ -238,7 +238,7 @@ async function readBack(run: Run, get: Get, liveLine: LiveLine): Promise<Judgeme
     })
   } catch (error) {
     if (!(error instanceof ApiAnswerError || error instanceof CliError)) throw error
-    addMismatch(ledger.mismatches, { what: 'not_readable', got: error.message })
+    addMismatch(sentEvents.mismatches, { what: 'not_readable', got: error.message })
     return null
   }
 }

@@ -8,14 +8,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { toEventId } from '#shared/core/base/ids.ts'
 import type { Answer, Post } from './http-calls.ts'
 import type { Latencies } from './latencies.ts'
-import { addMismatch, type EventFact, type Ledger, noteEnded, noteSent } from './ledger.ts'
 import type { Plan } from './plan.ts'
 import type { Random } from './random.ts'
+import { addMismatch, type EventFact, noteEnded, noteSent, type SentEvents } from './sent-events.ts'
 import type { PreparedEvent } from './telemetry-bodies.ts'
 
 export type Sending = {
   plan: Plan
-  ledger: Ledger
+  sentEvents: SentEvents
   latencies: Latencies
   post: Post
   /** Makes an event's bytes; `occurredMs` is when it was planned first. */
@@ -106,16 +106,16 @@ function firstTimes(plan: Plan): Float64Array {
 }
 
 async function deliver(sending: Sending, one: Ready, arrival: number): Promise<void> {
-  const { plan, ledger, sinceStartMs } = sending
-  const fact = noteSent(ledger, one, sinceStartMs(), plan.isRepeat[arrival] === 1)
+  const { plan, sentEvents, sinceStartMs } = sending
+  const fact = noteSent(sentEvents, one, sinceStartMs(), plan.isRepeat[arrival] === 1)
   let mayBeStored = false
   for (let attempt = 1; ; attempt++) {
     const answer = await attemptOnce(sending, one)
     if (answer?.status === 200) {
       sending.latencies.record(sinceStartMs() - plan.atMs[arrival]!)
       const isFirst = fact.acceptedMs === null
-      noteEnded(ledger, fact, 'accepted', sinceStartMs())
-      checkAnswer(ledger, answer.json, one, plan)
+      noteEnded(sentEvents, fact, 'accepted', sinceStartMs())
+      checkAnswer(sentEvents, answer.json, one, plan)
       if (isFirst) sending.onAccepted(fact)
       return
     }
@@ -127,14 +127,14 @@ async function deliver(sending: Sending, one: Ready, arrival: number): Promise<v
       const jittered = waitMs * (0.75 + 0.5 * sending.random.next())
       await pause(Math.max(jittered, answer?.retryAfterMs ?? 0), sending.stop)
       if (!sending.stop.aborted) {
-        ledger.counters.retries++
+        sentEvents.counters.retries++
         continue
       }
     }
-    noteEnded(ledger, fact, mayBeStored ? 'unknown' : 'refused', sinceStartMs())
+    noteEnded(sentEvents, fact, mayBeStored ? 'unknown' : 'refused', sinceStartMs())
     // What an interrupted run gave up itself is nobody's fault.
     if (!again || !sending.stop.aborted) {
-      addMismatch(ledger.mismatches, refusal(plan, one, answer, mayBeStored))
+      addMismatch(sentEvents.mismatches, refusal(plan, one, answer, mayBeStored))
     }
     return
   }
@@ -145,7 +145,7 @@ async function pause(ms: number, stop: AbortSignal): Promise<void> {
 }
 
 async function attemptOnce(sending: Sending, one: Ready): Promise<Answer | null> {
-  const { answers } = sending.ledger.counters
+  const { answers } = sending.sentEvents.counters
   try {
     const answer = await sending.post(one.body, one.signature)
     answers[answer.status] = (answers[answer.status] ?? 0) + 1
@@ -181,7 +181,7 @@ type IngestAnswer = {
 }
 
 /** The answer says what the pure scorer says, and names the event by its bytes. */
-function checkAnswer(ledger: Ledger, json: unknown, one: Ready, plan: Plan): void {
+function checkAnswer(sentEvents: SentEvents, json: unknown, one: Ready, plan: Plan): void {
   const answer = (json ?? {}) as IngestAnswer
   const expected = {
     status: 'accepted',
@@ -199,5 +199,5 @@ function checkAnswer(ledger: Ledger, json: unknown, one: Ready, plan: Plan): voi
     flags.join() === expected.flags.join()
   if (agrees) return
   const mismatch = { what: 'ingest_answer', ...placeOf(plan, one.event), expected, got: answer }
-  addMismatch(ledger.mismatches, mismatch)
+  addMismatch(sentEvents.mismatches, mismatch)
 }

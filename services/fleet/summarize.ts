@@ -23,8 +23,8 @@ export type Outcome = {
 
 /** Puts everything together. */
 export function summarize(run: Run, sent: Sent, { unseen, judgement }: Outcome): Summary {
-  const { ledger, options, plan, tenant, receiver } = run
-  const { counters, mismatches } = ledger
+  const { sentEvents, options, plan, tenant, receiver } = run
+  const { counters, mismatches } = sentEvents
   const alerts = judgement?.alerts ?? []
   const webhookLatencies = createLatencies()
   if (judgement !== null && receiver !== null) {

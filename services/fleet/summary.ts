@@ -3,7 +3,7 @@
  */
 import type { WebhookSummary } from './check-webhooks.ts'
 import type { LatencySummary } from './latencies.ts'
-import type { Mismatch } from './ledger.ts'
+import type { Mismatch } from './sent-events.ts'
 
 export type Summary = {
   tenant_id: string

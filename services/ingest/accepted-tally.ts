@@ -1,9 +1,12 @@
 /**
  * How many events this edge has answered with a 200, by tenant and hour, since its start: its claim
- * in the ledger. Counting is an addition; an hour is forgotten some hours after it has been
+ * in reconciliation. Counting is an addition; an hour is forgotten some hours after it has been
  * reported for the last time.
  */
-import { ledgerHourMs, toLedgerHour } from '#shared/core/reconciliation/ledger.ts'
+import {
+  reconciliationHourMs,
+  toReconciliationHour,
+} from '#shared/core/reconciliation/reconciliation.ts'
 
 /** One hour's claims of a part of the tenants. */
 export type TallyPart = { hourMs: number; part: number; accepted: Record<string, number> }
@@ -35,8 +38,8 @@ export function createAcceptedTally(): AcceptedTally {
   let lastHour: Hour = { counts: new Map(), changed: new Set() }
   const find = (tenantId: string, receivedAtMs: number) => {
     lastTenantId = tenantId
-    lastFromMs = toLedgerHour(receivedAtMs)
-    lastToMs = toLedgerHour(receivedAtMs + 3_600_000)
+    lastFromMs = toReconciliationHour(receivedAtMs)
+    lastToMs = toReconciliationHour(receivedAtMs + 3_600_000)
     let hour = hours.get(lastFromMs)
     if (hour === undefined) {
       hour = { counts: new Map(), changed: new Set() }
@@ -62,7 +65,8 @@ export function createAcceptedTally(): AcceptedTally {
       const taken = [...hours].flatMap(([hourMs, hour]) => takeHour(hourMs, hour))
       const newest = Math.max(...hours.keys())
       for (const [hourMs, { changed }] of hours) {
-        if (changed.size === 0 && newest - hourMs > hoursKept * ledgerHourMs) hours.delete(hourMs)
+        if (changed.size === 0 && newest - hourMs > hoursKept * reconciliationHourMs)
+          hours.delete(hourMs)
       }
       lastTenantId = ''
       return taken

@@ -66,7 +66,7 @@ export type IngestDeps = {
   stopping: () => boolean
   /** Counts what was signed with a secret that a rotation replaced. */
   retiredUse: RetiredUse
-  /** Counts what is answered with a 200, for the ledger. */
+  /** Counts what is answered with a 200, for reconciliation. */
   tally: Pick<AcceptedTally, 'count'>
   /** Why NATS does not answer, or null. */
   natsFault: () => string | null

@@ -60,7 +60,7 @@ export type Intake = {
   /** Where answers to tenants over a limit wait. */
   hold: RefusalHold
   retiredUse: RetiredUse
-  /** What the ledger is told of. */
+  /** What reconciliation counts. */
   tally: Pick<AcceptedTally, 'count'>
   /** Counts what waits undecided. */
   stored: (sequence: number, tenantId: string, bytes: number) => void

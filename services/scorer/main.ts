@@ -28,7 +28,7 @@ import { createFaultTeller } from '#shared/io/process/connect-faults.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
-import { createLedgerWriter } from '#shared/io/reconciliation/ledger-rows-store.ts'
+import { createReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createProver } from '#shared/io/tenants/directory/proofs.ts'
@@ -62,7 +62,9 @@ const storeLimits = {
   batchIntervalMs: 180,
   batchIntervalMaxMs: 300,
 }
-/** Deciding follows storing: as soon as something is stored, but not for every other scorer's bit. */
+/**
+ * Deciding follows storing: as soon as something is stored, but not for every other scorer's bit.
+ */
 const decideLimits = {
   ...storeLimits,
   batchIntervalMs: 50,
@@ -120,7 +122,7 @@ async function main(): Promise<void> {
     storeDeadLetters,
     observe,
     wallMs: Date.now,
-    ledger: createLedgerWriter(clickhouse),
+    reconciliation: createReconciliationWriter(clickhouse),
   }
   const decide = createDecideDeps({
     messages,
@@ -173,7 +175,7 @@ function createStoring({
   const deps: StoreBatchDeps = {
     ...shared,
     telemetry: createTelemetryStore(clickhouse),
-    ledger: createLedgerWriter(clickhouse),
+    reconciliation: createReconciliationWriter(clickhouse),
     wallMs: Date.now,
   }
   return (batch: readonly ConsumedMessage[]) => storeBatch(batch, deps)
@@ -187,7 +189,7 @@ function createDecideDeps(
     messages,
     observe,
     shadow,
-    ledger: createLedgerWriter(clickhouse),
+    reconciliation: createReconciliationWriter(clickhouse),
     findKnown: createKnownStore(clickhouse).findKnown,
     findPolicy: createPolicyDocuments(postgres).findPolicy,
     readDecidedFloor: () => readDecidedFloor(nats),

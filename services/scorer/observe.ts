@@ -12,7 +12,7 @@ import type { ShadowSkip } from './shadow/shadow-decisions.ts'
 
 export type ScorerStep =
   | 'insert'
-  | 'ledger'
+  | 'reconciliation'
   | 'known'
   | 'raised'
   | 'session'

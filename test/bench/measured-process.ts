@@ -25,8 +25,8 @@ export type MeasuredService = {
 
 /**
  * Starts `services/NAME/main.ts` with this environment and waits until `/readyz` says 200. What it
- * logs is printed as it is: `LOG_LEVEL` is `warn` unless the environment says otherwise. It gets the
- * options of Node that it has in production; the variable `BENCH_NODE_OPTIONS` adds others, for
+ * logs is printed as it is: `LOG_LEVEL` is `warn` unless the environment says otherwise. It gets
+ * the options of Node that it has in production; the variable `BENCH_NODE_OPTIONS` adds others, for
  * profiles.
  * @param env its settings; it gets free ports unless its listen variable is among them
  * @throws when it ends or is not ready within 30 s

@@ -1,4 +1,6 @@
-/** What several rounds of one measurement say together: their median, and how far they lie apart. */
+/**
+ * What several rounds of one measurement say together: their median, and how far they lie apart.
+ */
 export type Spread = { median: number; min: number; max: number; rounds: number }
 
 /** @param values one of each round, at least one; of an even number the middle two's mean counts */

@@ -139,12 +139,12 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
   })
 
   it('leaves no lock and no transaction open, and every counter exact', async () => {
-    await until('no lock is held but that of the console that keeps the ledger', async () => {
+    await until('no lock is held but that of the console that runs reconciliation', async () => {
       const { rows } = await direct.query<{ n: number }>(
         `select count(*) as n from pg_locks
          where locktype = 'advisory'
            and database = (select oid from pg_database where datname = current_database())
-           and (classid::bigint << 32 | objid::bigint) <> hashtextextended('ledger', 0)`,
+           and (classid::bigint << 32 | objid::bigint) <> hashtextextended('reconciliation', 0)`,
       )
       return rows[0]!.n === 0
     })

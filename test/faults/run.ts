@@ -15,7 +15,7 @@ const drills: Record<string, () => Promise<Drill>> = {
   deliveries: () => import('./deliveries/deliveries.ts'),
   hostile: () => import('./deliveries/hostile-receivers.ts'),
   addresses: () => import('./deliveries/forbidden-addresses.ts'),
-  ledger: () => import('./reconciliation/ledger.ts'),
+  reconciliation: () => import('./reconciliation/reconciliation.ts'),
   isolation: () => import('./isolation/isolation.ts'),
   openapi: () => import('./openapi/openapi.ts'),
   cluster: () => import('./cluster/cluster.ts'),

@@ -1,7 +1,7 @@
-// The functions that analysts of the local stack may use. ClickHouse has no grant for a function, and
-// this engine's `file()` reads every file that its process may read. So functions are allowed by the
-// categories under which the engine documents them; a function of any other category is refused,
-// also one that a later engine adds.
+// The functions that analysts of the local stack may use. ClickHouse has no grant for a function,
+// and this engine's `file()` reads every file that its process may read. So functions are allowed
+// by the categories under which the engine documents them; a function of any other category is
+// refused, also one that a later engine adds.
 
 /** A row of `system.functions`. */
 export type EngineFunction = {

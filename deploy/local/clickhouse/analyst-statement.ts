@@ -1,7 +1,7 @@
 // Which names a statement uses, by the engine's own lexer: what is a name, a string or a comment is
-// never decided here. `EXPLAIN AST` is no substitute: it leaves out what stands in `APPLY` and in the
-// `WHERE` of `SHOW`. A function can only come from a word or a quoted name of the statement, or from
-// a parameter that stands for a name; so these are all looked at, wherever they stand.
+// never decided here. `EXPLAIN AST` is no substitute: it leaves out what stands in `APPLY` and in
+// the `WHERE` of `SHOW`. A function can only come from a word or a quoted name of the statement, or
+// from a parameter that stands for a name; so these are all looked at, wherever they stand.
 
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import type { RefusedNames } from './analyst-functions.ts'

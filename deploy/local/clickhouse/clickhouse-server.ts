@@ -1,8 +1,8 @@
-// The embedded ClickHouse as a process of its own: `node deploy/local/clickhouse/clickhouse-server.ts --path
-// DIR --listen 127.0.0.1:PORT [--parent-pid PID]`. It prints one JSON line on stdout when queries
-// are accepted, logs to stderr, and is the only place that uses the engine. Rows it acknowledged
-// survive its kill -9. It ends on SIGTERM or SIGINT within five seconds, and by itself when the
-// parent is gone.
+// The embedded ClickHouse as a process of its own: `node
+// deploy/local/clickhouse/clickhouse-server.ts --path DIR --listen 127.0.0.1:PORT [--parent-pid
+// PID]`. It prints one JSON line on stdout when queries are accepted, logs to stderr, and is the
+// only place that uses the engine. Rows it acknowledged survive its kill -9. It ends on SIGTERM or
+// SIGINT within five seconds, and by itself when the parent is gone.
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'

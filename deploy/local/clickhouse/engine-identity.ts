@@ -1,6 +1,6 @@
-// The operating-system user of the embedded engine. A process that root starts becomes a user of its
-// own before the engine runs, so the engine's functions read neither the stack's secrets nor the
-// other servers' data. An ordinary user's process stays what it is.
+// The operating-system user of the embedded engine. A process that root starts becomes a user of
+// its own before the engine runs, so the engine's functions read neither the stack's secrets nor
+// the other servers' data. An ordinary user's process stays what it is.
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { giveFolder } from '../stack/give-folder.ts'

@@ -46,9 +46,9 @@ const serverSizes = `
   <background_schedule_pool_size>16</background_schedule_pool_size>`
 
 // A shell throws away at once what it has merged, and with it the way back from a merge that a full
-// disk cut short, which takes half a second to find (see broken-parts.ts); a server keeps it for eight
-// minutes. It is not kept longer than it takes, because an erasure waits for it to go. Inserts end
-// before the disk does, so that merges can finish.
+// disk cut short, which takes half a second to find (see broken-parts.ts); a server keeps it for
+// eight minutes. It is not kept longer than it takes, because an erasure waits for it to go.
+// Inserts end before the disk does, so that merges can finish.
 const partSettings = `
   <merge_tree>
     <old_parts_lifetime>2</old_parts_lifetime>

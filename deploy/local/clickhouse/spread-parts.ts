@@ -1,7 +1,7 @@
 // On ext4 without a journal a new file costs up to twenty times as much while many others were
 // removed lately: each is looked past that was in the same group of the disk, and ClickHouse makes
-// and removes hundreds of files a second, all of them in one. So there each table's folder is marked
-// such that what is made in it goes to a group of its own. With a journal none of it is so.
+// and removes hundreds of files a second, all of them in one. So there each table's folder is
+// marked such that what is made in it goes to a group of its own. With a journal none of it is so.
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, watch } from 'node:fs'
 import { basename, join } from 'node:path'

@@ -1,5 +1,5 @@
-// The users of the processes in the servers of the local stack, with passwords made of the secret of
-// its data folder: nothing more is to be kept.
+// The users of the processes in the servers of the local stack, with passwords made of the secret
+// of its data folder: nothing more is to be kept.
 
 import { hash, hkdfSync } from 'node:crypto'
 

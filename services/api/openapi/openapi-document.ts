@@ -13,12 +13,15 @@ import {
   sessionsPageMax,
 } from '#shared/core/base/limits.ts'
 import { apiComponents } from '#shared/core/http/api-schemas.ts'
-import { ledgerHoursDefault, ledgerHoursMax } from '#shared/core/reconciliation/ledger-api.ts'
+import {
+  reconciliationHoursDefault,
+  reconciliationHoursMax,
+} from '#shared/core/reconciliation/reconciliation-api.ts'
 import {
   alertExample,
   deviceExample,
   ingestResultExample,
-  ledgerExample,
+  reconciliationExample,
   signalListExample,
   submissionExample,
 } from './openapi-examples.ts'
@@ -63,7 +66,7 @@ export function createOpenapiDocument(): Json {
       '/v1/di/alerts': { get: listAlerts() },
       '/v1/di/devices/{device_id}': { get: findDevice() },
       '/v1/di/signals': { get: listSignals() },
-      '/v1/di/ledger': { get: readLedger() },
+      '/v1/di/ledger': { get: readReconciliation() },
       ...operationsPaths(),
     },
     webhooks: { 'risk.alert': { post: riskAlert() }, 'webhook.test': { post: webhookTest() } },
@@ -238,7 +241,7 @@ function listSignals(): Json {
   }
 }
 
-function readLedger(): Json {
+function readReconciliation(): Json {
   return {
     operationId: 'readLedger',
     tags: ['Ledger'],
@@ -250,18 +253,18 @@ function readLedger(): Json {
       parameter(
         'from',
         instantText,
-        `Hours that begin at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC. ${ledgerHoursDefault} hours before \`to\` when left out, and at most ${ledgerHoursMax / 24} days before it.`,
+        `Hours that begin at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC. ${reconciliationHoursDefault} hours before \`to\` when left out, and at most ${reconciliationHoursMax / 24} days before it.`,
       ),
       parameter('to', instantText, 'Hours that begin before this instant. Now when left out.'),
     ],
     responses: {
-      200: answer('The hours that have any event.', 'Ledger', ledgerExample, rateLimit),
+      200: answer('The hours that have any event.', 'Ledger', reconciliationExample, rateLimit),
       ...failures(
         {
           invalid_query: {
             detail: 'The query has parameters that cannot be used.',
             path: 'from',
-            message: `must be at most ${ledgerHoursMax / 24} days before \`to\``,
+            message: `must be at most ${reconciliationHoursMax / 24} days before \`to\``,
           },
           ...restFailures,
         },

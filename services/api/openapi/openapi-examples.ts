@@ -10,7 +10,7 @@ import {
 } from '#shared/core/alerts/alert-rules.ts'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
-import type { LedgerView } from '#shared/core/reconciliation/ledger-api.ts'
+import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { type SignalList, toSignalList } from '#shared/core/signals/signal-list.ts'
 import { correlate, countKey, findVelocity } from '#shared/core/velocity/correlation.ts'
@@ -98,7 +98,7 @@ export const deviceExample = {
   sessions_cursor: 'WyJDdXJzb3JzQXJlT3BhcXVlIl0',
 }
 
-export const ledgerExample: LedgerView = {
+export const reconciliationExample: ReconciliationView = {
   from: '2026-03-01T09:00:00.000Z',
   to: '2026-03-01T10:00:00.000Z',
   as_of: '2026-03-01T09:41:12.804Z',

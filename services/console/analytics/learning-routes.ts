@@ -1,4 +1,7 @@
-/** What dispositions teach of a tenant's policy, and prevalence spikes of signals within an SDK version. */
+/**
+ * What dispositions teach of a tenant's policy, and prevalence spikes of signals within an SDK
+ * version.
+ */
 import { parseInstant } from '#shared/core/base/instants.ts'
 import type { LearningStore } from '#shared/io/analytics/learning-store.ts'
 import type {

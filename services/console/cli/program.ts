@@ -12,10 +12,10 @@ import { registerErase } from './erase.ts'
 import { registerExplain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
 import { registerLearning } from './learning.ts'
-import { registerLedger } from './ledger.ts'
 import { registerOverview } from './overview.ts'
 import { registerPolicies } from './policies.ts'
 import { registerRates } from './rates.ts'
+import { registerReconcile } from './reconcile.ts'
 import { registerRetention } from './retention.ts'
 import { registerSecrets } from './secrets.ts'
 import { registerSignals } from './signals.ts'
@@ -47,7 +47,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerAlerts(program, context)
   registerDeliveries(program, context)
   registerOverview(program, context)
-  registerLedger(program, context)
+  registerReconcile(program, context)
   registerPolicies(program, context)
   registerExplain(program, context)
   registerSignals(program, context)

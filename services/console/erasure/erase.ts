@@ -164,7 +164,7 @@ async function erasePass(
   const erasable = { subject, eventIds: traces.eventIds }
   const postgresBefore = await countErasableAlerts(session, erasable)
   const alertIds = await listErasableAlerts(session, erasable)
-  // Interrupted after this it is the ledger that still asks for the erasure to be finished.
+  // Interrupted after this it is reconciliation that still asks for the erasure to be finished.
   await inClickhouse(() => store.eraseExpectedAlerts(subject.tenantId, alertIds))
   await eraseAlerts(session, erasable)
   // What is copied from here on is read from here on: nothing of the subject is there any more.

@@ -25,7 +25,9 @@ export type TokenCheckDeps = {
   nowMs: () => number
   /** How late a slowed answer is; 1,000 ms unless a test says otherwise. */
   slowedMs?: number
-  /** How long wrong tokens are gathered for the audit log; a minute unless a test says otherwise. */
+  /**
+   * How long wrong tokens are gathered for the audit log; a minute unless a test says otherwise.
+   */
   auditEveryMs?: number
 }
 

@@ -1,7 +1,7 @@
 /**
- * Setting a tenant's policy. A change is one transaction under the tenant's lock (document, version,
- * epoch, audit row), then goes to the edges, document first, and returns only once every edge
- * scores by it or refuses to score at all. Older versions stay for good, and may be set again.
+ * Setting a tenant's policy. A change is one transaction under the tenant's lock (document,
+ * version, epoch, audit row), then goes to the edges, document first, and returns only once every
+ * edge scores by it or refuses to score at all. Older versions stay for good, and may be set again.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { policyBytesMax } from '#shared/core/base/limits.ts'

@@ -4,7 +4,7 @@
  * breaks off is begun again, and what it had removed stays removed.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
-import { ledgerKeptMs } from '#shared/core/base/limits.ts'
+import { reconciliationKeptMs } from '#shared/core/base/limits.ts'
 import {
   type RetainedKind,
   type RetentionSetting,
@@ -18,7 +18,7 @@ import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'
-import { insertCutoffs } from '#shared/io/reconciliation/ledger-rows-store.ts'
+import { insertCutoffs } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import {
   dropPartitions,
   removeRows,
@@ -182,7 +182,7 @@ async function runDue(
   if (due === null) return 'not_due'
   const round = { session, signal, atMs: Math.min(due.nowMs, state.wallMs()) }
   const outcomes = [
-    await attempt(state, 'ledger', () => noteCutoffs(state, round)),
+    await attempt(state, 'reconciliation', () => noteCutoffs(state, round)),
     await attempt(state, 'deliveries', () => removeEndedDeliveries(state, round)),
     await attempt(state, 'alerts', () => removeOldAlerts(state, round)),
     ...(await removeEvents(state, round)),
@@ -211,14 +211,14 @@ async function readLimits({ session }: Round): Promise<TenantRetention[]> {
 }
 
 /**
- * The ledger does not look for what retention removes, nor for what it removed once; and for alerts
- * only while it knows which are due.
+ * Reconciliation does not look for what retention removes, nor for what it removed once; and for
+ * alerts only while it knows which are due.
  */
 async function noteCutoffs({ clickhouse }: State, round: Round): Promise<void> {
   const cutoffs = (await readLimits(round)).map(({ tenantId, days }) => ({
     tenantId,
     eventsMs: toCutoffDayMs(days.events, round.atMs),
-    alertsMs: Math.max(toCutoffMs(days.alerts, round.atMs) ?? 0, round.atMs - ledgerKeptMs),
+    alertsMs: Math.max(toCutoffMs(days.alerts, round.atMs) ?? 0, round.atMs - reconciliationKeptMs),
     deliveriesMs: toCutoffMs(days.deliveries, round.atMs),
   }))
   await insertCutoffs(clickhouse, cutoffs)

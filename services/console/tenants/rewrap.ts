@@ -93,7 +93,9 @@ export async function rewrapSecrets(
   return { ...answer, duration_ms: Math.round(nowMs() - startedMs) }
 }
 
-/** @returns how many secrets were sealed again; a tenant that cannot be done now is left as it is */
+/**
+ * @returns how many secrets were sealed again; a tenant that cannot be done now is left as it is
+ */
 async function rewrapOne(
   deps: RewrapDeps,
   wanted: { tenantId: string; actor: string },

@@ -6,12 +6,15 @@
  */
 import { type AlertCandidate, decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy, type Policy } from '#shared/core/policies/policy.ts'
-import { type LedgerMessage, toDecidedEntries } from '#shared/core/reconciliation/ledger.ts'
+import {
+  type ReconciliationMessage,
+  toDecidedEntries,
+} from '#shared/core/reconciliation/reconciliation.ts'
 import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/alert-raising-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
-import type { LedgerWriter } from '#shared/io/reconciliation/ledger-rows-store.ts'
+import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { EarlierQuestion } from '#shared/io/telemetry/session-events-store.ts'
 import type { KnownStore } from '#shared/io/velocity/known-store.ts'
 import type { ScorerObserver } from '../observe.ts'
@@ -25,7 +28,7 @@ export type DecideBatchDeps = {
   /** The sequence up to which every message is decided. */
   readDecidedFloor: () => Promise<number>
   findEarlierEvents: (question: EarlierQuestion) => Promise<AcceptedEvent[]>
-  ledger: LedgerWriter
+  reconciliation: ReconciliationWriter
   /** The candidates that have no alert yet. */
   findUnraised: (candidates: readonly AlertCandidate[]) => Promise<AlertCandidate[]>
   raiseAlerts: (candidates: readonly AlertCandidate[]) => Promise<RaiseOutcome>
@@ -72,7 +75,7 @@ async function raiseBatch(
   const candidates = expected.map((one) => one.candidate)
   // Record expected alerts before raising them, so every alert has its record.
   const [noted, found] = await Promise.allSettled([
-    observe.timed('ledger', note(taken, repeats, expected, deps)),
+    observe.timed('reconciliation', note(taken, repeats, expected, deps)),
     expected.length === 0 ? [] : observe.timed('raised', deps.findUnraised(candidates)),
   ])
   if (noted.status === 'rejected') throw noted.reason
@@ -99,14 +102,14 @@ async function raiseBatch(
 
 /** Records what was decided and which alerts are expected, for reconciliation. */
 async function note(
-  taken: readonly LedgerMessage[],
+  taken: readonly ReconciliationMessage[],
   repeats: ReadonlySet<AcceptedEvent>,
   expected: readonly CandidateOfEvent[],
-  { ledger }: DecideBatchDeps,
+  { reconciliation }: DecideBatchDeps,
 ): Promise<void> {
   const results = await Promise.allSettled([
-    ledger.insertEntries(taken.flatMap((message) => toDecidedEntries(message, repeats))),
-    ledger.insertExpectedAlerts(
+    reconciliation.insertEntries(taken.flatMap((message) => toDecidedEntries(message, repeats))),
+    reconciliation.insertExpectedAlerts(
       expected.map(({ event, candidate }) => ({ alertId: candidate.alertId, event })),
     ),
   ])

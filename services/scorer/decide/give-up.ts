@@ -2,19 +2,22 @@
  * The last resort for a message that fails by a defect again and again: nothing waits for it any
  * longer, what can be done of it is done, and the rest is put aside where somebody can look at it.
  */
-import { type LedgerEntry, toStoredEntries } from '#shared/core/reconciliation/ledger.ts'
+import {
+  type ReconciliationEntry,
+  toStoredEntries,
+} from '#shared/core/reconciliation/reconciliation.ts'
 import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import { isDefect } from '#shared/io/process/defects.ts'
-import type { LedgerWriter } from '#shared/io/reconciliation/ledger-rows-store.ts'
+import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { ScorerObserver } from '../observe.ts'
 import type { DecodedMessages } from '../store/decoded-messages.ts'
 import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
 
 export type GiveUpDeps = {
   messages: DecodedMessages
-  ledger: Pick<LedgerWriter, 'insertEntries'>
+  reconciliation: Pick<ReconciliationWriter, 'insertEntries'>
   storeDeadLetters: (letters: readonly DeadLetter[]) => Promise<void>
   observe: Pick<ScorerObserver, 'dropped'>
   /** The wall clock, in ms since 1970. */
@@ -28,13 +31,13 @@ export type GiveUpDeps = {
 export async function giveUpStoring(
   message: ConsumedMessage,
   error: unknown,
-  { messages, ledger, wallMs, ...deps }: GiveUpDeps,
+  { messages, reconciliation, wallMs, ...deps }: GiveUpDeps,
 ): Promise<void> {
   const events = decodeIfPossible(messages, message)
   // They will have no rows.
   const refused = new Set(events)
   const streamOffset = toStreamOffset(message.streamCreatedMs, message.sequence)
-  await ledger.insertEntries(toStoredEntries({ streamOffset, events }, refused, wallMs()))
+  await reconciliation.insertEntries(toStoredEntries({ streamOffset, events }, refused, wallMs()))
   await putAside({ ...message, error, what: 'store' }, deps)
 }
 
@@ -48,7 +51,7 @@ function decodeIfPossible(messages: DecodedMessages, message: ConsumedMessage): 
 
 /**
  * Gives up deciding a message as a whole and decides each of its events by itself. Those that still
- * cannot be decided are missing in the ledger for good, and the message is put aside.
+ * cannot be decided are missing in reconciliation for good, and the message is put aside.
  * @throws when a store cannot be reached, or when it cannot be put aside
  */
 export async function giveUpDeciding(
@@ -56,12 +59,12 @@ export async function giveUpDeciding(
   error: unknown,
   { decide, ...deps }: GiveUpDeps & { decide: DecideBatchDeps },
 ): Promise<void> {
-  const entries: LedgerEntry[] = []
+  const entries: ReconciliationEntry[] = []
   const alone = {
     ...decide,
-    ledger: {
-      ...decide.ledger,
-      insertEntries: async (own: readonly LedgerEntry[]) => {
+    reconciliation: {
+      ...decide.reconciliation,
+      insertEntries: async (own: readonly ReconciliationEntry[]) => {
         entries.push(...own)
       },
     },
@@ -76,13 +79,13 @@ export async function giveUpDeciding(
       failed = true
     }
   }
-  await decide.ledger.insertEntries(mergeEntries(entries))
+  await decide.reconciliation.insertEntries(mergeEntries(entries))
   if (failed) await putAside({ ...message, error, what: 'decide' }, deps)
 }
 
 /** An entry of a message replaces the one before, so there is to be one of each tenant and hour. */
-function mergeEntries(entries: readonly LedgerEntry[]): LedgerEntry[] {
-  const merged = new Map<string, LedgerEntry>()
+function mergeEntries(entries: readonly ReconciliationEntry[]): ReconciliationEntry[] {
+  const merged = new Map<string, ReconciliationEntry>()
   for (const entry of entries) {
     const key = `${entry.tenantId} ${entry.hourMs}`
     const { events, named } = merged.get(key) ?? { events: 0, named: [] }

@@ -1,14 +1,14 @@
 /**
- * The first stage of a batch of messages: decode, store, put poison aside, and say in the ledger
- * what each message brought. Every step is idempotent, so that a batch may be repeated from its
- * beginning at any time; the caller acknowledges only after the last step, which says to every
- * decider that these are stored.
+ * The first stage of a batch of messages: decode, store, put poison aside, and record for
+ * reconciliation what each message brought. Every step is idempotent, so that a batch may be
+ * repeated from its beginning at any time; the caller acknowledges only after the last step, which
+ * says to every decider that these are stored.
  *
  * A message is decoded as its rows are made and then let go: what a whole batch decodes to is most
  * of what a process would hold, and held until all of it is stored it would be moved by every
  * collection of garbage meanwhile.
  */
-import { toStoredEntries } from '#shared/core/reconciliation/ledger.ts'
+import { toStoredEntries } from '#shared/core/reconciliation/reconciliation.ts'
 import {
   type AcceptedEvent,
   encodeEventHead,
@@ -18,7 +18,7 @@ import type { Signals } from '#shared/core/telemetry/telemetry.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
-import type { LedgerWriter } from '#shared/io/reconciliation/ledger-rows-store.ts'
+import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import type { ScorerObserver } from '../observe.ts'
 import type { DecodedMessages } from './decoded-messages.ts'
@@ -26,7 +26,7 @@ import type { DecodedMessages } from './decoded-messages.ts'
 export type StoreBatchDeps = {
   messages: DecodedMessages
   telemetry: TelemetryStore
-  ledger: Pick<LedgerWriter, 'insertEntries'>
+  reconciliation: Pick<ReconciliationWriter, 'insertEntries'>
   storeDeadLetters: (letters: readonly DeadLetter[]) => Promise<void>
   observe: ScorerObserver
   /** The wall clock, in ms since 1970. */
@@ -39,15 +39,19 @@ export type StoreBatchDeps = {
  */
 export async function storeBatch(
   batch: readonly ConsumedMessage[],
-  { messages, telemetry, ledger, storeDeadLetters, observe, wallMs }: StoreBatchDeps,
+  { messages, telemetry, reconciliation, storeDeadLetters, observe, wallMs }: StoreBatchDeps,
 ): Promise<void> {
   let read: readonly ReadMessage[] = []
   let noting: Promise<void> | null = null
   const note = (refused: ReadonlySet<string>) =>
-    observe.timed('ledger', ledger.insertEntries(toEntries(read, refused, wallMs())))
+    observe.timed(
+      'reconciliation',
+      reconciliation.insertEntries(toEntries(read, refused, wallMs())),
+    )
   const events = readEvents(batch, messages, (all) => {
     read = all
-    // The ledger counts what the stream brought, whatever comes of it: both are written at once.
+    // Reconciliation counts what the stream brought, whatever comes of it: both are written at
+    // once.
     noting ??= note(new Set())
     noting.catch(() => undefined)
   })

@@ -71,8 +71,9 @@ export const analystSettings: Record<string, number | string> = {
   result_overflow_mode: 'throw',
   // An error that comes late is then an error with its status, not the end of half an answer.
   http_wait_end_of_query: 1,
-  // The engine looks at the clock, and at a kill, between blocks. A row that compares a million values
-  // takes 7 ms, so a block of such rows takes 7 s; larger blocks are no faster for the usual queries.
+  // The engine looks at the clock, and at a kill, between blocks. A row that compares a million
+  // values takes 7 ms, so a block of such rows takes 7 s; larger blocks are no faster for the usual
+  // queries.
   max_block_size: 1_024,
   function_range_max_elements_in_block: 1_000_000,
   // The service's own queries come first, where the process has the right to lower a priority.

@@ -40,9 +40,9 @@ export type SpikeLimits = {
 }
 
 /**
- * When a spike starts. An hourly check tests some 100 signals of some 20 versions, and the checks of
- * one day test mostly the same devices. At 5 standard deviations chance alone raises one alarm in
- * 3.5 million tests: one in four years of a tenant, before the other limits and the second
+ * When a spike starts. An hourly check tests some 100 signals of some 20 versions, and the checks
+ * of one day test mostly the same devices. At 5 standard deviations chance alone raises one alarm
+ * in 3.5 million tests: one in four years of a tenant, before the other limits and the second
  * comparison.
  */
 export const spikeStartLimits: SpikeLimits = {

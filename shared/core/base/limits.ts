@@ -333,22 +333,24 @@ export const hotKeyMs = 3_600_000
  */
 export const policyBytesMax = 256 * 1024
 
-/** How long a change of a tenant waits for another one: four times what a rotation takes at most. */
+/**
+ * How long a change of a tenant waits for another one: four times what a rotation takes at most.
+ */
 export const tenantLockWaitMs = 10_000
 
 /**
  * Connections of one console that hold locks. Changes of tenants have their own, each for some
  * seconds, so that none of the long ones can take theirs: two erasures with two locks each, two
- * backtests, and retention, the replica, prevalence and the ledger with one each.
+ * backtests, and retention, the replica, prevalence and reconciliation with one each.
  */
 export const changeLocksMax = 10
 export const jobLocksMax = 2 * 2 + 2 + 4
 
 /**
- * For how long the ledger compares alerts: a month is shown and looked at. ClickHouse keeps what is
- * due for 40 days, so that no alert is compared with what has already gone.
+ * For how long reconciliation compares alerts: a month is shown and looked at. ClickHouse keeps
+ * what is due for 40 days, so that no alert is compared with what has already gone.
  */
-export const ledgerKeptMs = 35 * 24 * 60 * 60 * 1_000
+export const reconciliationKeptMs = 35 * 24 * 60 * 60 * 1_000
 
 /**
  * How long a policy document stays in the tenant directory that no tenant uses any more: events and
@@ -362,7 +364,9 @@ export const unusedPolicyMs = 60_000
  */
 export const sdkBaselinesPerQueryMax = 200
 
-/** Baselines of one tenant kept in memory, at up to 1 KB each: 32 versions in use, for two hours. */
+/**
+ * Baselines of one tenant kept in memory, at up to 1 KB each: 32 versions in use, for two hours.
+ */
 export const sdkBaselinesCachedMax = 64
 
 /** Bytes of policy documents kept in memory, as JSON: a thousand of the default's size. */

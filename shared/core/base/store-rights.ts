@@ -68,7 +68,7 @@ const history: TableRights = {
   devices: read,
   user_devices: read,
 }
-const ledger: TableRights = {
+const reconciliation: TableRights = {
   ledger_entries: read,
   ledger_accepted: read,
   ledger_alerts: read,
@@ -91,7 +91,7 @@ export const clickhouseRights = {
     ledger_alerts: add,
     shadow_decisions: add,
   },
-  api: { ...history, ...ledger, 'analytics.*': read },
+  api: { ...history, ...reconciliation, 'analytics.*': read },
   console: {
     '*': ['select', 'insert', 'alter delete', 'alter update', 'optimize'],
     'analytics.*': read,

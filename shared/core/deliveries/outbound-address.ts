@@ -49,8 +49,9 @@ const privateV4 = toRanges(['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.1
 const privateV6 = toRanges(['::1/128', 'fc00::/7'])
 
 /**
- * Where clouds hand out a machine's credentials (AWS, Azure, Google, Oracle, Alibaba, Scaleway), and
- * link-local addresses as a whole, loopback and multicast: never a webhook, whatever is allowed.
+ * Where clouds hand out a machine's credentials (AWS, Azure, Google, Oracle, Alibaba, Scaleway),
+ * and link-local addresses as a whole, loopback and multicast: never a webhook, whatever is
+ * allowed.
  */
 const neverV4 = toRanges([
   ...['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '192.0.0.0/24', '100.100.100.200/32'],

@@ -283,7 +283,7 @@ export const retiredUseSchema = z.object({
 })
 export type RetiredUseReport = z.infer<typeof retiredUseSchema>
 
-/** KV bucket of what edges claim to have accepted, for the ledger. */
+/** KV bucket of what edges claim to have accepted, for reconciliation. */
 export const acceptedBucket = 'accepted'
 /** One edge's claims on one hour, a part of the tenants each; `*` for any. */
 export const acceptedKey = (edgeId: string, hour: number | '*', part: number | '*'): string =>

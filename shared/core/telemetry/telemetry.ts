@@ -188,8 +188,8 @@ function validate(value: Record<string, unknown>, scan: Scan): ParsedTelemetry {
 }
 
 /**
- * Makes absent what says nothing: `user_id` and `account_id` that are null or empty, as an SDK sends
- * before a login. The client's score, which is advisory, becomes a finite double.
+ * Makes absent what says nothing: `user_id` and `account_id` that are null or empty, as an SDK
+ * sends before a login. The client's score, which is advisory, becomes a finite double.
  * @param value a parsed body; changed
  */
 export function settleOptionals(value: Record<string, unknown>): void {
@@ -245,8 +245,8 @@ type Walk = { members: number; checkText: boolean; errors: ProblemDetail[] }
 /** Most faults that one answer lists. */
 const faultsListedMax = 32
 
-// What JSON.parse lets through and no store or analyst can use: lone surrogates, and keys that other
-// languages' object models act upon.
+// What JSON.parse lets through and no store or analyst can use: lone surrogates, and keys that
+// other languages' object models act upon.
 function walkValue(value: unknown, path: string, walk: Walk): void {
   if (typeof value === 'string') {
     if (walk.checkText && !value.isWellFormed()) fault(walk, path, 'contains a lone surrogate')

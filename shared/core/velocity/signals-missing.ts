@@ -1,8 +1,8 @@
 /**
  * Categories of signals that an event left empty though its SDK version hardly ever does: what a
- * hook that strips detections looks like from here. The baseline is what devices of the same tenant,
- * version and platform sent in 24 hours that were over before the event's own hour and the one
- * before it, so it does not change any more when the event is decided.
+ * hook that strips detections looks like from here. The baseline is what devices of the same
+ * tenant, version and platform sent in 24 hours that were over before the event's own hour and the
+ * one before it, so it does not change any more when the event is decided.
  */
 
 import { hourMs } from '#shared/core/base/instants.ts'
@@ -68,7 +68,9 @@ export function toFilledCategories(signals: Signals): number {
 
 const isFilled = (filled: number, index: number): boolean => (filled & (1 << index)) !== 0
 
-/** Whether the baseline can matter: most events fill every category, and need not be asked about. */
+/**
+ * Whether the baseline can matter: most events fill every category, and need not be asked about.
+ */
 export function needsBaseline(
   filled: number,
   { signalsMissing: rule }: Pick<Policy, 'signalsMissing'>,

@@ -55,8 +55,8 @@ export async function raiseAlerts(
 }
 
 /**
- * @returns those of the candidates whose alerts do not exist yet, without any lock: somebody else may
- *   raise them at this moment
+ * @returns those of the candidates whose alerts do not exist yet, without any lock: somebody else
+ * may raise them at this moment
  */
 export async function findUnraised(
   postgres: Queryable,

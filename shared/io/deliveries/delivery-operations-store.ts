@@ -160,7 +160,9 @@ const replaySet = `
 /** Which deliveries: those created since an instant, those that were not delivered, or both. */
 export type ReplayScope = { sinceMs: number | null; onlyFailed: boolean }
 
-/** Where a replay has got to, and how far it goes: it ends before what comes into being under it. */
+/**
+ * Where a replay has got to, and how far it goes: it ends before what comes into being under it.
+ */
 export type ReplayProgress = { untilUs: number; after: DeliveryPosition | null }
 
 /** Begins a replay at the database's own clock, which dates the deliveries. */

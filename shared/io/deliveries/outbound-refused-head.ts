@@ -1,7 +1,8 @@
 /**
  * A second look at the head of an answer that Node's strict parser refuses. Some servers repeat
- * `Content-Length` with the same value, or send it beside `Transfer-Encoding`: how the body ends may
- * be in doubt then, the status is not. A lenient parser reads it; conflicting lengths stay a fault.
+ * `Content-Length` with the same value, or send it beside `Transfer-Encoding`: how the body ends
+ * may be in doubt then, the status is not. A lenient parser reads it; conflicting lengths stay a
+ * fault.
  */
 import { HTTPParser } from 'http-parser-js'
 

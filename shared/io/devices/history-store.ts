@@ -218,7 +218,9 @@ const toKey = ({ tenantId, deviceId }: DeviceQuestion) => ({ tenant: tenantId, d
 
 const toPaging = ({ sessionsLimit, before }: DeviceQuestion) => ({ limit: sessionsLimit, before })
 
-/** Waiting for a connection included, which are few when the engine hangs: a caller waits for it. */
+/**
+ * Waiting for a connection included, which are few when the engine hangs: a caller waits for it.
+ */
 const readMaxMs = 2_500
 
 async function readRows<Row>(

@@ -57,7 +57,7 @@ export type ErasureStore = {
   countLater: (traces: ErasureTraces) => Promise<number>
   /** Erases activity, raw events and aggregates, but not a user's `user_devices`. */
   eraseRows: (traces: ErasureTraces) => Promise<void>
-  /** Has the ledger look for these alerts no more. Before they are erased. */
+  /** Has reconciliation look for these alerts no more. Before they are erased. */
   eraseExpectedAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
   /**
    * Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied.
@@ -234,12 +234,14 @@ function toConditions(traces: ErasureTraces) {
 const toEventCondition = (eventHashes: readonly string[]): string =>
   `tenant_id = {tenant:String} and event_hash in (${eventHashes.join(',')})`
 
-/** Whether an entry of the ledger names an event of the subject. */
+/** Whether a reconciliation entry names an event of the subject. */
 const isNamed = (eventHashes: readonly string[]): string => `(id, place) ->
   position + place <= {last:UInt64} and
   reinterpretAsUInt64(SHA256(concat('evt_', left(base64URLEncode(id), 22)))) in (${eventHashes.join(',')})`
 
-/** Takes events out of the ledger's entries, which keep their number: that many were erased. */
+/**
+ * Takes events out of the reconciliation entries, which keep their number: that many were erased.
+ */
 async function eraseNamed(
   clickhouse: Clickhouse,
   { subject, lastStreamOffset }: ErasureTraces,

@@ -304,6 +304,8 @@ async function withClickhouse<T>(
   }
 }
 
-/** Files name the database of the views by what it is; its name follows that of the internal one. */
+/**
+ * Files name the database of the views by what it is; its name follows that of the internal one.
+ */
 const nameDatabases = (statement: string, database: string) =>
   statement.replaceAll('{analytics:Identifier}', quoteName(toAnalyticsDatabase(database)))

@@ -79,7 +79,9 @@ const heartbeatMs = ackWaitMs / 4
 const holdMaxMs = 30_000
 /** How long messages rest that are given back. */
 const giveBackMs = 1_000
-/** How long a message rests that failed for a reason of its own: longer each time, up to a limit. */
+/**
+ * How long a message rests that failed for a reason of its own: longer each time, up to a limit.
+ */
 const setAsideMs = 500
 const setAsideMaxMs = 60_000
 /** Deliveries after which a message that fails may be given up. */
@@ -96,7 +98,9 @@ type State = ConsumeOptions & {
   buffer: TakenMessage[]
   bufferBytes: number
   inHand: readonly TakenMessage[]
-  /** Messages acknowledged so far; and of one that failed, how many it had been when it first did. */
+  /**
+   * Messages acknowledged so far; and of one that failed, how many it had been when it first did.
+   */
   handled: number
   handledBefore: Map<number, number>
   stopping: AbortController

@@ -62,8 +62,8 @@ function streamConfigs(telemetryBytes: number, replicas: number): Partial<Stream
       subjects: ['telemetry.>'],
       max_bytes: telemetryBytes,
       max_age: nanos(72 * hourMs),
-      // Sixty times as long as an edge retries a publish. The server frees ids once three windows of
-      // them are in its memory, and reads the messages of a window again when it starts.
+      // Sixty times as long as an edge retries a publish. The server frees ids once three windows
+      // of them are in its memory, and reads the messages of a window again when it starts.
       duplicate_window: nanos(60 * publishTimeoutMs),
     },
     {
@@ -153,8 +153,8 @@ export async function ensureStreams(nats: Nats): Promise<void> {
   for (const { stream, config } of Object.values(consumerConfigs)) {
     const durable = config.durable_name ?? ''
     const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
-    // The server refuses to create what exists with other settings, as after an upgrade of ours, and
-    // answers an update with the settings from before it.
+    // The server refuses to create what exists with other settings, as after an upgrade of ours,
+    // and answers an update with the settings from before it.
     if (present === null) await nats.manager.consumers.add(stream, config)
     else await nats.manager.consumers.update(stream, durable, config)
     const info = await nats.manager.consumers.info(stream, durable)

@@ -218,7 +218,9 @@ const raisedBy = (action: string) =>
 
 const moveNames = [0, 1, 2].flatMap((from) => [0, 1, 2].map((to) => `m${from}${to}`))
 
-/** Sums events up by session, which is how they lie on disk, and sessions by what became of them. */
+/**
+ * Sums events up by session, which is how they lie on disk, and sessions by what became of them.
+ */
 export function toSliceQuery(
   backtest: PreparedBacktest,
   slice: BacktestSlice,

@@ -1,7 +1,8 @@
 /**
- * Access to PostgreSQL: a pool per role, atomic transactions, and errors classified by SQLSTATE. An outage is always a PostgresUnavailableError, which the HTTP
- * shell answers with 503 and a consumer retries; no failure of a connection ever ends the process,
- * and the pool finds the server again by itself.
+ * Access to PostgreSQL: a pool per role, atomic transactions, and errors classified by SQLSTATE. An
+ * outage is always a PostgresUnavailableError, which the HTTP shell answers with 503 and a consumer
+ * retries; no failure of a connection ever ends the process, and the pool finds the server again by
+ * itself.
  */
 import pg from 'pg'
 import { retryAfterSeconds } from '#shared/core/base/limits.ts'

@@ -165,7 +165,9 @@ export const variables = {
     .transform((text) => text.split(',').map((part) => part.trim()))
     .transform((parts) => parts.filter((part) => part !== ''))
     .refine(areAddresses, 'must be IP addresses or networks, separated by commas'),
-  /** Networks of the operator's own that webhook receivers may be in, also those of live tenants. */
+  /**
+   * Networks of the operator's own that webhook receivers may be in, also those of live tenants.
+   */
   WEBHOOK_ALLOW_NETWORKS: z.string().default('').transform(toNetworks),
   /** Several processes on one address of one machine: the kernel deals connections among them. */
   REUSE_PORT: z

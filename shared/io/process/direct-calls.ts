@@ -21,7 +21,9 @@ export function neverTakeProxy(): void {
   setProxy({ http_proxy: 'http://127.0.0.1:9', https_proxy: 'http://127.0.0.1:9', no_proxy: '*' })
 }
 
-/** Calls of this process to this machine take no proxy, others the environment's if it wants one. */
+/**
+ * Calls of this process to this machine take no proxy, others the environment's if it wants one.
+ */
 export function callOwnPartsDirectly(env: Env): void {
   if (env.NODE_USE_ENV_PROXY !== '1') return
   const others = env.no_proxy ?? env.NO_PROXY ?? ''

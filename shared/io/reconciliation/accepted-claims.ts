@@ -1,8 +1,8 @@
 /**
- * What edges claim to have answered with a 200, on its way to the ledger: a NATS KV bucket of its
- * own, one small entry per edge and hour, written every few seconds where something was accepted.
- * An entry holds the counts since the edge's start, so that only the last of them matters; what an
- * edge counted after its last report ends with it when it is killed.
+ * What edges claim to have answered with a 200, on its way to reconciliation: a NATS KV bucket of
+ * its own, one small entry per edge and hour, written every few seconds where something was
+ * accepted. An entry holds the counts since the edge's start, so that only the last of them
+ * matters; what an edge counted after its last report ends with it when it is killed.
  */
 import { type KV, StorageType } from 'nats'
 import { hourMs } from '#shared/core/base/instants.ts'
@@ -39,7 +39,7 @@ export function startClaimReporter(options: ClaimReporterOptions): KvReporter {
   const { edgeId, metrics, takeChanged, giveBack, ...common } = options
   const reports = metrics.counter(
     'di_ingest_accepted_reports_total',
-    'Reports of what was accepted, for the ledger',
+    'Reports of what was accepted, for reconciliation',
     ['outcome'],
   )
   const toDue = (part: Part) => {

@@ -1,6 +1,6 @@
 /**
- * One change of a tenant's credentials or status at a time, on any number of consoles: a named lock,
- * held for as long as the change takes. A change whose lock is lost cannot go on.
+ * One change of a tenant's credentials or status at a time, on any number of consoles: a named
+ * lock, held for as long as the change takes. A change whose lock is lost cannot go on.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { tenantLockWaitMs } from '#shared/core/base/limits.ts'

@@ -1,7 +1,7 @@
 /**
- * Reads what SDK versions usually send, for the events of a batch at once. A baseline is of hours that
- * are over when it is asked for and never change again, so an answer is kept in memory for good,
- * and every scorer has the same one.
+ * Reads what SDK versions usually send, for the events of a batch at once. A baseline is of hours
+ * that are over when it is asked for and never change again, so an answer is kept in memory for
+ * good, and every scorer has the same one.
  */
 import {
   cachedTenantsMax,
@@ -28,7 +28,9 @@ export type SdkBaselineQuery = {
 }
 
 export type SdkBaselineStore = {
-  /** @returns one baseline for each question, in their order; `noBaseline` where nothing was seen */
+  /**
+   * @returns one baseline for each question, in their order; `noBaseline` where nothing was seen
+   */
   loadBaselines: (questions: readonly SdkBaselineQuery[]) => Promise<SdkBaseline[]>
 }
 

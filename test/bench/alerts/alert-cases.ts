@@ -18,7 +18,9 @@ export type Ask = {
   cursor?: string
 }
 
-/** A `cold` one asks for rows that nobody has asked for: that costs what memory costs, at any size. */
+/**
+ * A `cold` one asks for rows that nobody has asked for: that costs what memory costs, at any size.
+ */
 export type AlertCase = { name: string; draw: () => Ask; cold?: true }
 
 /** As many devices are asked for at any size, so that growth is not that of asking anew. */

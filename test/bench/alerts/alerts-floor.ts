@@ -38,7 +38,7 @@ async function start(postgresUrl: string): Promise<string> {
       },
       history: { findSmallDevice: unused, findLargeDevice: unused },
       policies: { findCurrentPolicy: unused },
-      ledger: { readLedger: unused },
+      reconciliation: { readReconciliation: unused },
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

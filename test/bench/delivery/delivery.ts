@@ -153,7 +153,9 @@ function requireOnce({ arrivals }: Arrivals, count: number): void {
   }
 }
 
-/** From the commit to the first byte, at a fixed rate, batches every 20 ms as a scorer makes them. */
+/**
+ * From the commit to the first byte, at a fixed rate, batches every 20 ms as a scorer makes them.
+ */
 async function runOpenLoop(rig: Rig, rate: number, seconds: number): Promise<number[]> {
   await rig.receiver.ask('reset')
   const committed = new Map<string, number>()

@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- fairness [--rounds 3] [--seconds 20] [--backlog 10000] [--kinds hang,fail]`: how
- * long alerts of twenty healthy tenants take from their commit to the receiver's first byte, alone
- * and beside a tenant whose backlog meets a bad endpoint, in interleaved rounds of the same run.
- * Each bad tenant is a fresh one, switched on as its round begins: what delivery has to learn of it
- * is part of the measurement. Ends with status 1 when the p99 is above 1.5 times of alone.
+ * `npm run bench -- fairness [--rounds 3] [--seconds 20] [--backlog 10000] [--kinds hang,fail]`:
+ * how long alerts of twenty healthy tenants take from their commit to the receiver's first byte,
+ * alone and beside a tenant whose backlog meets a bad endpoint, in interleaved rounds of the same
+ * run. Each bad tenant is a fresh one, switched on as its round begins: what delivery has to learn
+ * of it is part of the measurement. Ends with status 1 when the p99 is above 1.5 times of alone.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

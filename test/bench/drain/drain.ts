@@ -4,7 +4,7 @@
  * that insert the same rows: as objects through the client's `insert`, and as bytes that were
  * encoded beforehand. And the same with one event in five raising an alert. Rounds are interleaved,
  * each in databases of its own. A round counts only if every event has its row, every alert is
- * there once with its delivery and its ledger entries, and nothing was put aside.
+ * there once with its delivery and its reconciliation entries, and nothing was put aside.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -353,9 +353,9 @@ async function checkDrain({ nats, clickhouse, options, postgres }: Outcome): Pro
   })
   return [
     check('rows, and events in them', rows, [events, events]),
-    check('ledger: stored, decided, repeats', noted, [events, events, 0]),
+    check('reconciliation: stored, decided, repeats', noted, [events, events, 0]),
     check(
-      'alerts, deliveries, counted, due in the ledger',
+      'alerts, deliveries, counted, due in reconciliation',
       [alerts, deliveries, counted, ...due],
       [...[wanted, wanted, wanted, wanted]],
     ),

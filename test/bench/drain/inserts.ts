@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- inserts [--rows 500,4000] [--events 120000] [--rounds 2]`: what an insert of the
- * scorer costs ClickHouse in CPU, with every merge that comes of it, beside the same inserts while
- * nothing is merged; and how many rows those merges rewrite. Each on a new server.
+ * `npm run bench -- inserts [--rows 500,4000] [--events 120000] [--rounds 2]`: what an insert of
+ * the scorer costs ClickHouse in CPU, with every merge that comes of it, beside the same inserts
+ * while nothing is merged; and how many rows those merges rewrite. Each on a new server.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'

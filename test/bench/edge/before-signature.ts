@@ -15,7 +15,9 @@ import { toRatios, toSpread } from '../spread.ts'
 
 const rounds = 3
 const connections = 16
-/** An HMAC object, a digest and an answer that names what is wrong: of a small request, times it. */
+/**
+ * An HMAC object, a digest and an answer that names what is wrong: of a small request, times it.
+ */
 const timesMax = 3
 /** What is larger is bounded by its bytes. */
 const largeBytes = 16_384

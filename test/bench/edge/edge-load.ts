@@ -12,7 +12,9 @@ import { createSubmissions } from './submissions.ts'
 /** What this process is told; it answers each with one message. */
 export type LoadOrder =
   | { do: 'prepare'; count: number; tenantId: string; secret: string }
-  /** As fast as answers come, over so many connections, until the time or the bodies are used up. */
+  /**
+   * As fast as answers come, over so many connections, until the time or the bodies are used up.
+   */
   | { do: 'closed'; port: number; connections: number; seconds: number }
   /** At a fixed rate, whatever comes back; what finds no free connection waits for one. */
   | { do: 'open'; port: number; connections: number; seconds: number; rate: number }

@@ -1,11 +1,11 @@
 /**
- * `npm run bench -- freshness [--rate 2000] [--seconds 60] [--memory-minutes 5] [--activity 0]`: the
- * whole local stack, as `npm start` runs it, under a fleet that submits at a constant rate whatever
- * comes back. Says how long an accepted event takes to the device API and to the tenant's backend,
- * what of the CPU each process spends on an event, where a batch's time goes, and what each process
- * holds after minutes of it. `--activity` begins with so many rows of other devices' activity, three
- * an event. Void unless everything that was answered 200 is stored once, every alert that is due
- * was raised once and every webhook is genuine.
+ * `npm run bench -- freshness [--rate 2000] [--seconds 60] [--memory-minutes 5] [--activity 0]`:
+ * the whole local stack, as `npm start` runs it, under a fleet that submits at a constant rate
+ * whatever comes back. Says how long an accepted event takes to the device API and to the tenant's
+ * backend, what of the CPU each process spends on an event, where a batch's time goes, and what
+ * each process holds after minutes of it. `--activity` begins with so many rows of other devices'
+ * activity, three an event. Void unless everything that was answered 200 is stored once, every
+ * alert that is due was raised once and every webhook is genuine.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'

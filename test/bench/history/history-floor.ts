@@ -9,7 +9,7 @@ import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-sto
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createLedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 
@@ -43,7 +43,7 @@ async function start(urls: FloorUrls): Promise<string> {
         },
       },
       policies: createCurrentPolicyStore(postgres),
-      ledger: createLedgerStore(clickhouse, 'analytics'),
+      reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

@@ -156,7 +156,9 @@ function addKeys(members: Member[], edited: (edit: Edit) => string, add: Add): v
   }
 }
 
-/** Byte sequences that are not UTF-8, in hexadecimal: cut, overlong, surrogates, beyond U+10FFFF. */
+/**
+ * Byte sequences that are not UTF-8, in hexadecimal: cut, overlong, surrogates, beyond U+10FFFF.
+ */
 const notUtf8 = ['ff', 'fe', 'c0af', 'eda080', 'f8888080', '80', 'e28228', 'f4908080', 'c3', 'f0']
 const surrogates = ['\\ud800', '\\udc00', '\\udc00\\ud800', '\\uD83D', 'x\\uDE00x']
 const idPath = /_id$/

@@ -1,9 +1,9 @@
 /**
- * `npm run faults -- edge-input [--phases 10] [--each 4000] [--seed S]`: everything hostile that can
- * be sent to an edge, once each and then all at once, beside good traffic. Prints what was sent and
- * how it was answered; ends with status 1 when anything was answered with a 500 or taken that must
- * not be, when the stream holds anything but what was accepted, when reasons for a 401 can be told
- * apart, or when good traffic waits more than twice as long as alone.
+ * `npm run faults -- edge-input [--phases 10] [--each 4000] [--seed S]`: everything hostile that
+ * can be sent to an edge, once each and then all at once, beside good traffic. Prints what was sent
+ * and how it was answered; ends with status 1 when anything was answered with a 500 or taken that
+ * must not be, when the stream holds anything but what was accepted, when reasons for a 401 can be
+ * told apart, or when good traffic waits more than twice as long as alone.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'

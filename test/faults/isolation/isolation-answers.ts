@@ -34,7 +34,9 @@ export function findForeign(
 /** Headers that differ between any two answers. */
 const ownHeaders = new Set(['date', 'x-request-id', 'ratelimit', 'connection', 'keep-alive'])
 
-/** An answer as two that must not be told apart are compared, with the id that was asked for out. */
+/**
+ * An answer as two that must not be told apart are compared, with the id that was asked for out.
+ */
 export function toComparable({ status, headers, text }: CallAnswer, id: string): string {
   const requestId = String(headers['x-request-id'])
   const spellings = [id, JSON.stringify(id).slice(1, -1)]

@@ -202,7 +202,7 @@ const listSignals: Step = async (lane) => {
   lane.expect(answer.text.includes(lane.tenant.mark), asked, answer, 'is not its own policy')
 }
 
-const readLedger: Step = async (lane) => {
+const readReconciliation: Step = async (lane) => {
   const asked = { route: 'GET /v1/di/ledger', path: '/v1/di/ledger' }
   const answer = await lane.ask(asked)
   if (answer.status !== 200) return
@@ -223,5 +223,5 @@ export const apiSteps: (readonly [weight: number, step: Step])[] = [
   [5, foreignSessionCursor],
   [4, otherTenantNamed],
   [2, listSignals],
-  [1, readLedger],
+  [1, readReconciliation],
 ]

@@ -40,7 +40,9 @@ const levels: Record<string, Record<string, unknown>>[] = [
   { root: { su_binary: true, magisk_detected: true }, debugger: { debugger_attached: true } },
 ]
 
-/** Makes the tenants and sends everything that they have; the order of each one's events is fixed. */
+/**
+ * Makes the tenants and sends everything that they have; the order of each one's events is fixed.
+ */
 export async function fillTenants(
   running: TestStack,
   { seed, hookUrl }: { seed: number; hookUrl: string },

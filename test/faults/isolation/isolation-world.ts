@@ -39,7 +39,9 @@ export type IsolationWorld = {
   close: () => Promise<void>
 }
 
-/** Starts and fills the stack; about ten seconds. @throws when something is not as the model says */
+/**
+ * Starts and fills the stack; about ten seconds. @throws when something is not as the model says
+ */
 export async function startIsolationWorld(seed: number): Promise<IsolationWorld> {
   const [running, receiver] = await Promise.all([startStack(), startReceiver()])
   const close = async () => {

@@ -60,7 +60,9 @@ export type KillPlan = {
   onKill?: (kill: PartKill, n: number) => void
 }
 
-/** Kills every part so often, in random order at random moments; whoever is down is killed later. */
+/**
+ * Kills every part so often, in random order at random moments; whoever is down is killed later.
+ */
 export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<PartKill[]> {
   const { random } = plan
   const all = plan.parts.flatMap((part) => Array.from({ length: plan.each }, () => part))

@@ -25,7 +25,9 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 
 type Machine = {
   name: string
-  /** Histories for each that was asked for: one on a real database takes a thousand times longer. */
+  /**
+   * Histories for each that was asked for: one on a real database takes a thousand times longer.
+   */
   share: number
   run: (options: MachineOptions, servers: Servers) => Promise<MachineReport>
 }

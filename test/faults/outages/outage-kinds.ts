@@ -100,8 +100,8 @@ export const outages: readonly Outage[] = [
     name: 'disk-nats',
     lastsMs: 20_000,
     ...fillDisk('nats'),
-    // Started again and again by the supervisor, it is there at times, and takes what fits into what
-    // its own start has freed.
+    // Started again and again by the supervisor, it is there at times, and takes what fits into
+    // what its own start has freed.
     expected: {
       ...goesOn,
       intake: false,

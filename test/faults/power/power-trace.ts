@@ -92,7 +92,9 @@ const resumedForm = /^<\.\.\. (\w+) resumed>(.*)$/s
 const unfinished = ' <unfinished ...>'
 const wholeForm = /^(\w+)\((.*)\) += (-?\d+|0x[\da-f]+|\?)(.*?)(?: <(\d+\.\d+)>)?$/s
 
-/** The calls of these lines; one that did not end, as that of a process killed in it, is left out. */
+/**
+ * The calls of these lines; one that did not end, as that of a process killed in it, is left out.
+ */
 export async function* parseTrace(
   lines: AsyncIterable<string> | Iterable<string>,
 ): AsyncGenerator<SystemCall> {

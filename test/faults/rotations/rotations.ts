@@ -11,7 +11,9 @@ import { planAtRandom, type RotationRun, rotateUnderLoad, type Step } from './ro
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-/** Rotations of the other credentials, alone: they meet no edge, so only their time is of interest. */
+/**
+ * Rotations of the other credentials, alone: they meet no edge, so only their time is of interest.
+ */
 const others: Step[] = [
   { webhook: true },
   { api_key: true },

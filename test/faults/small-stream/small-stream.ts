@@ -19,7 +19,7 @@ export type SmallStreamResult = {
   /** Answers by status. */
   statuses: ReadonlyMap<number, number>
   accepted: number
-  /** Events that the ledger has a row and a decision of. */
+  /** Events that reconciliation has a row and a decision of. */
   stored: number
   decided: number
   /** Of the stream: bytes stored in it all in all, and the most it held at one look. */
@@ -88,7 +88,7 @@ export async function runSmallStream(options: SmallStreamOptions): Promise<Small
       return { stored: sum('rows'), decided: sum('decided') }
     }
     const counted = async () => (await sums()).decided >= accepted
-    await until('the ledger has all of it', counted, workedOffMs).catch(() => undefined)
+    await until('reconciliation has all of it', counted, workedOffMs).catch(() => undefined)
     return {
       statuses: load.statuses,
       accepted,

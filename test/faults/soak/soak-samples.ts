@@ -45,7 +45,9 @@ type Held = {
 const warmMs = 10 * 60_000
 /** Moments closer than this tell of garbage and parts that come and go. */
 const apartMs = 5 * 60_000
-/** What merges and questions open is closed within seconds; what nobody closes is there then, too. */
+/**
+ * What merges and questions open is closed within seconds; what nobody closes is there then, too.
+ */
 const burstMs = 2 * 60_000
 
 /** Takes a sample of all every so often. @returns ends it and hands out the samples */

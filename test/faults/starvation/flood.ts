@@ -36,7 +36,9 @@ export function startFlood(options: FloodOptions): Flood {
   }
 }
 
-/** Bodies that are signed beforehand and sent in turn, so that the flood costs its sender little. */
+/**
+ * Bodies that are signed beforehand and sent in turn, so that the flood costs its sender little.
+ */
 const bodiesMax = 2_000
 
 async function flood({ ingestUrl, tenant, connections }: FloodOptions): Promise<FloodResult> {

@@ -49,7 +49,9 @@ const impatientMs = 50
 const openMax = 100
 const nowMs = () => performance.now()
 
-/** Starts five clients for each edge: two with the newest secret, two with older ones, one ahead. */
+/**
+ * Starts five clients for each edge: two with the newest secret, two with older ones, one ahead.
+ */
 export function startSignedLoad(options: LoadOptions): SignedLoad {
   const { urls, tenantId, random } = options
   const agents = urls.map(() => new Agent({ keepAlive: true }))

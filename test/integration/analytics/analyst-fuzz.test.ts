@@ -1,6 +1,6 @@
 // Statements composed of many spellings, decoys and places: none gives an analyst a file of the
-// machine or a row of another tenant. The same statements without the protection do, which shows that
-// they are statements and not noise.
+// machine or a row of another tenant. The same statements without the protection do, which shows
+// that they are statements and not noise.
 import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

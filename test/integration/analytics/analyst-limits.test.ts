@@ -1,5 +1,5 @@
-// What a query of an analyst may take: its turn lasts until the engine is done with it, others go on
-// meanwhile, and an answer is whole or an error.
+// What a query of an analyst may take: its turn lasts until the engine is done with it, others go
+// on meanwhile, and an answer is whole or an error.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

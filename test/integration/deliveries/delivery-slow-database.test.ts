@@ -1,5 +1,5 @@
-// The delivery engine on a PostgreSQL that answers late: webhooks are sent all the same, once, and a
-// rotation of the webhook secret keeps its promise.
+// The delivery engine on a PostgreSQL that answers late: webhooks are sent all the same, once, and
+// a rotation of the webhook secret keeps its promise.
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'

@@ -54,7 +54,9 @@ function signIn(user: NatsUser): Promise<NatsConnection> {
 
 const processes = natsUserNames.filter((user) => user !== 'di')
 
-/** Whether the server lets a user publish on a subject: a violation is said before the next pong. */
+/**
+ * Whether the server lets a user publish on a subject: a violation is said before the next pong.
+ */
 async function mayPublish(user: NatsUser, subject: string, data = ''): Promise<boolean> {
   const connection = connections.get(user)!
   const violated = watchViolation(connection, subject)

@@ -1,5 +1,5 @@
-// What each process must not be able to do in the stores of the local stack, tried with its own user
-// against the real servers; and that the table of rights knows every table there is.
+// What each process must not be able to do in the stores of the local stack, tried with its own
+// user against the real servers; and that the table of rights knows every table there is.
 
 import { hash } from 'node:crypto'
 import { type ClickHouseClient, createClient } from '@clickhouse/client'
@@ -261,7 +261,7 @@ describe('ClickHouse', () => {
   const ofApi: Tries = {
     'remove events': 'alter table telemetry delete where 1',
     'write an event': `insert into telemetry (tenant_id) values ('a')`,
-    'write the ledger': `insert into ledger_entries (tenant_id) values ('a')`,
+    'write reconciliation': `insert into ledger_entries (tenant_id) values ('a')`,
     'read what the scorer counts': 'select * from activity',
     'say what is migrated': `insert into schema_migrations (name) values ('x')`,
   }

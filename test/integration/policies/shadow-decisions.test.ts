@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
-import { toLedgerHour } from '#shared/core/reconciliation/ledger.ts'
+import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { removeRows } from '#shared/io/retention/retention-rows-store.ts'
@@ -364,7 +364,7 @@ describe('erasure and retention', () => {
 describe('when the shadow path is broken', () => {
   const alertsFor = async (tenantId: string, nonce: string) => {
     const deviceId = `broken-${nonce}`
-    const receivedAtMs = toLedgerHour(Date.now()) + 7_200_000
+    const receivedAtMs = toReconciliationHour(Date.now()) + 7_200_000
     await rig.publish([{ tenantId, deviceId, nonce, receivedAtMs, signals: signalsOf.BLOCK }])
     await rig.drained()
     return (await alertsOf(tenantId)).filter((alert) => alert.device_id === deviceId)

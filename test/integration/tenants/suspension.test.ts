@@ -44,7 +44,7 @@ beforeAll(async () => {
       alerts: { listAlerts: async () => ({ alerts: [], total: 0, next: null }) },
       history: { findSmallDevice: async () => null, findLargeDevice: async () => null },
       policies: { findCurrentPolicy: async () => null },
-      ledger: { readLedger: () => Promise.reject(new Error('not asked for here')) },
+      reconciliation: { readReconciliation: () => Promise.reject(new Error('not asked for here')) },
       nowMs: Date.now,
       monotonicMs: nowMs,
     } as unknown as Parameters<typeof createApiApp>[0],

@@ -20,7 +20,7 @@ import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-sto
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
-import { createLedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
@@ -73,7 +73,7 @@ export async function createApiRig(urls: {
       alerts,
       history: createHistoryStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
-      ledger: createLedgerStore(clickhouse, 'analytics'),
+      reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

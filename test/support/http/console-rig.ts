@@ -27,7 +27,7 @@ import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-r
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
-import type { LedgerRouteDeps } from '../../../services/console/reconciliation/ledger-routes.ts'
+import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
 import type { RetiredUseDeps } from '../../../services/console/tenants/retired-use-routes.ts'
@@ -70,7 +70,7 @@ export type ConsoleRig = {
     ShadowRouteDeps &
     DeliveryDeps &
     AnalystDeps &
-    LedgerRouteDeps
+    ReconciliationRouteDeps
   outcomes: string[]
   /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
@@ -141,7 +141,7 @@ export async function createConsoleRig(
         clickhouseUrl: 'http://127.0.0.1:1',
         url: null,
       },
-      readLedger: async () => ({ hours: [], asOfMs: 0 }),
+      readReconciliation: async () => ({ hours: [], asOfMs: 0 }),
       hintDelivery: (hint) => publishTenantHint(nats, hint),
       erase: refuse,
       readLearning: refuse,

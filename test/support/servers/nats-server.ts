@@ -38,8 +38,9 @@ export type TestNats = {
 }
 
 /**
- * Starts a nats-server on a free port. `dir` keeps its files (a fresh folder when left out);
- * `more` are further lines of its configuration; `syncAlways: false` leaves syncing to the server's own default, every two minutes.
+ * Starts a nats-server on a free port. `dir` keeps its files (a fresh folder when left out); `more`
+ * are further lines of its configuration; `syncAlways: false` leaves syncing to the server's own
+ * default, every two minutes.
  */
 export async function startNats(
   options: { dir?: string; port?: number; syncAlways?: boolean; more?: string[] } = {},

@@ -1,7 +1,7 @@
 /** What deciding a batch works with, in memory: it remembers what was raised and noted. */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/policy.ts'
-import type { LedgerEntry } from '#shared/core/reconciliation/ledger.ts'
+import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
 import type { KnownEvent } from '#shared/io/velocity/known-store.ts'
 import type { DecideBatchDeps } from '../../../services/scorer/decide/decide-batch.ts'
 import type { ScorerObserver } from '../../../services/scorer/observe.ts'
@@ -16,7 +16,7 @@ export function makeDecideDeps({
   dropped?: ScorerObserver['dropped']
 } = {}) {
   const raised: AlertCandidate[] = []
-  const entries: LedgerEntry[] = []
+  const entries: ReconciliationEntry[] = []
   const observe = {
     timed: (_: string, work: Promise<unknown>) => work,
     existing: () => undefined,
@@ -27,7 +27,7 @@ export function makeDecideDeps({
   const decide: DecideBatchDeps = {
     messages: createDecodedMessages(1_000_000, () => true),
     observe,
-    ledger: {
+    reconciliation: {
       insertEntries: async (some) => {
         entries.push(...some)
       },

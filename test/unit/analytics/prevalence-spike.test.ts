@@ -1,5 +1,5 @@
-// Prevalence spikes: a bad release is found on its first day, and a steady prevalence raises nothing,
-// however small the fleet and however many signals are tested.
+// Prevalence spikes: a bad release is found on its first day, and a steady prevalence raises
+// nothing, however small the fleet and however many signals are tested.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

@@ -1,4 +1,6 @@
-/** The judge of the delivery drill: it must find what is wrong before it may say that all is well. */
+/**
+ * The judge of the delivery drill: it must find what is wrong before it may say that all is well.
+ */
 import { describe, expect, it } from 'vitest'
 import {
   type Breaches,

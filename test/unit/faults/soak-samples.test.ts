@@ -10,7 +10,9 @@ import {
 const everyMs = 10_000
 const hourMs = 3_600_000
 
-/** An hour of the API, killed every so often; what it holds by the age of the process and the run. */
+/**
+ * An hour of the API, killed every so often; what it holds by the age of the process and the run.
+ */
 function hourOf(
   lifeMs: number,
   held: (ageMs: number, atMs: number) => { megabytes: number; files: number },

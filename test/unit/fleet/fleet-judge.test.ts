@@ -5,10 +5,10 @@
 import { describe, expect, it } from 'vitest'
 import { type Judging, judge } from '../../../services/fleet/judge.ts'
 import { kinds } from '../../../services/fleet/kinds.ts'
-import { createLedger, noteEnded, noteSent } from '../../../services/fleet/ledger.ts'
 import { makePlan } from '../../../services/fleet/plan.ts'
 import { makePopulation, type Phone } from '../../../services/fleet/population.ts'
 import type { Received } from '../../../services/fleet/receiver.ts'
+import { createSentEvents, noteEnded, noteSent } from '../../../services/fleet/sent-events.ts'
 import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
 import { toDeliveryId } from '../../../shared/core/base/ids.ts'
 import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
@@ -47,17 +47,17 @@ function play(
   fate: (arrival: number) => 'answered' | 'lost' | 'swallowed' = () => 'answered',
 ) {
   const service = createModelService(tenantId, bug)
-  const ledger = createLedger(plan)
+  const sentEvents = createSentEvents(plan)
   plan.eventOf.forEach((event, arrival) => {
     const atMs = plan.atMs[arrival]!
     const { body, ...content } = prepared[event]!
-    const fact = noteSent(ledger, content, atMs, plan.isRepeat[arrival] === 1)
+    const fact = noteSent(sentEvents, content, atMs, plan.isRepeat[arrival] === 1)
     const end = fate(arrival)
     // A lost request never arrived; a swallowed one did, and its answer was lost.
     if (end !== 'lost') service.accept(body, startedAtMs + atMs + 2)
-    noteEnded(ledger, fact, end === 'answered' ? 'accepted' : 'unknown', atMs + 5)
+    noteEnded(sentEvents, fact, end === 'answered' ? 'accepted' : 'unknown', atMs + 5)
   })
-  return { service, ledger }
+  return { service, sentEvents }
 }
 
 function received(service: ReturnType<typeof play>['service']): Received {
@@ -78,14 +78,17 @@ function received(service: ReturnType<typeof play>['service']): Received {
   }
 }
 
-async function judged({ service, ledger }: ReturnType<typeof play>, more: Partial<Judging> = {}) {
+async function judged(
+  { service, sentEvents }: ReturnType<typeof play>,
+  more: Partial<Judging> = {},
+) {
   let clockMs = 60_000
   const judgement = await judge({
     tenantId,
     ownTenant: true,
     policy: defaultPolicy,
     plan,
-    ledger,
+    sentEvents,
     get: async (path) => ({ ...service.get(path), retryAfterMs: null }),
     received: received(service),
     listDeliveries: async () => [],
@@ -99,7 +102,7 @@ async function judged({ service, ledger }: ReturnType<typeof play>, more: Partia
     onProgress: () => {},
     ...more,
   })
-  return { judgement, found: ledger.mismatches.byWhat, mismatches: ledger.mismatches.kept }
+  return { judgement, found: sentEvents.mismatches.byWhat, mismatches: sentEvents.mismatches.kept }
 }
 
 describe('a service that does everything right', () => {

@@ -15,8 +15,12 @@ import {
   toDeviceModels,
 } from '../../../services/fleet/device-model.ts'
 import { createLatencies } from '../../../services/fleet/latencies.ts'
-import { addMismatch, createMismatches, type EventFact } from '../../../services/fleet/ledger.ts'
 import type { DeviceHistory } from '../../../services/fleet/read-back.ts'
+import {
+  addMismatch,
+  createMismatches,
+  type EventFact,
+} from '../../../services/fleet/sent-events.ts'
 import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
 import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
 import type { Signals } from '../../../shared/core/telemetry/telemetry.ts'

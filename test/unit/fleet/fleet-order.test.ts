@@ -7,15 +7,15 @@ import { expect, it } from 'vitest'
 import { checkAlerts, toAlertModel } from '../../../services/fleet/check-alerts.ts'
 import { toDeviceModels } from '../../../services/fleet/device-model.ts'
 import { kinds } from '../../../services/fleet/kinds.ts'
-import {
-  createLedger,
-  type EventFact,
-  noteEnded,
-  noteSent,
-} from '../../../services/fleet/ledger.ts'
 import { makePlan } from '../../../services/fleet/plan.ts'
 import { makePopulation } from '../../../services/fleet/population.ts'
 import { createRandom } from '../../../services/fleet/random.ts'
+import {
+  createSentEvents,
+  type EventFact,
+  noteEnded,
+  noteSent,
+} from '../../../services/fleet/sent-events.ts'
 import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
 import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
 import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
@@ -41,7 +41,7 @@ function play(of: number, slowMs: number, lostShare: number) {
   const plan = planOf(of)
   const random = createRandom(of, 'fate')
   const service = createModelService(tenantId)
-  const ledger = createLedger(plan)
+  const sentEvents = createSentEvents(plan)
   const prepared = Array.from(plan.sessionOf, (_, event) =>
     prepareEvent({ plan, tenantId, scorer, startedAtMs }, event, event),
   )
@@ -53,9 +53,9 @@ function play(of: number, slowMs: number, lostShare: number) {
     const at = (atMs: number, run: () => void) => happenings.push({ atMs, run })
     const store = (atMs: number) => at(atMs, () => service.accept(body, startedAtMs + atMs))
     const end = (atMs: number, outcome: 'accepted' | 'unknown') =>
-      at(atMs, () => noteEnded(ledger, fact, outcome, atMs))
+      at(atMs, () => noteEnded(sentEvents, fact, outcome, atMs))
     at(sentMs, () => {
-      fact = noteSent(ledger, content, sentMs, plan.isRepeat[arrival] === 1)
+      fact = noteSent(sentEvents, content, sentMs, plan.isRepeat[arrival] === 1)
     })
     const storedMs = sentMs + random.next() * slowMs
     if (random.chance(lostShare)) {
@@ -69,7 +69,7 @@ function play(of: number, slowMs: number, lostShare: number) {
   })
   happenings.sort((a, b) => a.atMs - b.atMs)
   for (const { run } of happenings) run()
-  const model = toAlertModel(toDeviceModels(plan, ledger.facts), defaultPolicy)
+  const model = toAlertModel(toDeviceModels(plan, sentEvents.facts), defaultPolicy)
   const alerts = JSON.parse(JSON.stringify(service.alerts.toReversed()))
   const list = { alerts, total: alerts.length }
   return checkAlerts({ tenantId, model, policy: defaultPolicy, list, ownTenant: true })

@@ -6,11 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Answer } from '../../../services/fleet/http-calls.ts'
 import { createLatencies } from '../../../services/fleet/latencies.ts'
-import { createLedger } from '../../../services/fleet/ledger.ts'
 import { makePlan } from '../../../services/fleet/plan.ts'
 import { makePopulation } from '../../../services/fleet/population.ts'
 import { createRandom } from '../../../services/fleet/random.ts'
 import { sendPlan } from '../../../services/fleet/sender.ts'
+import { createSentEvents } from '../../../services/fleet/sent-events.ts'
 import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
 import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
@@ -29,7 +29,7 @@ async function send(
   const { ratePerSecond = 400, durationMs = 250 } = options
   const phones = makePopulation(5, 30)
   const plan = makePlan({ seed: 5, phones, ratePerSecond, durationMs })
-  const ledger = createLedger(plan)
+  const sentEvents = createSentEvents(plan)
   const latencies = createLatencies()
   const requests: Request[] = []
   const stop = new AbortController()
@@ -40,7 +40,7 @@ async function send(
   }
   await sendPlan({
     plan,
-    ledger,
+    sentEvents,
     latencies,
     post: async (body, signature) => {
       const request = { body: Buffer.from(body), signature, atMs: sinceStartMs() }
@@ -55,7 +55,7 @@ async function send(
     stop: stop.signal,
     onAccepted: () => {},
   })
-  return { plan, ledger, latencies, requests, counters: ledger.counters }
+  return { plan, sentEvents, latencies, requests, counters: sentEvents.counters }
 }
 
 function accepted({ body }: Request): Answer {
@@ -79,10 +79,10 @@ const refused = (status: number): Answer => ({ status, retryAfterMs: null, json:
 
 describe('sending', () => {
   it('sends every request of the plan signed, and finds the answers right', async () => {
-    const { plan, counters, requests, ledger } = await send(accepted)
+    const { plan, counters, requests, sentEvents } = await send(accepted)
     expect(counters).toMatchObject({ sent: 100, accepted: 100, retries: 0, repeats: 2 })
     expect(plan.eventOf.length).toBe(100)
-    expect(ledger.mismatches.kept).toEqual([])
+    expect(sentEvents.mismatches.kept).toEqual([])
     for (const { body, signature } of requests) {
       expect(signature).toBe(signBody(body, 'secret'))
     }
@@ -109,7 +109,7 @@ describe('sending', () => {
 describe('what is not accepted at once', () => {
   it('is sent again with the same bytes after a 503, a 429 or a broken connection', async () => {
     const first = new Set<string>()
-    const { counters, requests, ledger } = await send(
+    const { counters, requests, sentEvents } = await send(
       (request) => {
         const body = request.body.toString()
         if (first.has(body)) return accepted(request)
@@ -122,24 +122,24 @@ describe('what is not accepted at once', () => {
     expect(counters.accepted).toBe(counters.sent)
     expect(counters.retries).toBe(15)
     expect(new Set(requests.map((one) => one.body.toString())).size).toBe(15)
-    expect(ledger.mismatches.total).toBe(0)
+    expect(sentEvents.mismatches.total).toBe(0)
   })
 
   it('is a mismatch when it is refused for good, and is not tried again', async () => {
-    const { counters, requests, ledger } = await send((request, count) =>
+    const { counters, requests, sentEvents } = await send((request, count) =>
       count === 7 ? refused(400) : accepted(request),
     )
     expect(counters).toMatchObject({ sent: 100, accepted: 99, refused: 1 })
     expect(requests.length).toBe(100)
-    expect(ledger.mismatches.byWhat).toEqual({ telemetry_refused: 1 })
+    expect(sentEvents.mismatches.byWhat).toEqual({ telemetry_refused: 1 })
   })
 
   it('is unknown, not refused, when the run ends before an answer', async () => {
-    const { counters, ledger } = await send(() => refused(503), { stopAfterMs: 100 })
+    const { counters, sentEvents } = await send(() => refused(503), { stopAfterMs: 100 })
     expect(counters.accepted).toBe(0)
     expect(counters.unknown).toBe(counters.sent)
     expect(counters.sent).toBeLessThan(100)
-    expect(ledger.mismatches.total).toBe(0)
+    expect(sentEvents.mismatches.total).toBe(0)
   })
 })
 
@@ -152,11 +152,11 @@ describe('answers', () => {
   ]
 
   it.each(spoil)('with a wrong %s are mismatches', async (_, change) => {
-    const { ledger } = await send((request, count) => {
+    const { sentEvents } = await send((request, count) => {
       const answer = accepted(request)
       if (count === 3) change(answer.json as Record<string, unknown>)
       return answer
     })
-    expect(ledger.mismatches.byWhat).toEqual({ ingest_answer: 1 })
+    expect(sentEvents.mismatches.byWhat).toEqual({ ingest_answer: 1 })
   })
 })

@@ -15,7 +15,7 @@ import {
 } from '#shared/core/http/api-schemas.ts'
 import { Problem, type ProblemBody } from '#shared/core/http/problem.ts'
 import { readQuery } from '#shared/core/http/query-string.ts'
-import { ledgerSchema } from '#shared/core/reconciliation/ledger-api.ts'
+import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { signalListSchema } from '#shared/core/signals/signal-list.ts'
 import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
 import { parseTelemetry } from '#shared/core/telemetry/telemetry.ts'
@@ -234,8 +234,8 @@ describe('the OpenAPI document', () => {
     expect(deviceSchema.parse(device)).toEqual(device)
     const list = exampleOf('/v1/di/signals', 'get')
     expect(signalListSchema.parse(list)).toEqual(list)
-    const ledger = exampleOf('/v1/di/ledger', 'get')
-    expect(ledgerSchema.parse(ledger)).toEqual(ledger)
+    const reconciliation = exampleOf('/v1/di/ledger', 'get')
+    expect(reconciliationSchema.parse(reconciliation)).toEqual(reconciliation)
     const result = exampleOf('/v1/rasp/ingest', 'post')
     expect(ingestResultSchema.parse(result)).toEqual(result)
     const sent = document.webhooks!['risk.alert']!.post!.requestBody!.content!['application/json']!

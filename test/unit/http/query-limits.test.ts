@@ -40,7 +40,7 @@ beforeEach(async () => {
     history: { findSmallDevice: findDevice },
     alerts: {},
     policies: {},
-    ledger: {},
+    reconciliation: {},
     nowMs: Date.now,
     monotonicMs: () => performance.now(),
   } as unknown as ApiDeps

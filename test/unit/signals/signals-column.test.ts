@@ -1,5 +1,5 @@
-// Signals as the JSON column gets them: everything flat as it was, nothing whose shape could cost the
-// store more than its size.
+// Signals as the JSON column gets them: everything flat as it was, nothing whose shape could cost
+// the store more than its size.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeSignals } from '#shared/core/signals/signals-column.ts'

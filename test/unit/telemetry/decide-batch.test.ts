@@ -1,5 +1,5 @@
-// What a batch writes, in order: expected alerts are recorded before they are raised, and no write is
-// under way any more when the batch fails.
+// What a batch writes, in order: expected alerts are recorded before they are raised, and no write
+// is under way any more when the batch fails.
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
@@ -22,10 +22,17 @@ function hold() {
 }
 
 /** Begins deciding; `ended` says how it ended, once it has. */
-function begin(ledger: Partial<DecideBatchDeps['ledger']>, more: Partial<DecideBatchDeps> = {}) {
+function begin(
+  reconciliation: Partial<DecideBatchDeps['reconciliation']>,
+  more: Partial<DecideBatchDeps> = {},
+) {
   const { decide, raised } = makeDecideDeps()
   const outcome: { ended: string | null } = { ended: null }
-  const deps = { ...decide, ...more, ledger: { ...decide.ledger, ...ledger } }
+  const deps = {
+    ...decide,
+    ...more,
+    reconciliation: { ...decide.reconciliation, ...reconciliation },
+  }
   void decideBatch([message], deps).then(
     () => {
       outcome.ended = 'done'
@@ -51,11 +58,11 @@ describe('deciding a batch', () => {
   })
 
   it('raises nothing when expected alerts cannot be recorded', async () => {
-    const insertExpectedAlerts = () => Promise.reject(new Error('no ledger'))
+    const insertExpectedAlerts = () => Promise.reject(new Error('no reconciliation'))
     const { outcome, raised } = begin({ insertExpectedAlerts })
     await turn()
     expect(raised).toEqual([])
-    expect(outcome.ended).toBe('no ledger')
+    expect(outcome.ended).toBe('no reconciliation')
   })
 
   it('fails only when nothing of it is under way any more', async () => {
@@ -64,12 +71,12 @@ describe('deciding a batch', () => {
       await found.promise
       return []
     }
-    const insertExpectedAlerts = () => Promise.reject(new Error('no ledger'))
+    const insertExpectedAlerts = () => Promise.reject(new Error('no reconciliation'))
     const { outcome } = begin({ insertExpectedAlerts }, { findUnraised })
     await turn()
     expect(outcome.ended).toBeNull()
     found.resolve()
     await turn()
-    expect(outcome.ended).toBe('no ledger')
+    expect(outcome.ended).toBe('no reconciliation')
   })
 })

@@ -1,5 +1,5 @@
 // The last resort of a scorer: of a message that fails again and again everything is done that can
-// be, and the rest is put aside, counted and seen in the ledger.
+// be, and the rest is put aside, counted and seen in reconciliation.
 import { describe, expect, it } from 'vitest'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
@@ -26,7 +26,7 @@ function createBench(fail: (event: KnownEvent) => void) {
   })
   const deps = {
     messages: decide.messages,
-    ledger: decide.ledger,
+    reconciliation: decide.reconciliation,
     observe: decide.observe,
     decide,
     wallMs: () => 0,
@@ -44,7 +44,7 @@ describe('of a message that cannot be decided', () => {
     if (event.body.device_id === 'odd') throw defect
   }
 
-  it('every event that can be is, and the rest is put aside and missing in the ledger', async () => {
+  it('every event that can be is, and the rest is put aside and missing in reconciliation', async () => {
     const { deps, raised, entries, letters, dropped } = createBench(failOdd)
     await giveUpDeciding(message, defect, deps)
     expect(raised.map(({ deviceId }) => deviceId)).toEqual(['one', 'two'])

@@ -1,4 +1,6 @@
-/** Paths for names that clients choose: bounded for each tenant, and free again once they are idle. */
+/**
+ * Paths for names that clients choose: bounded for each tenant, and free again once they are idle.
+ */
 import { expect, it } from 'vitest'
 import {
   signalPathBytesMax,

@@ -1,4 +1,5 @@
-// The names of signals that nobody knows: all that matter, bounded, and the same for the same event.
+// The names of signals that nobody knows: all that matter, bounded, and the same for the same
+// event.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type SignalCategory, signalCatalog } from '#shared/core/signals/signals.ts'

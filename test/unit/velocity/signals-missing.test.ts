@@ -1,4 +1,5 @@
-// Missing categories: what counts as filled, what is usual, and that filling more never looks worse.
+// Missing categories: what counts as filled, what is usual, and that filling more never looks
+// worse.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'

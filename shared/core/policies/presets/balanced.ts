@@ -1,6 +1,6 @@
 /**
- * The shipped default policy, "balanced". Weights follow what public sources hold of each signal (see
- * the catalog's `sources`); a weight of 0 is context that never scores.
+ * The shipped default policy, "balanced". Weights follow what public sources hold of each signal
+ * (see the catalog's `sources`); a weight of 0 is context that never scores.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 
@@ -273,7 +273,8 @@ export const balancedPolicy: Policy = {
   // A device that shows nothing itself may share its id, its user or its address with many.
   correlationAloneMax: 'REVIEW',
   // A client that is honest scores by the same signals; one that is old scores by other weights. So
-  // it is a hint, too light to raise an alert by itself or to turn root alone, 70 at most, to BLOCK.
+  // it is a hint, too light to raise an alert by itself or to turn root alone, 70 at most, to
+  // BLOCK.
   scoreMismatch: { threshold: 30, weight: 4 },
   signalsMissing: { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 },
 }

@@ -8,7 +8,9 @@ import { balancedPolicy } from './balanced.ts'
 
 const { root, network } = balancedPolicy.categories
 
-/** By the circular's own headings. Hints that may be false alarms alone are left to their weights. */
+/**
+ * By the circular's own headings. Hints that may be false alarms alone are left to their weights.
+ */
 const circular77 = {
   debugger: [
     'debugger.debugger_attached',

@@ -5,7 +5,9 @@
 
 const plain = /^[\x20-\x26\x28-\x5b\x5d-\x7e]*$/
 
-/** A text literal: printable ASCII without quotes and backslashes as it is, the rest by its bytes. */
+/**
+ * A text literal: printable ASCII without quotes and backslashes as it is, the rest by its bytes.
+ */
 export function quoteText(text: string): string {
   return plain.test(text) ? `'${text}'` : `unhex('${Buffer.from(text, 'utf8').toString('hex')}')`
 }

@@ -235,7 +235,9 @@ export function readFlagBits(bits: number): Flag[] {
   return flagNames.filter((_, bit) => Math.floor(bits / 2 ** bit) % 2 === 1).sort()
 }
 
-/** A sum as a balanced tree: each level doubles the width of the numbers, so few of them are wide. */
+/**
+ * A sum as a balanced tree: each level doubles the width of the numbers, so few of them are wide.
+ */
 function add(parts: readonly string[]): string {
   if (parts.length === 0) return '0'
   if (parts.length === 1) return parts[0]!

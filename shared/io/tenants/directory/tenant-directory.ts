@@ -163,7 +163,9 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
 /** What an edge announced, and the revision at which its announcement stands. */
 type Announcement = { applied: number; at: number }
 
-/** No edge's id: a deletion of what never was. It asks every edge to announce what it has applied. */
+/**
+ * No edge's id: a deletion of what never was. It asks every edge to announce what it has applied.
+ */
 export const markKey = edgeKey('=mark')
 
 /** @returns the mark's revision, above every one that was stored before */
@@ -240,7 +242,9 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
   }
 }
 
-/** An announcement that proves nothing confirms nothing, and so does a deletion: it is waited for. */
+/**
+ * An announcement that proves nothing confirms nothing, and so does a deletion: it is waited for.
+ */
 function applyAnnouncement(
   directory: Directory,
   edges: Map<string, Announcement>,

@@ -1,4 +1,6 @@
-/** What the ledger asks of Postgres: its clock, which dates the copies too, and who there is. */
+/**
+ * What reconciliation asks of Postgres: its clock, which dates the copies too, and who there is.
+ */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /** The clock that dates copies of alerts and deliveries, in ms since 1970. */

@@ -1,22 +1,22 @@
-// The ledger's arithmetic: what a message brings to which tenant and hour, what differs, and an
-// edge's count of what it has accepted.
+// The reconciliation's arithmetic: what a message brings to which tenant and hour, what differs,
+// and an edge's count of what it has accepted.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { fromEventIdBytes, toEventId, toEventIdBytes } from '#shared/core/base/ids.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
-  findLedgerDifferences,
-  type LedgerHour,
+  findReconciliationDifferences,
+  type ReconciliationHour,
   toDecidedEntries,
   toStoredEntries,
-} from '#shared/core/reconciliation/ledger.ts'
-import { toLedgerSpan } from '#shared/core/reconciliation/ledger-api.ts'
+} from '#shared/core/reconciliation/reconciliation.ts'
+import { toReconciliationSpan } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 const hourMs = 3_600_000
 
-const agreeing: LedgerHour = {
+const agreeing: ReconciliationHour = {
   tenantId: 'acme',
   hourMs: 0,
   accepted: 3,
@@ -39,12 +39,12 @@ const agreeing: LedgerHour = {
 
 describe('differences', () => {
   test('are none where all agree, whatever is on its way or not claimed', () => {
-    expect(findLedgerDifferences(agreeing)).toEqual([])
+    expect(findReconciliationDifferences(agreeing)).toEqual([])
   })
 
   test('are named in the order of the pipeline, missing and unexplained apart', () => {
     const missing = { accepted: 2, rows: -1, decisions: 1, alerts: 3, deliveries: 0 }
-    expect(findLedgerDifferences({ ...agreeing, missing, unexplainedAlerts: 4 })).toEqual([
+    expect(findReconciliationDifferences({ ...agreeing, missing, unexplainedAlerts: 4 })).toEqual([
       { stage: 'accepted', kind: 'missing', count: 2 },
       { stage: 'rows', kind: 'unexplained', count: 1 },
       { stage: 'decisions', kind: 'missing', count: 1 },
@@ -154,7 +154,7 @@ describe('a tally', () => {
 
 test('a span is a day up to the end of this hour, and 31 days at most', () => {
   const nowMs = 100 * hourMs + 5
-  expect(toLedgerSpan({}, nowMs)).toEqual({ fromMs: 77 * hourMs, toMs: 101 * hourMs })
-  expect(toLedgerSpan({ from: 5, to: 6 }, nowMs)).toEqual({ fromMs: 5, toMs: 6 })
-  expect(() => toLedgerSpan({ from: 0, to: 745 * hourMs }, nowMs)).toThrow(Problem)
+  expect(toReconciliationSpan({}, nowMs)).toEqual({ fromMs: 77 * hourMs, toMs: 101 * hourMs })
+  expect(toReconciliationSpan({ from: 5, to: 6 }, nowMs)).toEqual({ fromMs: 5, toMs: 6 })
+  expect(() => toReconciliationSpan({ from: 0, to: 745 * hourMs }, nowMs)).toThrow(Problem)
 })

@@ -1,13 +1,17 @@
-/** `di ledger`: what every stage did with a tenant's events, hour by hour, and where they differ. */
+/**
+ * `di reconcile` (alias `di ledger`): what every stage did with a tenant's events, hour by hour,
+ * and where they differ.
+ */
 import type { Command } from 'commander'
-import type { LedgerView } from '#shared/core/reconciliation/ledger-api.ts'
+import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
 import type { CliContext } from './context.ts'
 import { toTable, toTime } from './tables.ts'
 
-/** Adds the command `ledger`. */
-export function registerLedger(program: Command, context: CliContext): void {
+/** Adds the command `reconcile`. */
+export function registerReconcile(program: Command, context: CliContext): void {
   program
-    .command('ledger <slug>')
+    .command('reconcile <slug>')
+    .alias('ledger')
     .description('what every stage did with a tenant’s events, hour by hour, and where they differ')
     .option('--from <instant>', 'ISO-8601; a day before the end when left out')
     .option('--to <instant>', 'ISO-8601; now when left out')
@@ -18,12 +22,15 @@ export function registerLedger(program: Command, context: CliContext): void {
         ...(to === undefined ? {} : { to }),
       })
       const path = `/tenants/${encodeURIComponent(slug)}/ledger?${query}`
-      context.out((await context.adminFetch('GET', path)) as LedgerView, toLedgerText)
+      context.out(
+        (await context.adminFetch('GET', path)) as ReconciliationView,
+        toReconciliationText,
+      )
     })
 }
 
 /** The table, then what differs. */
-export function toLedgerText({ as_of, agrees, data }: LedgerView): string {
+export function toReconciliationText({ as_of, agrees, data }: ReconciliationView): string {
   if (data.length === 0) return 'There are no events in these hours.'
   const header = ['HOUR', 'ACCEPTED', 'STORED', 'REPEATS', 'REFUSED', 'ERASED', 'ROWS', 'DECIDED']
   header.push('ALERTS', 'DELIVERIES', 'ATTEMPTED', 'DELIVERED', 'IN FLIGHT', '')

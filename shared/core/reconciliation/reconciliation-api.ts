@@ -1,19 +1,24 @@
 /**
- * The ledger as the REST API and the admin API show it: what may be asked for, and what an answer
- * looks like.
+ * Reconciliation as the REST API and the admin API show it: what may be asked for, and what an
+ * answer looks like.
  */
 import { z } from 'zod'
 import { apiComponents, instantParameter, instantSchema } from '#shared/core/http/api-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { type LedgerDifference, type LedgerHour, ledgerHourMs, ledgerStages } from './ledger.ts'
+import {
+  type ReconciliationDifference,
+  type ReconciliationHour,
+  reconciliationHourMs,
+  reconciliationStages,
+} from './reconciliation.ts'
 
 /** Hours of one answer: 31 days. */
-export const ledgerHoursMax = 31 * 24
+export const reconciliationHoursMax = 31 * 24
 /** Hours of an answer to a question without a beginning. */
-export const ledgerHoursDefault = 24
+export const reconciliationHoursDefault = 24
 
 /** The query of `GET /v1/di/ledger`. Instants become milliseconds. */
-export const ledgerQuerySchema = z.strictObject({
+export const reconciliationQuerySchema = z.strictObject({
   from: instantParameter.optional(),
   to: instantParameter.optional(),
 })
@@ -22,7 +27,7 @@ const count = (description: string) => z.int().min(0).meta({ description })
 
 const differenceSchema = z
   .object({
-    stage: z.enum(ledgerStages),
+    stage: z.enum(reconciliationStages),
     kind: z.enum(['missing', 'unexplained']).meta({
       description: 'Should be there and is not, or is there and should not be.',
     }),
@@ -60,7 +65,7 @@ const hourSchema = z
   .meta({ description: 'An hour by when the edges received the events, in UTC.' })
   .register(apiComponents, { id: 'LedgerHour' })
 
-export const ledgerSchema = z
+export const reconciliationSchema = z
   .object({
     from: instantSchema,
     to: instantSchema,
@@ -72,23 +77,26 @@ export const ledgerSchema = z
   })
   .register(apiComponents, { id: 'Ledger' })
 
-export type LedgerView = z.infer<typeof ledgerSchema>
+export type ReconciliationView = z.infer<typeof reconciliationSchema>
 
 /**
  * The hours that are asked for: those that begin within the span. Without `to` up to now, without
  * `from` a day.
  * @throws Problem invalid_query when there are too many
  */
-export function toLedgerSpan(
+export function toReconciliationSpan(
   query: { from?: number | undefined; to?: number | undefined },
   nowMs: number,
 ): { fromMs: number; toMs: number } {
-  const toMs = query.to ?? Math.floor(nowMs / ledgerHourMs + 1) * ledgerHourMs
-  const fromMs = query.from ?? toMs - ledgerHoursDefault * ledgerHourMs
-  if (toMs - fromMs <= ledgerHoursMax * ledgerHourMs) return { fromMs, toMs }
+  const toMs = query.to ?? Math.floor(nowMs / reconciliationHourMs + 1) * reconciliationHourMs
+  const fromMs = query.from ?? toMs - reconciliationHoursDefault * reconciliationHourMs
+  if (toMs - fromMs <= reconciliationHoursMax * reconciliationHourMs) return { fromMs, toMs }
   throw new Problem('invalid_query', 'The query has parameters that cannot be used.', {
     errors: [
-      { path: 'from', message: `must be at most ${ledgerHoursMax / 24} days before \`to\`` },
+      {
+        path: 'from',
+        message: `must be at most ${reconciliationHoursMax / 24} days before \`to\``,
+      },
     ],
   })
 }
@@ -96,21 +104,21 @@ export function toLedgerSpan(
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
 /** The answer for some hours. */
-export function toLedgerView(
-  ledger: {
-    hours: readonly (LedgerHour & {
-      differences: readonly (LedgerDifference & { ids: string[] })[]
+export function toReconciliationView(
+  reconciliation: {
+    hours: readonly (ReconciliationHour & {
+      differences: readonly (ReconciliationDifference & { ids: string[] })[]
     })[]
     asOfMs: number
   },
   { fromMs, toMs }: { fromMs: number; toMs: number },
-): LedgerView {
+): ReconciliationView {
   return {
     from: toIso(fromMs),
     to: toIso(toMs),
-    as_of: ledger.asOfMs === 0 ? null : toIso(ledger.asOfMs),
-    agrees: ledger.hours.every(({ differences }) => differences.length === 0),
-    data: ledger.hours.map((hour) => ({
+    as_of: reconciliation.asOfMs === 0 ? null : toIso(reconciliation.asOfMs),
+    agrees: reconciliation.hours.every(({ differences }) => differences.length === 0),
+    data: reconciliation.hours.map((hour) => ({
       hour: toIso(hour.hourMs),
       accepted: hour.accepted,
       stored: hour.stored,

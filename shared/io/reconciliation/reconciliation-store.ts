@@ -1,27 +1,27 @@
 /**
- * Reads the ledger: the numbers of every hour as the view has them, and, where they differ, what it
- * is that is missing. A row that only looks missing, because a repeat of the same bytes took its
- * place, is found by its event's id and counts as there.
+ * Reads the reconciliation: the numbers of every hour as the view has them, and, where they differ,
+ * what it is that is missing. A row that only looks missing, because a repeat of the same bytes
+ * took its place, is found by its event's id and counts as there.
  */
 import { type ClickHouseSettings, SettingsMap } from '@clickhouse/client'
 import { fromEventIdBytes } from '#shared/core/base/ids.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
 import {
-  findLedgerDifferences,
-  type LedgerDifference,
-  type LedgerHour,
-  ledgerHourMs,
-} from '#shared/core/reconciliation/ledger.ts'
+  findReconciliationDifferences,
+  type ReconciliationDifference,
+  type ReconciliationHour,
+  reconciliationHourMs,
+} from '#shared/core/reconciliation/reconciliation.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
 /** A difference with some of what it is about. */
-export type NamedDifference = LedgerDifference & {
+export type NamedDifference = ReconciliationDifference & {
   /** Ids of events, alerts, or alerts whose delivery it is; at most `namedMax`, or none known. */
   ids: string[]
 }
-export type NamedHour = LedgerHour & { differences: NamedDifference[] }
+export type NamedHour = ReconciliationHour & { differences: NamedDifference[] }
 
-export type LedgerSpan = {
+export type ReconciliationSpan = {
   /** Left out for all tenants. */
   tenantId?: string
   fromMs: number
@@ -34,11 +34,12 @@ export type Ledger = {
   asOfMs: number
 }
 
-export type LedgerStore = {
+export type ReconciliationStore = {
   /** The hours that begin within a span and have anything, the latest first. */
-  readLedger: (span: LedgerSpan) => Promise<Ledger>
+  readReconciliation: (span: ReconciliationSpan) => Promise<Ledger>
   /**
-   * Of the messages between two stream offsets of one stream, how many the ledger does not know.
+   * Of the messages between two stream offsets of one stream, how many reconciliation does not
+   * know.
    */
   countUnknownMessages: (span: { from: number; to: number; step: number }) => Promise<number>
   /** The stream offset of the first message with an event since an instant; null without any. */
@@ -53,7 +54,10 @@ const alertLateMs = 4 * dayMs
 const lookedUpMax = 1_000
 
 /** @param analytics the database of the views */
-export function createLedgerStore(clickhouse: Clickhouse, analytics: string): LedgerStore {
+export function createReconciliationStore(
+  clickhouse: Clickhouse,
+  analytics: string,
+): ReconciliationStore {
   const read: Read = async <Row>(
     query: string,
     params: Record<string, unknown>,
@@ -69,7 +73,7 @@ export function createLedgerStore(clickhouse: Clickhouse, analytics: string): Le
     return result.json<Row>()
   }
   return {
-    readLedger: async (span) => {
+    readReconciliation: async (span) => {
       const [[asOfMs, end] = [0, 0]] = await read<[number, number]>(endSql, {})
       const hours = (
         await read<HourRow>(hoursSql(analytics, span), toParams(span), toBounds(span))
@@ -116,7 +120,7 @@ const countColumns = [
   ...['alerts_unexplained', 'toUInt8(expired)'],
 ]
 
-const hoursSql = (analytics: string, { tenantId }: LedgerSpan): string =>
+const hoursSql = (analytics: string, { tenantId }: ReconciliationSpan): string =>
   `select tenant_id, toUnixTimestamp(hour), ${countColumns.join(', ')}
    from \`${analytics}\`.ledger
    where hour >= fromUnixTimestamp({from:Int64}) and hour < fromUnixTimestamp({to:Int64})
@@ -127,7 +131,7 @@ const hoursSql = (analytics: string, { tenantId }: LedgerSpan): string =>
  * What a look at some hours may read of each table below the view, so that its cost does not grow
  * with the past. An alert may be raised days after its event, and is found around its hour.
  */
-function toBounds({ fromMs, toMs }: LedgerSpan): ClickHouseSettings {
+function toBounds({ fromMs, toMs }: ReconciliationSpan): ClickHouseSettings {
   // Without quotes: the client does not escape them in here.
   const at = (ms: number) => `toDateTime(${Math.max(0, Math.ceil(ms / 1_000))})`
   const within = (column: string, marginMs = 0) =>
@@ -147,13 +151,13 @@ function toBounds({ fromMs, toMs }: LedgerSpan): ClickHouseSettings {
   }
 }
 
-const toParams = ({ tenantId, fromMs, toMs }: LedgerSpan) => ({
+const toParams = ({ tenantId, fromMs, toMs }: ReconciliationSpan) => ({
   ...(tenantId === undefined ? {} : { tenant: tenantId }),
   from: Math.ceil(fromMs / 1_000),
   to: Math.ceil(toMs / 1_000),
 })
 
-function toHour([tenantId, seconds, ...counts]: HourRow): LedgerHour {
+function toHour([tenantId, seconds, ...counts]: HourRow): ReconciliationHour {
   const at = (index: number) => counts[index]!
   return {
     tenantId,
@@ -183,7 +187,7 @@ function toHour([tenantId, seconds, ...counts]: HourRow): LedgerHour {
   }
 }
 
-async function nameHour(read: Read, hour: LedgerHour, end: number): Promise<NamedHour> {
+async function nameHour(read: Read, hour: ReconciliationHour, end: number): Promise<NamedHour> {
   const params = { tenant: hour.tenantId, hour: hour.hourMs / 1_000, end }
   const ids = new Map<string, string[]>()
   let { rows, missing } = hour
@@ -195,7 +199,7 @@ async function nameHour(read: Read, hour: LedgerHour, end: number): Promise<Name
   }
   const corrected = { ...hour, rows, missing }
   const differences: NamedDifference[] = []
-  for (const difference of findLedgerDifferences(corrected)) {
+  for (const difference of findReconciliationDifferences(corrected)) {
     const key = `${difference.stage} ${difference.kind}`
     const query = idQueries[key]
     if (query !== undefined) {
@@ -211,7 +215,7 @@ async function nameHour(read: Read, hour: LedgerHour, end: number): Promise<Name
 }
 
 const inHour = `received_at >= toDateTime64({hour:UInt32}, 3, 'UTC')
-  and received_at < toDateTime64({hour:UInt32} + ${ledgerHourMs / 1_000}, 3, 'UTC')`
+  and received_at < toDateTime64({hour:UInt32} + ${reconciliationHourMs / 1_000}, 3, 'UTC')`
 const entriesOf = (stage: 'stored' | 'decided') => `from ledger_entries final
   array join ids as id, places as place
   where tenant_id = {tenant:String} and hour = toDateTime({hour:UInt32}, 'UTC')

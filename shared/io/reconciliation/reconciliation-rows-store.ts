@@ -1,10 +1,10 @@
 /**
- * Writes the ledger: what a message brings and what was decided of it, the alerts that are due,
- * what edges claim, up to where everything is decided, and what retention is about to remove.
- * Repeating any of it changes nothing.
+ * Writes what reconciliation compares: what a message brings and what was decided of it, the alerts
+ * that are due, what edges claim, up to where everything is decided, and what retention is about to
+ * remove. Repeating any of it changes nothing.
  */
 import { toEventIdBytes } from '#shared/core/base/ids.ts'
-import type { LedgerEntry } from '#shared/core/reconciliation/ledger.ts'
+import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
 import type { AcceptedClaim, AcceptedEvent } from '#shared/core/telemetry/messages.ts'
 import {
   type Clickhouse,
@@ -21,15 +21,15 @@ const alertsInto = 'ledger_alerts (tenant_id, alert_id, first)'
 /** An alert that an event deserves. */
 export type ExpectedAlert = { alertId: string; event: AcceptedEvent }
 
-export type LedgerWriter = {
+export type ReconciliationWriter = {
   /** One call at a time. @throws when ClickHouse cannot be reached */
-  insertEntries: (entries: readonly LedgerEntry[]) => Promise<void>
+  insertEntries: (entries: readonly ReconciliationEntry[]) => Promise<void>
   /** One call at a time. @throws when ClickHouse cannot be reached */
   insertExpectedAlerts: (alerts: readonly ExpectedAlert[]) => Promise<void>
 }
 
 /** What a scorer writes. */
-export function createLedgerWriter(clickhouse: Clickhouse): LedgerWriter {
+export function createReconciliationWriter(clickhouse: Clickhouse): ReconciliationWriter {
   const entryRows = createRowWriter()
   const alertRows = createRowWriter()
   return {
@@ -60,7 +60,7 @@ const toHourSeconds = (ms: number): number =>
 
 const stageValues = { stored: 1, decided: 2 } as const
 
-function writeEntry(writer: RowWriter, entry: LedgerEntry): void {
+function writeEntry(writer: RowWriter, entry: ReconciliationEntry): void {
   writer.string(entry.tenantId)
   writer.uint32(toHourSeconds(entry.hourMs))
   writer.uint8(stageValues[entry.stage])
@@ -103,7 +103,7 @@ export async function markDecided(
 }
 
 /** Before which instants retention removes a tenant's data; null for without limit. */
-export type LedgerCutoff = {
+export type ReconciliationCutoff = {
   tenantId: string
   eventsMs: number | null
   alertsMs: number | null
@@ -113,7 +113,7 @@ export type LedgerCutoff = {
 /** To be called before anything is removed: what is older is not compared any more. */
 export async function insertCutoffs(
   clickhouse: Clickhouse,
-  cutoffs: readonly LedgerCutoff[],
+  cutoffs: readonly ReconciliationCutoff[],
 ): Promise<void> {
   const toCutoff = (ms: number | null) => toInstant(Math.max(0, ms ?? 0))
   await insertRows(

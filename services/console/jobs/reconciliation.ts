@@ -1,11 +1,15 @@
 /**
- * Keeps the ledger comparable and compares it. Every few seconds: what edges claim is copied, and
+ * Runs reconciliation. Every few seconds: what edges claim is copied, and
  * it is marked up to where everything is decided, so that what is on its way is never taken for a
  * difference. Every minute the last hours of all tenants are compared, and every hour the next two
  * days of the month before them, so that what a look costs does not grow with the past. A
  * difference counts when it is still there a moment later. Of any number of consoles one does this.
  */
-import { ledgerHourMs, ledgerStages, toLedgerHour } from '#shared/core/reconciliation/ledger.ts'
+import {
+  reconciliationHourMs,
+  reconciliationStages,
+  toReconciliationHour,
+} from '#shared/core/reconciliation/reconciliation.ts'
 import { telemetryStream, toStreamOffset } from '#shared/core/telemetry/messages.ts'
 import { readMark } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
@@ -21,17 +25,23 @@ import {
   listTenantIds,
   readClockMs,
   requireLock,
-} from '#shared/io/reconciliation/ledger-postgres-store.ts'
-import { insertAcceptedClaims, markDecided } from '#shared/io/reconciliation/ledger-rows-store.ts'
-import type { LedgerStore, NamedDifference } from '#shared/io/reconciliation/ledger-store.ts'
+} from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
+import {
+  insertAcceptedClaims,
+  markDecided,
+} from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import type {
+  NamedDifference,
+  ReconciliationStore,
+} from '#shared/io/reconciliation/reconciliation-store.ts'
 
-export type LedgerDeps = {
+export type ReconciliationDeps = {
   findNats: () => Nats | null
   postgres: Postgres
   /** Connections for work that holds a lock. */
   locks: Locks
   clickhouse: Clickhouse
-  store: LedgerStore
+  store: ReconciliationStore
   log: Log
   metrics: Metrics
   /** The monotonic clock, and the wall clock. */
@@ -48,7 +58,7 @@ export type FoundDifference = Omit<NamedDifference, 'stage'> & {
   hourMs: number | null
 }
 
-export type LedgerKeeper = {
+export type ReconciliationKeeper = {
   /**
    * Marks up to where everything is decided and copies what edges claim.
    * @returns false when not all that had been published was decided within seconds
@@ -68,12 +78,12 @@ const markEveryMs = 2_000
 /** How often to say that nothing has come. */
 const idleMarkMs = 10_000
 const checkEveryMs = 60_000
-const recentMs = 3 * ledgerHourMs
+const recentMs = 3 * reconciliationHourMs
 /** Older hours are compared a part at a time: a month in fifteen hours. */
-const olderEveryMs = ledgerHourMs
-const olderPartMs = 2 * 24 * ledgerHourMs
-const olderMs = 31 * 24 * ledgerHourMs
-/** How often a console asks whether the ledger is its to keep. */
+const olderEveryMs = reconciliationHourMs
+const olderPartMs = 2 * 24 * reconciliationHourMs
+const olderMs = 31 * 24 * reconciliationHourMs
+/** How often a console asks whether it may run reconciliation. */
 const leadEveryMs = 5_000
 const confirmMs = 5_000
 /** How long decisions, and then the copies, may take until a mark is made without the claims. */
@@ -84,12 +94,12 @@ const copyPollMs = 500
 /** The clock may be read this much later than the snapshot that a copy is of. */
 const clockMarginMs = 1_000
 /** How far back messages are looked for at the start, in time and in number. */
-const messagesMs = 20 * ledgerHourMs
+const messagesMs = 20 * reconciliationHourMs
 const messagesMax = 1_000_000
 
-type State = LedgerDeps & {
+type State = ReconciliationDeps & {
   report: Report
-  /** Up to which stream offset of which stream every message is known to the ledger. */
+  /** Up to which stream offset of which stream every message is known to reconciliation. */
   complete: { streamMs: number; streamOffset: number } | null
   /** The claims that are copied, as text; null before the first round. */
   claimed: ReadonlySet<string> | null
@@ -98,8 +108,8 @@ type State = LedgerDeps & {
   stopped: AbortController
 }
 
-/** The ledger of one console. */
-export function createLedgerKeeper(deps: LedgerDeps): LedgerKeeper {
+/** The reconciliation of one console. */
+export function createReconciliationKeeper(deps: ReconciliationDeps): ReconciliationKeeper {
   const state: State = {
     ...deps,
     complete: null,
@@ -122,16 +132,16 @@ type Report = {
   nothing: () => void
 }
 
-function createReport({ metrics }: LedgerDeps): Report {
+function createReport({ metrics }: ReconciliationDeps): Report {
   const gauge = metrics.gauge(
-    'di_ledger_difference',
-    'Events, alerts and deliveries in which the stages of the ledger differ: 0 when all agree',
+    'di_reconciliation_difference',
+    'Events, alerts and deliveries in which the stages of reconciliation differ: 0 when all agree',
     { labels: ['stage'] },
   )
   let known: readonly FoundDifference[] = []
   const set = (found: readonly FoundDifference[]) => {
     known = found
-    for (const stage of ['messages', ...ledgerStages]) {
+    for (const stage of ['messages', ...reconciliationStages]) {
       const of = found.filter((one) => one.stage === stage)
       gauge.set(
         { stage },
@@ -154,7 +164,7 @@ function createReport({ metrics }: LedgerDeps): Report {
 /** An edge's clock may be ahead. */
 const toSpan = ({ wallMs }: State, fromMs: number, toMs?: number): Span => ({
   fromMs,
-  toMs: toMs ?? wallMs() + 24 * ledgerHourMs,
+  toMs: toMs ?? wallMs() + 24 * reconciliationHourMs,
 })
 
 async function markNow(state: State): Promise<boolean> {
@@ -194,7 +204,7 @@ async function markNow(state: State): Promise<boolean> {
 /** All at first, then those of the last hours: an edge reports an hour while it is. */
 async function readClaims(state: State, nats: Nats) {
   if (state.claimed === null) return listAcceptedClaims(nats, null)
-  const hour = Math.floor(state.wallMs() / ledgerHourMs)
+  const hour = Math.floor(state.wallMs() / reconciliationHourMs)
   const claims = []
   for (const one of [hour - 1, hour, hour + 1])
     claims.push(...(await listAcceptedClaims(nats, one)))
@@ -215,7 +225,7 @@ async function checkSpan(state: State, span: Span): Promise<FoundDifference[]> {
   state.report.found(span, found)
   for (const { tenantId, hourMs, ...difference } of found) {
     const hour = hourMs === null ? null : new Date(hourMs).toISOString()
-    state.log.error({ tenant: tenantId, hour, ...difference }, 'the ledger does not agree')
+    state.log.error({ tenant: tenantId, hour, ...difference }, 'reconciliation found a difference')
   }
   return found
 }
@@ -226,7 +236,7 @@ const toKey = ({ tenantId, hourMs, stage, kind }: FoundDifference): string =>
 async function findDifferences(state: State, span: Span): Promise<FoundDifference[]> {
   const { store, postgres } = state
   const tenantIds = await listTenantIds(postgres)
-  const { hours } = await store.readLedger(span)
+  const { hours } = await store.readReconciliation(span)
   const found = hours
     .filter(({ tenantId }) => tenantIds.has(tenantId))
     .flatMap(({ tenantId, hourMs, differences }) =>
@@ -262,11 +272,11 @@ async function countLostMessages(state: State): Promise<number> {
 function start(state: State): { stop: () => Promise<void> } {
   const { signal } = state.stopped
   const lead = () =>
-    tryNamedLock(state.locks, 'ledger', (session) => keep(state, session)).finally(
+    tryNamedLock(state.locks, 'reconciliation', (session) => keep(state, session)).finally(
       state.report.nothing,
     )
   const running = repeat(state, signal, {
-    what: 'the ledger cannot be kept now',
+    what: 'reconciliation cannot run now',
     everyMs: leadEveryMs,
     work: lead,
   })
@@ -278,7 +288,7 @@ function start(state: State): { stop: () => Promise<void> } {
   }
 }
 
-/** Keeps the ledger until the console stops or loses the lock. */
+/** Runs reconciliation until the console stops or loses the lock. */
 async function keep(state: State, session: Session): Promise<void> {
   const lost = new AbortController()
   const signal = AbortSignal.any([state.stopped.signal, lost.signal])
@@ -291,12 +301,12 @@ async function keep(state: State, session: Session): Promise<void> {
   }
   await Promise.all([
     repeat(state, signal, {
-      what: 'the ledger cannot be marked now',
+      what: 'reconciliation cannot advance its mark now',
       everyMs: markEveryMs,
       work: whileLocked(() => markNow(state)),
     }),
     repeat(state, signal, {
-      what: 'the ledger cannot be compared now',
+      what: 'reconciliation cannot compare now',
       everyMs: checkEveryMs,
       work: whileLocked(createComparison(state)),
     }),
@@ -308,7 +318,7 @@ function createComparison(state: State): () => Promise<void> {
   let olderAtMs = Number.NEGATIVE_INFINITY
   let olderToMs = Number.NEGATIVE_INFINITY
   return async () => {
-    const recentFromMs = toLedgerHour(state.wallMs()) - recentMs
+    const recentFromMs = toReconciliationHour(state.wallMs()) - recentMs
     await checkSpan(state, toSpan(state, recentFromMs))
     if (state.nowMs() - olderAtMs < olderEveryMs) return
     // From the latest to the earliest, and again.

@@ -1,20 +1,26 @@
-// The ledger on real servers with a real scorer: it agrees after repeats, redelivery, kills and
+// Reconciliation on real servers with a real scorer: it agrees after repeats, redelivery, kills and
 // restarts, what is removed on purpose is no difference, and what somebody deletes is named.
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { LedgerStage } from '#shared/core/reconciliation/ledger.ts'
-import { ledgerSchema } from '#shared/core/reconciliation/ledger-api.ts'
+import type { ReconciliationStage } from '#shared/core/reconciliation/reconciliation.ts'
+import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
-import { insertAcceptedClaims } from '#shared/io/reconciliation/ledger-rows-store.ts'
-import { createLedgerStore, type LedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
+import { insertAcceptedClaims } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import {
+  createReconciliationStore,
+  type ReconciliationStore,
+} from '#shared/io/reconciliation/reconciliation-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 import { createErase } from '../../../services/console/erasure/erase.ts'
-import { createLedgerKeeper, type LedgerKeeper } from '../../../services/console/jobs/ledger.ts'
 import { createMirror, type Mirror } from '../../../services/console/jobs/mirror.ts'
+import {
+  createReconciliationKeeper,
+  type ReconciliationKeeper,
+} from '../../../services/console/jobs/reconciliation.ts'
 import {
   createRetention,
   setTenantRetention,
@@ -28,8 +34,8 @@ const hourMs = 3_600_000
 /** A whole hour, some hours ago. */
 const atMs = Math.floor(Date.now() / hourMs) * hourMs - 6 * hourMs
 let rig: ScorerRig
-let store: LedgerStore
-let keeper: LedgerKeeper
+let store: ReconciliationStore
+let keeper: ReconciliationKeeper
 let metrics: Metrics
 let count = 0
 
@@ -41,8 +47,8 @@ beforeAll(async () => {
   const { postgres, clickhouse } = rig
   const clocks = { nowMs: () => performance.now(), wallMs: Date.now }
   const common = { postgres, clickhouse, log: testLog, metrics, ...clocks }
-  store = createLedgerStore(clickhouse, 'analytics')
-  keeper = createLedgerKeeper({
+  store = createReconciliationStore(clickhouse, 'analytics')
+  keeper = createReconciliationKeeper({
     ...common,
     locks: { holders: postgres, work: postgres },
     store,
@@ -87,20 +93,20 @@ async function settle(): Promise<void> {
 }
 
 async function readHour(tenantId: string, hour = atMs) {
-  const { hours } = await store.readLedger({ tenantId, fromMs: hour, toMs: hour + hourMs })
+  const { hours } = await store.readReconciliation({ tenantId, fromMs: hour, toMs: hour + hourMs })
   return hours[0]!
 }
 
-async function differenceOf(stage: LedgerStage | 'messages'): Promise<number> {
+async function differenceOf(stage: ReconciliationStage | 'messages'): Promise<number> {
   const text = await metrics.registry.metrics()
-  const line = new RegExp(`^di_ledger_difference\\{.*stage="${stage}".*\\} (\\d+)$`, 'm')
+  const line = new RegExp(`^di_reconciliation_difference\\{.*stage="${stage}".*\\} (\\d+)$`, 'm')
   return Number(line.exec(text)?.[1])
 }
 
 const command = (query: string) =>
   rig.clickhouse.command({ query, clickhouse_settings: { mutations_sync: '2' } })
 
-describe('the ledger agrees', () => {
+describe('reconciliation agrees', () => {
   it('on events, repeats in this and in a later hour, and several tenants in one message', async () => {
     const mine = makeEvents('acme', 40)
     const theirs = makeEvents('globex', 10)
@@ -280,10 +286,10 @@ describe('GET /v1/di/ledger', () => {
     expect(answer.statusCode).toBe(200)
     expect(answer.headers).toMatchObject({ 'cache-control': 'no-store' })
     expect(answer.headers).toHaveProperty('ratelimit')
-    const ledger = ledgerSchema.parse(answer.json())
-    expect(ledger).toEqual(answer.json())
-    expect(ledger).toMatchObject({ agrees: true, from: toIso(atMs) })
-    expect(ledger.data.map(({ hour, rows }) => [hour, rows])).toEqual([
+    const reconciliation = reconciliationSchema.parse(answer.json())
+    expect(reconciliation).toEqual(answer.json())
+    expect(reconciliation).toMatchObject({ agrees: true, from: toIso(atMs) })
+    expect(reconciliation.data.map(({ hour, rows }) => [hour, rows])).toEqual([
       [toIso(atMs + hourMs), 300],
       [toIso(atMs), 40],
     ])
@@ -312,14 +318,14 @@ function createApi() {
       alerts: createAlertStore(postgres),
       policies: createCurrentPolicyStore(postgres),
       history,
-      ledger: store,
+      reconciliation: store,
       ...clocks,
     },
     { log: testLog, metrics: createMetrics('api') },
   )
 }
 
-describe('the ledger names', () => {
+describe('reconciliation names', () => {
   it('an event whose row was deleted', async () => {
     const { rows } = await rig.clickhouse
       .query({

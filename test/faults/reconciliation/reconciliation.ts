@@ -1,15 +1,15 @@
 /**
- * `npm run faults -- ledger [--rate 300] [--seconds 60] [--seed S]`: a fleet reports to the whole
- * local stack while each of its processes is killed once, servers included. Prints the ledger of
- * the fleet's tenant; ends with status 1 when it does not agree, is not complete, or the fleet
- * finds anything elsewhere than where it should be.
+ * `npm run faults -- reconciliation [--rate 300] [--seconds 60] [--seed S]`: a fleet reports to the
+ * whole local stack while each of its processes is killed once, servers included. Prints the
+ * reconciliation of the fleet's tenant; ends with status 1 when it does not agree, is not complete,
+ * or the fleet finds anything elsewhere than where it should be.
  */
 import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import type { LedgerView } from '#shared/core/reconciliation/ledger-api.ts'
-import { toLedgerText } from '../../../services/console/cli/ledger.ts'
+import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
+import { toReconciliationText } from '../../../services/console/cli/reconcile.ts'
 import { type Summary, toSummaryText } from '../../../services/fleet/summary.ts'
 import { admin } from '../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
@@ -39,17 +39,17 @@ export async function run(args: string[]): Promise<void> {
     await killEach(running, (800 * Number(values.seconds)) / parts.length)
     const summary = await fleet
     say(toSummaryText(summary))
-    const ledger = await readSettled(running, summary.tenant_id)
-    say(`\n${toLedgerText(ledger)}\n`)
+    const reconciliation = await readSettled(running, summary.tenant_id)
+    say(`\n${toReconciliationText(reconciliation)}\n`)
     const difference = await readDifference(running)
-    say(`di_ledger_difference ${difference}`)
-    const sum = (of: (hour: LedgerView['data'][number]) => number) =>
-      ledger.data.reduce((total, hour) => total + of(hour), 0)
+    say(`di_reconciliation_difference ${difference}`)
+    const sum = (of: (hour: ReconciliationView['data'][number]) => number) =>
+      reconciliation.data.reduce((total, hour) => total + of(hour), 0)
     const unsaid = sum((hour) => hour.stored - hour.accepted)
     say(`stored and claimed by no edge, of the one that was killed: ${unsaid}`)
     // What was answered with a 200 is in the stream, whatever the edges remember of it.
     const whole = sum((hour) => hour.stored) >= summary.accepted
-    if (!summary.ok || !ledger.agrees || difference > 0 || !whole) process.exitCode = 1
+    if (!summary.ok || !reconciliation.agrees || difference > 0 || !whole) process.exitCode = 1
   } finally {
     await running.discard()
   }
@@ -101,18 +101,25 @@ async function killEach(running: TestStack, everyMs: number): Promise<void> {
   }
 }
 
-/** The ledger once nothing is on its way and every delivery was tried. */
-function readSettled(running: TestStack, tenantId: string): Promise<LedgerView> {
+/** Reconciliation once nothing is on its way and every delivery was tried. */
+function readSettled(running: TestStack, tenantId: string): Promise<ReconciliationView> {
   return until(
-    'the ledger',
+    'reconciliation',
     async () => {
-      const ledger = await admin<LedgerView>(running.stack, 'GET', `/tenants/${tenantId}/ledger`)
-      const settled = ledger.data.every(
+      const reconciliation = await admin<ReconciliationView>(
+        running.stack,
+        'GET',
+        `/tenants/${tenantId}/ledger`,
+      )
+      const settled = reconciliation.data.every(
         (hour) => hour.in_flight === 0 && hour.delivered === hour.alerts_due,
       )
       const now = new Date(Date.now() - 10_000).toISOString()
-      return settled && ledger.data.length > 0 && ledger.as_of !== null && ledger.as_of > now
-        ? ledger
+      return settled &&
+        reconciliation.data.length > 0 &&
+        reconciliation.as_of !== null &&
+        reconciliation.as_of > now
+        ? reconciliation
         : null
     },
     120_000,
@@ -121,7 +128,7 @@ function readSettled(running: TestStack, tenantId: string): Promise<LedgerView> 
 
 async function readDifference({ stack }: TestStack): Promise<number> {
   const text = await (await fetch(`${stack.internal.console}/metrics`)).text()
-  const lines = text.split('\n').filter((line) => line.startsWith('di_ledger_difference{'))
-  if (lines.length === 0) throw new Error('the console has no di_ledger_difference')
+  const lines = text.split('\n').filter((line) => line.startsWith('di_reconciliation_difference{'))
+  if (lines.length === 0) throw new Error('the console has no di_reconciliation_difference')
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
 }

@@ -1,22 +1,29 @@
 /**
- * The ledger's arithmetic: what a message brings to which tenant and hour, and where the numbers of
- * an hour differ. An hour is that of an event's `received_at`, which the edge gives it once, so
- * every stage counts an event in the same hour however late it gets there.
+ * The reconciliation's arithmetic: what a message brings to which tenant and hour, and where the
+ * numbers of an hour differ. An hour is that of an event's `received_at`, which the edge gives it
+ * once, so every stage counts an event in the same hour however late it gets there.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
 
-export const ledgerHourMs = hourMs
+export const reconciliationHourMs = hourMs
 
 /** The beginning of the hour that an instant is in, in ms since 1970. */
-export const toLedgerHour = (ms: number): number => Math.floor(ms / ledgerHourMs) * ledgerHourMs
+export const toReconciliationHour = (ms: number): number =>
+  Math.floor(ms / reconciliationHourMs) * reconciliationHourMs
 
 /** What can differ, in the order of the pipeline. */
-export const ledgerStages = ['accepted', 'rows', 'decisions', 'alerts', 'deliveries'] as const
-export type LedgerStage = (typeof ledgerStages)[number]
+export const reconciliationStages = [
+  'accepted',
+  'rows',
+  'decisions',
+  'alerts',
+  'deliveries',
+] as const
+export type ReconciliationStage = (typeof reconciliationStages)[number]
 
 /** What every stage did with the events of an hour. */
-export type LedgerHour = {
+export type ReconciliationHour = {
   tenantId: string
   hourMs: number
   accepted: number
@@ -32,24 +39,26 @@ export type LedgerHour = {
   attempted: number
   delivered: number
   inFlight: number
-  missing: Record<LedgerStage, number>
+  missing: Record<ReconciliationStage, number>
   unexplainedAlerts: number
   /** Retention has removed its events. */
   expired: boolean
 }
 
 /** One way in which an hour's numbers do not agree. */
-export type LedgerDifference = {
-  stage: LedgerStage
+export type ReconciliationDifference = {
+  stage: ReconciliationStage
   /** Things that should be there and are not; or that are there and should not be. */
   kind: 'missing' | 'unexplained'
   count: number
 }
 
 /** Every difference of an hour, in the order of the pipeline; none when all agree. */
-export function findLedgerDifferences(hour: LedgerHour): LedgerDifference[] {
-  const differences: LedgerDifference[] = []
-  for (const stage of ledgerStages) {
+export function findReconciliationDifferences(
+  hour: ReconciliationHour,
+): ReconciliationDifference[] {
+  const differences: ReconciliationDifference[] = []
+  for (const stage of reconciliationStages) {
     const missing = hour.missing[stage]
     if (missing > 0) differences.push({ stage, kind: 'missing', count: missing })
     const unexplained = stage === 'alerts' ? hour.unexplainedAlerts : Math.max(0, -missing)
@@ -59,7 +68,7 @@ export function findLedgerDifferences(hour: LedgerHour): LedgerDifference[] {
 }
 
 /** What one message means for one tenant and hour. */
-export type LedgerEntry = {
+export type ReconciliationEntry = {
   tenantId: string
   hourMs: number
   stage: 'stored' | 'decided'
@@ -71,7 +80,7 @@ export type LedgerEntry = {
 }
 
 /** Events of one message, and its stream offset. */
-export type LedgerMessage = { streamOffset: number; events: readonly AcceptedEvent[] }
+export type ReconciliationMessage = { streamOffset: number; events: readonly AcceptedEvent[] }
 
 /**
  * What a message brings. One without any event has an entry of no tenant, so that no message of the
@@ -80,36 +89,38 @@ export type LedgerMessage = { streamOffset: number; events: readonly AcceptedEve
  * @param atMs stands for the hour of a message without events
  */
 export function toStoredEntries(
-  message: LedgerMessage,
+  message: ReconciliationMessage,
   refused: ReadonlySet<AcceptedEvent>,
   atMs: number,
-): LedgerEntry[] {
+): ReconciliationEntry[] {
   const entries = toEntries(message, 'stored', (entry, event) => {
     if (refused.has(event)) entry.refused++
     else entry.named.push(event)
   })
   if (entries.length > 0) return entries
-  return [newEntry({ tenantId: '', hourMs: toLedgerHour(atMs) }, 'stored', message.streamOffset)]
+  return [
+    newEntry({ tenantId: '', hourMs: toReconciliationHour(atMs) }, 'stored', message.streamOffset),
+  ]
 }
 
 /** What was decided of a message. @param repeats events whose bytes had come before */
 export function toDecidedEntries(
-  message: LedgerMessage,
+  message: ReconciliationMessage,
   repeats: ReadonlySet<AcceptedEvent>,
-): LedgerEntry[] {
+): ReconciliationEntry[] {
   return toEntries(message, 'decided', (entry, event) => {
     if (repeats.has(event)) entry.named.push(event)
   })
 }
 
 function toEntries(
-  { streamOffset, events }: LedgerMessage,
-  stage: LedgerEntry['stage'],
-  add: (entry: LedgerEntry, event: AcceptedEvent) => void,
-): LedgerEntry[] {
-  const entries = new Map<string, LedgerEntry>()
+  { streamOffset, events }: ReconciliationMessage,
+  stage: ReconciliationEntry['stage'],
+  add: (entry: ReconciliationEntry, event: AcceptedEvent) => void,
+): ReconciliationEntry[] {
+  const entries = new Map<string, ReconciliationEntry>()
   for (const event of events) {
-    const startMs = toLedgerHour(event.received_at)
+    const startMs = toReconciliationHour(event.received_at)
     const key = `${event.tenant_id} ${startMs}`
     let entry = entries.get(key)
     if (entry === undefined) {
@@ -124,6 +135,6 @@ function toEntries(
 
 const newEntry = (
   of: { tenantId: string; hourMs: number },
-  stage: LedgerEntry['stage'],
+  stage: ReconciliationEntry['stage'],
   streamOffset: number,
-): LedgerEntry => ({ ...of, stage, streamOffset, events: 0, refused: 0, named: [] })
+): ReconciliationEntry => ({ ...of, stage, streamOffset, events: 0, refused: 0, named: [] })

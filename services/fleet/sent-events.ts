@@ -87,14 +87,14 @@ export type Counters = {
   answers: Record<string, number>
 }
 
-export type Ledger = {
+export type SentEvents = {
   /** By event; undefined for what was not sent yet. */
   facts: (EventFact | undefined)[]
   counters: Counters
   mismatches: Mismatches
 }
 
-export function createLedger(plan: Pick<Plan, 'sessionOf'>): Ledger {
+export function createSentEvents(plan: Pick<Plan, 'sessionOf'>): SentEvents {
   return {
     facts: new Array<EventFact | undefined>(plan.sessionOf.length),
     counters: {
@@ -113,14 +113,14 @@ export function createLedger(plan: Pick<Plan, 'sessionOf'>): Ledger {
 
 /** Notes that a request of the plan leaves. */
 export function noteSent(
-  ledger: Ledger,
+  sentEvents: SentEvents,
   content: EventContent,
   nowMs: number,
   isRepeat: boolean,
 ): EventFact {
-  ledger.counters.sent++
-  if (isRepeat) ledger.counters.repeats++
-  const known = ledger.facts[content.event]
+  sentEvents.counters.sent++
+  if (isRepeat) sentEvents.counters.repeats++
+  const known = sentEvents.facts[content.event]
   if (known !== undefined) return known
   const { event, session, scored, client, signalBits, userIds } = content
   const fact: EventFact = {
@@ -135,22 +135,22 @@ export function noteSent(
     acceptedMs: null,
     endedMs: Number.POSITIVE_INFINITY,
   }
-  ledger.facts[event] = fact
+  sentEvents.facts[event] = fact
   return fact
 }
 
 /** Notes how a request of the plan ended; the best outcome of an event's requests counts. */
 export function noteEnded(
-  ledger: Ledger,
+  sentEvents: SentEvents,
   fact: EventFact,
   outcome: Exclude<EventOutcome, 'waiting'>,
   nowMs: number,
 ): void {
-  ledger.counters[outcome]++
+  sentEvents.counters[outcome]++
   fact.endedMs = Number.isFinite(fact.endedMs) ? Math.max(fact.endedMs, nowMs) : nowMs
   if (outcome === 'accepted') {
-    ledger.counters.actions[fact.scored.action] =
-      (ledger.counters.actions[fact.scored.action] ?? 0) + 1
+    sentEvents.counters.actions[fact.scored.action] =
+      (sentEvents.counters.actions[fact.scored.action] ?? 0) + 1
     fact.acceptedMs = Math.min(fact.acceptedMs ?? nowMs, nowMs)
     fact.outcome = 'accepted'
   } else if (fact.outcome !== 'accepted') {

@@ -1,11 +1,14 @@
-// What a look at the ledger's last hours costs: it is bounded by those hours, whatever lies before.
-// And of several consoles one keeps the ledger.
+// What a look at reconciliation's last hours costs: it is bounded by those hours, whatever lies
+// before. And of several consoles one runs reconciliation.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createLedgerStore, type LedgerStore } from '#shared/io/reconciliation/ledger-store.ts'
-import { createLedgerKeeper } from '../../../services/console/jobs/ledger.ts'
+import {
+  createReconciliationStore,
+  type ReconciliationStore,
+} from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createReconciliationKeeper } from '../../../services/console/jobs/reconciliation.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -21,13 +24,13 @@ const recent = { fromMs: atMs - 3 * hourMs, toMs: atMs + dayMs }
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
-let store: LedgerStore
+let store: ReconciliationStore
 
 beforeAll(async () => {
   server = await startClickhouse()
   await migrateClickhouse(server.url)
   clickhouse = createClickhouse(server.url, { name: 'test' })
-  store = createLedgerStore(clickhouse, 'analytics')
+  store = createReconciliationStore(clickhouse, 'analytics')
   // Parts of telemetry are read that have any row of these hours. Here the few rows of a month
   // would be merged into one part at once.
   await clickhouse.command({ query: 'system stop merges telemetry' })
@@ -84,35 +87,38 @@ async function countRead(work: () => Promise<unknown>): Promise<number> {
       },
     },
   }) as Clickhouse
-  store = createLedgerStore(counted, 'analytics')
+  store = createReconciliationStore(counted, 'analytics')
   await work()
-  store = createLedgerStore(clickhouse, 'analytics')
+  store = createReconciliationStore(clickhouse, 'analytics')
   return rows
 }
 
 describe('a look at the last hours', () => {
   it('reads no more after a month than after a week, and says the same', async () => {
     for (let day = 0; day < 7; day++) await insertDay(day)
-    const week = await countRead(() => store.readLedger(recent))
-    const before = await store.readLedger(recent)
+    const week = await countRead(() => store.readReconciliation(recent))
+    const before = await store.readReconciliation(recent)
     expect(before.hours).toHaveLength(3)
     for (const hour of before.hours) {
       expect(hour).toMatchObject({ stored: 200, rows: 200, decided: 200, alerts: 200 })
       expect(hour).toMatchObject({ alertsExpected: 200, deliveries: 200, differences: [] })
     }
     for (let day = 7; day < 28; day++) await insertDay(day)
-    const month = await countRead(() => store.readLedger(recent))
+    const month = await countRead(() => store.readReconciliation(recent))
     process.stdout.write(`a look reads ${week} rows after a week, ${month} after four\n`)
-    expect((await store.readLedger(recent)).hours).toEqual(before.hours)
+    expect((await store.readReconciliation(recent)).hours).toEqual(before.hours)
     expect(month).toBeLessThan(week * 1.2)
   })
 
   it('says of every hour what the view says that analysts ask', async () => {
-    const { hours } = await store.readLedger({ fromMs: atMs - 28 * dayMs, toMs: atMs + dayMs })
+    const { hours } = await store.readReconciliation({
+      fromMs: atMs - 28 * dayMs,
+      toMs: atMs + dayMs,
+    })
     const parts = []
     for (let day = 27; day >= 0; day--) {
       const toMs = atMs - day * dayMs
-      parts.push(...(await store.readLedger({ fromMs: toMs - dayMs, toMs })).hours)
+      parts.push(...(await store.readReconciliation({ fromMs: toMs - dayMs, toMs })).hours)
     }
     const byHour = (a: { hourMs: number }, b: { hourMs: number }) => a.hourMs - b.hourMs
     expect(parts.sort(byHour)).toEqual(hours.sort(byHour))
@@ -130,7 +136,7 @@ describe('a look at the last hours', () => {
   })
 })
 
-it('due alerts are removed by day once the ledger does not compare them any more', async () => {
+it('due alerts are removed by day once reconciliation does not compare them any more', async () => {
   const { rows } = await clickhouse
     .query({ query: `show create table ledger_alerts`, format: 'JSONCompact' })
     .then((result) => result.json<[string]>())
@@ -153,19 +159,19 @@ describe('of several consoles', () => {
     await postgresServer?.stop()
   })
 
-  it('one compares the ledger, and another takes over when it stops', async () => {
+  it('one compares reconciliation, and another takes over when it stops', async () => {
     const looks = [0, 0]
     const start = (index: number) =>
-      createLedgerKeeper({
+      createReconciliationKeeper({
         findNats: () => null,
         postgres,
         locks: { holders: postgres, work: postgres },
         clickhouse,
         store: {
           ...store,
-          readLedger: async (span) => {
+          readReconciliation: async (span) => {
             looks[index]!++
-            return store.readLedger(span)
+            return store.readReconciliation(span)
           },
         },
         log: testLog,
