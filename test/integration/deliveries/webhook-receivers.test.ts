@@ -1,5 +1,5 @@
-// The receivers of the README, as they stand there: each is run as a server of its own and the
-// delivery engine delivers to it. What is not genuine must be refused by every one of them.
+// The example receivers of the READMEs: each runs as a server of its own, and the delivery engine
+// delivers to it. Every one of them must refuse a body that is not genuine.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -21,11 +21,11 @@ import { startPostgres, type TestPostgres } from '../../support/servers/postgres
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** Code blocks of the README's section on receiving, by the file name in their first line. */
+/** The receivers of the front page and of delivery's README, by the file name in their first line. */
 function readReceivers(): Record<string, string> {
-  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
-  const section = /^## Receiving webhooks$(.*?)^## /ms.exec(readme)?.[1] ?? ''
-  const blocks = section.matchAll(/^```js\n\/\/ (\S+)\n(.*?)^```$/gms)
+  const pages = ['README.md', 'services/delivery/README.md']
+  const text = pages.map((page) => readFileSync(`${projectDir}/${page}`, 'utf8')).join('\n')
+  const blocks = text.matchAll(/^```js\n\/\/ (\S+)\n(.*?)^```$/gms)
   return Object.fromEntries([...blocks].map(([, name, code]) => [name, code]))
 }
 
@@ -114,8 +114,9 @@ async function findStatuses(deliveryId: string): Promise<(number | null)[]> {
   return rows.map(({ status }) => status)
 }
 
-test('the README has a receiver for each of them', () => {
+test('the READMEs have five receivers', () => {
   expect(Object.keys(receivers)).toEqual([
+    'receiver.mjs',
     'receive-with-node.mjs',
     'receive-with-fastify.mjs',
     'receive-with-express.mjs',
