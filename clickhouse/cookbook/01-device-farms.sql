@@ -1,8 +1,8 @@
--- Which devices are one farm: many of them, all with the same findings?
+-- Which devices form a farm: many of them with the same findings?
 --
--- Answer: one row per SDK version and set of findings that many devices share to the letter.
--- Phones of people differ from one another; copies of one image do not. Few users on many devices
--- are rented phones, many users are accounts in the making.
+-- Answer: one row per SDK version and set of findings that many devices share exactly. Phones of
+-- people differ from one another; copies of one image do not. Few users on many devices are rented
+-- phones; many users are new fraud accounts.
 -- Do: look at one device of a row, confirm its alert, then review the users of the whole row.
 -- Parameters: devices_min = 8, findings_min = 4
 select
@@ -19,7 +19,7 @@ from (
   select
     platform, sdk_version, device_id, session_id, received_at, rasp_score,
     if(user_id = '', account_id, user_id) as person,
-    -- What changes with the place and the hour is left out.
+    -- Leave out what changes with place and time.
     arrayFilter(
       one -> not startsWith(one, 'network.') and not startsWith(one, 'ecosystem.'),
       detected_signals

@@ -1,8 +1,8 @@
--- On which devices do more people sign in than a household has?
+-- Which devices have more users than a household has people?
 --
--- Answer: one row per device, the most users first, with its alerts. A shop's shared tablet looks
--- like this too, but has no alerts and stays in use for months.
--- Do: freeze what the newest accounts of such a device may do until they are verified.
+-- Answer: one row per device with its alerts, most users first. A shared tablet in a shop looks
+-- the same, but it has no alerts and stays in use for months.
+-- Do: limit what the newest accounts of such a device can do until they are verified.
 -- Parameters: users_min = 6
 select
   device_id,

@@ -1,8 +1,8 @@
--- Which accounts are used from more devices than a person owns?
+-- Which accounts are used on more devices than one person owns?
 --
--- Answer: one row per account with how many devices it was seen on. Accounts that are rented out
--- or kept busy by a farm of cloud phones are on many at once; a person changes phones one by one.
--- Do: ask for a second factor on every device of the account but the one seen first.
+-- Answer: one row per account with the number of its devices. Rented accounts, and accounts that a
+-- farm of cloud phones runs, are on many devices at once. A person changes phones one by one.
+-- Do: ask for a second factor on every device of the account except the first one.
 -- Parameters: devices_min = 3
 select
   user_id,

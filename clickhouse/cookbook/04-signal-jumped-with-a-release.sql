@@ -1,9 +1,9 @@
 -- Which signal is far more common on one SDK version than on the rest of its platform?
 --
--- Answer: one row per signal and version, the largest difference first. A new release that finds
--- something on a third of the fleet has found itself; an old version that does is what farms run.
--- Do: for a new release suppress the signal for that version in the policy, tell the SDK's team
--- and reopen the alerts that it raised; for an old version see the farms among its devices.
+-- Answer: one row per signal and version, largest difference first. When a new release finds
+-- something on a third of the fleet, the release is wrong. When an old version does, farms use it.
+-- Do: for a new release, suppress the signal for that version in the policy, inform the SDK's team
+-- and reopen the alerts that it raised. For an old version, look for farms among its devices.
 -- Parameters: devices_min = 20, change_min = 0.1
 with
   fleets as (

@@ -1,9 +1,8 @@
--- How does the share of one signal move, day by day and version by version?
+-- How does the prevalence of one signal change by day and SDK version?
 --
--- Answer: one row per day and SDK version on which the signal was detected; a day without a row
--- is a day without a detection. A step within one version is its release or its configuration, a
--- slope over all versions is the world.
--- Do: find the first day of the step; what was changed on that day is where to look.
+-- Answer: one row per day and SDK version with a detection of the signal. A step within one
+-- version comes from its release or its configuration. A slope over all versions is a real change.
+-- Do: find the first day of the step and look at what changed on that day.
 -- Parameters: signal = debugger.xposed_detected, devices_min = 1
 select
   day,

@@ -1,9 +1,8 @@
 -- Which devices were clean and are rooted now, and since when?
 --
--- Answer: one row per device that was first seen without any sign of root and later with one. The
--- sessions between the last clean event and the first rooted one are where to look for what
--- changed.
--- Do: sign such a device's users out and have them prove themselves again on another device.
+-- Answer: one row per device whose first events show no sign of root and whose later events do.
+-- What changed lies between its last clean event and its first rooted event.
+-- Do: sign out the users of such a device and ask them to verify themselves on another device.
 with
   [
     'root.su_binary', 'root.magisk_detected', 'root.kernelsu_detected', 'root.apatch_detected',
@@ -23,7 +22,7 @@ from (
   from analytics.events
   where tenant_id = {tenant:String}
     and received_at >= {from:DateTime64(3, 'UTC')} and received_at < {to:DateTime64(3, 'UTC')}
-    -- First by a hash, both kinds counted: most devices need no more.
+    -- Count both kinds by a hash first: that is enough for most devices.
     and sipHash64(device_id) in (
       select sipHash64(device_id)
       from analytics.events

@@ -1,9 +1,9 @@
--- Which users turned up on a device after its case had been confirmed as fraud?
+-- Which users signed in on a device after its case was confirmed as fraud?
 --
--- Answer: one row per user and device: when the case was raised, when the user came to the
--- device, and since when the user is known elsewhere. Whoever had a good history on another phone
--- and now signs in on this one has probably lost the account.
--- Do: lock the account and reach its owner over a channel that was known before the move.
+-- Answer: one row per user and device: when the case was raised, when the user came to the device,
+-- and since when the user is known elsewhere. A user with a good history on another phone has
+-- probably lost the account.
+-- Do: lock the account and contact its owner over a channel that was known before the move.
 select
   pairs.user_id as user_id,
   pairs.device_id as device_id,

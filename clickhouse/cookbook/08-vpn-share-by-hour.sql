@@ -1,9 +1,8 @@
 -- At which hours of the day is a VPN most common?
 --
--- Answer: one row per hour (UTC): devices seen in it, each once a day, and the share of them with
--- a VPN. People travel and work at all hours; a hump in the night of your market is somebody
--- else's day.
--- Do: weigh the VPN more in the hours of the hump, or look at who signs in then.
+-- Answer: one row per hour (UTC): the devices seen in it, each once a day, and the proportion of
+-- them with a VPN. A peak during the night of your market comes from users in another time zone.
+-- Do: give the VPN more weight in the hours of the peak, or review the users who sign in then.
 select
   toHour(received_at) as hour,
   uniqExact(device_id, toDate(received_at)) as devices,

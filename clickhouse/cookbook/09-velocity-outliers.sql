@@ -1,8 +1,8 @@
 -- Which devices start more sessions in an hour than a person can?
 --
--- Answer: one row per device and hour. One user and many sessions is a script or a broken app,
--- many users is somebody who tries accounts.
--- Do: where flags are clean, ask the app's team first: an app that restarts in a loop looks the
+-- Answer: one row per device and hour. One user with many sessions is a script or a broken app.
+-- Many users are somebody who tries stolen accounts.
+-- Do: when there are no flags, ask the app's team first: an app that restarts in a loop looks the
 -- same.
 -- Parameters: sessions_min = 20
 select
@@ -15,7 +15,7 @@ select
 from analytics.sessions
 where tenant_id = {tenant:String}
   and started_at >= {from:DateTime64(3, 'UTC')} and started_at < {to:DateTime64(3, 'UTC')}
-  -- First only counted, by a hash: most devices need no more.
+  -- Only count by a hash first: that is enough for most devices.
   and (sipHash64(device_id), toStartOfHour(started_at)) in (
     select sipHash64(device_id), toStartOfHour(started_at) as hour
     from analytics.sessions

@@ -1,9 +1,10 @@
--- How long is a device with us before its first alert?
+-- How long do devices exist before their first alert?
 --
--- Answer: devices by the time from their first event to their first alert. What alerts within a
--- minute came as what it is; what alerts after weeks was turned, sold or lost.
--- Do: a growing last row asks for rules that look at change, a growing first row for rules at
--- sign-up.
+-- Answer: devices by the time from their first event to their first alert. A device that alerts
+-- within a minute was bad from the start. A device that alerts after weeks was compromised, sold
+-- or lost.
+-- Do: when the last row grows, add rules that look at change. When the first row grows, add rules
+-- at sign-up.
 select
   multiIf(
     seconds < 60, '1: within a minute',

@@ -1,9 +1,9 @@
--- How often is a flag right, of the alerts that people have judged?
+-- How often is each flag right, among the alerts that people have judged?
 --
--- Answer: one row per flag with what was CONFIRMED and what was a FALSE_POSITIVE. The range is
--- where the true precision lies with 95 % confidence (Wilson's): one right of one judged says
--- next to nothing, and its range shows it.
--- Do: lower the weight of flags whose whole range is low, judge more alerts where it is wide.
+-- Answer: one row per flag with its CONFIRMED and FALSE_POSITIVE alerts. The range contains the
+-- true precision with 95 % confidence (Wilson). It is wide when few alerts are judged.
+-- Do: lower the weight of flags whose whole range is low; judge more alerts where the range is
+-- wide.
 select
   code as flag,
   count() as alerts,

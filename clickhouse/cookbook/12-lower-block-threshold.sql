@@ -1,9 +1,10 @@
 -- What would a BLOCK threshold of 70 instead of 75 have blocked?
 --
--- Answer: the alerts that would have been BLOCK rather than REVIEW, by what people said of them.
--- Sessions that were blocked anyway, by a later event, are counted apart.
--- Do: compare CONFIRMED with FALSE_POSITIVE: that is fraud stopped for each customer turned away.
--- `di policy backtest` answers for a whole policy; this answers for the threshold alone.
+-- Answer: the alerts that would have been BLOCK instead of REVIEW, by their disposition. Sessions
+-- that a later event blocked anyway are counted separately.
+-- Do: compare CONFIRMED with FALSE_POSITIVE: fraud that is stopped against customers who are
+-- turned away. `di policy backtest` answers for a whole policy; this query answers for the
+-- threshold alone.
 -- Parameters: block_from = 70
 select
   disposition,

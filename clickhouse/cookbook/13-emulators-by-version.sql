@@ -1,9 +1,8 @@
--- On which SDK versions and platforms are emulators?
+-- Which SDK versions and platforms have emulators?
 --
--- Answer: one row per version: its devices and the share of them that are emulators, simulators
--- or cloud phones. Farms stay on the version that they were set up with, so old versions collect
--- them.
--- Do: stop supporting versions whose share is high and whose people have left.
+-- Answer: one row per version: its devices and the proportion of emulators, simulators and cloud
+-- phones. Farms keep the version that they were set up with, so old versions collect them.
+-- Do: end support of versions with a high proportion and few real users.
 -- Parameters: devices_min = 5
 select
   platform,

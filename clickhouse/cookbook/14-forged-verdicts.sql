@@ -1,8 +1,8 @@
 -- Which devices claim to be clean while their own signals say otherwise?
 --
--- Answer: one row per device whose SDK reported a score far below the one that its signals give.
--- A version on which all devices do is too old to know the signals; single devices were patched.
--- Do: for single devices treat the claim as tampering; for a whole version ask for an update.
+-- Answer: one row per device whose SDK reported a score far below the server's. When all devices
+-- of a version do, the version is too old to know the signals. Single devices are patched.
+-- Do: treat the claim of a single device as tampering; for a whole version, ask for an update.
 -- Parameters: gap_min = 30, events_min = 2
 select
   device_id,

@@ -1,8 +1,10 @@
--- For what are alerts raised, and what is rising?
+-- Which reasons raise alerts, and which are rising?
 --
--- Answer: one row per reason, the most frequent first; the earlier and the later half of the time
--- side by side. A reason that doubles within a week is an attack, a release or a policy change.
--- Do: open the newest alerts of what rises; compare with the policy's history (`di audit`).
+-- Answer: one row per reason, most frequent first, with the earlier and the later half of the
+-- period side by side. A reason that doubles within a week is an attack, a release or a change of
+-- policy.
+-- Do: open the newest alerts of the rising reasons and compare them with the policy's history (`di
+-- audit`).
 select
   code as reason,
   count() as alerts,

@@ -1,8 +1,9 @@
 -- Which alerts never reached us, or reached us too late to act?
 --
--- Answer: one row per delivery that failed, is still pending or took longer than you can wait,
--- with the last thing that went wrong.
--- Do: `di deliveries replay` what failed; look at your receiver in the hours that stand out.
+-- Answer: one row per delivery that failed, is still pending or took longer than the limit, with
+-- its last error.
+-- Do: replay the failed ones with `di deliveries replay`, and look at your receiver in the hours
+-- with many rows.
 -- Parameters: late_seconds = 60
 select
   alert_id,

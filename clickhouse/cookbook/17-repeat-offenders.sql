@@ -1,9 +1,8 @@
--- Which devices go on raising alerts after one of theirs was confirmed as fraud?
+-- Which devices keep raising alerts after one was confirmed as fraud?
 --
 -- Answer: one row per device: its first confirmed alert, the alerts raised since, and the people
--- who used it since. Each of them is a case that was known and not stopped.
--- Do: block the device in the app's own backend: an alert that is confirmed here does not do
--- that.
+-- who have used it since. Each of them is a known case that was not stopped.
+-- Do: block the device in the app's own backend. Confirming an alert here does not block a device.
 -- Parameters: alerts_min = 2
 select
   device_id,

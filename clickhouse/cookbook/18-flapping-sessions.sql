@@ -1,8 +1,8 @@
--- In which sessions do findings come and go?
+-- In which sessions do findings appear and disappear?
 --
--- Answer: one row per session in which a finding appeared and vanished at least so often. Root
--- does not come and go within minutes: something hides it, or the check is broken.
--- Do: treat the session by its worst event; where one model is behind all rows, report the check.
+-- Answer: one row per session in which a finding changed at least this often. Root does not change
+-- within minutes: something hides it, or the check is broken.
+-- Do: treat the session by its worst event. When all rows have one phone model, report the check.
 -- Parameters: changes_min = 3
 select
   device_id,
@@ -36,7 +36,7 @@ from (
     from analytics.events
     where tenant_id = {tenant:String}
       and received_at >= {from:DateTime64(3, 'UTC')} and received_at < {to:DateTime64(3, 'UTC')}
-      -- A session in which all events say the same cannot flap, and that is most of them.
+      -- Skip sessions whose events are all alike: they cannot flap, and most are like that.
       and sipHash64(device_id, session_id) in (
         select sipHash64(device_id, session_id)
         from analytics.events

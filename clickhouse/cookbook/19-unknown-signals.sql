@@ -1,9 +1,10 @@
--- What do SDKs send that our catalog does not know, and since when?
+-- Which signals do SDKs send that the catalog does not know, and since when?
 --
--- Answer: one row per unknown signal, platform and version. A new version on all of its devices
--- is a signal to add to the catalog; a single device is somebody who tries what we take.
--- Do: ask for what you know the meaning of to be added to the catalog
--- (shared/core/signal-catalog/); until then it is kept, counted and weighs nothing.
+-- Answer: one row per unknown signal, platform and version. A signal on all devices of a new
+-- version belongs in the catalog. A signal on a single device is a test of what the service
+-- accepts.
+-- Do: ask for known signals to be added to the catalog (shared/core/signals/catalog/). Until then
+-- an unknown signal is kept, counted and weighs nothing.
 select
   signal,
   platform,

@@ -1,10 +1,9 @@
--- In which hours did far more alerts come than usual, and who raised them?
+-- Which hours had far more alerts than usual, and which devices raised them?
 --
--- Answer: one row per hour above the usual rate: its alerts, on how many devices, and the reason
--- behind most of them. Few devices are one attacker, many devices with one reason are a wave or a
--- bad release.
--- Do: start with the hour's leading reason in the list of alerts; the queue can wait, the wave
--- cannot.
+-- Answer: one row per hour above the usual rate: its alerts, the number of devices, and the most
+-- frequent reason. Few devices are one attacker. Many devices with one reason are a wave or a bad
+-- release.
+-- Do: start with the alerts of the most frequent reason of the newest hour.
 -- Parameters: alerts_min = 10, times_min = 5
 select
   hour,
@@ -21,7 +20,7 @@ from (
     uniqExact(device_id) as devices,
     uniqExactIf(user_id, user_id != '') as users,
     topK(1)(flags[1])[1] as leading_reason,
-    -- Over all hours of the time asked about, quiet ones included.
+    -- Over all hours of the period, quiet ones included.
     sum(alerts) over () / greatest(1, dateDiff(
       'hour', {from:DateTime64(3, 'UTC')}, {to:DateTime64(3, 'UTC')}
     )) as usual

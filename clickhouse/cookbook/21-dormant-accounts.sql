@@ -1,8 +1,9 @@
--- Which accounts slept for weeks and woke up on a device that they had never used?
+-- Which accounts were unused for weeks and returned on a new device?
 --
 -- Answer: one row per account and new device: where it was last used before, and for how long it
--- slept. Owners who come back mostly come back on their old phone.
--- Do: ask for a second factor before the first payment; tell the owner over the known channel.
+-- was unused. Owners who return mostly use their old phone.
+-- Do: ask for a second factor before the first payment, and inform the owner over the known
+-- channel.
 -- Parameters: days_min = 30
 select
   user_id,
@@ -31,7 +32,7 @@ from (
     and older.first_seen_at < fresh.first_seen_at
 )
 group by user_id, device_id, woke_at
--- An old device that is in use again has a later last use: then nobody knows that it slept.
+-- An old device that is in use again has a later last use, so its pause is not visible.
 having last_used_at < woke_at - toIntervalDay({days_min:UInt16})
 order by days_asleep desc, user_id
 limit 500

@@ -1,8 +1,8 @@
--- Which sessions were continued on another device?
+-- Which sessions continued on another device?
 --
--- Answer: one row per session id that more than one device sent. A session belongs to one
--- install; on a second one it is a stolen token or a copied app.
--- Do: end the session everywhere and have its user sign in anew.
+-- Answer: one row per session id that more than one device sent. A session belongs to one install.
+-- On a second device it is a stolen token or a copied app.
+-- Do: end the session everywhere and ask its user to sign in again.
 select
   session_id,
   count() as devices,
@@ -13,7 +13,7 @@ select
 from analytics.sessions
 where tenant_id = {tenant:String}
   and last_seen_at >= {from:DateTime64(3, 'UTC')} and started_at < {to:DateTime64(3, 'UTC')}
-  -- First only counted, by a hash: most sessions need no more.
+  -- Only count by a hash first: that is enough for most sessions.
   and sipHash64(session_id) in (
     select sipHash64(session_id)
     from analytics.sessions

@@ -1,7 +1,7 @@
 /**
- * The questions of the cookbook: one file each, a comment that says what is asked, what the answer
- * means and what to do, and one query with named parameters. Here they are read, asked, and written
- * out as the page.
+ * Reads the questions of the cookbook, runs their queries and writes the page. Each question is a
+ * file: a comment with the question, the meaning of its answer and what to do, then one query with
+ * named parameters.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -90,11 +90,11 @@ export function toCookbookPage(
   const size = `${devices} devices, ${events} events`
   const head = `# Cookbook
 
-Questions that fraud teams ask, each as one query over the views of [analytics](ANALYTICS.md). Every
-query is a file of \`clickhouse/cookbook/\` and takes \`tenant\`, \`from\` (inclusive) and \`to\`
-(exclusive), in UTC, beside parameters of its own. The answers are those of the simulated fleet:
+Questions of fraud teams, each answered by one query over the views of [analytics](ANALYTICS.md). Each
+query is a file in \`clickhouse/cookbook/\`. It takes \`tenant\`, \`from\` (inclusive) and \`to\`
+(exclusive) in UTC, and parameters of its own. The answers come from the simulated fleet:
 ${size}, ${historyDays} days from ${wholeHistory.from.slice(0, 10)}, seed ${seed}.
-This page is written by \`npm run docs:cookbook\`.
+\`npm run docs:cookbook\` writes this page.
 `
   const contents = answered
     .map(({ question: { question } }, at) => `${at + 1}. [${question}](#${at + 1})\n`)
