@@ -1,7 +1,7 @@
 -- Which devices start more sessions in an hour than a person can?
 --
 -- Answer: one row per device and hour. One user with many sessions is a script or a broken app.
--- Many users are somebody who tries stolen accounts.
+-- Many users are one attacker with stolen accounts.
 -- Do: when there are no flags, ask the app's team first: an app that restarts in a loop looks the
 -- same.
 -- Parameters: sessions_min = 20
