@@ -150,8 +150,8 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
     })
     const { rows } = await direct.query(
       `select (select count(*) from alerts) as alerts,
-         (select sum(n) from alert_counts) as by_day,
-         (select sum(n) from alert_counts_by_hour) as by_hour`,
+         (select sum(alert_count) from alert_counts_by_day) as by_day,
+         (select sum(alert_count) from alert_counts_by_hour) as by_hour`,
     )
     const { alerts, by_day, by_hour } = rows[0]!
     expect([Number(by_day), Number(by_hour)]).toEqual([alerts, alerts])

@@ -228,7 +228,7 @@ function toTotalSql(filters: Filters, span: Span, bind: Bind): string {
       ...within('created_at', part),
     ].join(' and ')})`
   const summed = (table: string, conditions: string[]): string =>
-    `(select coalesce(sum(n), 0) from ${table} where ${[
+    `(select coalesce(sum(alert_count), 0) from ${table} where ${[
       'tenant_id = $1',
       ...toConditions(filters, 'decision'),
       ...conditions,
@@ -239,10 +239,10 @@ function toTotalSql(filters: Filters, span: Span, bind: Bind): string {
     return `case when ${sign} = 0 then 0 else ${sign} * ${sql} end`
   }
   if (filters.device !== undefined) return counted(span)
-  if (!isBounded(span)) return summed('alert_counts', [])
+  if (!isBounded(span)) return summed('alert_counts_by_day', [])
   const { days, hours, rests } = splitSpan(span)
   return [
-    summed('alert_counts', withinDays(days)),
+    summed('alert_counts_by_day', withinDays(days)),
     ...hours.map((part) => signed(part, summed('alert_counts_by_hour', within('hour', part)))),
     ...rests.map((part) => signed(part, counted(part))),
   ].join(' + ')

@@ -53,8 +53,9 @@ const clusterSql = '(select system_identifier::text from pg_control_system())'
 
 export async function readMirrorState(db: Queryable): Promise<MirrorState> {
   const { rows } = await db.query<MirrorState>(
-    `select round, completed, copied::text as copied, ${clusterSql} is not distinct from cluster as own
-     from mirror_state`,
+    `select round, completed_round as completed, replicated_snapshot::text as copied,
+       ${clusterSql} is not distinct from cluster_id as own
+     from replication_state`,
   )
   return rows[0]!
 }
@@ -65,7 +66,7 @@ export async function readMirrorState(db: Queryable): Promise<MirrorState> {
  */
 export async function beginRound(db: Queryable, above: number): Promise<number> {
   const { rows } = await db.query<{ round: number }>(
-    'update mirror_state set round = greatest(round, $1) + 1 returning round',
+    'update replication_state set round = greatest(round, $1) + 1 returning round',
     [above],
   )
   return rows[0]!.round
@@ -74,8 +75,8 @@ export async function beginRound(db: Queryable, above: number): Promise<number> 
 /** Forgets what was copied: the next round copies everything. */
 export async function forgetCopied(db: Session): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.query('update mirror_state set copied = null')
-    await tx.query('delete from mirror_alert_seqs')
+    await tx.query('update replication_state set replicated_snapshot = null')
+    await tx.query('delete from replication_alert_seqs')
   })
 }
 
@@ -86,20 +87,22 @@ export async function recordCopied(
 ): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.query(
-      `insert into mirror_alert_seqs (tenant_id, seq)
+      `insert into replication_alert_seqs (tenant_id, seq)
        select tenant_id, seq from unnest($1::text[], $2::bigint[]) as copied (tenant_id, seq)
        where exists (select from tenants where tenants.tenant_id = copied.tenant_id)
        order by tenant_id
        on conflict (tenant_id) do update set seq = excluded.seq`,
       [seqs.map((one) => one.tenantId), seqs.map((one) => one.seq)],
     )
-    for (const table of ['mirror_changes', 'mirror_removals']) {
-      await tx.query(`delete from ${table} where written_by < pg_snapshot_xmin($1::pg_snapshot)`, [
-        snapshot,
-      ])
+    for (const table of ['replication_changes', 'replication_removals']) {
+      await tx.query(
+        `delete from ${table} where written_by_xid < pg_snapshot_xmin($1::pg_snapshot)`,
+        [snapshot],
+      )
     }
     await tx.query(
-      `update mirror_state set copied = $1::pg_snapshot, completed = $2, cluster = ${clusterSql}`,
+      `update replication_state set replicated_snapshot = $1::pg_snapshot, completed_round = $2,
+         cluster_id = ${clusterSql}`,
       [snapshot, round],
     )
   })
@@ -130,7 +133,7 @@ export async function findTenantsBehind(
 ): Promise<{ tenantId: string; copied: number; last: number }[]> {
   const { rows } = await tx.query<{ tenant_id: string; copied: number; last_seq: number }>(
     `select s.tenant_id, coalesce(m.seq, 0) as copied, s.last_seq
-     from alert_sequences as s left join mirror_alert_seqs as m using (tenant_id)
+     from alert_sequences as s left join replication_alert_seqs as m using (tenant_id)
      where s.last_seq > coalesce(m.seq, 0) order by s.tenant_id`,
   )
   return rows.map((row) => ({ tenantId: row.tenant_id, copied: row.copied, last: row.last_seq }))
@@ -139,7 +142,7 @@ export async function findTenantsBehind(
 /** Alerts whose disposition was changed since a snapshot. */
 export async function findDispositioned(tx: Queryable, copied: string): Promise<AlertKey[]> {
   const { rows } = await tx.query<{ tenant_id: string; alert_id: string }>(
-    `select distinct tenant_id, alert_id from alert_dispositions where ${unseen('written_by')}`,
+    `select distinct tenant_id, alert_id from alert_dispositions where ${unseen('written_by_xid')}`,
     [copied],
   )
   return rows.map((row) => ({ tenantId: row.tenant_id, alertId: row.alert_id }))
@@ -148,8 +151,8 @@ export async function findDispositioned(tx: Queryable, copied: string): Promise<
 /** Deliveries that were tried, ended, replayed or made without an alert since a snapshot. */
 export async function findChangedDeliveries(tx: Queryable, copied: string): Promise<string[]> {
   const { rows } = await tx.query<{ delivery_id: string }>(
-    `select delivery_id from delivery_attempts where ${unseen('written_by')}
-     union select delivery_id from mirror_changes where ${unseen('written_by')}`,
+    `select delivery_id from delivery_attempts where ${unseen('written_by_xid')}
+     union select delivery_id from replication_changes where ${unseen('written_by_xid')}`,
     [copied],
   )
   return rows.map((row) => row.delivery_id)
@@ -164,8 +167,8 @@ export async function findRemovals(tx: Queryable, copied: string): Promise<Mirro
     id: string
   }>(
     `select kind, tenant_id, id, ${toInstant('created_at')} as created_at
-     from mirror_removals as r
-     where ${unseen('written_by')}
+     from replication_removals as r
+     where ${unseen('written_by_xid')}
        and case kind
          when 'alert' then not exists (
            select from alerts as a where a.tenant_id = r.tenant_id and a.alert_id = r.id
@@ -242,7 +245,7 @@ const deliverySql = (from: string) => `
   select d.tenant_id, d.delivery_id, coalesce(d.alert_id, '') as alert_id,
     ${toInstant('d.created_at')} as created_at, coalesce(a.device_id, '') as device_id,
     coalesce(a.user_id, '') as user_id, coalesce(a.event_id, '') as event_id, d.event,
-    case d.state when 'sending' then 'pending' else d.state end as state,
+    d.state,
     coalesce(d.reason, '') as reason, ${toInstant('d.ended_at')} as ended_at,
     tried.attempt_at, tried.attempt_duration_ms, tried.attempt_status, tried.attempt_error_kind
   from ${from}

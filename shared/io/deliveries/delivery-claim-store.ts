@@ -45,19 +45,19 @@ const isServed = `t.status = 'active' and coalesce(w.state, 'off') <> 'paused'`
  * with the database's clock: the clocks of the processes differ.
  */
 const isFree = (alias: string) =>
-  `${alias}.state in ('pending', 'sending') and (${alias}.claimed_by is null
+  `${alias}.state = 'pending' and (${alias}.claimed_by is null
     or ($4 and coalesce(${alias}.claimed_until, ${alias}.due_at) <= now()))`
 
 const claimSql = `
 with asked as materialized (
-  select a.tenant_id, a.retry, a.room, w.state = 'on' and w.held_until is not null as held
+  select a.tenant_id, a.retry, a.room, w.state = 'on' and w.circuit_open_until is not null as held
   from unnest($1::text[], $2::boolean[], $3::integer[]) as a (tenant_id, retry, room)
   join tenants t using (tenant_id)
   left join webhooks w using (tenant_id)
   where ${isServed}
 ), probed as materialized (
   select tenant_id from webhooks
-  where tenant_id in (select tenant_id from asked where held) and held_until <= now()
+  where tenant_id in (select tenant_id from asked where held) and circuit_open_until <= now()
   for update skip locked
 ), picked as (
   select d.delivery_id, false as probe
@@ -85,11 +85,11 @@ with asked as materialized (
   update deliveries as d set claimed_by = $5,
     claimed_until = now() + $6 * interval '1 millisecond'
   from picked where d.delivery_id = picked.delivery_id
-  returning d.tenant_id, d.delivery_id, d.event, d.body, d.attempts, d.attempts_before,
+  returning d.tenant_id, d.delivery_id, d.event, d.body, d.attempts, d.attempts_before_replay,
     d.claimed_until, (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms,
     picked.probe
 ), ticket as (
-  update webhooks as w set held_until = claimed.claimed_until
+  update webhooks as w set circuit_open_until = claimed.claimed_until
   from claimed where claimed.probe and w.tenant_id = claimed.tenant_id
 )
 select c.*, t.environment, coalesce(w.state, 'off') as state, w.url, s.sealed,
@@ -118,7 +118,7 @@ type ClaimedRow = {
   event: string
   body: Buffer
   attempts: number
-  attempts_before: number
+  attempts_before_replay: number
   age_ms: number
   probe: boolean
   environment: Environment
@@ -163,7 +163,7 @@ export async function claimDeliveries(
     event: row.event,
     body: row.body,
     attempts: row.attempts,
-    attemptsBefore: row.attempts_before,
+    attemptsBefore: row.attempts_before_replay,
     ageMs: row.age_ms,
     probe: row.probe,
     webhook: {
@@ -184,13 +184,13 @@ export async function claimDeliveries(
 const dueLanesSql = `
 with recursive lanes as (
   (select tenant_id, (attempts > 0) as retry from deliveries
-   where state in ('pending', 'sending')
+   where state = 'pending'
    order by tenant_id, (attempts > 0) limit 1)
   union all
   select following.tenant_id, following.retry
   from lanes cross join lateral (
     select tenant_id, (attempts > 0) as retry from deliveries
-    where state in ('pending', 'sending')
+    where state = 'pending'
       and (tenant_id, (attempts > 0)) > (lanes.tenant_id, lanes.retry)
     order by tenant_id, (attempts > 0) limit 1
   ) as following
@@ -201,14 +201,14 @@ from lanes
 cross join lateral (
   select due_at from deliveries
   where tenant_id = lanes.tenant_id and (attempts > 0) = lanes.retry
-    and state in ('pending', 'sending')
+    and state = 'pending'
     and (claimed_by is null or coalesce(claimed_until, due_at) <= now())
   order by due_at limit 1
 ) as front
 join tenants t using (tenant_id)
 left join webhooks w using (tenant_id)
 where front.due_at <= now() and ${isServed}
-  and not coalesce(w.state = 'on' and w.held_until > now(), false)`
+  and not coalesce(w.state = 'on' and w.circuit_open_until > now(), false)`
 
 /** Lanes with something due; see `DeliveryStore`. */
 export async function findDueLanes(db: Queryable): Promise<DueLane[]> {
@@ -228,7 +228,7 @@ export async function countDue(db: Queryable, upTo = 100_000): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from (
        select from deliveries
-       where state in ('pending', 'sending') and due_at <= now()
+       where state = 'pending' and due_at <= now()
          and (claimed_by is null or coalesce(claimed_until, due_at) <= now())
        limit $1
      ) as due`,

@@ -65,7 +65,7 @@ export type DeliveryPage = {
 
 const conditions: Record<DeliveryState, string> = {
   pending: `d.state = 'pending' and d.claimed_by is null`,
-  sending: `d.state in ('pending', 'sending') and d.claimed_by is not null`,
+  sending: `d.state = 'pending' and d.claimed_by is not null`,
   delivered: `d.state = 'delivered'`,
   failed: `d.state = 'failed'`,
   skipped: `d.state = 'skipped'`,
@@ -153,7 +153,7 @@ export async function findDeliveries(
  * Least of the two times: what is overdue keeps its place in the queue.
  */
 const replaySet = `
-  set attempts_before = case when d.ended_at is null then d.attempts_before else d.attempts end,
+  set attempts_before_replay = case when d.ended_at is null then d.attempts_before_replay else d.attempts end,
     due_at = case when d.ended_at is null then least(d.due_at, now()) else now() end,
     state = 'pending', ended_at = null, reason = null`
 
@@ -264,7 +264,7 @@ export async function insertTestEvent(
     `insert into deliveries (tenant_id, delivery_id, event, body, due_at)
      values ($1, $2, '${webhookTestEvent}', convert_to($3, 'UTF8'), least(now(), (
        select due_at - interval '1 millisecond' from deliveries
-       where tenant_id = $1 and (attempts > 0) is false and state in ('pending', 'sending')
+       where tenant_id = $1 and (attempts > 0) is false and state = 'pending'
        order by due_at limit 1)))`,
     [event.tenantId, event.deliveryId, event.body],
   )

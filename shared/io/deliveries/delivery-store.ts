@@ -217,7 +217,7 @@ with outcomes as (
     bool_or(probe and not ok) as probe_failed, bool_or(hold) as hold
   from recorded where url is not null group by tenant_id, url
 ), known as (
-  select w.tenant_id, w.held_until from webhooks as w join tried using (tenant_id, url)
+  select w.tenant_id, w.circuit_open_until from webhooks as w join tried using (tenant_id, url)
   where w.failing_since is not null or not tried.ok
   order by w.tenant_id for update of w
 ), health as (
@@ -226,20 +226,20 @@ with outcomes as (
     failed_attempts = case when t.ok then 0 else w.failed_attempts + t.failed end,
     last_failure = case when not t.ok then t.failure end,
     failed_probes = case when t.ok then 0 else w.failed_probes + t.probe_failed::integer end,
-    held_until = case
+    circuit_open_until = case
       when t.ok then null
-      when t.probe_failed or (t.hold and w.held_until is null) then now() +
+      when t.probe_failed or (t.hold and w.circuit_open_until is null) then now() +
         (array[${toHoldMs}])[least(w.failed_probes + t.probe_failed::integer, $19::integer) + 1]
-      else w.held_until end
+      else w.circuit_open_until end
   from tried as t join known using (tenant_id)
   where w.tenant_id = t.tenant_id
   returning w.tenant_id, w.url,
     (extract(epoch from now() - w.failing_since) * 1000)::float8 as failing_for_ms,
-    w.failed_attempts, w.held_until is not null as is_held,
-    known.held_until is not null as was_held
+    w.failed_attempts, w.circuit_open_until is not null as is_open,
+    known.circuit_open_until is not null as was_open
 )
 select delivery_id, null as tenant_id, null as url, null as failing_for_ms,
-  null as failed_attempts, null as is_held, null as was_held from recorded
+  null as failed_attempts, null as is_open, null as was_open from recorded
 union all select null, * from health`
 
 async function recordOutcomes(
@@ -271,8 +271,8 @@ type RecordedRow = {
   url: string
   failing_for_ms: number | null
   failed_attempts: number
-  is_held: boolean
-  was_held: boolean
+  is_open: boolean
+  was_open: boolean
 }
 
 async function record(
@@ -324,8 +324,8 @@ const toHealth = (row: RecordedRow): RecordedHealth => ({
   url: row.url,
   failingForMs: row.failing_for_ms,
   failedAttempts: row.failed_attempts,
-  wasHeld: row.was_held,
-  isHeld: row.is_held,
+  wasHeld: row.was_open,
+  isHeld: row.is_open,
 })
 
 async function switchFailingOff(

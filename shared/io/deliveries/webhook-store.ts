@@ -11,7 +11,7 @@ export type Webhook = { state: WebhookState; url: string | null; offReason: stri
 
 /** Assignments of an update of `webhooks`: nothing is known against it. */
 export const resetHealth = `failing_since = null, failed_attempts = 0, last_failure = null,
-  held_until = null, failed_probes = 0`
+  circuit_open_until = null, failed_probes = 0`
 
 /** Reads a tenant's webhook and keeps it as it is until the transaction ends. */
 export async function holdWebhook(tx: Queryable, tenantId: string): Promise<Webhook> {
@@ -52,7 +52,7 @@ export async function resumeWebhook(tx: Queryable, tenantId: string): Promise<bo
 /** Brings the next probe of a webhook whose deliveries are held forward to now. */
 export async function probeNow(tx: Queryable, tenantId: string): Promise<void> {
   await tx.query(
-    'update webhooks set held_until = now() where tenant_id = $1 and held_until > now()',
+    'update webhooks set circuit_open_until = now() where tenant_id = $1 and circuit_open_until > now()',
     [tenantId],
   )
 }

@@ -112,15 +112,15 @@ with erased as (
 ), undelivered as (
   delete from deliveries where tenant_id = $1 and alert_id = any($2)
 ), counted as (
-  insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
+  insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
   select $1, (created_at at time zone 'UTC')::date, disposition, action, -count(*)
   from erased group by 2, 3, 4
-  on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
+  on conflict (tenant_id, day, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
 )
-insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
+insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, alert_count)
 select $1, date_bin('1 hour', created_at, 'epoch'), disposition, action, -count(*)
 from erased group by 2, 3, 4
-on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n`
+on conflict (tenant_id, hour, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count`
 
 /**
  * @returns rows of the tenant's audit log that hold the id in an operator's words: the log is
@@ -128,7 +128,7 @@ on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n 
  */
 export async function countAuditMentions(db: Queryable, subject: ErasureSubject): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
-    `select count(*) as n from audit
+    `select count(*) as n from audit_log
      where tenant_id = $1 and (strpos(before::text, $2) > 0 or strpos(after::text, $2) > 0)`,
     [subject.tenantId, JSON.stringify(subject.id).slice(1, -1)],
   )

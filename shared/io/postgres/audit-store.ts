@@ -29,7 +29,7 @@ export type AuditRow = {
 /** Writes one row. Call it inside the change's transaction. */
 export async function insertAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
   await tx.query(
-    `insert into audit (actor, tenant_id, action, before, after)
+    `insert into audit_log (actor, tenant_id, action, before, after)
      values ($1, $2, $3, $4::jsonb, $5::jsonb)`,
     [entry.actor, entry.tenantId, entry.action, toJson(entry.before), toJson(entry.after)],
   )
@@ -45,7 +45,7 @@ export async function listAudit(
 ): Promise<AuditRow[]> {
   const { rows } = await db.query<Omit<AuditRow, 'at'> & { at: Date }>({
     name: 'list-audit',
-    text: `select audit_id, at, actor, tenant_id, action, before, after from audit
+    text: `select audit_id, at, actor, tenant_id, action, before, after from audit_log
            where tenant_id = $1 and ($2::bigint is null or audit_id < $2)
            order by audit_id desc limit $3`,
     values: [page.tenantId, page.before ?? null, page.limit],

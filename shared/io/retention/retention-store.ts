@@ -35,9 +35,10 @@ export async function setRetention(
   })
   const { rowCount } = await tx.query(
     `update tenants set
-       events_days = case when $2::boolean then $3::integer else events_days end,
-       alerts_days = case when $4::boolean then $5::integer else alerts_days end,
-       deliveries_days = case when $6::boolean then $7::integer else deliveries_days end
+       event_retention_days = case when $2::boolean then $3::integer else event_retention_days end,
+       alert_retention_days = case when $4::boolean then $5::integer else alert_retention_days end,
+       delivery_retention_days =
+         case when $6::boolean then $7::integer else delivery_retention_days end
      where tenant_id = $1`,
     [tenantId, ...values],
   )
@@ -54,7 +55,8 @@ export async function listRetention(db: Queryable): Promise<TenantRetention[]> {
     alerts: number | null
     deliveries: number | null
   }>(
-    `select tenant_id, events_days as events, alerts_days as alerts, deliveries_days as deliveries
+    `select tenant_id, event_retention_days as events, alert_retention_days as alerts,
+       delivery_retention_days as deliveries
      from tenants order by tenant_id`,
   )
   return rows.map(({ tenant_id, ...stored }) => {
@@ -174,15 +176,15 @@ with expired as (
   where a.tenant_id = $1 and a.alert_id = expired.alert_id
   returning a.created_at, a.disposition, a.action
 ), counted as (
-  insert into alert_counts as counts (tenant_id, day, disposition, decision, n)
+  insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
   select $1, (created_at at time zone 'UTC')::date as day, disposition, action, -count(*)
   from gone group by 2, 3, 4
-  on conflict (tenant_id, day, disposition, decision) do update set n = counts.n + excluded.n
+  on conflict (tenant_id, day, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
 ), counted_by_hour as (
-  insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, n)
+  insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, alert_count)
   select $1, date_bin('1 hour', created_at, 'epoch') as hour, disposition, action, -count(*)
   from gone group by 2, 3, 4
-  on conflict (tenant_id, hour, disposition, decision) do update set n = counts.n + excluded.n
+  on conflict (tenant_id, hour, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
 )
 select (select count(*) from gone) as alerts,
   (select count(*) from gone_deliveries) as deliveries,
@@ -212,13 +214,13 @@ export async function removeAlerts(
 /** Counters of days and hours that are gone for good. */
 async function removeEmptyCounters(tx: Queryable, tenantId: string, cutoff: string) {
   await tx.query(
-    `delete from alert_counts
-     where tenant_id = $1 and day < ($2::timestamptz at time zone 'UTC')::date and n = 0`,
+    `delete from alert_counts_by_day
+     where tenant_id = $1 and day < ($2::timestamptz at time zone 'UTC')::date and alert_count = 0`,
     [tenantId, cutoff],
   )
   await tx.query(
     `delete from alert_counts_by_hour
-     where tenant_id = $1 and hour < date_bin('1 hour', $2::timestamptz, 'epoch') and n = 0`,
+     where tenant_id = $1 and hour < date_bin('1 hour', $2::timestamptz, 'epoch') and alert_count = 0`,
     [tenantId, cutoff],
   )
 }

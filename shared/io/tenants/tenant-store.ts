@@ -11,7 +11,6 @@ import type { Environment } from '#shared/core/tenants/credentials.ts'
 import {
   type RetainedKind,
   type RetentionView,
-  retainedKinds,
   toRetentionView,
 } from '#shared/core/tenants/retention.ts'
 import { resetHealth, type WebhookState } from '#shared/io/deliveries/webhook-store.ts'
@@ -204,22 +203,21 @@ function createProjectionReads(
 
 async function insertTenant(db: Queryable, tenant: NewTenant): Promise<void> {
   const { tenantId, policy } = tenant
+  await insertPolicyDocument(db, policy)
   try {
-    await db.query('insert into tenants (tenant_id, name, environment) values ($1, $2, $3)', [
-      tenantId,
-      tenant.name,
-      tenant.environment,
-    ])
+    await db.query(
+      `with tenant as (
+         insert into tenants (tenant_id, name, environment) values ($1, $2, $3)
+         returning tenant_id
+       )
+       insert into tenant_policies (tenant_id, version, policy_hash, created_by)
+       select tenant_id, 1, $4, $5 from tenant`,
+      [tenantId, tenant.name, tenant.environment, policy.hash, tenant.createdBy],
+    )
   } catch (error) {
     if (!isSqlState(error, sqlStates.uniqueViolation, 'tenants_pkey')) throw error
     throw new Problem('tenant_exists', `There is a tenant ${tenantId} already.`)
   }
-  await insertPolicyDocument(db, policy)
-  await db.query(
-    `insert into tenant_policies (tenant_id, version, policy_hash, created_by)
-     values ($1, 1, $2, $3)`,
-    [tenantId, policy.hash, tenant.createdBy],
-  )
   await db.query('insert into alert_sequences (tenant_id) values ($1)', [tenantId])
   await createTenantStore(db).setWebhook(tenantId, tenant.webhookUrl)
 }
@@ -316,9 +314,9 @@ type ViewRow = Omit<
   'created_at' | 'ingest_rate' | 'ingest_bytes' | 'rest_rate' | 'retention' | 'webhook_changed_at'
 > & {
   webhook_changed_at: Date | null
-  events_days: number | null
-  alerts_days: number | null
-  deliveries_days: number | null
+  event_retention_days: number | null
+  alert_retention_days: number | null
+  delivery_retention_days: number | null
   created_at: Date
   ingest_rate_per_second: number | null
   ingest_burst: number | null
@@ -337,12 +335,12 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
   coalesce(p.policy_hash, '') as policy_hash,
   t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
   t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share,
-  t.events_days, t.alerts_days, t.deliveries_days,
+  t.event_retention_days, t.alert_retention_days, t.delivery_retention_days,
   w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
   w.off_reason as webhook_off_reason, w.changed_at as webhook_changed_at,
   case when w.failing_since is not null then jsonb_build_object(
     'failing_since', ${isoOf('w.failing_since')}, 'failed_attempts', w.failed_attempts,
-    'last_failure', w.last_failure, 'held_until', ${isoOf('w.held_until')},
+    'last_failure', w.last_failure, 'held_until', ${isoOf('w.circuit_open_until')},
     'failed_probes', w.failed_probes) end as webhook_health,
   case when k.key_hash is not null then jsonb_build_object('prefix', k.prefix, 'last4', k.last4,
     'created_at', ${isoOf('k.created_at')}, 'last_used_at', ${isoOf('k.last_used_at')})
@@ -390,8 +388,9 @@ const toViewRate = (perSecond: number | null, burst: number | null) =>
   perSecond === null || burst === null ? null : { per_second: perSecond, burst }
 
 function toRetention(row: ViewRow): TenantView['retention'] {
-  const view = (kind: RetainedKind) => toRetentionView(kind, row[`${kind}_days`])
-  return Object.fromEntries(
-    retainedKinds.map((kind) => [kind, view(kind)]),
-  ) as TenantView['retention']
+  return {
+    events: toRetentionView('events', row.event_retention_days),
+    alerts: toRetentionView('alerts', row.alert_retention_days),
+    deliveries: toRetentionView('deliveries', row.delivery_retention_days),
+  }
 }

@@ -228,14 +228,14 @@ async function checkCounters({ postgres }: Rig): Promise<Check> {
        from counted group by 1, 2, 3, 4
      ), hours as (
        select 1 from counted
-       full join (select * from alert_counts_by_hour where n <> 0) as kept
+       full join (select * from alert_counts_by_hour where alert_count <> 0) as kept
          using (tenant_id, hour, disposition, decision)
-       where counted.n is distinct from kept.n
+       where counted.n is distinct from kept.alert_count
      ), days as (
        select 1 from by_day
-       full join (select * from alert_counts where n <> 0) as kept
+       full join (select * from alert_counts_by_day where alert_count <> 0) as kept
          using (tenant_id, day, disposition, decision)
-       where by_day.n is distinct from kept.n
+       where by_day.n is distinct from kept.alert_count
      )
      select (select count(*) from hours) + (select count(*) from days) as n`,
   )

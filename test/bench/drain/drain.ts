@@ -26,6 +26,7 @@ import { migrateClickhouse, migratePostgres } from '../../support/servers/databa
 import { startNats } from '../../support/servers/nats-server.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 import { proveBatch, testTelemetryKey } from '../../support/telemetry/telemetry-proof.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 import {
   type AskedChild,
   forkAsked,
@@ -237,9 +238,7 @@ async function measureDrain(rig: Rig, filled: Filled, database: string): Promise
   await Promise.all([migratePostgres(postgresUrl), migrateClickhouse(clickhouseUrl)])
   const postgres = createPostgres(postgresUrl, { role: 'bench', log })
   for (const tenantId of drainTenants) {
-    await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
-      ...[tenantId, 'live'],
-    ])
+    await insertBareTenants(postgres, [tenantId])
   }
   for (const durable of [scorerConsumer, deciderConsumer]) {
     await nats.manager.consumers.delete(telemetryStream, durable)
@@ -340,7 +339,7 @@ async function checkDrain({ nats, clickhouse, options, postgres }: Outcome): Pro
   const raised = await postgres.query<{ alerts: number; deliveries: number; counted: number }>(
     `select (select count(*) from alerts)::int as alerts,
        (select count(*) from deliveries)::int as deliveries,
-       (select coalesce(sum(n), 0) from alert_counts)::int as counted`,
+       (select coalesce(sum(alert_count), 0) from alert_counts_by_day)::int as counted`,
   )
   const { alerts, deliveries, counted } = raised.rows[0]!
   const { events } = options

@@ -15,6 +15,7 @@ import { addApiKey } from '../../support/http/api-rig.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 import { haveMergesEnded } from '../drain/merges.ts'
 import { forkAsked, readMemoryMb, startMeasured } from '../measured-process.ts'
 import { type Figure, publishReport, readClickhouseVersion } from '../report.ts'
@@ -134,10 +135,7 @@ async function addTenants(postgresUrl: string): Promise<Map<string, string>> {
   const postgres = createPostgres(postgresUrl, { role: 'bench', log })
   const keys = new Map<string, string>()
   for (const tenant of tenants) {
-    await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
-      tenant,
-      'live',
-    ])
+    await insertBareTenants(postgres, [tenant])
     keys.set(tenant, await addApiKey(postgres, tenant, 'live'))
   }
   await postgres.close()

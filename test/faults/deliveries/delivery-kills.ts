@@ -172,7 +172,7 @@ async function passTime(run: Run): Promise<void> {
       `select count(*) filter (where claimed_by is null and due_at <= now()) as due,
          count(*) filter (where claimed_by is null and due_at > now()) as waiting,
          count(*) filter (where claimed_by is not null) as claimed
-       from deliveries where state in ('pending', 'sending')`,
+       from deliveries where state = 'pending'`,
     )
     const { due, waiting, claimed } = rows[0]!
     const isRaised = run.raised.length === options.alerts
@@ -198,7 +198,7 @@ async function pullForward(run: Run): Promise<void> {
        for update skip locked)`,
   )
   const held = await postgres.query(
-    'update webhooks set held_until = null where held_until is not null',
+    'update webhooks set circuit_open_until = null where circuit_open_until is not null',
   )
   run.pulls += 1
   run.pulled += rowCount

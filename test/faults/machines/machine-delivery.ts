@@ -125,7 +125,7 @@ async function createHistory(postgres: Postgres, note: Note) {
       claimed_by: string | null
       made: number[] | null
     }>(
-      `select delivery_id, state, attempts, attempts_before as before, due_at, claimed_by,
+      `select delivery_id, state, attempts, attempts_before_replay as before, due_at, claimed_by,
          (select array_agg(attempt order by attempt) from delivery_attempts as a
           where a.delivery_id = d.delivery_id) as made
        from deliveries as d where tenant_id = $1 order by delivery_id`,

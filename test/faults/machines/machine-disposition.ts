@@ -9,6 +9,7 @@ import { setDisposition } from '#shared/io/alerts/alert-disposition-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 import {
   anyCommands,
   demand,
@@ -27,9 +28,7 @@ let tenants = 0
 
 async function createHistory(postgres: Postgres, note: Note) {
   const tenantId = `judged-${process.pid}-${++tenants}`
-  await postgres.query(`insert into tenants (tenant_id, environment) values ($1, 'live')`, [
-    tenantId,
-  ])
+  await insertBareTenants(postgres, [tenantId])
   /** What is known to be true: which alerts there are, and what each one is. */
   const model = new Map<string, Set<Disposition>>()
   const read = async <Row extends Record<string, unknown>>(sql: string): Promise<Row[]> =>
@@ -58,10 +57,10 @@ async function createHistory(postgres: Postgres, note: Note) {
     const counted = await read(
       `select ${groups} from alerts where tenant_id = $1 group by 1, 2 order by 1, 2`,
     )
-    for (const table of ['alert_counts', 'alert_counts_by_hour']) {
+    for (const table of ['alert_counts_by_day', 'alert_counts_by_hour']) {
       const kept = await read(
-        `select disposition, decision, sum(n)::integer as n from ${table}
-         where tenant_id = $1 group by 1, 2 having sum(n) <> 0 order by 1, 2`,
+        `select disposition, decision, sum(alert_count)::integer as n from ${table}
+         where tenant_id = $1 group by 1, 2 having sum(alert_count) <> 0 order by 1, 2`,
       )
       demandEqual(kept, counted, table)
     }
@@ -82,7 +81,7 @@ async function createHistory(postgres: Postgres, note: Note) {
     demandEqual(broken, [], 'breaks in histories')
     const [rows] = await read<{ changes: number; audited: number }>(
       `select (select count(*)::integer from alert_dispositions where tenant_id = $1) as changes,
-         (select count(*)::integer from audit
+         (select count(*)::integer from audit_log
           where tenant_id = $1 and action = 'alert.dispositioned') as audited`,
     )
     demandEqual(rows!.audited, rows!.changes, 'rows of the audit log')

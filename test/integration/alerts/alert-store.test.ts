@@ -15,6 +15,7 @@ import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 let server: TestPostgres
 let postgres: Postgres
@@ -39,9 +40,7 @@ let tenants = 0
 /** A fresh tenant, so that tests do not see one another's alerts. */
 async function addTenant(): Promise<string> {
   const tenantId = `tenant-${++tenants}`
-  await postgres.query(`insert into tenants (tenant_id, environment) values ($1, 'live')`, [
-    tenantId,
-  ])
+  await insertBareTenants(postgres, [tenantId])
   return tenantId
 }
 
@@ -62,9 +61,9 @@ async function walk(query: AlertQuery): Promise<Alert[]> {
 async function expectConsistent(tenantId: string): Promise<void> {
   const alerts = (await walk(everything(tenantId))).reverse()
   expect(alerts.map((alert) => alert.seq)).toEqual(alerts.map((_, index) => index + 1))
-  for (const table of ['alert_counts', 'alert_counts_by_hour']) {
+  for (const table of ['alert_counts_by_day', 'alert_counts_by_hour']) {
     const { rows } = await postgres.query(
-      `select sum(n)::bigint as n, min(n) >= 0 as natural from ${table} where tenant_id = $1`,
+      `select sum(alert_count)::bigint as n, min(alert_count) >= 0 as natural from ${table} where tenant_id = $1`,
       [tenantId],
     )
     expect(rows).toEqual([{ n: alerts.length, natural: true }])
@@ -288,7 +287,7 @@ describe('dispositions', () => {
       },
     ])
     const audit = await postgres.query(
-      'select actor, action, before, after from audit where tenant_id = $1',
+      'select actor, action, before, after from audit_log where tenant_id = $1',
       [tenantId],
     )
     expect(audit.rows).toEqual([
@@ -534,7 +533,7 @@ describe('a list of a large tenant', () => {
     await postgres.query(
       `insert into alerts (tenant_id, alert_id, seq, device_id, session_id, event_id, action,
          risk_score, rasp_score, reasons, policy_version, disposition, created_at)
-       select $1, 'alr_' || md5(n::text), n, 'd' || n % 1000, 's' || n, 'e' || n,
+       select $1, 'alr_' || md5($1 || n::text), n, 'd' || n % 1000, 's' || n, 'e' || n,
          case when n % 10 = 0 then 'BLOCK' else 'REVIEW' end, 50, 50, '[]', 1,
          case when n % 4000 = 1 then 'CONFIRMED' else 'OPEN' end,
          timestamptz '2026-01-01 00:00:00Z' + n * interval '1 minute'
@@ -542,18 +541,18 @@ describe('a list of a large tenant', () => {
       [tenantId],
     )
     for (const [table, column, unit] of [
-      ['alert_counts', 'day', `(created_at at time zone 'UTC')::date`],
+      ['alert_counts_by_day', 'day', `(created_at at time zone 'UTC')::date`],
       ['alert_counts_by_hour', 'hour', `date_bin('1 hour', created_at, 'epoch')`],
     ]) {
       await postgres.query(
-        `insert into ${table} (tenant_id, ${column}, disposition, decision, n)
+        `insert into ${table} (tenant_id, ${column}, disposition, decision, alert_count)
          select tenant_id, ${unit}, disposition, action, count(*) from alerts
          where tenant_id = $1 group by 1, 2, 3, 4`,
         [tenantId],
       )
     }
     await postgres.query('vacuum analyze alerts')
-    await postgres.query('analyze alert_counts, alert_counts_by_hour')
+    await postgres.query('analyze alert_counts_by_day, alert_counts_by_hour')
   }
 
   test('never reads more than a page and its counters, whatever the filters, however deep', async () => {

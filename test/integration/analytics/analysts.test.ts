@@ -330,7 +330,7 @@ describe('the console', () => {
       code: 'analyst_not_found',
     })
     const { rows } = await rig.postgres.query<{ action: string; actor: string }>(
-      `select action, actor from audit where action like 'analyst.%' and actor = 'ann'
+      `select action, actor from audit_log where action like 'analyst.%' and actor = 'ann'
        order by audit_id`,
     )
     expect(rows.map(({ action }) => action)).toEqual(['analyst.created', 'analyst.removed'])

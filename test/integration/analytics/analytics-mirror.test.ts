@@ -161,7 +161,7 @@ describe('a round of copying', () => {
     // A replay, and a delivery that is made again.
     await postgres.query(
       `update deliveries set state = 'pending', ended_at = null, reason = null,
-         attempts_before = attempts where alert_id in ($1, $2)`,
+         attempts_before_replay = attempts where alert_id in ($1, $2)`,
       [second!.alertId, third!.alertId],
     )
     expect(await mirror.runRound()).toBe('copied')
@@ -308,12 +308,13 @@ describe('a round of copying', () => {
     await expectEqual()
     // Postgres has lost an alert and what it knew of the copy.
     await postgres.query(`delete from alerts where seq = 5`)
-    await postgres.query('delete from mirror_removals')
-    await postgres.query(`update mirror_state set round = 0, completed = 0`)
+    await postgres.query('delete from replication_removals')
+    await postgres.query(`update replication_state set round = 0, completed_round = 0`)
     expect(await mirror.runRound()).toBe('copied')
     expect((await expectEqual()).alerts).toHaveLength(4)
     // A dump in a cluster of its own, whose transactions are numbered anew.
-    await postgres.query(`update mirror_state set cluster = 'another', copied = '9:9:'`)
+    await postgres.query(`update replication_state set cluster_id = 'another',
+      replicated_snapshot = '9:9:'`)
     await raise(1)
     expect(await mirror.runRound()).toBe('copied')
     expect((await expectEqual()).alerts).toHaveLength(5)

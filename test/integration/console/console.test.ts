@@ -169,7 +169,7 @@ describe('guessing the token', () => {
     expect(sumOf(text, 'di_console_wrong_tokens_total', { answer: 'slowed' })).toBeGreaterThan(4)
     const read = () =>
       rig.postgres.query<{ tenant_id: null; after: { attempts: number; addresses: number } }>(
-        `select tenant_id, after from audit where action = 'admin_token.refused' and actor = 'unknown'`,
+        `select tenant_id, after from audit_log where action = 'admin_token.refused' and actor = 'unknown'`,
       )
     const before = (await read()).rows.length
     await guarded.close()

@@ -42,7 +42,7 @@ afterAll(async () => {
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
-  await postgres.query("delete from deliveries where state in ('pending', 'sending')")
+  await postgres.query("delete from deliveries where state = 'pending'")
 })
 
 const start = Date.parse('2027-01-01T00:00:00Z')
@@ -57,13 +57,13 @@ type Health = {
   failing_since: Date | null
   failed_attempts: number
   last_failure: string | null
-  held_until: Date | null
+  circuit_open_until: Date | null
   failed_probes: number
 }
 
 async function readHealth(tenantId: string): Promise<Health> {
   const { rows } = await postgres.query<Health>(
-    `select state, off_reason, failing_since, failed_attempts, last_failure, held_until,
+    `select state, off_reason, failing_since, failed_attempts, last_failure, circuit_open_until,
        failed_probes from webhooks where tenant_id = $1`,
     [tenantId],
   )
@@ -110,7 +110,7 @@ async function countUntouched(tenantId: string): Promise<number> {
 
 test('deliveries to a receiver that fails are held unspent, probed one by one, then sent', async () => {
   const { there, tenantId, ids, clock, engine, settle } = await setUp(300)
-  await waitFor(async () => expect((await readHealth(tenantId)).held_until).not.toBeNull())
+  await waitFor(async () => expect((await readHealth(tenantId)).circuit_open_until).not.toBeNull())
   await settle()
   const tried = there.requests.length
   // What was in flight when it opened has failed too; the rest has not been touched.
@@ -122,14 +122,14 @@ test('deliveries to a receiver that fails are held unspent, probed one by one, t
     failing_since: new Date(start),
     failed_attempts: tried,
     last_failure: 'status 500',
-    held_until: new Date(start + probeDelaysMs[0]!),
+    circuit_open_until: new Date(start + probeDelaysMs[0]!),
     failed_probes: 0,
   })
   await settle()
   expect(there.requests).toHaveLength(tried)
   let nowMs = start
   for (const [n, waitMs] of [...probeDelaysMs.slice(1), 30_000, 30_000].entries()) {
-    nowMs = (await readHealth(tenantId)).held_until!.getTime()
+    nowMs = (await readHealth(tenantId)).circuit_open_until!.getTime()
     clock.set(nowMs - 1)
     await settle()
     expect(there.requests).toHaveLength(tried + n)
@@ -139,7 +139,7 @@ test('deliveries to a receiver that fails are held unspent, probed one by one, t
     expect(await readHealth(tenantId)).toMatchObject({
       failed_attempts: tried + n + 1,
       failed_probes: n + 1,
-      held_until: new Date(nowMs + waitMs),
+      circuit_open_until: new Date(nowMs + waitMs),
     })
   }
   there.setAnswer(answer(204))
@@ -150,7 +150,7 @@ test('deliveries to a receiver that fails are held unspent, probed one by one, t
     failing_since: null,
     failed_attempts: 0,
     last_failure: null,
-    held_until: null,
+    circuit_open_until: null,
     failed_probes: 0,
   })
   const { rows } = await postgres.query<{ n: number }>(
@@ -164,11 +164,11 @@ test('deliveries to a receiver that fails are held unspent, probed one by one, t
 
 test('of several processes one probes, and another tenant notices nothing', async () => {
   const { there, tenantId, clock, settle } = await setUp(300, 3)
-  await waitFor(async () => expect((await readHealth(tenantId)).held_until).not.toBeNull())
+  await waitFor(async () => expect((await readHealth(tenantId)).circuit_open_until).not.toBeNull())
   await settle()
   const tried = there.requests.length
   there.setAnswer(() => undefined)
-  clock.set((await readHealth(tenantId)).held_until!.getTime())
+  clock.set((await readHealth(tenantId)).circuit_open_until!.getTime())
   await waitFor(() => expect(there.requests).toHaveLength(tried + 1))
   const well = await startReceiver(answer(200))
   closers.push(well.close)
@@ -208,7 +208,7 @@ test('a webhook that has failed for five days is off, with the reason and an aud
     }),
   )
   const { rows } = await postgres.query<{ action: string; actor: string; after: object }>(
-    'select action, actor, after from audit where tenant_id = $1',
+    'select action, actor, after from audit_log where tenant_id = $1',
     [tenantId],
   )
   expect(rows).toEqual([

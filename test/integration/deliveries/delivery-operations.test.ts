@@ -140,7 +140,7 @@ const row = async (deliveryId: string) => {
   const { rows } = await rig.postgres.query<{
     state: string
     attempts: number
-    attempts_before: number
+    attempts_before_replay: number
     due_at: Date
     ended_at: Date | null
     reason: string | null
@@ -170,7 +170,7 @@ test('a replayed alert arrives with the same id and bytes, as the next attempt',
     true,
   )
   // The schedule counts from here: what was before does not shorten it.
-  expect(await row(deliveryId)).toMatchObject({ attempts: 2, attempts_before: 1 })
+  expect(await row(deliveryId)).toMatchObject({ attempts: 2, attempts_before_replay: 1 })
   const shown = await show(tenantId, deliveryId)
   expect(shown.attempts).toMatchObject([
     { attempt: 1, status: 200, error_kind: null, answer: 'ok', address: '127.0.0.1' },
@@ -200,7 +200,8 @@ async function addEnded(tenantId: string, count: number, state: string, createdA
     `insert into deliveries (tenant_id, delivery_id, alert_id, body, state, attempts, created_at,
        ended_at, reason)
      select $1, 'dlv_' || $1 || '_' || $3 || '_' || n, 'alr_' || n, '{}', $3,
-       case $3 when 'skipped' then 0 else 11 end, $4, now(), 'x'
+       case $3 when 'skipped' then 0 else 11 end, $4, now(),
+       case $3 when 'failed' then 'exhausted' when 'skipped' then 'no_webhook' end
      from generate_series(1, $2::integer) as n`,
     [tenantId, count, state, createdAt],
   )
@@ -216,15 +217,15 @@ test('12,000 failed deliveries are replayed by one call, each once', async () =>
   expect(body.replayed).toBe(12_000)
   expect(body.data).toHaveLength(50)
   const { rows } = await rig.postgres.query(
-    `select state, attempts, attempts_before, count(*) as n,
+    `select state, attempts, attempts_before_replay, count(*) as n,
        bool_and(due_at <= now() and reason is null and ended_at is null) as due
      from deliveries where tenant_id = $1 group by 1, 2, 3 order by 1, 2`,
     [tenantId],
   )
   expect(rows).toEqual([
-    { state: 'delivered', attempts: 11, attempts_before: 0, n: 5, due: false },
-    { state: 'pending', attempts: 0, attempts_before: 0, n: 10, due: true },
-    { state: 'pending', attempts: 11, attempts_before: 11, n: 11_990, due: true },
+    { state: 'delivered', attempts: 11, attempts_before_replay: 0, n: 5, due: false },
+    { state: 'pending', attempts: 0, attempts_before_replay: 0, n: 10, due: true },
+    { state: 'pending', attempts: 11, attempts_before_replay: 11, n: 11_990, due: true },
   ])
   const parts = await audited(tenantId, 'deliveries.replayed')
   expect(parts.map(({ after }) => [after.part, after.replayed])).toEqual([
@@ -300,7 +301,7 @@ test('a test event verifies, is marked as one, goes first, and is no alert', asy
   const alerts = (await raise(tenantId, 3)).map(toDeliveryId)
   const totals = async () => {
     const { rows } = await rig.postgres.query(
-      `select (select sum(n) from alert_counts where tenant_id = $1) as counted,
+      `select (select sum(alert_count) from alert_counts_by_day where tenant_id = $1) as counted,
          (select last_seq from alert_sequences where tenant_id = $1) as seq,
          (select count(*) from alerts where tenant_id = $1) as alerts`,
       [tenantId],
@@ -360,7 +361,7 @@ test('a paused webhook holds its deliveries until it is resumed', async () => {
 })
 
 const failing = `failing_since = now() - interval '1 hour', failed_attempts = 37,
-  last_failure = 'timeout', held_until = now() + interval '1 hour', failed_probes = 3`
+  last_failure = 'timeout', circuit_open_until = now() + interval '1 hour', failed_probes = 3`
 const setHealth = (tenantId: string, more = '') =>
   rig.postgres.query(`update webhooks set ${failing}${more} where tenant_id = $1`, [tenantId])
 type Shown = { webhook_state: string; webhook_health: { held_until: string } | null }

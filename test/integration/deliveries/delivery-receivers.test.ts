@@ -39,7 +39,7 @@ afterAll(async () => {
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
-  await postgres.query("delete from deliveries where state in ('pending', 'sending')")
+  await postgres.query("delete from deliveries where state = 'pending'")
 })
 
 async function rawReceiver(onSocket: (socket: Socket) => void) {

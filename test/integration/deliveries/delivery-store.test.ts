@@ -329,7 +329,7 @@ test('a receiver that is gone switches its webhook off, once, with an audit entr
   expect(both.switchedOff).toEqual([tenantId])
   expect(await webhook()).toMatchObject({ state: 'off', url })
   const { rows } = await postgres.query(
-    'select actor, action, before, after from audit where tenant_id = $1',
+    'select actor, action, before, after from audit_log where tenant_id = $1',
     [tenantId],
   )
   expect(rows).toEqual([

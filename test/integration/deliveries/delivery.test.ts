@@ -54,7 +54,7 @@ const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
   // What a test left undelivered must not reach the receivers of the next one.
-  await postgres.query("delete from deliveries where state in ('pending', 'sending')")
+  await postgres.query("delete from deliveries where state = 'pending'")
 })
 
 function engine(options: TestEngineOptions = {}): TestEngine {

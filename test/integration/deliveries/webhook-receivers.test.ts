@@ -51,7 +51,7 @@ afterAll(async () => {
 const closers: (() => Promise<unknown> | unknown)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
-  await postgres.query("delete from deliveries where state in ('pending', 'sending')")
+  await postgres.query("delete from deliveries where state = 'pending'")
 })
 
 type Running = { url: string; alerts: () => string[]; errors: () => string }

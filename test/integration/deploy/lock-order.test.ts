@@ -16,6 +16,7 @@ import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 let server: TestPostgres
 let url: string
@@ -37,9 +38,7 @@ afterAll(async () => {
 /** A tenant with alerts of the sessions s0, s1, ... */
 async function addTenant(alerts: number): Promise<{ tenantId: string; alertIds: string[] }> {
   const tenantId = `t-${randomUUID().slice(0, 8)}`
-  await postgres.query(`insert into tenants (tenant_id, environment) values ($1, 'live')`, [
-    tenantId,
-  ])
+  await insertBareTenants(postgres, [tenantId])
   const candidates = Array.from({ length: alerts }, (_, index) =>
     makeAlertCandidate({ tenantId, sessionId: `s${index}` }),
   )
@@ -103,7 +102,12 @@ describe('the counters of a tenant', () => {
         await until('it waits', async () => ended || isWaiting(), 5_000)
         expect(ended).toBe(false)
         // It waits with nothing in its hands that another writer could want.
-        for (const table of ['alerts', 'alert_counts', 'alert_counts_by_hour', 'deliveries']) {
+        for (const table of [
+          'alerts',
+          'alert_counts_by_day',
+          'alert_counts_by_hour',
+          'deliveries',
+        ]) {
           await tx.query(`select 1 from ${table} where tenant_id = $1 for update nowait`, [
             tenantId,
           ])

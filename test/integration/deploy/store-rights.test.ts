@@ -55,9 +55,9 @@ const forbiddenToAll = {
   'empty a table': 'truncate alerts',
   'replace a trigger':
     'create or replace function note_mirror_change() returns trigger language sql as $$ select 1 $$',
-  'switch a trigger off': 'alter table audit disable trigger audit_is_append_only',
-  'rewrite the audit log': `update audit set actor = 'nobody'`,
-  'shorten the audit log': 'delete from audit',
+  'switch a trigger off': 'alter table audit_log disable trigger audit_log_is_append_only',
+  'rewrite the audit log': `update audit_log set actor = 'nobody'`,
+  'shorten the audit log': 'delete from audit_log',
   'make a role': 'create role mine login',
   'make itself powerful': 'alter role current_user superuser',
   'take another role': `set role ${toRole(database, 'console')}_of_others`,
@@ -79,7 +79,7 @@ const secretsAndKeys = {
   'suspend a tenant': `update tenants set status = 'suspended'`,
   'make a tenant': `insert into tenants (tenant_id, environment) values ('mine', 'live')`,
   'weaken a policy': `update policy_documents set document = '{}'`,
-  'read the audit log': 'select * from audit',
+  'read the audit log': 'select * from audit_log',
   'redirect a webhook': `update webhooks set url = 'https://elsewhere.example'`,
 }
 
@@ -87,7 +87,7 @@ const alertsAndDeliveries = {
   'raise an alert': insertAlert,
   'hide an alert': `update alerts set disposition = 'FALSE_POSITIVE'`,
   'remove an alert': 'delete from alerts',
-  'change a counter': 'update alert_counts set n = 0',
+  'change a counter': 'update alert_counts_by_day set alert_count = 0',
   'make a delivery': `insert into deliveries (tenant_id, delivery_id, body) values ('a', 'd', '')`,
   'read what is delivered': 'select body from deliveries',
   'end a delivery': `update deliveries set state = 'delivered'`,

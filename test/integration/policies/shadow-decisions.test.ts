@@ -187,7 +187,7 @@ async function readAlerting(tenantId: string): Promise<unknown> {
     deliveries: await ask('select count(*) as n from deliveries where tenant_id = $1'),
     last: await ask('select last_seq from alert_sequences where tenant_id = $1'),
     counts: await ask(
-      `select disposition, decision, sum(n) as n from alert_counts where tenant_id = $1
+      `select disposition, decision, sum(alert_count) as n from alert_counts_by_day where tenant_id = $1
        group by 1, 2 order by 1, 2`,
     ),
     due: await read(`select count() as n from ledger_alerts final where tenant_id = '${tenantId}'`),

@@ -232,7 +232,7 @@ describe('alerts', () => {
     expect(await count(`alert_dispositions where tenant_id = '${tenantId}'`)).toBe(2)
     expect(
       await count(
-        `alert_counts where tenant_id = '${tenantId}' and day < now() - interval '8 day'`,
+        `alert_counts_by_day where tenant_id = '${tenantId}' and day < now() - interval '8 day'`,
       ),
     ).toBe(0)
     expect(await removedOf('alerts')).toBe(5)

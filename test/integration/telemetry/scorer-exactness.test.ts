@@ -84,7 +84,7 @@ async function readAlerts(): Promise<AlertRow[]> {
 async function startOver(): Promise<void> {
   await rig.endScorers()
   await rig.postgres.query(
-    'truncate alerts, alert_sequences, alert_counts, alert_counts_by_hour, deliveries cascade',
+    'truncate alerts, alert_sequences, alert_counts_by_day, alert_counts_by_hour, deliveries cascade',
   )
   for (const table of ['telemetry', 'activity', 'devices', 'sessions', 'user_devices']) {
     await rig.clickhouse.command({ query: `truncate table ${table}` })

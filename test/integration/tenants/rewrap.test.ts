@@ -322,7 +322,7 @@ describe('sealing again', () => {
   it('is in the audit log with counts alone, and no secret in it', async () => {
     const answer = await rewrapSecrets(sealedUnder(after, before), { actor })
     const { rows } = await rig.postgres.query<{ tenant_id: string | null; after: object }>(
-      "select tenant_id, after from audit where action = 'secrets.rewrapped' order by audit_id",
+      "select tenant_id, after from audit_log where action = 'secrets.rewrapped' order by audit_id",
     )
     const { duration_ms: _, ...counts } = answer
     expect(rows.at(-1)).toEqual({

@@ -19,6 +19,7 @@ import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 const log = createLog('test', 'silent')
 const policy = { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(defaultPolicy) }
@@ -156,8 +157,17 @@ describe('the laws of the schema', () => {
   })
 
   it('let nobody change, remove or truncate the audit log', async () => {
-    await insertAudit(postgres, { actor: 'test', tenantId, action: 'x', after: { a: 1 } })
-    for (const sql of ["update audit set actor = 'y'", 'delete from audit', 'truncate audit']) {
+    await insertAudit(postgres, {
+      actor: 'test',
+      tenantId,
+      action: 'tenant.tested',
+      after: { a: 1 },
+    })
+    for (const sql of [
+      "update audit_log set actor = 'y'",
+      'delete from audit_log',
+      'truncate audit_log',
+    ]) {
       await expect(postgres.query(sql)).rejects.toMatchObject({ code: '23001' })
     }
   })
@@ -308,10 +318,7 @@ describe('the connection', () => {
 
   it('runs a transaction again that lost to a deadlock', async () => {
     const ids = [tenantId, 'deadlock-other']
-    await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
-      ids[1],
-      'live',
-    ])
+    await insertBareTenants(postgres, ['deadlock-other'])
     const patient = createPostgres(url, { role: 'test', log })
     let tries = 0
     const touch = (order: string[]) =>

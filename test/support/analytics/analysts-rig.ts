@@ -19,6 +19,7 @@ import { type ClickhouseReply, callClickhouse } from '../servers/clickhouse-requ
 import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
+import { insertBareTenants } from '../tenants/bare-tenant.ts'
 import type { Attempt } from './analyst-attempts.ts'
 
 type ProxyLimits = Partial<Pick<AnalystProxyOptions, 'limits' | 'queryMaxMs' | 'sendMaxMs'>>
@@ -82,9 +83,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     return reply.text.trim()
   }
   for (const tenant of ['acme', 'globex']) {
-    await postgres.query(`insert into tenants (tenant_id, environment) values ($1, 'live')`, [
-      tenant,
-    ])
+    await insertBareTenants(postgres, [tenant])
     for (const statement of rowsOf(tenant)) await asService(statement)
   }
   const openProxy = (own: ProxyLimits = {}) =>

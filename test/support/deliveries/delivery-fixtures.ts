@@ -5,6 +5,7 @@ import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { createSealer, type Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { insertBareTenants } from '../tenants/bare-tenant.ts'
 
 export const testMasterKey = Buffer.alloc(32, 7).toString('base64')
 
@@ -64,10 +65,7 @@ export function createDeliveryFixtures(db: Queryable): DeliveryFixtures {
     setWebhook,
     addTenant: async ({ url, environment = 'sandbox' } = {}) => {
       const tenantId = `tenant-${++tenants}`
-      await db.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
-        tenantId,
-        environment,
-      ])
+      await insertBareTenants(db, [tenantId], environment)
       const secret = await insertSecret(tenantId)
       await setWebhook(tenantId, url ?? null)
       return { tenantId, secret }

@@ -24,6 +24,7 @@ import { createReconciliationStore } from '#shared/io/reconciliation/reconciliat
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
+import { insertBareTenants } from '../tenants/bare-tenant.ts'
 
 export type Answer = {
   status: number
@@ -116,10 +117,7 @@ async function addTenant(
   tenantId: string,
   environment: Environment,
 ): Promise<string> {
-  await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
-    tenantId,
-    environment,
-  ])
+  await insertBareTenants(postgres, [tenantId], environment)
   return await addApiKey(postgres, tenantId, environment)
 }
 

@@ -24,6 +24,7 @@ import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-serv
 import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
 import { startNats, type TestNats } from '../servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../servers/postgres-server.ts'
+import { insertBareTenants } from '../tenants/bare-tenant.ts'
 import { type EventFacts, makeMessage } from './accepted-events.ts'
 import { proveBatch, testTelemetryKey } from './telemetry-proof.ts'
 
@@ -116,10 +117,7 @@ export async function createScorerRig(): Promise<ScorerRig> {
       clickhouseServer = await startClickhouse({ path, port })
     },
     addTenant: async (tenantId) => {
-      await postgres.query('insert into tenants (tenant_id, environment) values ($1, $2)', [
-        tenantId,
-        'sandbox',
-      ])
+      await insertBareTenants(postgres, [tenantId], 'sandbox')
     },
     startScorer: async () => {
       const scorer = await startScorer(env)
