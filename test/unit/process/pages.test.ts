@@ -1,0 +1,73 @@
+/** The pages in Markdown agree with the code: the files, settings, commands and metrics exist. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { variables } from '#shared/io/process/config.ts'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+
+const tracked = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' })
+  .split('\n')
+  .filter((path) => path !== '' && existsSync(join(root, path)))
+const pages = tracked
+  .filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md')
+  .map((path) => ({ path, text: read(path) }))
+const sources = tracked
+  .filter((path) => /^(services|shared)\/.*\.ts$/.test(path))
+  .map((path) => ({ path, text: read(path) }))
+
+const foldersWithPage = [
+  ...readdirSync(join(root, 'services')).map((name) => `services/${name}`),
+  ...['shared', 'clickhouse', 'postgres', 'deploy', 'test', 'test/bench', 'test/faults'],
+]
+
+describe('the pages', () => {
+  it('are a front page of at most 250 lines and one page in each folder', () => {
+    expect(read('README.md').split('\n').length).toBeLessThanOrEqual(250)
+    const paths = pages.map(({ path }) => path)
+    expect(foldersWithPage.filter((folder) => !paths.includes(`${folder}/README.md`))).toEqual([])
+  })
+
+  it('name only files that exist', () => {
+    const missing = pages.flatMap(({ path: page, text }) => {
+      const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)]
+      const files = [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]*\.(?:ts|sql|yaml|json|conf|sh))`/g)]
+      return [...links, ...files]
+        .map(([, path]) => path!)
+        .filter((path) => !path.startsWith('.data/'))
+        .filter((path) => !existsSync(join(root, path)))
+        .filter((path) => !existsSync(join(root, dirname(page), path)))
+        .map((path) => `${page}: ${path}`)
+    })
+    expect(missing).toEqual([])
+  })
+
+  it('name only metrics that exist', () => {
+    const code = sources.map(({ text }) => text).join('\n')
+    const unknown = pages.flatMap(({ path, text }) =>
+      [...text.matchAll(/`(di_[a-z_]+[a-z])[`{]/g)]
+        .filter(([, name]) => !code.includes(`'${name}'`))
+        .map(([, name]) => `${path}: ${name}`),
+    )
+    expect(unknown).toEqual([])
+  })
+
+  it('list every setting', () => {
+    const page = read('deploy/README.md')
+    const unlisted = Object.keys(variables).filter((name) => !page.includes(`\`${name}\``))
+    // The local stack alone sets it.
+    expect(unlisted).toEqual(['PARENT_PID'])
+  })
+
+  it('list every command of the command line', () => {
+    const page = read('services/console/README.md')
+    const commands = sources
+      .filter(({ path }) => path.startsWith('services/console/cli/'))
+      .flatMap(({ text }) => [...text.matchAll(/\.command\('([a-z-]+)/g)].map(([, name]) => name!))
+    expect(commands.length).toBeGreaterThan(20)
+    expect(commands.filter((name) => !new RegExp(`\\b${name}\\b`).test(page))).toEqual([])
+  })
+})
