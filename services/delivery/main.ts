@@ -4,7 +4,7 @@
  * ready.
  */
 import { randomUUID } from 'node:crypto'
-import { deliveryConsumer } from '#shared/core/telemetry/messages.ts'
+import { deliveryConsumer } from '#shared/core/telemetry/nats-names.ts'
 import { createOutbound } from '#shared/io/deliveries/outbound-http.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { type ConsumeLimits, type Consumption, consume } from '#shared/io/nats/consume.ts'

@@ -7,7 +7,7 @@
  */
 
 import type { Policy, VelocityMetric } from '#shared/core/policies/policy.ts'
-import type { Action } from '#shared/core/scoring/scoring.ts'
+import type { Action } from '#shared/core/scoring/score.ts'
 import {
   type Counts,
   correlate,

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { toAlertId } from '#shared/core/base/ids.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
-import { type Action, toSeverity } from '#shared/core/scoring/scoring.ts'
+import { type Action, toSeverity } from '#shared/core/scoring/score.ts'
 import { countKey, toWindowText } from '#shared/core/velocity/correlation.ts'
 import {
   boundAlerts,

@@ -2,8 +2,9 @@
  * What an SDK reports of a phone with nothing wrong: for every signal that the SDK and its version
  * measure, the value that a healthy phone gives. The kinds of trouble are painted over it.
  */
+
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
 import { drawInstaller, type Hardware, type Platform, type Sdk } from './hardware.ts'
 import { hashToUnit, type Random } from './random.ts'
 

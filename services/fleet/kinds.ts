@@ -3,7 +3,7 @@
  * are stock phones; some only look wrong (custom ROMs, tablets without a radio, Chromebooks,
  * developers); the rest is what a fraud team is paid to find.
  */
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { paint } from './clean-signals.ts'
 import type { Platform } from './hardware.ts'
 import type { Random } from './random.ts'

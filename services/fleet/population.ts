@@ -3,7 +3,7 @@
  * reporting. A pure function of the seed and the number of phones.
  */
 import { shareOut } from '#shared/core/scoring/score-reasons.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { cleanSignals } from './clean-signals.ts'
 import { drawHardware, drawSdk, drawTablet, type Hardware, type Sdk } from './hardware.ts'
 import { type Kind, kinds } from './kinds.ts'

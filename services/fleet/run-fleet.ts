@@ -4,7 +4,7 @@
  */
 import { createSecretKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { type CliContext, CliError } from '../console/cli/context.ts'

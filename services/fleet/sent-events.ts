@@ -4,7 +4,7 @@
  * stored.
  */
 
-import type { Score } from '#shared/core/scoring/scoring.ts'
+import type { Score } from '#shared/core/scoring/score.ts'
 import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
 import type { SignalBits } from '#shared/core/velocity/signal-flips.ts'
 import type { Plan } from './plan.ts'

@@ -4,8 +4,8 @@
  * whenever it is asked for; that is also how repeats are made.
  */
 
-import type { Score, Scorer } from '#shared/core/scoring/scoring.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Score, Scorer } from '#shared/core/scoring/score.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
 import { toSignalBits } from '#shared/core/velocity/signal-flips.ts'
 import { type BodyStyle, bodyStyles, toBodyText } from './body-text.ts'

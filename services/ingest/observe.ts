@@ -3,7 +3,7 @@
  * every batch. The hot path only adds to plain numbers; they become metrics when somebody asks.
  */
 import { problemStatus } from '#shared/core/http/problem.ts'
-import { type Action, actions } from '#shared/core/scoring/scoring.ts'
+import { type Action, actions } from '#shared/core/scoring/score.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Acceptance, Refusal } from './accept-telemetry.ts'
 import type { CommitObserver } from './group-commit.ts'

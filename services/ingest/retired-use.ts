@@ -6,8 +6,8 @@
  */
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { jsonDepthMax, metaCharactersMax, retiredVersionsMax } from '#shared/core/base/limits.ts'
-import type { RetiredUseReport } from '#shared/core/telemetry/messages.ts'
-import { scanTelemetry } from '#shared/core/telemetry/telemetry.ts'
+import { scanTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
+import type { RetiredUseReport } from '#shared/core/tenants/stale-secret-reports.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
 export type RetiredUse = {

@@ -4,7 +4,7 @@
  * stream is and how far deciding has come.
  */
 import { roomLookMinMs } from '#shared/core/base/limits.ts'
-import { telemetryStream } from '#shared/core/telemetry/messages.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import {
   toTrimLookMs,
   toUndecidedBytes,

@@ -6,7 +6,7 @@
  * it are stored, by whichever process: that is the stored floor. So Postgres being down delays no
  * history, and what is decided never depends on who was faster.
  */
-import { deciderConsumer, scorerConsumer } from '#shared/core/telemetry/messages.ts'
+import { deciderConsumer, scorerConsumer } from '#shared/core/telemetry/nats-names.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import {
   type Clickhouse,

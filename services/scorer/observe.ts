@@ -3,7 +3,7 @@
  */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alerts/alert-raising-store.ts'
 import type { DeadLetter, LetterLoss } from '#shared/io/nats/dead-letters.ts'

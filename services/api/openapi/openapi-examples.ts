@@ -9,7 +9,8 @@ import {
   toAlert,
 } from '#shared/core/alerts/alert-rules.ts'
 import { toEventId } from '#shared/core/base/ids.ts'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { type SignalList, toSignalList } from '#shared/core/signals/signal-list.ts'

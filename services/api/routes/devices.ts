@@ -17,7 +17,7 @@ import {
 } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { readQuery } from '#shared/core/http/query-string.ts'
-import { idSchema } from '#shared/core/telemetry/telemetry.ts'
+import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'

@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander'
 import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
-import { actions } from '#shared/core/scoring/scoring.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../policies/backtest.ts'
 import { type CliContext, CliError } from './context.ts'
 import { readPolicyFile } from './policies.ts'

@@ -3,7 +3,7 @@
  * then what weighs most; and what changed between two documents, by JSON path.
  */
 import { type Policy, policySchema, type SignalWeight } from '#shared/core/policies/policy.ts'
-import { isObject } from '#shared/core/telemetry/telemetry-check.ts'
+import { isObject } from '#shared/core/telemetry/submission.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 /** Signals listed by weight; the document has all of them. */

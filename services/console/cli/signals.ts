@@ -1,6 +1,7 @@
 /** `di signals ...`: what may be sent and what it weighs, and what is sent that nobody knows. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import {
   type ListedSignal,
   type SignalList,

@@ -8,16 +8,16 @@ import { isDeepStrictEqual } from 'node:util'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
+import type { Reason, Score } from '#shared/core/scoring/score.ts'
 import { explainScore } from '#shared/core/scoring/score-explanation.ts'
-import type { Reason, Score } from '#shared/core/scoring/scoring.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import {
-  type Signals,
+  isObject,
   settleOptionals,
   type Telemetry,
   telemetrySchema,
-} from '#shared/core/telemetry/telemetry.ts'
-import { isObject } from '#shared/core/telemetry/telemetry-check.ts'
+} from '#shared/core/telemetry/submission.ts'
 import { listSessionAlerts, type SessionAlert } from '#shared/io/alerts/session-alerts-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'

@@ -1,7 +1,7 @@
 /** What the admin API answers when it is asked to explain a stored event. */
 import { z } from 'zod'
+import { actions, reasonSchema } from '#shared/core/scoring/score.ts'
 import { scoreExplanationSchema } from '#shared/core/scoring/score-explanation.ts'
-import { actions, reasonSchema } from '#shared/core/scoring/scoring.ts'
 
 export const eventParams = z.object({
   event_id: z.string().regex(/^evt_[A-Za-z0-9_-]{22}$/, 'must be evt_ and 22 characters'),

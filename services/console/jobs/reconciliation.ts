@@ -10,7 +10,8 @@ import {
   reconciliationStages,
   toReconciliationHour,
 } from '#shared/core/reconciliation/reconciliation.ts'
-import { telemetryStream, toStreamOffset } from '#shared/core/telemetry/messages.ts'
+import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { readMark } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'

@@ -5,7 +5,8 @@
  */
 
 import { Problem } from '#shared/core/http/problem.ts'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type Environment, toApiKeyPrefix } from '#shared/core/tenants/credentials.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'

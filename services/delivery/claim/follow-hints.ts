@@ -2,7 +2,7 @@
  * Turns hints into wakes. A hint is acknowledged as soon as its lanes are awake: the delivery
  * itself is a row in Postgres, so a hint that is lost, late or repeated costs at most one sweep.
  */
-import { deliveryHintSchema } from '#shared/core/telemetry/messages.ts'
+import { deliveryHintSchema } from '#shared/core/deliveries/delivery-hint.ts'
 import type { Lane } from '#shared/io/deliveries/delivery-claim-store.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 

@@ -5,12 +5,13 @@
  * repeated or shared among scorers. Every step is idempotent.
  */
 import { type AlertCandidate, decideAlert } from '#shared/core/alerts/alert-rules.ts'
-import { defaultPolicy, type Policy } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import type { Policy } from '#shared/core/policies/policy.ts'
 import {
   type ReconciliationMessage,
   toDecidedEntries,
 } from '#shared/core/reconciliation/reconciliation.ts'
-import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/messages.ts'
+import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/alert-raising-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'

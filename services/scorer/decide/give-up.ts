@@ -6,7 +6,7 @@ import {
   type ReconciliationEntry,
   toStoredEntries,
 } from '#shared/core/reconciliation/reconciliation.ts'
-import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/messages.ts'
+import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import { isDefect } from '#shared/io/process/defects.ts'

@@ -13,7 +13,7 @@ import {
   findShadowVersion,
   sharesKnown,
 } from '#shared/core/policies/shadow.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 import type { Known } from '#shared/core/velocity/risk.ts'
 import type {

@@ -6,8 +6,13 @@
  */
 
 import { PoisonError } from '#shared/core/base/outcome.ts'
-import { type AcceptedEvent, decodeBatch, toStreamOffset } from '#shared/core/telemetry/messages.ts'
-import type { Signals, Telemetry } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import {
+  type AcceptedEvent,
+  decodeBatch,
+  toStreamOffset,
+} from '#shared/core/telemetry/event-batch.ts'
+import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'

@@ -9,12 +9,12 @@
  * collection of garbage meanwhile.
  */
 import { toStoredEntries } from '#shared/core/reconciliation/reconciliation.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   type AcceptedEvent,
   encodeEventHead,
   toStreamOffset,
-} from '#shared/core/telemetry/messages.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+} from '#shared/core/telemetry/event-batch.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'

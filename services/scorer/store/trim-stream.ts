@@ -3,7 +3,7 @@
  * first, once the stream is full enough. Every scorer does so. A purge names the first sequence to
  * keep, so two of them at once remove no more than one.
  */
-import { telemetryStream } from '#shared/core/telemetry/messages.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import {
   isTrimDue,
   planTrim,

@@ -4,9 +4,8 @@
  */
 
 import { toAlertId } from '#shared/core/base/ids.ts'
-import type { Reason } from '#shared/core/scoring/scoring.ts'
-import { toSeverity } from '#shared/core/scoring/scoring.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { type Reason, toSeverity } from '#shared/core/scoring/score.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 
 export const dispositions = ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED'] as const

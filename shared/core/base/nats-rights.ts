@@ -15,7 +15,7 @@ import {
   telemetryStream,
   telemetrySubject,
   tenantsBucket,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 
 /** Subjects of NATS, with `*` and `>`. */
 export type NatsRights = {

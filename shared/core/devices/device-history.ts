@@ -4,7 +4,7 @@
  * maximum and union, so that an answer never depends on which merges have run.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
-import { type Action, actions } from '#shared/core/scoring/scoring.ts'
+import { type Action, actions } from '#shared/core/scoring/score.ts'
 
 /** One row of a session, which may be all of it or a part. */
 export type SessionRow = [

@@ -17,9 +17,9 @@ import {
   metaCharactersMax,
   sessionsPageMax,
 } from '#shared/core/base/limits.ts'
-import { actions } from '#shared/core/scoring/scoring.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { flags } from '#shared/core/signals/flags.ts'
-import { idSchema } from '#shared/core/telemetry/telemetry.ts'
+import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { problemCodes } from './problem.ts'
 
 /** The named schemas, for the components of the OpenAPI document. */

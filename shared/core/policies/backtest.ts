@@ -5,7 +5,7 @@
  * are told apart.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
-import { actions } from '#shared/core/scoring/scoring.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { ofName, toNamed } from './named-changes.ts'
 import type { Policy } from './policy.ts'
 

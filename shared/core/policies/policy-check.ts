@@ -5,8 +5,12 @@
  */
 import { z } from 'zod'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
-import { findSignal, type SignalDefinition, signalCatalog } from '#shared/core/signals/signals.ts'
-import { type Category, categories } from '#shared/core/telemetry/telemetry.ts'
+import {
+  type Category,
+  categories,
+  type SignalDefinition,
+} from '#shared/core/signals/signal-definition.ts'
+import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
 import {
   halvingSchema,
   type Policy,

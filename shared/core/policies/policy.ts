@@ -6,7 +6,6 @@
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 
 const points = z.number().int().min(0).max(100)
 
@@ -231,9 +230,6 @@ export type SignalWeight = z.infer<typeof signalWeightSchema>
 export type VelocityRule = z.infer<typeof velocityRuleSchema>
 export type VelocityMetric = VelocityRule['metric']
 export type Suppression = z.infer<typeof suppressionSchema>
-
-/** The policy of a tenant that never set one. */
-export const defaultPolicy: Policy = balancedPolicy
 
 /** 128 bits of SHA-256: no second document with the same address can be found. */
 export const policyHashCharacters = 32

@@ -3,7 +3,7 @@
  * fared alike. An alert is one for each device, session and action, and so it is counted here.
  */
 
-import { actions } from '#shared/core/scoring/scoring.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { ofName, toNamed } from './named-changes.ts'
 
 /** Sessions that fared alike. Actions as bits: bit n is set when some event was given action n. */

@@ -5,10 +5,11 @@
  * leads to an alert.
  */
 
-import { compilePolicy, type Score, type Scorer } from '#shared/core/scoring/scoring.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { Score, Scorer } from '#shared/core/scoring/score.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 import { decideRisk, type Known, type RiskEvent } from '#shared/core/velocity/risk.ts'
 import type { Policy } from './policy.ts'

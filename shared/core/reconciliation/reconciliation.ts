@@ -4,7 +4,7 @@
  * once, so every stage counts an event in the same hour however late it gets there.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 
 export const reconciliationHourMs = hourMs
 

@@ -5,11 +5,13 @@
  */
 import { z } from 'zod'
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { findSignal } from '#shared/core/signals/signals.ts'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { actions, reasonSchema } from './score.ts'
 import { type CompiledPolicy, compileRules } from './score-rules.ts'
 import { findSuppression, softLimit, type Tally } from './score-tally.ts'
-import { type Assessment, actions, assess, reasonSchema, type ScoringContext } from './scoring.ts'
+import { type Assessment, assess } from './scoring.ts'
+import type { ScoringContext } from './suppressions.ts'
 
 /** What became of a signal that was sent. */
 const signalOutcomes = [

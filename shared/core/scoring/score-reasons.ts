@@ -4,9 +4,9 @@
  * were all cut stays, with a weight of 0, for the fact is still there.
  */
 import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Reason } from './score.ts'
 import type { CompiledPolicy } from './score-rules.ts'
 import { softLimit, type Tallied, type Tally } from './score-tally.ts'
-import type { Reason } from './scoring.ts'
 
 /**
  * What proves a reason, and what acted on its points. `signals` is always there, as sorted paths;

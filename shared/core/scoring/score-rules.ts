@@ -5,8 +5,8 @@
 
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
+import { type Category, categories } from '#shared/core/signals/signal-definition.ts'
 import { findSignal } from '#shared/core/signals/signals.ts'
-import { type Category, categories } from '#shared/core/telemetry/telemetry.ts'
 import { type CompiledSuppression, compileSuppressions } from './suppressions.ts'
 
 /** One signal that can score. */

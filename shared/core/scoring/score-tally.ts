@@ -5,7 +5,7 @@
  * lowers a score.
  */
 
-import type { CategorySignals, Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { CategorySignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import type { CategoryRules, CompiledPolicy, HalvingRule, Rule } from './score-rules.ts'
 import type { ScoringContext } from './suppressions.ts'
 

@@ -6,9 +6,9 @@
 import { z } from 'zod'
 import { apiComponents, flagSchema, instantSchema } from '#shared/core/http/api-schemas.ts'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
-import { categories } from '#shared/core/telemetry/telemetry.ts'
 import { flags } from './flags.ts'
-import { type SignalCategory, type SignalDefinition, signalCatalog } from './signals.ts'
+import { type Category, categories, type SignalDefinition } from './signal-definition.ts'
+import { signalCatalog } from './signals.ts'
 
 /** The query of `GET /v1/di/signals`: there are no parameters. */
 export const signalsQuerySchema = z.strictObject({})
@@ -154,7 +154,7 @@ export function toSignalList(of: TenantPolicy, nowMs: number): SignalList {
   }
 }
 
-function toDescription(category: SignalCategory, name: string, definition: SignalDefinition) {
+function toDescription(category: Category, name: string, definition: SignalDefinition) {
   const { type, platforms, grade, flag, description, sources } = definition
   const signal = `${category}.${name}`
   return { signal, name, type, platforms, grade, flag, description, sources }
@@ -169,7 +169,7 @@ function toWeight(weight: SignalWeight): ListedSignal['weight'] {
 }
 
 type ShownSuppression = {
-  covers: (category: SignalCategory, name: string) => boolean
+  covers: (category: Category, name: string) => boolean
   shown: ListedSignal['suppressed'][number]
 }
 

@@ -5,7 +5,7 @@
  * one type stays a list, and any other array becomes its JSON text. The stored body has it as it
  * came.
  */
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from './signal-definition.ts'
 
 /** @returns JSON text of an object */
 export function encodeSignals(signals: Signals): string {

@@ -4,8 +4,8 @@
  * and made here because that costs the engine as much as the rest of a row.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
 import { detectedWhenFalse } from '#shared/core/velocity/signal-flips.ts'
+import { type Category, categories, type Signals } from './signal-definition.ts'
 import { findSignal } from './signals.ts'
 
 /** Longest name that is listed, in bytes, and most of one event. */

@@ -11,20 +11,7 @@ import { emulatorSignals } from '#shared/core/signals/catalog/emulator.ts'
 import { networkSignals } from '#shared/core/signals/catalog/network.ts'
 import { rootSignals } from '#shared/core/signals/catalog/root.ts'
 import { tamperSignals } from '#shared/core/signals/catalog/tamper.ts'
-import type { Flag } from './flags.ts'
-
-export type SignalType = 'boolean' | 'number' | 'string' | 'strings'
-export type Grade = 'critical' | 'high' | 'medium' | 'low' | 'informational'
-
-export type SignalDefinition = {
-  type: SignalType
-  platforms: ('android' | 'ios')[]
-  grade: Grade
-  flag: Flag
-  description: string
-  /** The public SDKs and documents that report or grade this signal. */
-  sources: string[]
-}
+import type { Category, SignalDefinition, SignalType } from './signal-definition.ts'
 
 /** The catalog. Category order is that of the public interface. */
 export const signalCatalog = {
@@ -34,12 +21,10 @@ export const signalCatalog = {
   tamper: tamperSignals,
   ecosystem: ecosystemSignals,
   network: networkSignals,
-} as const satisfies Record<string, Record<string, SignalDefinition>>
-
-export type SignalCategory = keyof typeof signalCatalog
+} as const satisfies Record<Category, Record<string, SignalDefinition>>
 
 /** The definition of a signal, or undefined for one we do not know. */
-export function findSignal(category: SignalCategory, name: string): SignalDefinition | undefined {
+export function findSignal(category: Category, name: string): SignalDefinition | undefined {
   const signals: Record<string, SignalDefinition> = signalCatalog[category]
   return Object.hasOwn(signals, name) ? signals[name] : undefined
 }
@@ -56,7 +41,7 @@ const typeNames: Record<SignalType, string> = {
  * absence does. Adds one fault per wrong type, naming the signal.
  */
 export function checkKnownSignals(
-  category: SignalCategory,
+  category: Category,
   signals: Record<string, unknown>,
   errors: ProblemDetail[],
 ): void {

@@ -2,7 +2,7 @@
  * Ids that stand for "no id": SDKs and phones send them where they have none, so many devices,
  * sessions or people share them. Whatever is counted by such an id is true of nobody.
  */
-import type { Telemetry } from './telemetry.ts'
+import type { Telemetry } from './submission.ts'
 
 /** The ids of a submission, by field. */
 export const idFields = ['device_id', 'session_id', 'user_id', 'account_id'] as const

@@ -4,7 +4,7 @@
  */
 
 import type { Policy } from '#shared/core/policies/policy.ts'
-import type { Action, Reason, Score } from '#shared/core/scoring/scoring.ts'
+import type { Action, Reason, Score } from '#shared/core/scoring/score.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
 
 /** The flag of a forced score: nothing that is known of such a device changes its action. */

@@ -2,8 +2,9 @@
  * Which signals of an event nobody knows, by name: what an operator looks at to see that an SDK is
  * ahead of the catalog, or misspells. They are bounded, because clients choose these names.
  */
+
+import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { categories, type Signals } from './telemetry.ts'
 
 /** Names kept of one event: the catalog's largest category has under 50, an SDK adds a few. */
 export const unknownSignalsMax = 32

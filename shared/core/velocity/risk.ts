@@ -3,9 +3,9 @@
  */
 
 import type { Policy } from '#shared/core/policies/policy.ts'
-import { actions } from '#shared/core/scoring/scoring.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { type Counts, correlate, type Finding, findVelocity, type Risk } from './correlation.ts'

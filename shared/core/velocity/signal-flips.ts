@@ -5,7 +5,7 @@
  * them beside every event. Counts are as of an event's place in the stream, so neither what comes
  * later nor what comes twice changes them.
  */
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 
 /**
  * The watched signals; a signal's bit is its index. Stored bits mean what this list said when they

@@ -7,7 +7,7 @@
 
 import { hourMs } from '#shared/core/base/instants.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import type { Finding } from './correlation.ts'
 
 type MissingRule = NonNullable<Policy['signalsMissing']>

@@ -13,7 +13,7 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
-import type { Action } from '#shared/core/scoring/scoring.ts'
+import type { Action } from '#shared/core/scoring/score.ts'
 import { describeConnectFault, type FaultTeller } from '#shared/io/process/connect-faults.ts'
 
 export type Clickhouse = ClickHouseClient

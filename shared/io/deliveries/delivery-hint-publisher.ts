@@ -2,7 +2,8 @@
  * Tells delivery that something is due, over JetStream. Only a hint: the row in Postgres is the
  * truth, and delivery's sweep finds whatever was not hinted at.
  */
-import { type DeliveryHint, deliveryHintSubject } from '#shared/core/telemetry/messages.ts'
+import type { DeliveryHint } from '#shared/core/deliveries/delivery-hint.ts'
+import { deliveryHintSubject } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 
 /**

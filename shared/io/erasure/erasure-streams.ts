@@ -7,14 +7,13 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { headers, type MsgHdrs } from 'nats'
+import { listElements, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import {
   deadLetterStream,
   deadLetterSubject,
-  listElements,
   telemetryStream,
   telemetrySubject,
-  toStreamOffset,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import { readDecidedFloor, readStoredFloor } from '#shared/io/nats/stream-floors.ts'

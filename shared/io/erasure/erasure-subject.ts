@@ -3,7 +3,7 @@
  * about it, in receipts, the audit log and ClickHouse's mutations, names it by hashes alone.
  */
 import { hash } from 'node:crypto'
-import { isObject } from '#shared/core/telemetry/telemetry-check.ts'
+import { isObject } from '#shared/core/telemetry/submission.ts'
 
 export type ErasureSubject = {
   tenantId: string

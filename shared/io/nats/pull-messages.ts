@@ -5,7 +5,7 @@
  * The protocol is that of nats-server's ADR-13.
  */
 import { type Msg, headers as newHeaders, type Subscription } from 'nats'
-import { batchProofHeader } from '#shared/core/telemetry/messages.ts'
+import { batchProofHeader } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from './nats.ts'
 
 /** A message that was taken: it is this process's until it is acknowledged or given back. */

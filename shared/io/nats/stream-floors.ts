@@ -7,7 +7,7 @@ import {
   deciderConsumer,
   scorerConsumer,
   telemetryStream,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from './nats.ts'
 
 /**

@@ -2,7 +2,11 @@
  * How full the streams are, asked of the broker whenever metrics are. Each process that shows them
  * shows the same numbers.
  */
-import { alertsStream, deadLetterStream, telemetryStream } from '#shared/core/telemetry/messages.ts'
+import {
+  alertsStream,
+  deadLetterStream,
+  telemetryStream,
+} from '#shared/core/telemetry/nats-names.ts'
 import { toUndecidedBytes } from '#shared/core/telemetry/stream-room.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Nats } from './nats.ts'

@@ -33,7 +33,7 @@ import {
   telemetryStream,
   telemetrySubject,
   tenantsBucket,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { openAcceptedBucket } from '#shared/io/reconciliation/accepted-claims.ts'
 import { openRetiredUseBucket } from '#shared/io/tenants/retired-use.ts'

@@ -7,7 +7,7 @@
  */
 import type { BacktestSlice, ScoredBy } from '#shared/core/policies/backtest.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
-import { actions } from '#shared/core/scoring/scoring.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import {
   compileToSql,
   type SqlColumn,

@@ -4,12 +4,8 @@
  */
 import { LRUCache } from 'lru-cache'
 import { policyCopiesBytesMax } from '#shared/core/base/limits.ts'
-import {
-  defaultPolicy,
-  type Policy,
-  policySchema,
-  toPolicyHash,
-} from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { createPolicyStore } from './policy-store.ts'
 

@@ -5,7 +5,7 @@
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { ShadowVerdict } from '#shared/core/policies/shadow.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 import { actionValues, type Clickhouse, insertRowBinary } from '#shared/io/clickhouse/clickhouse.ts'
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'

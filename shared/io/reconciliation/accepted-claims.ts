@@ -8,10 +8,10 @@ import { type KV, StorageType } from 'nats'
 import { hourMs } from '#shared/core/base/instants.ts'
 import {
   type AcceptedClaim,
-  acceptedBucket,
   acceptedKey,
   acceptedSchema,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/reconciliation/accepted-claims.ts'
+import { acceptedBucket } from '#shared/core/telemetry/nats-names.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'

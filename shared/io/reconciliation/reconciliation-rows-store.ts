@@ -4,8 +4,9 @@
  * remove. Repeating any of it changes nothing.
  */
 import { toEventIdBytes } from '#shared/core/base/ids.ts'
+import type { AcceptedClaim } from '#shared/core/reconciliation/accepted-claims.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
-import type { AcceptedClaim, AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import {
   type Clickhouse,
   insertRowBinary,

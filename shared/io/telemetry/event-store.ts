@@ -4,7 +4,7 @@
  * as merges keep it.
  */
 import { z } from 'zod'
-import { type Action, type Reason, reasonSchema } from '#shared/core/scoring/scoring.ts'
+import { type Action, type Reason, reasonSchema } from '#shared/core/scoring/score.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
 export type StoredEvent = {

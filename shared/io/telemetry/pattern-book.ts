@@ -10,7 +10,7 @@ import {
   toPatternKey,
   toSignalPattern,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 
 export type NewPattern = { tenantId: string; id: string; pattern: SignalPattern }
 

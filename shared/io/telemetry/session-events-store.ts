@@ -11,9 +11,9 @@ import {
   sessionEventsMax,
   sessionQueryMax,
 } from '#shared/core/base/limits.ts'
-import type { Reason } from '#shared/core/scoring/scoring.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
-import { readStoredTelemetry } from '#shared/core/telemetry/telemetry.ts'
+import type { Reason } from '#shared/core/scoring/score.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { readStoredTelemetry } from '#shared/core/telemetry/submission.ts'
 import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type ActivityKey,

@@ -5,9 +5,9 @@
  * `encodeSignals` makes.
  */
 
+import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { isPlainList } from '#shared/core/signals/signals-column.ts'
-import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
 import type { RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 
 // ClickHouse's binary encoding of types.

@@ -9,7 +9,7 @@ import {
   batchProofHeader,
   telemetryStream,
   telemetrySubject,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import {
   isFinal,
   isStreamFull,

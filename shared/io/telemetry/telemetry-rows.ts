@@ -4,11 +4,11 @@
  */
 import { readOccurredAt } from '#shared/core/base/instants.ts'
 import { patternVersion } from '#shared/core/scoring/sql/signal-patterns.ts'
+import type { Category, Signals } from '#shared/core/signals/signal-definition.ts'
 import { encodeSignals } from '#shared/core/signals/signals-column.ts'
 import { findDetectedSignals } from '#shared/core/signals/signals-detected.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
-import type { Category, Signals } from '#shared/core/telemetry/telemetry.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
 import { toSignalBits } from '#shared/core/velocity/signal-flips.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'

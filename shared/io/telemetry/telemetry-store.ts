@@ -5,7 +5,7 @@
  * stored with its body and without its parsed signals. Repeating an insert changes nothing.
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import {
   type Clickhouse,
   insertRowBinary,

@@ -6,12 +6,12 @@
  */
 import { type KV, StorageType } from 'nats'
 import { dayMs } from '#shared/core/base/instants.ts'
+import { retiredUseBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type RetiredUseReport,
-  retiredUseBucket,
   retiredUseKey,
   retiredUseSchema,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/tenants/stale-secret-reports.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'

@@ -6,8 +6,8 @@
 
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
-import type { TenantEntry } from '#shared/core/telemetry/messages.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
+import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
 import {
   type RetainedKind,
   type RetentionView,

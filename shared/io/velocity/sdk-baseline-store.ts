@@ -8,7 +8,7 @@ import {
   sdkBaselinesCachedMax,
   sdkBaselinesPerQueryMax,
 } from '#shared/core/base/limits.ts'
-import { categories } from '#shared/core/telemetry/telemetry.ts'
+import { categories } from '#shared/core/signals/signal-definition.ts'
 import {
   estimateDevices,
   noBaseline,

@@ -4,11 +4,12 @@
  * same options give the same bytes, in whichever process.
  */
 import { toEventId } from '#shared/core/base/ids.ts'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { encodeEventHead } from '#shared/core/telemetry/messages.ts'
-import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import { encodeBatch, type Waiter } from '../../../services/ingest/group-commit.ts'
 
 export type DrainEvents = {

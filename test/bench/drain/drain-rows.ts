@@ -1,5 +1,5 @@
 /** The rows of the drain benchmark's events, encoded as the telemetry store encodes them. */
-import { decodeBatch, toStreamOffset } from '#shared/core/telemetry/messages.ts'
+import { decodeBatch, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { createRowWriter } from '#shared/io/clickhouse/row-binary.ts'
 import { createPatternBook } from '#shared/io/telemetry/pattern-book.ts'
 import { createSignalPaths } from '#shared/io/telemetry/signal-paths.ts'

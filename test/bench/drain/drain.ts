@@ -14,7 +14,7 @@ import {
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
 import { ensureStreams } from '#shared/io/nats/streams.ts'

@@ -1,6 +1,7 @@
 /** Submissions of 1.75 KB as an honest phone sends them, each different from all others. */
+
+import { categories } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { categories } from '#shared/core/telemetry/telemetry.ts'
 
 export const submissionBytes = 1_750
 

@@ -3,8 +3,9 @@
  * phones but for every thirty-third, whose phone is rooted and hooked beyond doubt. A device has
  * too few sessions for a rule of velocity, so it is known beforehand which alerts there will be.
  */
+
+import { categories } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { categories } from '#shared/core/telemetry/telemetry.ts'
 import { submissionBytes } from '../edge/submissions.ts'
 
 /** Three in a hundred deserve an alert. */

@@ -5,7 +5,7 @@
  * device, which has ten sessions, of its session and of its user. `--rows N,N` chooses the sizes.
  */
 import { parseArgs } from 'node:util'
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type ActivitySubject, createActivityStore } from '#shared/io/velocity/activity-store.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'

@@ -4,8 +4,8 @@
  */
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
 import { type Figure, publishReport } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 

@@ -4,7 +4,7 @@
  * every server is current again and every edge takes telemetry.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { telemetryStream } from '#shared/core/telemetry/messages.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { until } from '../../support/process/until.ts'
 import type { ClusterNode } from '../../support/servers/nats-cluster.ts'
 import type { ClusterRig } from './cluster-rig.ts'

@@ -6,12 +6,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import {
   deciderConsumer,
-  decodeBatch,
   scorerConsumer,
   telemetryStream,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'

@@ -4,8 +4,9 @@
  */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
-import { compilePolicy, type Score } from '#shared/core/scoring/scoring.ts'
-import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Score } from '#shared/core/scoring/score.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { createRandom } from '../../../services/fleet/random.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 

@@ -3,11 +3,8 @@
  * it, tenants in every state, good traffic beside, and the stream read back whole in the end.
  */
 import { randomBytes } from 'node:crypto'
-import {
-  type AcceptedEvent,
-  decodeBatch,
-  telemetryStream,
-} from '#shared/core/telemetry/messages.ts'
+import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import { type EdgeRig, type SpawnedEdge, startEdgeRig } from '../../support/telemetry/edge-rig.ts'
 import vectors from '../../vectors/signatures.json' with { type: 'json' }

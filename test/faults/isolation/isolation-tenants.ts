@@ -6,7 +6,7 @@
  * says what must come of it.
  */
 
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { strictPolicy } from '#shared/core/policies/presets/strict.ts'
 import {
   admin,

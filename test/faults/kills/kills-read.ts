@@ -7,7 +7,7 @@ import {
   deciderConsumer,
   scorerConsumer,
   telemetryStream,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'

@@ -9,7 +9,7 @@
 import { createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import { createEdgeLease, type EdgeLease } from '#shared/io/tenants/directory/edge-lease.ts'

@@ -3,7 +3,7 @@
  * outage leaves open, since it depends on the moment, is null.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { telemetryStream } from '#shared/core/telemetry/messages.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { ServerName, ServiceName } from '../../../deploy/local/stack/settings.ts'
 import type { OutageRig } from './outage-rig.ts'
 

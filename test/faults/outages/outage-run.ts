@@ -7,7 +7,7 @@ import {
   deciderConsumer,
   scorerConsumer,
   telemetryStream,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { SERVER_NAMES, SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
 import { startReceiver } from '../../support/deliveries/receiver.ts'
 import { until } from '../../support/process/until.ts'

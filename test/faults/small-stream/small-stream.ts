@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { telemetryStream } from '#shared/core/telemetry/messages.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
 import { readLowWatermark } from '#shared/io/nats/stream-floors.ts'
 import { admin, createTenant } from '../../support/http/tenant-client.ts'

@@ -4,8 +4,9 @@ import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { insertAlertRows } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
 import {
   createLearningStore,

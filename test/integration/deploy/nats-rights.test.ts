@@ -14,7 +14,7 @@ import {
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats, toInboxPrefix } from '#shared/io/nats/nats.ts'
 import { ensureStreams, openTenantsBucket } from '#shared/io/nats/streams.ts'
 import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'

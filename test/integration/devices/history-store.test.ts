@@ -3,8 +3,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
-import { actions } from '#shared/core/scoring/scoring.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { actions } from '#shared/core/scoring/score.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   createHistoryStore,

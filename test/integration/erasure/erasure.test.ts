@@ -10,7 +10,7 @@ import {
   deadLetterSubject,
   telemetryStream,
   telemetrySubject,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'

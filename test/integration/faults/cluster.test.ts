@@ -2,7 +2,7 @@
 // telemetry stream is killed under load, and nothing that was accepted is lost or there twice.
 // `npm run faults -- cluster` does the same at length, with every kind of fault.
 import { expect, it } from 'vitest'
-import { telemetrySubject, tenantsBucket } from '#shared/core/telemetry/messages.ts'
+import { telemetrySubject, tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
 import { ensureStreamsOnceFormed, openTenantsBucket } from '#shared/io/nats/streams.ts'
 import { findBroken } from '../../faults/cluster/cluster.ts'

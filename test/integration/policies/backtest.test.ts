@@ -9,14 +9,10 @@ import { Command } from 'commander'
 import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  defaultPolicy,
-  type Policy,
-  policySchema,
-  toPolicyHash,
-} from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
 import { insertAlertRows } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'

@@ -2,7 +2,8 @@
 // the active ones, each event by one document and in one row, and nobody is alerted.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'

@@ -3,12 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { problemSchema } from '#shared/core/http/api-schemas.ts'
 import { problemCodes } from '#shared/core/http/problem.ts'
-import {
-  defaultPolicy,
-  type Policy,
-  policySchema,
-  toPolicyHash,
-} from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type SignalList, signalListSchema } from '#shared/core/signals/signal-list.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'

@@ -6,7 +6,7 @@ import {
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import {
   type ConsumedMessage,
   type ConsumeOptions,

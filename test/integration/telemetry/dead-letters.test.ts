@@ -2,7 +2,7 @@
 // nothing and take no room from others.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { deadLetterBytes } from '#shared/core/base/limits.ts'
-import { deadLetterStream } from '#shared/core/telemetry/messages.ts'
+import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
 import {
   createDeadLetters,
   type DeadLetter,

@@ -15,7 +15,7 @@ import {
   deciderConsumer,
   scorerConsumer,
   telemetryStream,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { ensureStreams } from '#shared/io/nats/streams.ts'
 import { until } from '../../support/process/until.ts'
 import {

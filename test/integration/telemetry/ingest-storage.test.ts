@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
 import {
   queuedMsMax,
@@ -15,7 +16,6 @@ import {
   retryAfterSeconds,
   waitingEventsMax,
 } from '../../../shared/core/base/limits.ts'
-import { telemetryStream } from '../../../shared/core/telemetry/messages.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { ensureStreams } from '../../../shared/io/nats/streams.ts'
 import { until } from '../../support/process/until.ts'

@@ -3,8 +3,9 @@
  * answer says and what the stream then holds.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
-import { defaultPolicy, toPolicyHash } from '../../../shared/core/policies/policy.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { until } from '../../support/process/until.ts'
 import {

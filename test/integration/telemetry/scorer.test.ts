@@ -1,15 +1,16 @@
 // The scorer as a process: every accepted event ends in ClickHouse and, if it deserves one, in an
 // alert; once, whatever is delivered again, killed or shared among several.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { defaultPolicy, toPolicyHash, type VelocityMetric } from '#shared/core/policies/policy.ts'
+import { deliveryHintSchema } from '#shared/core/deliveries/delivery-hint.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash, type VelocityMetric } from '#shared/core/policies/policy.ts'
 import {
   deadLetterStream,
   deciderConsumer,
-  deliveryHintSchema,
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { until } from '../../support/process/until.ts'
 import {
   type EventFacts,

@@ -7,7 +7,7 @@ import {
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { readLowWatermark } from '#shared/io/nats/stream-floors.ts'
 import { ensureStreams } from '#shared/io/nats/streams.ts'
 import { until } from '../../support/process/until.ts'

@@ -3,9 +3,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { encodeSignals } from '#shared/core/signals/signals-column.ts'
-import { decodeBatch } from '#shared/core/telemetry/messages.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import {
   type Clickhouse,
   createClickhouse,

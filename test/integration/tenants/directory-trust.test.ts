@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto'
 import type { KV } from 'nats'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { edgeKey, policyKey, tenantKey, wholeKey } from '#shared/core/tenants/directory-entries.ts'
 import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits.ts'
-import { edgeKey, policyKey, tenantKey, wholeKey } from '../../../shared/core/telemetry/messages.ts'
 import { openTenantsBucket } from '../../../shared/io/nats/streams.ts'
 import {
   type Directory,

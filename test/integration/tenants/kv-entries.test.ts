@@ -1,7 +1,7 @@
 /** Reading a KV bucket while others write to it, on a real nats-server. */
 import type { KV, KvEntry } from 'nats'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type RetiredUseReport, retiredUseKey } from '#shared/core/telemetry/messages.ts'
+import { type RetiredUseReport, retiredUseKey } from '#shared/core/tenants/stale-secret-reports.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
 import { listRetiredUse, openRetiredUseBucket } from '#shared/io/tenants/retired-use.ts'

@@ -3,7 +3,7 @@
 // end the new key alone is enough and the old one alone says clearly that it is not.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { tenantKey } from '#shared/core/telemetry/messages.ts'
+import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'

@@ -6,15 +6,11 @@
 import { randomBytes } from 'node:crypto'
 import type { KV } from 'nats'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
+import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
+import { edgeKey, policyKey, tenantKey, wholeKey } from '#shared/core/tenants/directory-entries.ts'
 import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits.ts'
-import { defaultPolicy, toPolicyHash } from '../../../shared/core/policies/policy.ts'
-import {
-  edgeKey,
-  policyKey,
-  tenantKey,
-  tenantsBucket,
-  wholeKey,
-} from '../../../shared/core/telemetry/messages.ts'
 import { openTenantsBucket } from '../../../shared/io/nats/streams.ts'
 import { openDirectory } from '../../../shared/io/tenants/directory/directory-entries.ts'
 import { awaitEdges, forgetEdge } from '../../../shared/io/tenants/directory/tenant-directory.ts'

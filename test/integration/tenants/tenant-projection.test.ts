@@ -9,7 +9,7 @@ import {
   type TenantEntry,
   tenantKey,
   wholeKey,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams.ts'
 import { openDirectory, readProven } from '#shared/io/tenants/directory/directory-entries.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'

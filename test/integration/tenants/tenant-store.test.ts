@@ -2,7 +2,8 @@
 // it, and what the connection to Postgres promises when the server comes and goes.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { hashApiKey, toApiKey } from '#shared/core/tenants/credentials.ts'
 import { insertAudit, listAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'

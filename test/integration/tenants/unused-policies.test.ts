@@ -1,8 +1,8 @@
 // Policy documents in the tenant directory: those in use, and none of all that ever were.
 import type { KvEntry } from 'nats'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
-import { policyKey, tenantKey } from '#shared/core/telemetry/messages.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { policyKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { listKeys, readEntries } from '#shared/io/nats/kv-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'

@@ -1,7 +1,7 @@
 // What SDK versions usually send, on a real ClickHouse: counted by the insert of the telemetry
 // itself, the same whatever is inserted again or later, each tenant's and each version's own.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   findMissingCategories,
   findSignalsMissing,

@@ -5,10 +5,11 @@
  * users move between its own phones. Bodies are copied as they are, so they name the first ids.
  */
 import { toEventId } from '#shared/core/base/ids.ts'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/messages.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import {
   insertAlertRows,
   insertDeliveryRows,

@@ -3,8 +3,8 @@
  * delivered: rows as the copier writes them, a pure function of the seed.
  */
 import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { correlate, type Finding } from '#shared/core/velocity/correlation.ts'
 import type {
   AlertMirrorRow,

@@ -2,11 +2,10 @@
 // client that sends a path exactly as it is given.
 import { hash, randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
-import { type Action, toAction } from '#shared/core/scoring/scoring.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
-import type { Environment } from '#shared/core/tenants/credentials.ts'
-import { hashApiKey, toApiKey } from '#shared/core/tenants/credentials.ts'
+import { type Action, toAction } from '#shared/core/scoring/score.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { type Environment, hashApiKey, toApiKey } from '#shared/core/tenants/credentials.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import {
   type Clickhouse,

@@ -5,9 +5,14 @@
 import fc from 'fast-check'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
-import type { ScoringContext } from '#shared/core/scoring/scoring.ts'
-import { type SignalDefinition, signalCatalog } from '#shared/core/signals/signals.ts'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { ScoringContext } from '#shared/core/scoring/suppressions.ts'
+import {
+  type Category,
+  categories,
+  type SignalDefinition,
+  type Signals,
+} from '#shared/core/signals/signal-definition.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
 
 /** Every signal of the catalog. */
 export const allSignals = categories.flatMap((category) =>

@@ -4,10 +4,15 @@
  */
 
 import fc from 'fast-check'
-import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
-import { policySchema } from '#shared/core/policies/policy.ts'
+import {
+  type Policy,
+  policySchema,
+  type SignalWeight,
+  type Suppression,
+} from '#shared/core/policies/policy.ts'
+import { type Category, categories } from '#shared/core/signals/signal-definition.ts'
 import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
-import { type Category, categories, parseTelemetry } from '#shared/core/telemetry/telemetry.ts'
+import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { type EventFacts, makeBody } from '../telemetry/accepted-events.ts'
 import { allSignals, anyPolicy, anyValue } from './any-policy.ts'
 

@@ -5,9 +5,10 @@
  * here reads them.
  */
 import { toEventId } from '#shared/core/base/ids.ts'
-import { defaultPolicy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/messages.ts'
+import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { makePlan } from '../../../services/fleet/plan.ts'

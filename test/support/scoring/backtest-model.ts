@@ -2,10 +2,11 @@
 // closure, one event after the other, and plain counting.
 import { compareBytes } from '#shared/core/base/byte-order.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
-import { compilePolicy, type Score } from '#shared/core/scoring/scoring.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { Score } from '#shared/core/scoring/score.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
 
 export type ModelAlert = {
   deviceId: string

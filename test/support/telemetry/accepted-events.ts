@@ -2,17 +2,18 @@
 // batch messages that carry them.
 import { toEventId } from '#shared/core/base/ids.ts'
 import { batchEventsMax } from '#shared/core/base/limits.ts'
-import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   type AcceptedEvent,
   decodeBatch,
   type EventHeader,
   encodeEventHead,
   toStreamOffset,
-} from '#shared/core/telemetry/messages.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
-import { findMore } from '#shared/core/telemetry/telemetry-check.ts'
+} from '#shared/core/telemetry/event-batch.ts'
+import { findBeyondCatalog } from '#shared/core/telemetry/fast-path.ts'
 
 export type EventFacts = {
   tenantId?: string
@@ -80,7 +81,7 @@ export function makeElement(facts: EventFacts): string {
     policy_version: 1,
     policy_hash: toPolicyHash(policy),
     epoch: 1,
-    ...(findMore(body).inexactNumbers ? { inexact_numbers: true as const } : {}),
+    ...(findBeyondCatalog(body).inexactNumbers ? { inexact_numbers: true as const } : {}),
   }
   return encodeEvent(header, bodyText)
 }

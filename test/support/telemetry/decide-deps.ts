@@ -1,6 +1,6 @@
 /** What deciding a batch works with, in memory: it remembers what was raised and noted. */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
 import type { KnownEvent } from '#shared/io/velocity/known-store.ts'
 import type { DecideBatchDeps } from '../../../services/scorer/decide/decide-batch.ts'

@@ -8,19 +8,15 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { type TenantEntry, tenantKey, wholeKey } from '#shared/core/tenants/directory-entries.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
 import { createRetiredUse } from '../../../services/ingest/retired-use.ts'
 import { openUndecidedRoom } from '../../../services/ingest/undecided-room.ts'
-import { defaultPolicy, type Policy, toPolicyHash } from '../../../shared/core/policies/policy.ts'
-import {
-  type AcceptedEvent,
-  decodeBatch,
-  type TenantEntry,
-  telemetryStream,
-  tenantKey,
-  wholeKey,
-} from '../../../shared/core/telemetry/messages.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { listen } from '../../../shared/io/http/http-server.ts'
 import { createInternalServer } from '../../../shared/io/http/internal-server.ts'

@@ -4,13 +4,16 @@
  * service would notice.
  */
 
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import type { VelocityMetric } from '#shared/core/policies/policy.ts'
+import { type Action, toAction } from '#shared/core/scoring/score.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
+import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { type Alert, decideAlert, toAlert } from '../../../shared/core/alerts/alert-rules.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
-import { defaultPolicy, type VelocityMetric } from '../../../shared/core/policies/policy.ts'
-import { type Action, compilePolicy, toAction } from '../../../shared/core/scoring/scoring.ts'
 import { findTenant } from '../../../shared/core/telemetry/find-tenant.ts'
-import type { AcceptedEvent } from '../../../shared/core/telemetry/messages.ts'
-import { parseTelemetry, type Telemetry } from '../../../shared/core/telemetry/telemetry.ts'
 import { correlate, countKey, findVelocity } from '../../../shared/core/velocity/correlation.ts'
 import { findScoreMismatch } from '../../../shared/core/velocity/score-mismatch.ts'
 import { countSignalFlips, toSignalBits } from '../../../shared/core/velocity/signal-flips.ts'

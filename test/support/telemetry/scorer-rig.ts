@@ -12,7 +12,7 @@ import {
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/nats-names.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createHistoryStore, type HistoryStore } from '#shared/io/devices/history-store.ts'
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { headers, type MsgHdrs } from 'nats'
-import { batchProofHeader } from '../../../shared/core/telemetry/messages.ts'
+import { batchProofHeader } from '#shared/core/telemetry/nats-names.ts'
 import { createProver } from '../../../shared/io/tenants/directory/proofs.ts'
 
 /** TELEMETRY_KEY of the scorers that tests start. */

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { decideAlert, toAlert } from '#shared/core/alerts/alert-rules.ts'
 import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
 import { alertSchema } from '#shared/core/http/api-schemas.ts'
-import type { Action, Reason } from '#shared/core/scoring/scoring.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { Action, Reason } from '#shared/core/scoring/score.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 
 const reasons: Reason[] = [
   { code: 'ROOTED', weight: 40, evidence: { signals: ['root.su_binary'] } },

@@ -8,7 +8,7 @@ import {
   type SessionRow,
   toRecentPage,
 } from '#shared/core/devices/device-history.ts'
-import { actions } from '#shared/core/scoring/scoring.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { seed } from '../../support/process/seed.ts'
 
 process.stdout.write(`device history seed ${seed}\n`)

@@ -3,6 +3,8 @@
  * wrong is noticed and named. A checker that cannot fail proves nothing.
  */
 import { describe, expect, it } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { type Judging, judge } from '../../../services/fleet/judge.ts'
 import { kinds } from '../../../services/fleet/kinds.ts'
 import { makePlan } from '../../../services/fleet/plan.ts'
@@ -11,8 +13,6 @@ import type { Received } from '../../../services/fleet/receiver.ts'
 import { createSentEvents, noteEnded, noteSent } from '../../../services/fleet/sent-events.ts'
 import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
 import { toDeliveryId } from '../../../shared/core/base/ids.ts'
-import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
-import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
 import type { Flag } from '../../../shared/core/signals/flags.ts'
 import { type Bug, bugs, createModelService } from '../../support/telemetry/model-service.ts'
 

@@ -3,6 +3,9 @@
  * where events that were under way together leave both open.
  */
 import { describe, expect, it } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   boundAlerts,
   canBeFirst,
@@ -21,9 +24,6 @@ import {
   createMismatches,
   type EventFact,
 } from '../../../services/fleet/sent-events.ts'
-import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
-import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
-import type { Signals } from '../../../shared/core/telemetry/telemetry.ts'
 import { toSignalBits } from '../../../shared/core/velocity/signal-flips.ts'
 
 const scorer = compilePolicy(defaultPolicy)

@@ -4,6 +4,8 @@
  * stream had; the fleet knows only when it asked and when it was answered.
  */
 import { expect, it } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { checkAlerts, toAlertModel } from '../../../services/fleet/check-alerts.ts'
 import { toDeviceModels } from '../../../services/fleet/device-model.ts'
 import { kinds } from '../../../services/fleet/kinds.ts'
@@ -17,8 +19,6 @@ import {
   noteSent,
 } from '../../../services/fleet/sent-events.ts'
 import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
-import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
-import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
 import { seed } from '../../support/process/seed.ts'
 import { createModelService } from '../../support/telemetry/model-service.ts'
 

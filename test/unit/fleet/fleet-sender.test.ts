@@ -4,6 +4,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Answer } from '../../../services/fleet/http-calls.ts'
 import { createLatencies } from '../../../services/fleet/latencies.ts'
 import { makePlan } from '../../../services/fleet/plan.ts'
@@ -13,8 +15,6 @@ import { sendPlan } from '../../../services/fleet/sender.ts'
 import { createSentEvents } from '../../../services/fleet/sent-events.ts'
 import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
-import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
-import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 
 const scorer = compilePolicy(defaultPolicy)

@@ -3,18 +3,16 @@
  */
 
 import { describe, expect, it } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { categories } from '#shared/core/signals/signal-definition.ts'
+import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
+import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { kinds } from '../../../services/fleet/kinds.ts'
 import { makePlan, type PlanOptions } from '../../../services/fleet/plan.ts'
 import { makePopulation } from '../../../services/fleet/population.ts'
 import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
-import { defaultPolicy } from '../../../shared/core/policies/policy.ts'
-import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
 import { findTenant } from '../../../shared/core/telemetry/find-tenant.ts'
-import {
-  categories,
-  parseTelemetry,
-  type Telemetry,
-} from '../../../shared/core/telemetry/telemetry.ts'
 import { findUnknownSignals } from '../../../shared/core/telemetry/unknown-signals.ts'
 
 const startedAtMs = Date.UTC(2026, 0, 15, 12)

@@ -18,7 +18,7 @@ import { readQuery } from '#shared/core/http/query-string.ts'
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { signalListSchema } from '#shared/core/signals/signal-list.ts'
 import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
-import { parseTelemetry } from '#shared/core/telemetry/telemetry.ts'
+import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { createOpenapiDocument } from '../../../services/api/openapi/openapi-document.ts'
 
 /** The faults of a query of the alert list, or null when it is read. */

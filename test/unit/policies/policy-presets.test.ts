@@ -1,13 +1,19 @@
 // The shipped policies: whole and valid, and what each makes of the same devices.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { defaultPolicy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { checkPolicy } from '#shared/core/policies/policy-check.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { type SignalDefinition, signalCatalog } from '#shared/core/signals/signals.ts'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import {
+  type Category,
+  categories,
+  type SignalDefinition,
+  type Signals,
+} from '#shared/core/signals/signal-definition.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { anySignals, context, signalsOf } from '../../support/scoring/any-policy.ts'
 
 const named = Object.entries(presets)

@@ -2,7 +2,8 @@
 // nothing which goes wrong with them reaches anybody.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { defaultPolicy, type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import {
   compileShadow,
@@ -11,13 +12,15 @@ import {
   sharesKnown,
 } from '#shared/core/policies/shadow.ts'
 import { type ComparedSessions, sumCompared } from '#shared/core/policies/shadow-comparison.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/messages.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
 import { decideRisk, type Known } from '#shared/core/velocity/risk.ts'
 import type { ShadowDecision } from '#shared/io/policies/shadow-decision-store.ts'
-import type { Decided } from '../../../services/scorer/shadow/shadow-decisions.ts'
-import { createShadowDecisions } from '../../../services/scorer/shadow/shadow-decisions.ts'
+import {
+  createShadowDecisions,
+  type Decided,
+} from '../../../services/scorer/shadow/shadow-decisions.ts'
 import { anyPolicy, anySignals } from '../../support/scoring/any-policy.ts'
 import { makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 

@@ -7,7 +7,7 @@ import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { explainScore, scoreExplanationSchema } from '#shared/core/scoring/score-explanation.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { anyPolicy, anySignals, context, signalsOf } from '../../support/scoring/any-policy.ts'
 
 function scoreBy(policy: Policy, signals: Partial<Signals>) {

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Suppression } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
-import { compilePolicy, type ScoringContext } from '#shared/core/scoring/scoring.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import type { ScoringContext } from '#shared/core/scoring/suppressions.ts'
 import { context, signalsOf } from '../../support/scoring/any-policy.ts'
 
 const frida = signalsOf({ debugger: { frida_detected: true } })

@@ -4,16 +4,12 @@ import { describe, expect, it } from 'vitest'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { type PresetName, presets } from '#shared/core/policies/presets/presets.ts'
+import { actions, toAction, toSeverity } from '#shared/core/scoring/score.ts'
 import { type Evidence, shareOut } from '#shared/core/scoring/score-reasons.ts'
-import {
-  actions,
-  compilePolicy,
-  type ScoringContext,
-  toAction,
-  toSeverity,
-} from '#shared/core/scoring/scoring.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import type { ScoringContext } from '#shared/core/scoring/suppressions.ts'
 import { flags } from '#shared/core/signals/flags.ts'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   allSignals,
   anyPolicy,

@@ -16,7 +16,7 @@ import {
   toPatternKey,
   toSignalPattern,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { seed } from '../../support/process/seed.ts'
 import { anyEvent, anyWholePolicy } from '../../support/scoring/backtest-cases.ts'
 import { makeBody } from '../../support/telemetry/accepted-events.ts'

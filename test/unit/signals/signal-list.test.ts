@@ -1,7 +1,7 @@
 // The catalog as a tenant sees it: complete, true to its policy, and only what was promised.
 import { describe, expect, test } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import {
-  defaultPolicy,
   type Policy,
   policySchema,
   type Suppression,

@@ -2,8 +2,8 @@
 // the store more than its size.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { encodeSignals } from '#shared/core/signals/signals-column.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
 
 const encode = (signals: unknown): unknown => JSON.parse(encodeSignals(signals as Signals))
 

@@ -1,10 +1,11 @@
 // What is remembered of a message from storing to deciding decides as the message itself does.
 import { describe, expect, it } from 'vitest'
 import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import { eventHeaderSchema } from '#shared/core/telemetry/event-batch.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
@@ -12,7 +13,6 @@ import {
   createDecodedMessages,
   type DecodedMessages,
 } from '../../../services/scorer/store/decoded-messages.ts'
-import { eventHeaderSchema } from '../../../shared/core/telemetry/messages.ts'
 import { type EventFacts, makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
 
 const facts: EventFacts[] = [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import type { Signals } from '#shared/core/telemetry/telemetry.ts'
 import { createPatternBook } from '#shared/io/telemetry/pattern-book.ts'
 
 const names = Object.keys(signalCatalog.tamper).slice(0, 13)

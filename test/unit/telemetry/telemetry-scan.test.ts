@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
+import { scanTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { tenantIdPattern } from '../../../shared/core/base/ids.ts'
 import { findTenant } from '../../../shared/core/telemetry/find-tenant.ts'
-import { scanTelemetry } from '../../../shared/core/telemetry/telemetry.ts'
 import { escapeAll, hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 
 const tenantOf = (text: string) => findTenant(Buffer.from(text))

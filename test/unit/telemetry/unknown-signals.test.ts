@@ -2,9 +2,10 @@
 // event.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type SignalCategory, signalCatalog } from '#shared/core/signals/signals.ts'
-import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
-import { findMore, isForbiddenKey } from '#shared/core/telemetry/telemetry-check.ts'
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { findBeyondCatalog } from '#shared/core/telemetry/fast-path.ts'
+import { isForbiddenKey } from '#shared/core/telemetry/submission.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
 
 const none = { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} }
@@ -57,7 +58,7 @@ describe('unknown signals', () => {
       maxLength: 32,
       selector: (pair) => pair.join('.'),
     })
-    const toSignals = (pairs: [SignalCategory, string][]) => {
+    const toSignals = (pairs: [Category, string][]) => {
       const signals = structuredClone(none) as Signals
       for (const [category, name] of pairs) signals[category][name] = null
       return signals
@@ -66,7 +67,7 @@ describe('unknown signals', () => {
       fc.property(names, (pairs) => {
         const found = findUnknownSignals(toSignals(pairs))
         expect(findUnknownSignals(toSignals(pairs.toReversed()))).toEqual(found)
-        expect(found).toHaveLength(findMore({ signals: toSignals(pairs) }).unknownSignals)
+        expect(found).toHaveLength(findBeyondCatalog({ signals: toSignals(pairs) }).unknownSignals)
         expect(found).toEqual([...found].sort())
       }),
       { numRuns: 300, verbose: true },

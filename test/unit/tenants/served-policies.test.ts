@@ -1,6 +1,6 @@
 // What an edge keeps of policies: compiled while a tenant uses them, and no longer.
 import { beforeEach, describe, expect, it } from 'vitest'
-import { defaultPolicy } from '#shared/core/policies/policy.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import {
   createServedPolicies,
   type ServedPolicies,

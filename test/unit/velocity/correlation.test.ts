@@ -2,13 +2,9 @@
 // accounted for, never above 100.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  defaultPolicy,
-  type Policy,
-  type VelocityRule,
-  velocityMetrics,
-} from '#shared/core/policies/policy.ts'
-import { type Score, toAction } from '#shared/core/scoring/scoring.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { type Policy, type VelocityRule, velocityMetrics } from '#shared/core/policies/policy.ts'
+import { type Score, toAction } from '#shared/core/scoring/score.ts'
 import { flags } from '#shared/core/signals/flags.ts'
 import {
   type Counts,

@@ -2,8 +2,8 @@
 // states of a signal apart, and counts are those of the definition for any order and repetition.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
 import {
   countSignalFlips,
   type FlipCount,

@@ -2,7 +2,7 @@
 // worse.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   estimateDevices,
   findMissingCategories,

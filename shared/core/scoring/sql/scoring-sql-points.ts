@@ -5,7 +5,7 @@
  * with. The few rows where those lost something are read from the stored body instead.
  */
 import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
-import type { Category } from '#shared/core/telemetry/telemetry.ts'
+import type { Category } from '#shared/core/signals/signal-definition.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
 import { detectedWhenFalse, watchedSignals } from '#shared/core/velocity/signal-flips.ts'
 import { quoteNumber, quoteText, quoteTexts } from './scoring-sql-text.ts'

@@ -17,7 +17,7 @@ import {
 } from '#shared/core/scoring/score-rules.ts'
 import { softLimit } from '#shared/core/scoring/score-tally.ts'
 import { type Flag, flags } from '#shared/core/signals/flags.ts'
-import type { Category } from '#shared/core/telemetry/telemetry.ts'
+import type { Category } from '#shared/core/signals/signal-definition.ts'
 import { pointsOf, type Source } from './scoring-sql-points.ts'
 import { quoteTexts } from './scoring-sql-text.ts'
 

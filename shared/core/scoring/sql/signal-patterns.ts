@@ -8,8 +8,8 @@
  */
 import { hash } from 'node:crypto'
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
-import { type Category, categories, type Signals } from '#shared/core/telemetry/telemetry.ts'
 
 /** Names the vocabulary and the ranges below: whoever changes them makes it the next number. */
 export const patternVersion = 1

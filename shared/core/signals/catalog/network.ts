@@ -1,5 +1,5 @@
 /** Signals of the category `network`, with the severity that public sources give them. */
-import type { SignalDefinition } from '#shared/core/signals/signals.ts'
+import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 
 export const networkSignals: Record<string, SignalDefinition> = {
   vpn_active: {

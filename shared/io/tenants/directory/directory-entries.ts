@@ -8,7 +8,7 @@
  * The text of an entry is its proof, a line break, and JSON; JSON `null` says that it was removed.
  */
 import type { KV, KvEntry, NatsConnection } from 'nats'
-import { tenantsBucket } from '#shared/core/telemetry/messages.ts'
+import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams.ts'

@@ -3,7 +3,7 @@
  * may have been sealed again by somebody who could not tell the edges any more.
  */
 import type { KvEntry } from 'nats'
-import { tenantKey } from '#shared/core/telemetry/messages.ts'
+import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams.ts'

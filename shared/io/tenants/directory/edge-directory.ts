@@ -7,15 +7,15 @@
  */
 import { Events, type KvEntry, type QueuedIterator } from 'nats'
 import { deadEdgeMs, leaseMs, leaseRenewMs, leaseStallMs } from '#shared/core/base/limits.ts'
+import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type EdgeEntry,
   edgeGoneSchema,
   edgeKey,
   policyKey,
   tenantKey,
-  tenantsBucket,
   wholeKey,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/tenants/directory-entries.ts'
 import {
   isJetstreamError,
   isUnheard,

@@ -11,7 +11,7 @@ import {
   type TenantEntry,
   tenantEntrySchema,
   wholeEntrySchema,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/tenants/directory-entries.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createServedPolicies, type ServedPolicies, type ServedPolicy } from './served-policies.ts'
 

@@ -8,6 +8,7 @@
 import { hash } from 'node:crypto'
 import { Empty, headers, type KvEntry } from 'nats'
 import { policyHashCharacters } from '#shared/core/policies/policy.ts'
+import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type EdgeGone,
   edgeEntrySchema,
@@ -17,9 +18,8 @@ import {
   type TenantEntry,
   tenantEntrySchema,
   tenantKey,
-  tenantsBucket,
   wholeKey,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/tenants/directory-entries.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { listKeys } from '#shared/io/nats/kv-entries.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'

@@ -15,7 +15,7 @@ import {
   type WholeEntry,
   wholeEntrySchema,
   wholeKey,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/tenants/directory-entries.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams.ts'

@@ -5,7 +5,8 @@
  * use. A deletion leaves a marker in the stream, which is purged a moment later.
  */
 import type { KV, KvEntry } from 'nats'
-import { policyKey, tenantsBucket } from '#shared/core/telemetry/messages.ts'
+import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
+import { policyKey } from '#shared/core/tenants/directory-entries.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 

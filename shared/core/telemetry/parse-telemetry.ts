@@ -1,89 +1,23 @@
 /**
- * Telemetry as clients send it: one parse and validation, after `findTenant` has named the tenant
- * and its signature has been verified over the raw bytes. The parsed tenant must be the verified
- * one, so no spelling of a body can be verified as one tenant's and stored as another's.
+ * Parses and validates telemetry, after `findTenant` has named the tenant and its signature has
+ * been verified over the raw bytes. The parsed tenant must be the verified one, so no spelling of a
+ * body can be verified as one tenant's and stored as another's.
  */
 import { isUtf8 } from 'node:buffer'
-import { z } from 'zod'
-import { tenantIdPattern } from '#shared/core/base/ids.ts'
-import {
-  categoryKeysMax,
-  clientFlagsMax,
-  idCharactersMax,
-  jsonDepthMax,
-  membersMax,
-  metaCharactersMax,
-} from '#shared/core/base/limits.ts'
+import type { z } from 'zod'
+import { categoryKeysMax, jsonDepthMax, membersMax } from '#shared/core/base/limits.ts'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
+import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { checkKnownSignals } from '#shared/core/signals/signals.ts'
+import { type Findings, findBeyondCatalog, isPlainSubmission } from './fast-path.ts'
 import { findJsonFault } from './json-fault.ts'
 import {
-  controlCharacters,
-  type Findings,
-  findMore,
   isForbiddenKey,
   isObject,
-  isPlainlyValid,
-} from './telemetry-check.ts'
-
-/** The six categories of `signals`, in the order of the public interface. */
-export const categories = [
-  'root',
-  'emulator',
-  'debugger',
-  'tamper',
-  'ecosystem',
-  'network',
-] as const
-export type Category = (typeof categories)[number]
-
-/**
- * Detection data of one category: known signals are typed by the catalog, unknown ones are kept.
- */
-export type CategorySignals = Record<string, unknown>
-export type Signals = Record<Category, CategorySignals>
-
-/** What a device, session, user or account id can be. */
-export const idSchema = z
-  .string()
-  .min(1)
-  .max(idCharactersMax)
-  .refine((id) => !controlCharacters.test(id), 'must not contain control characters')
-
-const metaSchema = z.string().max(metaCharactersMax)
-// The catalog checks what is inside; a record schema would copy every key of every event.
-const categorySchema = z.custom<CategorySignals>(isObject, 'must be an object')
-
-/** The submission of the public interface, settled; unknown extra fields are accepted and kept. */
-export const telemetrySchema = z.looseObject({
-  tenant_id: z.string().regex(tenantIdPattern),
-  device_id: idSchema,
-  session_id: idSchema,
-  user_id: idSchema.optional(),
-  account_id: idSchema.optional(),
-  // Never a reason to refuse: stored as a time where `readOccurredAt` reads it as one.
-  occurred_at: z.unknown().optional(),
-  sdk_meta: z.looseObject({
-    sdk_version: metaSchema,
-    platform: metaSchema,
-    batch_type: metaSchema,
-  }),
-  scorer: z.looseObject({
-    rasp_score: z.number(),
-    rasp_action: metaSchema,
-    rasp_flags: z.array(metaSchema).max(clientFlagsMax),
-  }),
-  signals: z.looseObject({
-    root: categorySchema,
-    emulator: categorySchema,
-    debugger: categorySchema,
-    tamper: categorySchema,
-    ecosystem: categorySchema,
-    network: categorySchema,
-  }),
-})
-
-export type Telemetry = z.infer<typeof telemetrySchema>
+  settleOptionals,
+  type Telemetry,
+  telemetrySchema,
+} from './submission.ts'
 
 /** What the byte scan of a verified body saw. */
 export type Scan = {
@@ -171,7 +105,7 @@ export function parseTelemetry(body: Buffer, tenantId: string): ParsedTelemetry 
 
 function validate(value: Record<string, unknown>, scan: Scan): ParsedTelemetry {
   const findings: Findings = { unknownSignals: 0, inexactNumbers: false }
-  if (!scan.unicodeEscape && isPlainlyValid(value, scan.members, findings)) {
+  if (!scan.unicodeEscape && isPlainSubmission(value, scan.members, findings)) {
     return { ok: true, telemetry: value as Telemetry, ...findings }
   }
   const walk: Walk = { members: 0, checkText: scan.unicodeEscape, errors: [] }
@@ -184,30 +118,7 @@ function validate(value: Record<string, unknown>, scan: Scan): ParsedTelemetry {
   if (!parsed.success) return { ok: false, errors: toProblemDetails(parsed.error) }
   const errors = checkSignals(value.signals as Signals)
   if (errors.length > 0) return { ok: false, errors }
-  return { ok: true, telemetry: value as Telemetry, ...findMore(value) }
-}
-
-/**
- * Makes absent what says nothing: `user_id` and `account_id` that are null or empty, as an SDK
- * sends before a login. The client's score, which is advisory, becomes a finite double.
- * @param value a parsed body; changed
- */
-export function settleOptionals(value: Record<string, unknown>): void {
-  for (const name of ['user_id', 'account_id']) {
-    // The member stays, so that a body has as many members as its text.
-    if (value[name] === null || value[name] === '') value[name] = undefined
-  }
-  const { scorer } = value
-  if (!isObject(scorer) || typeof scorer.rasp_score !== 'number') return
-  const most = Number.MAX_VALUE
-  scorer.rasp_score = Math.min(Math.max(scorer.rasp_score, -most), most)
-}
-
-/** @param text the stored body of an accepted event */
-export function readStoredTelemetry(text: string): Telemetry {
-  const body = JSON.parse(text) as Record<string, unknown>
-  settleOptionals(body)
-  return body as Telemetry
+  return { ok: true, telemetry: value as Telemetry, ...findBeyondCatalog(value) }
 }
 
 function describeJsonFault(body: Buffer): string {

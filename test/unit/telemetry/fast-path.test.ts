@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isPlainEvent } from '#shared/core/telemetry/event-check.ts'
-import { eventHeaderSchema } from '#shared/core/telemetry/messages.ts'
-import { telemetrySchema } from '#shared/core/telemetry/telemetry.ts'
+import { eventHeaderSchema } from '#shared/core/telemetry/event-batch.ts'
+import { isPlainEvent } from '#shared/core/telemetry/fast-path.ts'
+import { telemetrySchema } from '#shared/core/telemetry/submission.ts'
 
 type Fields = Record<string, unknown>
 

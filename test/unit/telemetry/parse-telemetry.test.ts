@@ -4,14 +4,11 @@
 import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { signalCatalog } from '../../../shared/core/signals/signals.ts'
+import { categories } from '#shared/core/signals/signal-definition.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { parseTelemetry, scanTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { findTenant } from '../../../shared/core/telemetry/find-tenant.ts'
 import { findJsonFault } from '../../../shared/core/telemetry/json-fault.ts'
-import {
-  categories,
-  parseTelemetry,
-  scanTelemetry,
-} from '../../../shared/core/telemetry/telemetry.ts'
 
 const noSignals = () => Object.fromEntries(categories.map((name) => [name, {}]))
 

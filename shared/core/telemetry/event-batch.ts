@@ -1,33 +1,15 @@
 /**
- * What the processes say to one another over JetStream, and how the streams are named. An edge
- * writes batches, a scorer reads them; a scorer writes hints, delivery reads them. A field that may
- * be missing says which older sender it tolerates.
+ * A batch message: one JSON array, each element an event's header around the untouched body text.
+ * An edge encodes it with `encodeEventHead`; a scorer decodes it with `decodeBatch`.
  */
 import { z } from 'zod'
-import { tenantIdPattern, toEventId } from '#shared/core/base/ids.ts'
-import { idCharactersMax } from '#shared/core/base/limits.ts'
+import { toEventId } from '#shared/core/base/ids.ts'
 import { PoisonError } from '#shared/core/base/outcome.ts'
-import { reasonSchema } from '#shared/core/scoring/scoring.ts'
+import { reasonSchema } from '#shared/core/scoring/score.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber } from '#shared/core/signals/signals.ts'
-import { isPlainEvent } from './event-check.ts'
-import { type Signals, settleOptionals, type Telemetry, telemetrySchema } from './telemetry.ts'
-import { isObject } from './telemetry-check.ts'
-
-/** Streams, subjects, buckets and durable consumers, one name each. */
-export const telemetryStream = 'TELEMETRY'
-export const telemetrySubject = 'telemetry.batch'
-/** The header with the proof that an edge wrote a batch message, over the message alone. */
-export const batchProofHeader = 'Proof'
-/** Who stores events, and who decides on them once everything before them is stored. */
-export const scorerConsumer = 'scorer'
-export const deciderConsumer = 'decider'
-export const alertsStream = 'ALERTS'
-export const deliveryHintSubject = 'alerts.delivery'
-export const deliveryConsumer = 'delivery'
-export const deadLetterStream = 'DEAD_LETTERS'
-export const deadLetterSubject = 'dead.telemetry'
-/** KV bucket of the tenant directory's projection, and of what each edge has applied. */
-export const tenantsBucket = 'tenants'
+import { isPlainEvent } from './fast-path.ts'
+import { isObject, settleOptionals, type Telemetry, telemetrySchema } from './submission.ts'
 
 /** What the edge knows of an event it took: everything but the body. */
 export const eventHeaderSchema = z.object({
@@ -210,99 +192,3 @@ function describeFault(value: unknown, bodyValue: unknown): string | null {
   if (!body.success) return `body: ${body.error.issues[0]?.path.join('.') ?? ''}`
   return body.data.tenant_id === header.data.tenant_id ? null : 'body: tenant_id'
 }
-
-/** A hint that a delivery is due: only a hint, the Postgres row is the truth. */
-export const deliveryHintSchema = z.object({
-  tenant_id: z.string().regex(tenantIdPattern),
-  delivery_id: z.string().max(idCharactersMax),
-})
-export type DeliveryHint = z.infer<typeof deliveryHintSchema>
-
-/** The KV key of a tenant's entry, and of a policy document by its content address. */
-export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
-export const policyKey = (policyHash: string): string => `policy.${policyHash}`
-export const edgeKey = (edgeId: string): string => `edge.${edgeId}`
-
-/**
- * The KV key that says the bucket holds every tenant. It is lost with the bucket, and written again
- * only once the bucket was found equal to Postgres: without it an edge cannot tell a tenant that
- * does not exist from one that was not put back yet.
- */
-export const wholeKey = 'whole'
-/** How many tenants there are at least, for those that are lost one by one. */
-export const wholeEntrySchema = z.object({ tenants: z.number().int().min(0) })
-export type WholeEntry = z.infer<typeof wholeEntrySchema>
-
-/** A tenant as the edges see it. The secret is sealed under MASTER_KEY. */
-export const tenantEntrySchema = z.object({
-  tenant_id: z.string(),
-  environment: z.enum(['live', 'sandbox']),
-  status: z.enum(['active', 'suspended']),
-  /** Rises with every change of a credential or of the status. */
-  epoch: z.number().int(),
-  /** Null while a rotation has the old secret off and the new one not yet on. */
-  hmac_secret_sealed: z.string().nullable(),
-  /**
-   * The one before, off for good: only to tell who still signs with it. Missing where there was no
-   * rotation yet, and from consoles that do not know of it.
-   */
-  hmac_secret_retired_sealed: z.string().optional(),
-  policy_version: z.number().int(),
-  /** Stands unescaped in every event's header. */
-  policy_hash: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
-  /** Ingest rate; null is unlimited. */
-  ingest_rate: z
-    .object({ perSecond: z.number().positive(), burst: z.number().positive() })
-    .nullable(),
-  /** Ingest rate in bytes; null or missing, as from older consoles, is the product's default. */
-  ingest_bytes: z
-    .object({ perSecond: z.number().positive(), burst: z.number().positive() })
-    .nullish(),
-  /** Share of the stream that it may have waiting undecided; likewise. */
-  ingest_share: z.number().positive().lt(1).nullish(),
-})
-export type TenantEntry = z.infer<typeof tenantEntrySchema>
-
-/** KV bucket of what edges report of requests still signed with a retired secret. */
-export const retiredUseBucket = 'retired_use'
-/** One edge's report on one tenant; an edge's id is of letters, digits, `-` and `_`. */
-export const retiredUseKey = (tenantId: string, edgeId: string): string => `${tenantId}.${edgeId}`
-
-/** Requests that one edge refused because they were signed with a tenant's retired secret. */
-export const retiredUseSchema = z.object({
-  /** Which secret: a later rotation begins at zero. */
-  last4: z.string(),
-  versions: z.array(
-    z.object({
-      sdk_version: z.string(),
-      requests: z.number().int(),
-      /** How long ago the last one was, when this was reported: no clock is compared. */
-      age_ms: z.number(),
-    }),
-  ),
-})
-export type RetiredUseReport = z.infer<typeof retiredUseSchema>
-
-/** KV bucket of what edges claim to have accepted, for reconciliation. */
-export const acceptedBucket = 'accepted'
-/** One edge's claims on one hour, a part of the tenants each; `*` for any. */
-export const acceptedKey = (edgeId: string, hour: number | '*', part: number | '*'): string =>
-  `${edgeId}.${hour}.${part}`
-
-/** What an edge has answered with a 200 since its start, by tenant. */
-export const acceptedSchema = z.object({
-  edge_id: z.string(),
-  hour_ms: z.number().int(),
-  accepted: z.record(z.string(), z.number().int()),
-})
-export type AcceptedClaim = z.infer<typeof acceptedSchema>
-
-/** What an edge reports: the newest revision of the tenants bucket that it has applied. */
-export const edgeEntrySchema = z.object({ edge_id: z.string(), applied_revision: z.number().int() })
-export type EdgeEntry = z.infer<typeof edgeEntrySchema>
-/**
- * The last entry under an edge's id: no lease is held under it and none ever will be. An edge that
- * lives on announces itself under another id.
- */
-export const edgeGoneSchema = z.object({ edge_id: z.string(), gone: z.literal(true) })
-export type EdgeGone = z.infer<typeof edgeGoneSchema>

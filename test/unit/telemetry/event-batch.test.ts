@@ -9,7 +9,7 @@ import {
   decodeBatch,
   type EventHeader,
   offsetsPerMessage,
-} from '#shared/core/telemetry/messages.ts'
+} from '#shared/core/telemetry/event-batch.ts'
 import {
   encodeEvent,
   makeBody,

@@ -1,39 +1,23 @@
 /**
- * The quick yes: one walk over a parsed body that recognises a submission without any fault, which
- * is nearly every one. It says no to anything it is not sure of, and then the schema and the full
- * walk of telemetry.ts have the last word: this file decides nothing, it only saves their work.
+ * Fast path: recognizes a valid submission, and a valid element of a batch message, without a
+ * schema. It answers yes or "not sure"; then `submission.ts` decides. Property tests hold it equal
+ * to the schemas (fast-path.test.ts, parse-telemetry.test.ts).
  */
+import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import {
   categoryKeysMax,
   clientFlagsMax,
   idCharactersMax,
   metaCharactersMax,
 } from '#shared/core/base/limits.ts'
-import {
-  isPlainNumber,
-  type SignalCategory,
-  type SignalType,
-  signalCatalog,
-} from '#shared/core/signals/signals.ts'
+import { categories, type SignalType } from '#shared/core/signals/signal-definition.ts'
+import { isPlainNumber, signalCatalog } from '#shared/core/signals/signals.ts'
+import { controlCharacters, isForbiddenKey, isObject } from './submission.ts'
 
-// C0 and C1 control characters and DEL: never part of an id, and unprintable in every tool.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
-export const controlCharacters = /[\u0000-\u001f\u007f-\u009f]/
-
-/** Keys that other languages' object models act upon. */
-export function isForbiddenKey(key: string): boolean {
-  return key === '__proto__' || key === 'constructor' || key === 'prototype'
-}
-
-type Category = { name: SignalCategory; types: Map<string, SignalType> }
-
-const categories = new Map<string, Category>(
-  Object.entries(signalCatalog).map(([name, signals]) => [
-    name,
-    {
-      name: name as SignalCategory,
-      types: new Map(Object.entries(signals).map(([signal, { type }]) => [signal, type])),
-    },
+const typesByCategory = new Map<string, Map<string, SignalType>>(
+  Object.entries(signalCatalog).map(([category, signals]) => [
+    category,
+    new Map(Object.entries(signals).map(([signal, { type }]) => [signal, type])),
   ]),
 )
 
@@ -55,7 +39,7 @@ export type Findings = {
  * @param findings added to
  * @returns false when it is not, or when it takes a closer look to tell
  */
-export function isPlainlyValid(
+export function isPlainSubmission(
   value: Record<string, unknown>,
   members: number,
   findings: Findings,
@@ -99,7 +83,7 @@ export function isPlainlyValid(
 }
 
 /** Whether a value is an id that clients may give. */
-export function isId(value: unknown): boolean {
+function isId(value: unknown): boolean {
   return (
     typeof value === 'string' &&
     value.length > 0 &&
@@ -109,31 +93,38 @@ export function isId(value: unknown): boolean {
 }
 
 /** Whether a value is a text of the submission's `sdk_meta` or `scorer`. */
-export function isMeta(value: unknown): boolean {
+function isMeta(value: unknown): boolean {
   return typeof value === 'string' && value.length <= metaCharactersMax
 }
 
-/** Whether a value is an object of JSON: no list, and not null. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+function isSdkMeta(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    isMeta(value.sdk_version) &&
+    isMeta(value.platform) &&
+    isMeta(value.batch_type)
+  )
+}
+
+/** JSON has no NaN, and `settleOptionals` has made an infinite score finite. */
+function isScorer(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { rasp_score: score, rasp_action: action, rasp_flags: flags } = value
+  return (
+    Number.isFinite(score) &&
+    isMeta(action) &&
+    Array.isArray(flags) &&
+    flags.length <= clientFlagsMax &&
+    flags.every(isMeta)
+  )
 }
 
 function countMeta(value: unknown, findings: Findings): number {
-  if (!isObject(value)) return notPlain
-  if (!isMeta(value.sdk_version) || !isMeta(value.platform) || !isMeta(value.batch_type)) {
-    return notPlain
-  }
-  return countMembers(value, findings)
+  return isSdkMeta(value) ? countMembers(value, findings) : notPlain
 }
 
 function countScorer(value: unknown, findings: Findings): number {
-  if (!isObject(value)) return notPlain
-  const { rasp_score: score, rasp_action: action, rasp_flags: flags } = value
-  if (typeof score !== 'number' || !isMeta(action)) return notPlain
-  if (!Array.isArray(flags) || flags.length > clientFlagsMax || !flags.every(isMeta)) {
-    return notPlain
-  }
-  return countMembers(value, findings)
+  return isScorer(value) ? countMembers(value, findings) : notPlain
 }
 
 function countSignals(value: unknown, findings: Findings): number {
@@ -142,16 +133,16 @@ function countSignals(value: unknown, findings: Findings): number {
   let found = 0
   for (const key in value) {
     seen++
-    const category = categories.get(key)
-    if (category !== undefined) {
+    const types = typesByCategory.get(key)
+    if (types !== undefined) {
       found++
-      seen += countCategory(value[key], category.types, findings)
+      seen += countCategory(value[key], types, findings)
     } else {
       if (isForbiddenKey(key)) return notPlain
       seen += countMembers(value[key], findings)
     }
   }
-  return found === categories.size ? seen : notPlain
+  return found === typesByCategory.size ? seen : notPlain
 }
 
 function countCategory(value: unknown, types: Map<string, SignalType>, findings: Findings): number {
@@ -203,8 +194,58 @@ function countMembers(value: unknown, findings: Findings): number {
 }
 
 /** What a valid submission has beyond the catalog. */
-export function findMore(value: Record<string, unknown>): Findings {
+export function findBeyondCatalog(value: Record<string, unknown>): Findings {
   const findings: Findings = { unknownSignals: 0, inexactNumbers: false }
-  isPlainlyValid(value, Number.NaN, findings)
+  isPlainSubmission(value, Number.NaN, findings)
   return findings
 }
+
+/**
+ * Whether an element of a batch message is certainly an accepted event with its body.
+ * @returns false when it is not, or when only the schemas can tell
+ */
+export function isPlainEvent(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { body } = value
+  return (
+    typeof value.event_id === 'string' &&
+    Number.isSafeInteger(value.received_at) &&
+    Number.isSafeInteger(value.rasp_score) &&
+    isAction(value.rasp_action) &&
+    isReasons(value.reasons) &&
+    Number.isSafeInteger(value.policy_version) &&
+    typeof value.policy_hash === 'string' &&
+    Number.isSafeInteger(value.epoch) &&
+    (value.inexact_numbers === undefined || value.inexact_numbers === true) &&
+    isObject(body) &&
+    value.tenant_id === body.tenant_id &&
+    isBody(body)
+  )
+}
+
+function isBody(body: Record<string, unknown>): boolean {
+  const { tenant_id: tenantId, signals } = body
+  return (
+    typeof tenantId === 'string' &&
+    tenantIdPattern.test(tenantId) &&
+    isId(body.device_id) &&
+    isId(body.session_id) &&
+    (body.user_id === undefined || isId(body.user_id)) &&
+    (body.account_id === undefined || isId(body.account_id)) &&
+    isSdkMeta(body.sdk_meta) &&
+    isScorer(body.scorer) &&
+    isObject(signals) &&
+    categories.every((category) => isObject(signals[category]))
+  )
+}
+
+const isAction = (value: unknown): boolean =>
+  value === 'ALLOW' || value === 'REVIEW' || value === 'BLOCK'
+
+const isReasons = (value: unknown): boolean => Array.isArray(value) && value.every(isReason)
+
+const isReason = (value: unknown): boolean =>
+  isObject(value) &&
+  typeof value.code === 'string' &&
+  Number.isSafeInteger(value.weight) &&
+  isObject(value.evidence)

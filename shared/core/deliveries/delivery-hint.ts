@@ -1,0 +1,11 @@
+/** The hint that a scorer publishes and the delivery process receives. */
+import { z } from 'zod'
+import { tenantIdPattern } from '#shared/core/base/ids.ts'
+import { idCharactersMax } from '#shared/core/base/limits.ts'
+
+/** A hint that a delivery is due: only a hint, the Postgres row is the truth. */
+export const deliveryHintSchema = z.object({
+  tenant_id: z.string().regex(tenantIdPattern),
+  delivery_id: z.string().max(idCharactersMax),
+})
+export type DeliveryHint = z.infer<typeof deliveryHintSchema>

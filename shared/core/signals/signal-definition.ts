@@ -1,0 +1,32 @@
+/** Categories of signals and the form of a signal's definition in the catalog. */
+import type { Flag } from './flags.ts'
+
+/** The six categories of `signals`, in the order of the public interface. */
+export const categories = [
+  'root',
+  'emulator',
+  'debugger',
+  'tamper',
+  'ecosystem',
+  'network',
+] as const
+export type Category = (typeof categories)[number]
+
+/**
+ * Detection data of one category: known signals are typed by the catalog, unknown ones are kept.
+ */
+export type CategorySignals = Record<string, unknown>
+export type Signals = Record<Category, CategorySignals>
+
+export type SignalType = 'boolean' | 'number' | 'string' | 'strings'
+export type Grade = 'critical' | 'high' | 'medium' | 'low' | 'informational'
+
+export type SignalDefinition = {
+  type: SignalType
+  platforms: ('android' | 'ios')[]
+  grade: Grade
+  flag: Flag
+  description: string
+  /** The public SDKs and documents that report or grade this signal. */
+  sources: string[]
+}
