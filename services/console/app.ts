@@ -22,8 +22,11 @@ import type { UnknownSignalStore } from '#shared/io/telemetry/unknown-signal-sto
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import { addAlertRoutes } from './alerts/alert-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
-import { addLearningRoutes, type LearningDeps } from './analytics/learning-routes.ts'
 import type { AnalystDeps } from './analytics/manage-analysts.ts'
+import {
+  addRulePerformanceRoutes,
+  type RulePerformanceDeps,
+} from './analytics/rule-performance-routes.ts'
 import { addSignalRoutes } from './analytics/signal-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import type { DeliveryDeps } from './deliveries/manage-deliveries.ts'
@@ -45,21 +48,21 @@ import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
 import { addOverviewRoutes } from './tenants/overview-routes.ts'
-import { addRetiredUseRoutes, type RetiredUseDeps } from './tenants/retired-use-routes.ts'
 import type { RewrapDeps } from './tenants/rewrap.ts'
 import type { RotationDeps } from './tenants/rotation.ts'
 import { addSecretRoutes } from './tenants/secret-routes.ts'
+import { addStaleSecretRoutes, type StaleSecretDeps } from './tenants/stale-secret-routes.ts'
 import { addTenantRoutes } from './tenants/tenant-routes.ts'
 
 export type ConsoleDeps = ManageDeps &
   RotationDeps &
   RewrapDeps &
   ExplainDeps &
-  RetiredUseDeps &
+  StaleSecretDeps &
   EraseRouteDeps &
   ReconciliationRouteDeps &
   DeliveryDeps &
-  LearningDeps &
+  RulePerformanceDeps &
   BacktestRouteDeps &
   ShadowRouteDeps &
   AnalystDeps &
@@ -129,7 +132,7 @@ export async function createConsoleApp(
         admin.addHook('onRequest', token.check)
         const routes = admin.withTypeProvider<ZodTypeProvider>() as ConsoleApp
         addTenantRoutes(routes, deps)
-        addRetiredUseRoutes(routes, deps)
+        addStaleSecretRoutes(routes, deps)
         addCredentialRoutes(routes, deps)
         addAlertRoutes(routes, deps)
         addDeliveryRoutes(routes, deps)
@@ -140,7 +143,7 @@ export async function createConsoleApp(
         addShadowRoutes(routes, deps)
         addEventRoutes(routes, deps)
         addSignalRoutes(routes, deps)
-        addLearningRoutes(routes, deps)
+        addRulePerformanceRoutes(routes, deps)
         addSecretRoutes(routes, deps)
         addRetentionRoutes(routes, deps)
         addErasureRoutes(routes, deps)

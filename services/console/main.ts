@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import { createLearningStore } from '#shared/io/analytics/learning-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
+import { createRulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
 import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/deliveries/delivery-hint-publisher.ts'
 import { checkWebhookTarget } from '#shared/io/deliveries/outbound-http.ts'
@@ -24,17 +24,17 @@ import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
 import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'
 import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { listRetiredUse } from '#shared/io/tenants/retired-use.ts'
 import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import { createKnownStore } from '#shared/io/velocity/known-store.ts'
 import { type ConsoleDeps, createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { createErase } from './erasure/erase.ts'
+import { requireMasterKey, startDirectoryReconciler } from './jobs/directory-reconciler.ts'
 import { createStackTeller } from './jobs/local-stack.ts'
-import { createMirror } from './jobs/mirror.ts'
 import { createPrevalenceSpikes } from './jobs/prevalence-spikes.ts'
 import { createReconciliationKeeper } from './jobs/reconciliation.ts'
-import { requireMasterKey, startUpkeep } from './jobs/upkeep.ts'
+import { createReplication } from './jobs/replication.ts'
 import { createBacktests } from './policies/backtest.ts'
 import { createRetention } from './retention/retention.ts'
 import { createDirectoryWriter } from './tenants/directory.ts'
@@ -163,14 +163,14 @@ async function main(): Promise<void> {
     findEvent: createEventStore(clickhouse).findEvent,
     findKnown: createKnownStore(clickhouse).findKnown,
     readReconciliation: reconciliation.readReconciliation,
-    readLearning: createLearningStore(clickhouse).readLearning,
+    readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
     prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
     ...createUnknownSignalStore(clickhouse),
-    listRetiredUse: async (secret) => {
+    listStaleSecretRequests: async (secret) => {
       const nats = findNats()
       if (nats?.connected() !== true) throw new Error('NATS is not connected')
-      return listRetiredUse(nats, secret)
+      return listStaleSecretRequests(nats, secret)
     },
     analysts: {
       clickhouse,
@@ -189,8 +189,8 @@ async function main(): Promise<void> {
       onOutcome: (outcome) => erasures.inc({ outcome }),
     }),
   }
-  const upkeep = startUpkeep({ rotation: deps, projection, log, metrics })
-  lifecycle.onStop('upkeep', upkeep.stop)
+  const reconciler = startDirectoryReconciler({ rotation: deps, projection, log, metrics })
+  lifecycle.onStop('directory reconciler', reconciler.stop)
   const wallMs = Date.now
   const retention = createRetention({
     postgres,
@@ -202,8 +202,16 @@ async function main(): Promise<void> {
     wallMs,
   })
   lifecycle.onStop('retention', retention.start().stop)
-  const mirror = createMirror({ postgres, locks: jobs, clickhouse, log, metrics, nowMs, wallMs })
-  lifecycle.onStop('mirror', mirror.start().stop)
+  const replication = createReplication({
+    postgres,
+    locks: jobs,
+    clickhouse,
+    log,
+    metrics,
+    nowMs,
+    wallMs,
+  })
+  lifecycle.onStop('replication', replication.start().stop)
   const prevalenceSpikes = createPrevalenceSpikes({
     locks: jobs,
     clickhouse: mutations,

@@ -21,7 +21,7 @@ import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
 import type { verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
-import type { ServedPolicy } from '#shared/io/tenants/directory/served-policies.ts'
+import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 
 /** Why a submission was refused; a metric label beside the problem's code. */
@@ -81,7 +81,7 @@ export type EdgeDeps = {
   findTenant: (tenantId: string) => Tenant | undefined
   leaseValid: () => boolean
   /** Whether every tenant that there is can be found. */
-  whole: () => boolean
+  synced: () => boolean
   /** Whether more of a tenant may wait undecided. */
   mayWait: (tenantId: string, share: number) => boolean
   /** One HMAC over the body, whatever the header is. */
@@ -125,7 +125,7 @@ export const refusals = {
     ),
   ),
   lease: unavailable('lease', 'Credentials cannot be confirmed as current at the moment.'),
-  notWhole: unavailable('not_whole', 'Not all credentials are known at the moment.'),
+  notSynced: unavailable('not_whole', 'Not all credentials are known at the moment.'),
   tenantUnusable: unavailable('tenant_unusable', 'The tenant cannot be served at the moment.'),
   disconnected: unavailable('disconnected', 'Telemetry cannot be stored at the moment.'),
   overload: unavailable('overload', 'More telemetry is waiting to be stored than can be held.'),
@@ -212,7 +212,7 @@ function verifyTenant(
   const retired = tenant?.retired ?? null
   const late = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
   // Our own faults, which say nothing of the signature: its clients must not give up on a 401.
-  if (!edge.whole()) return refusals.notWhole
+  if (!edge.synced()) return refusals.notSynced
   if (active && tenant.fault !== null && tenant.fault !== 'policy_missing') {
     return refusals.tenantUnusable
   }
@@ -250,7 +250,7 @@ function refuseLimited(
 function scoreTelemetry(
   telemetry: Telemetry,
   tenant: Tenant,
-  policy: ServedPolicy,
+  policy: ActivePolicy,
   receivedAtMs: number,
 ): Score {
   if (tenant.environment === 'sandbox') {

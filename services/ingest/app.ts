@@ -45,12 +45,12 @@ import {
 } from './intake.ts'
 import { createIngestObserver } from './observe.ts'
 import { createRefusalHold } from './refusal-hold.ts'
-import type { RetiredUse } from './retired-use.ts'
+import type { StaleSecretRequests } from './stale-secret-requests.ts'
 import type { UndecidedRoom } from './undecided-room.ts'
 
 /** What the intake works with once NATS is there. */
 export type Edge = {
-  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'whole' | 'fault'>
+  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'fault'>
   publish: PublishBatch
   room: Pick<UndecidedRoom, 'stored' | 'mayWait' | 'warning'>
   /** Whether the connection to NATS is up at this moment. */
@@ -65,7 +65,7 @@ export type IngestDeps = {
   edge: () => Edge | null
   stopping: () => boolean
   /** Counts what was signed with a secret that a rotation replaced. */
-  retiredUse: RetiredUse
+  staleSecretRequests: StaleSecretRequests
   /** Counts what is answered with a 200, for reconciliation. */
   tally: Pick<AcceptedTally, 'count'>
   /** Why NATS does not answer, or null. */
@@ -168,7 +168,7 @@ function createIntake(deps: IngestDeps): Intake {
       holdMs: refusalHoldMs,
       heldMax: heldRefusalsMax,
     }),
-    retiredUse: deps.retiredUse,
+    staleSecretRequests: deps.staleSecretRequests,
     tally: deps.tally,
     stopping: deps.stopping,
     stored: (...event) => edge()?.room.stored(...event),
@@ -176,7 +176,7 @@ function createIntake(deps: IngestDeps): Intake {
     edge: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
-      whole: () => edge()?.directory.whole() === true,
+      synced: () => edge()?.directory.synced() === true,
       mayWait: (tenantId, share) => edge()?.room.mayWait(tenantId, share) !== false,
       verify: verifySignature,
       decoyKey: deps.decoyKey,

@@ -28,7 +28,7 @@ import { checkHeaders, discardBody, receiveBody } from './http/receive-body.ts'
 import { type ReplyMeta, replyAccepted, replyProblem } from './http/reply.ts'
 import type { IngestObserver } from './observe.ts'
 import type { RefusalHold } from './refusal-hold.ts'
-import type { RetiredUse } from './retired-use.ts'
+import type { StaleSecretRequests } from './stale-secret-requests.ts'
 
 export const ingestPath = '/v1/rasp/ingest'
 
@@ -59,7 +59,7 @@ export type Intake = {
   observe: IngestObserver
   /** Where answers to tenants over a limit wait. */
   hold: RefusalHold
-  retiredUse: RetiredUse
+  staleSecretRequests: StaleSecretRequests
   /** What reconciliation counts. */
   tally: Pick<AcceptedTally, 'count'>
   /** Counts what waits undecided. */
@@ -121,7 +121,7 @@ export function decideSubmission(intake: Intake, submission: Submission): void {
     if (refusal.retired === undefined) return
     const { tenantId, last4 } = refusal.retired
     // Once the answer is on its way.
-    setImmediate(() => intake.retiredUse.note(tenantId, last4, body))
+    setImmediate(() => intake.staleSecretRequests.note(tenantId, last4, body))
   } catch (error) {
     intake.log.error({ err: error }, 'a submission could not be decided')
     const problem = new Problem('internal_error', 'The request could not be processed.')

@@ -14,12 +14,12 @@ import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { startClaimReporter } from '#shared/io/reconciliation/accepted-claims.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
-import { startRetiredUseReporter } from '#shared/io/tenants/retired-use.ts'
 import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { startStaleSecretReporter } from '#shared/io/tenants/stale-secret-requests.ts'
 import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { type IngestConfig, readIngestConfig } from './config.ts'
-import { createRetiredUse, type RetiredUse } from './retired-use.ts'
+import { createStaleSecretRequests, type StaleSecretRequests } from './stale-secret-requests.ts'
 import { openUndecidedRoom } from './undecided-room.ts'
 
 const nowMs = () => performance.now()
@@ -35,18 +35,18 @@ async function main(): Promise<void> {
   const lifecycle = createLifecycle(log, config.PARENT_PID)
   const metrics = createMetrics('ingest')
 
-  const retiredUse = createRetiredUse(metrics, nowMs)
+  const staleSecretRequests = createStaleSecretRequests(metrics, nowMs)
   const tally = createAcceptedTally()
   const link = openNats(toNatsSettings(config), 'ingest', log)
   lifecycle.onStop('nats', link.close)
-  const edge = openEdge({ config, link, log, metrics, lifecycle, retiredUse, tally })
+  const edge = openEdge({ config, link, log, metrics, lifecycle, staleSecretRequests, tally })
   const ingest = createIngest({
     log,
     metrics,
     edge,
     natsFault: link.fault,
     stopping: lifecycle.stopping,
-    retiredUse,
+    staleSecretRequests,
     tally,
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,
@@ -71,17 +71,23 @@ function openEdge(options: {
   log: Log
   metrics: Metrics
   lifecycle: Lifecycle
-  retiredUse: RetiredUse
+  staleSecretRequests: StaleSecretRequests
   tally: AcceptedTally
 }): () => Edge | null {
-  const { config, link, log, metrics, lifecycle, retiredUse, tally } = options
+  const { config, link, log, metrics, lifecycle, staleSecretRequests, tally } = options
   let edge: Edge | null = null
   const sealer = createSealer(toMasterKeys(config))
   link.opened.then(
     (nats) => {
       const edgeId = randomBytes(9).toString('base64url')
       const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
-      const reporter = startRetiredUseReporter({ nats, edgeId, log, metrics, ...retiredUse })
+      const reporter = startStaleSecretReporter({
+        nats,
+        edgeId,
+        log,
+        metrics,
+        ...staleSecretRequests,
+      })
       const { takeChanged, giveBack } = tally
       const claims = startClaimReporter({
         nats,

@@ -11,12 +11,12 @@ import { registerDeliveries } from './deliveries.ts'
 import { registerErase } from './erase.ts'
 import { registerExplain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
-import { registerLearning } from './learning.ts'
 import { registerOverview } from './overview.ts'
 import { registerPolicies } from './policies.ts'
 import { registerRates } from './rates.ts'
 import { registerReconcile } from './reconcile.ts'
 import { registerRetention } from './retention.ts'
+import { registerRulePerformance } from './rule-performance.ts'
 import { registerSecrets } from './secrets.ts'
 import { registerSignals } from './signals.ts'
 import { registerTenants } from './tenants.ts'
@@ -51,7 +51,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerPolicies(program, context)
   registerExplain(program, context)
   registerSignals(program, context)
-  registerLearning(program, context)
+  registerRulePerformance(program, context)
   registerErase(program, context)
   registerAnalysts(program, context)
   registerFleet(program, context)

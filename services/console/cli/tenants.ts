@@ -2,8 +2,8 @@
 import type { Command } from 'commander'
 import type { WebhookHealth } from '#shared/io/tenants/tenant-store.ts'
 import type { CreatedTenant } from '../tenants/manage-tenants.ts'
-import type { RetiredUseAnswer } from '../tenants/retired-use-routes.ts'
 import type { RotationAnswer } from '../tenants/rotation.ts'
+import type { StaleSecretAnswer } from '../tenants/stale-secret-routes.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
@@ -27,7 +27,7 @@ type Tenant = {
   webhook_secret: { last4: string; created_at: string } | null
 }
 
-type RetiredUse = Omit<RetiredUseAnswer, 'tenant_id'>
+type StaleSecretRequests = Omit<StaleSecretAnswer, 'tenant_id'>
 
 type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
 type RotateOptions = { hmac?: true; webhook?: true; apiKey?: true }
@@ -94,16 +94,19 @@ function addReads(tenants: Command, context: CliContext): void {
     .option('--json', 'print one JSON document')
     .action(async (slug: string) => {
       const tenant = (await context.adminFetch('GET', pathOf(slug))) as Tenant
-      const use = await findRetiredUse(context, slug)
+      const use = await findStaleSecretRequests(context, slug)
       context.out({ ...tenant, retired_secret_use: use }, toShownText)
     })
 }
 
 /** Who still signs with the secret before; null when the edges' reports cannot be read now. */
-async function findRetiredUse(context: CliContext, slug: string): Promise<RetiredUse | null> {
+async function findStaleSecretRequests(
+  context: CliContext,
+  slug: string,
+): Promise<StaleSecretRequests | null> {
   const path = `${pathOf(slug)}/retired-secret-use`
   try {
-    const { tenant_id: _, ...use } = (await context.adminFetch('GET', path)) as RetiredUseAnswer
+    const { tenant_id: _, ...use } = (await context.adminFetch('GET', path)) as StaleSecretAnswer
     return use
   } catch (error) {
     if (error instanceof CliError) return null
@@ -138,7 +141,7 @@ function toTenantTable(tenants: Tenant[]): string {
   )
 }
 
-function toShownText(tenant: Tenant & { retired_secret_use: RetiredUse | null }): string {
+function toShownText(tenant: Tenant & { retired_secret_use: StaleSecretRequests | null }): string {
   const { retired_secret_use: use } = tenant
   const text = toTenantText(tenant)
   if (use === null) return `${text}\n\nWhether its retired secret is in use is not known now.`

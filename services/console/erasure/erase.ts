@@ -6,7 +6,7 @@
  * look found nothing. The id itself is written nowhere.
  */
 import { Problem } from '#shared/core/http/problem.ts'
-import { withoutMirroring } from '#shared/io/analytics/analytics-mirror-store.ts'
+import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type AlertCounts,
@@ -168,7 +168,7 @@ async function erasePass(
   await inClickhouse(() => store.eraseExpectedAlerts(subject.tenantId, alertIds))
   await eraseAlerts(session, erasable)
   // What is copied from here on is read from here on: nothing of the subject is there any more.
-  await inPause(deps.locks, () => inClickhouse(() => store.eraseMirrors(traces)))
+  await inPause(deps.locks, () => inClickhouse(() => store.eraseReplicas(traces)))
   const streamsBefore = await eraseStreams(nats, subject, cut)
   await eraseClickhouse(deps, nats, traces)
   const oldParts = await inClickhouse(() => store.dropOldParts(oldPartsMaxMs))
@@ -187,7 +187,7 @@ async function erasePass(
 
 async function inPause(locks: Locks, work: () => Promise<void>): Promise<void> {
   try {
-    await withoutMirroring(locks, work)
+    await withReplicationPaused(locks, work)
   } catch (error) {
     if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
     throw unavailable('Alerts are being copied. Nothing is lost: call again.')

@@ -12,7 +12,7 @@ import {
 } from '#shared/core/reconciliation/reconciliation.ts'
 import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
-import { readMark } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import { readDecidedFloor } from '#shared/io/nats/stream-floors.ts'

@@ -128,7 +128,8 @@ async function projectAgain(deps: RewrapDeps, session: Session, tenantId: string
   try {
     return await deps.directory.project(projection)
   } catch (error) {
-    // Somebody put a later state there meanwhile; if it is wrong, the upkeep repairs it.
+    // Somebody put a later state there meanwhile; if it is wrong, the directory reconciler repairs
+    // it.
     if (error instanceof StaleEntryError) return 0
     throw unavailable('The edges cannot be told any more. What was done stays; ask again.', error)
   }

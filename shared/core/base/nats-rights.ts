@@ -10,8 +10,8 @@ import {
   deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
-  retiredUseBucket,
   scorerConsumer,
+  staleSecretBucket,
   telemetryStream,
   telemetrySubject,
   tenantsBucket,
@@ -28,7 +28,7 @@ export type NatsRights = {
 const api = '$JS.API'
 const bucketStream = (bucket: string) => `KV_${bucket}`
 const tenants = bucketStream(tenantsBucket)
-const retiredUse = bucketStream(retiredUseBucket)
+const staleSecretRequests = bucketStream(staleSecretBucket)
 const accepted = bucketStream(acceptedBucket)
 
 /** Answers, which nobody else may read. */
@@ -85,12 +85,12 @@ const ingest: NatsRights = {
   publish: [
     telemetrySubject,
     `$KV.${tenantsBucket}.edge.*`,
-    `$KV.${retiredUseBucket}.>`,
+    `$KV.${staleSecretBucket}.>`,
     `$KV.${acceptedBucket}.>`,
     `${api}.INFO`,
     ...readOf(tenants),
-    ...infoOf(telemetryStream, retiredUse, accepted),
-    ...makeOf(telemetryStream, tenants, retiredUse, accepted),
+    ...infoOf(telemetryStream, staleSecretRequests, accepted),
+    ...makeOf(telemetryStream, tenants, staleSecretRequests, accepted),
     // How far the stream is worked off, for the room that is left in it.
     consumerInfo(telemetryStream, scorerConsumer),
     consumerInfo(telemetryStream, deciderConsumer),
@@ -133,8 +133,8 @@ const console: NatsRights = {
     deliveryHintSubject,
     `$KV.${tenantsBucket}.>`,
     `${api}.INFO`,
-    ...[tenants, retiredUse, accepted, telemetryStream, deadLetterStream].flatMap(readOf),
-    ...makeOf(tenants, retiredUse, accepted),
+    ...[tenants, staleSecretRequests, accepted, telemetryStream, deadLetterStream].flatMap(readOf),
+    ...makeOf(tenants, staleSecretRequests, accepted),
     // Markers of policies that no tenant uses any more.
     `${api}.STREAM.PURGE.${tenants}`,
     `${api}.STREAM.MSG.DELETE.${telemetryStream}`,

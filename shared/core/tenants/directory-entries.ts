@@ -11,10 +11,10 @@ export const edgeKey = (edgeId: string): string => `edge.${edgeId}`
  * only once the bucket was found equal to Postgres: without it an edge cannot tell a tenant that
  * does not exist from one that was not put back yet.
  */
-export const wholeKey = 'whole'
+export const syncedKey = 'whole'
 /** How many tenants there are at least, for those that are lost one by one. */
-export const wholeEntrySchema = z.object({ tenants: z.number().int().min(0) })
-export type WholeEntry = z.infer<typeof wholeEntrySchema>
+export const syncedEntrySchema = z.object({ tenants: z.number().int().min(0) })
+export type SyncedEntry = z.infer<typeof syncedEntrySchema>
 
 /** A tenant as the edges see it. The secret is sealed under MASTER_KEY. */
 export const tenantEntrySchema = z.object({

@@ -2,10 +2,10 @@
 import { z } from 'zod'
 
 /** One edge's report on one tenant; an edge's id is of letters, digits, `-` and `_`. */
-export const retiredUseKey = (tenantId: string, edgeId: string): string => `${tenantId}.${edgeId}`
+export const staleSecretKey = (tenantId: string, edgeId: string): string => `${tenantId}.${edgeId}`
 
 /** Requests that one edge refused because they were signed with a tenant's retired secret. */
-export const retiredUseSchema = z.object({
+export const staleSecretReportSchema = z.object({
   /** Which secret: a later rotation begins at zero. */
   last4: z.string(),
   versions: z.array(
@@ -17,4 +17,4 @@ export const retiredUseSchema = z.object({
     }),
   ),
 })
-export type RetiredUseReport = z.infer<typeof retiredUseSchema>
+export type StaleSecretReport = z.infer<typeof staleSecretReportSchema>

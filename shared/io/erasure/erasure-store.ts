@@ -62,7 +62,7 @@ export type ErasureStore = {
   /**
    * Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied.
    */
-  eraseMirrors: (traces: ErasureTraces) => Promise<void>
+  eraseReplicas: (traces: ErasureTraces) => Promise<void>
   /**
    * Puts the aggregates of what remains back, then erases the traces themselves. All inserts that
    * were under way when `eraseRows` returned must have ended.
@@ -113,9 +113,9 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
         })
       }
     },
-    eraseMirrors: async (traces) => {
-      for (const table of mirrorTables) {
-        for (const condition of toMirrorConditions(traces)) {
+    eraseReplicas: async (traces) => {
+      for (const table of replicaTables) {
+        for (const condition of toReplicaConditions(traces)) {
           await mutate(clickhouse, traces, table, condition)
         }
       }
@@ -258,12 +258,12 @@ async function eraseNamed(
   })
 }
 
-const mirrorTables = ['alerts_mirror', 'deliveries_mirror'] as const
-type MirrorTable = (typeof mirrorTables)[number]
-type CountedOnce = Exclude<ErasureTable, 'activity' | 'ledger_entries' | MirrorTable>
+const replicaTables = ['alerts_mirror', 'deliveries_mirror'] as const
+type ReplicaTable = (typeof replicaTables)[number]
+type CountedOnce = Exclude<ErasureTable, 'activity' | 'ledger_entries' | ReplicaTable>
 
 /** Each row in one of them: an alert may name another user of its event. */
-function toMirrorConditions(traces: ErasureTraces): string[] {
+function toReplicaConditions(traces: ErasureTraces): string[] {
   const { subject, sipHash, eventHashes } = traces
   const column = subject.kind === 'device' ? 'device_id' : 'user_id'
   const own = toSame(column, subject, sipHash)
@@ -305,9 +305,9 @@ async function countRows(
     const named = `sum(arrayCount(${isNamed(some)}, ids, places))`
     await count('ledger_entries', named, 'tenant_id = {tenant:String}')
   }
-  for (const table of mirrorTables) {
+  for (const table of replicaTables) {
     const id = table === 'alerts_mirror' ? 'alert_id' : 'delivery_id'
-    for (const condition of toMirrorConditions(traces)) {
+    for (const condition of toReplicaConditions(traces)) {
       await count(table, `uniqExact(created_at, ${id})`, condition)
     }
   }

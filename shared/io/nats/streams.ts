@@ -28,15 +28,15 @@ import {
   deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
-  retiredUseBucket,
   scorerConsumer,
+  staleSecretBucket,
   telemetryStream,
   telemetrySubject,
   tenantsBucket,
 } from '#shared/core/telemetry/nats-names.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { openAcceptedBucket } from '#shared/io/reconciliation/accepted-claims.ts'
-import { openRetiredUseBucket } from '#shared/io/tenants/retired-use.ts'
+import { openStaleSecretBucket } from '#shared/io/tenants/stale-secret-requests.ts'
 import { isForming, isNotFound, isOutOfStorage } from './jetstream-errors.ts'
 import type { Nats } from './nats.ts'
 
@@ -161,7 +161,7 @@ export async function ensureStreams(nats: Nats): Promise<void> {
     requireEcho(`consumer ${config.durable_name}`, config, info.config)
   }
   await openTenantsBucket(nats)
-  await openRetiredUseBucket(nats)
+  await openStaleSecretBucket(nats)
   await openAcceptedBucket(nats)
   for (const bucket of buckets) await spreadBucket(nats, bucket)
 }
@@ -222,7 +222,7 @@ export async function ensureStreamsOnceFormed(
   })
 }
 
-const buckets = [tenantsBucket, retiredUseBucket, acceptedBucket]
+const buckets = [tenantsBucket, staleSecretBucket, acceptedBucket]
 
 /** Opening a bucket that exists leaves it on the servers it is on. */
 async function spreadBucket(nats: Nats, bucket: string): Promise<void> {

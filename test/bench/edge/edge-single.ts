@@ -12,7 +12,7 @@ import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
-import { createRetiredUse } from '../../../services/ingest/retired-use.ts'
+import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
 import { openUndecidedRoom } from '../../../services/ingest/undecided-room.ts'
 
 process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKey: string }) => {
@@ -39,7 +39,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     wallMs: Date.now,
     edge: () => edge,
     stopping: () => false,
-    retiredUse: createRetiredUse(metrics, nowMs),
+    staleSecretRequests: createStaleSecretRequests(metrics, nowMs),
     tally: createAcceptedTally(),
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,

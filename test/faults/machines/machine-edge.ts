@@ -205,7 +205,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
       const decision = decideTelemetry(body, signBody(body, keyOf(secret)), {
         findTenant: () => tenantWith(edge.served()),
         leaseValid: edge.lease.valid,
-        whole: () => true,
+        synced: () => true,
         mayWait: () => true,
         verify: (bytes, header, key) => {
           // A process may be paused anywhere, and the world goes on.

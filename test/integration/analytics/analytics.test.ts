@@ -12,7 +12,7 @@ import {
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createErase } from '../../../services/console/erasure/erase.ts'
-import { createMirror, type Mirror } from '../../../services/console/jobs/mirror.ts'
+import { createReplication, type Replication } from '../../../services/console/jobs/replication.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
@@ -23,7 +23,7 @@ const dayMs = 24 * 3_600_000
 /** The middle of a month, so that days before it are in the same one. */
 const baseMs = Date.UTC(2026, 4, 20, 12)
 let rig: ScorerRig
-let mirror: Mirror
+let replication: Replication
 
 beforeAll(async () => {
   rig = await createScorerRig()
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await rig.addTenant(other)
   await rig.startScorer()
   const { postgres, clickhouse } = rig
-  mirror = createMirror({
+  replication = createReplication({
     postgres,
     locks: { holders: postgres, work: postgres },
     clickhouse,
@@ -52,7 +52,7 @@ beforeAll(async () => {
   const change = { alertId: alerts[0]!.alert_id, note: null, actor: 'ann' }
   await setDisposition({ ...change, disposition: 'REVIEWED' })
   await setDisposition({ ...change, disposition: 'CONFIRMED', note: "it's a farm\n" })
-  await mirror.runRound()
+  await replication.runRound()
 })
 afterAll(() => rig?.close())
 
@@ -377,12 +377,12 @@ describe('the shape', () => {
 })
 
 describe('an erasure', () => {
-  it('takes a device out of every view while a copier is at work', async () => {
+  it('takes a device out of every view while a replication is at work', async () => {
     const where = `tenant_id = '${other}' and device_id = 'tablet'`
     const { alerts } = await listed(other)
     const lost = alerts.filter(({ entity }) => entity.device.device_id === 'tablet').length
     expect(lost).toBeGreaterThan(0)
-    const copier = mirror.start()
+    const running = replication.start()
     const receipt = await createErase({
       locks: { holders: rig.postgres, work: rig.postgres },
       store: createErasureStore(rig.clickhouse),
@@ -391,8 +391,8 @@ describe('an erasure', () => {
       wallMs: Date.now,
       onOutcome: () => undefined,
     })({ tenantId: other, kind: 'device', id: 'tablet', actor: 'test' })
-    await copier.stop()
-    await mirror.runRound()
+    await running.stop()
+    await replication.runRound()
     expect(receipt.counts).toMatchObject({
       'clickhouse.alerts_mirror': { before: lost, after: 0 },
       'clickhouse.deliveries_mirror': { before: lost, after: 0 },

@@ -13,7 +13,10 @@ import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
-import { requireMasterKey, startUpkeep } from '../../../services/console/jobs/upkeep.ts'
+import {
+  requireMasterKey,
+  startDirectoryReconciler,
+} from '../../../services/console/jobs/directory-reconciler.ts'
 import type { TestEdge } from '../../support/http/console-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
@@ -353,14 +356,14 @@ describe('suspending', () => {
     expect(answer.body.detail).toMatch('they follow as soon as NATS is back')
     await failing.close()
     const metrics = createMetrics('console')
-    const upkeep = startUpkeep({
+    const reconciler = startDirectoryReconciler({
       rotation: rig.deps,
       projection: rig.projection,
       log: testLog,
       metrics,
     })
     await until('the edges refuse it', () => judge(tenant).every((one) => one === 'refused'))
-    await upkeep.stop()
+    await reconciler.stop()
   })
 })
 

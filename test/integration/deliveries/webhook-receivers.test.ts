@@ -21,7 +21,9 @@ import { startPostgres, type TestPostgres } from '../../support/servers/postgres
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** The receivers of the front page and of delivery's README, by the file name in their first line. */
+/**
+ * The receivers of the front page and of delivery's README, by the file name in their first line.
+ */
 function readReceivers(): Record<string, string> {
   const pages = ['README.md', 'services/delivery/README.md']
   const text = pages.map((page) => readFileSync(`${projectDir}/${page}`, 'utf8')).join('\n')

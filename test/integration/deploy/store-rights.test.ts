@@ -288,7 +288,7 @@ describe('ClickHouse', () => {
     'select count() from system.parts',
     'select count() from system.mutations',
     'select count() from analytics.ledger',
-  ])('the console can do its upkeep: %s', async (query) => {
+  ])('the console can do its maintenance: %s', async (query) => {
     await users
       .get('console')!
       .command({ query })

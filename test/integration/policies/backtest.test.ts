@@ -14,7 +14,7 @@ import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/p
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
-import { insertAlertRows } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import { insertAlertRows } from '#shared/io/analytics/replica-rows-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'

@@ -9,7 +9,7 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
-import { startUpkeep } from '../../../services/console/jobs/upkeep.ts'
+import { startDirectoryReconciler } from '../../../services/console/jobs/directory-reconciler.ts'
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
@@ -258,9 +258,14 @@ describe('setting a policy', () => {
     expect(await show()).toMatchObject({ version: 2, name: 'vpn-40' })
     const { projection } = rig
     const metrics = createMetrics('console')
-    const upkeep = startUpkeep({ rotation: rig.deps, projection, log: testLog, metrics })
+    const reconciler = startDirectoryReconciler({
+      rotation: rig.deps,
+      projection,
+      log: testLog,
+      metrics,
+    })
     await until('the edges follow', () => versionsAtEdges().every((one) => one === 2))
-    await upkeep.stop()
+    await reconciler.stop()
     expect(await scoresAtEdges()).toEqual([35, 35, 35])
     expect((await put(policyOf(40))).body.version).toBe(2)
   })

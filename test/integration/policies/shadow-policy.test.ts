@@ -17,7 +17,7 @@ import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparis
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
-import { createMirror } from '../../../services/console/jobs/mirror.ts'
+import { createReplication } from '../../../services/console/jobs/replication.ts'
 import type { ShadowComparisonBody } from '../../../services/console/policies/shadow-schemas.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
@@ -233,7 +233,7 @@ describe('the comparison', () => {
       note: null,
       actor: 'ann',
     })
-    await createMirror({
+    await createReplication({
       postgres: rig.postgres,
       locks: { holders: rig.postgres, work: rig.postgres },
       clickhouse: rig.clickhouse,

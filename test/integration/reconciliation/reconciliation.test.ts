@@ -16,11 +16,11 @@ import {
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 import { createErase } from '../../../services/console/erasure/erase.ts'
-import { createMirror, type Mirror } from '../../../services/console/jobs/mirror.ts'
 import {
   createReconciliationKeeper,
   type ReconciliationKeeper,
 } from '../../../services/console/jobs/reconciliation.ts'
+import { createReplication, type Replication } from '../../../services/console/jobs/replication.ts'
 import {
   createRetention,
   setTenantRetention,
@@ -67,11 +67,11 @@ const makeEvents = (tenantId: string, n: number, fromMs = atMs): EventFacts[] =>
     return index % 5 === 0 ? { ...facts, signals: signalsOf.BLOCK } : facts
   })
 
-function newMirror(): Mirror {
+function newReplication(): Replication {
   const { postgres, clickhouse } = rig
   const clocks = { nowMs: () => performance.now(), wallMs: Date.now }
   const common = { log: testLog, metrics: createMetrics('console'), ...clocks }
-  return createMirror({
+  return createReplication({
     ...common,
     postgres,
     clickhouse,
@@ -87,7 +87,7 @@ async function settle(): Promise<void> {
     marked = done
   })
   // One that has just begun says at once up to when it has copied.
-  while (marked === null) await Promise.all([newMirror().runRound(), pause(100)])
+  while (marked === null) await Promise.all([newReplication().runRound(), pause(100)])
   await marking
   expect(marked).toBe(true)
 }

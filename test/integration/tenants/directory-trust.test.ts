@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import type { KV } from 'nats'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { edgeKey, policyKey, tenantKey, wholeKey } from '#shared/core/tenants/directory-entries.ts'
+import { edgeKey, policyKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits.ts'
 import { openTenantsBucket } from '../../../shared/io/nats/streams.ts'
 import {
@@ -22,7 +22,7 @@ import {
   type EdgeRig,
   nowMs,
   putEntry,
-  putWhole,
+  putSynced,
   send,
   startEdgeRig,
   type TestEdge,
@@ -132,7 +132,7 @@ describe('an old entry that is put back', () => {
     const edge = await startEdge()
     expect(await statusOf(edge, acme)).toBe(503)
     expect(edge.directory.find('acme')?.fault).toBe('unproven_entry')
-    await putWhole(rig, 0)
+    await putSynced(rig, 0)
   })
 })
 
@@ -238,13 +238,13 @@ describe('a rotation', () => {
 
   it('waits out every lease where a bucket only claims to be complete', async () => {
     await forgetEdge(directory, 'quiet', announced)
-    const whole = await readRaw(wholeKey)
+    const whole = await readRaw(syncedKey)
     for (const claim of ['{"tenants":0}', whole]) {
-      await bucket.put(wholeKey, claim)
+      await bucket.put(syncedKey, claim)
       const change = await rig.projectTenant('acme', { epoch: ++epoch })
       expect((await waitFor(change.revision)).waitedMs).toBeGreaterThanOrEqual(leaseMs)
     }
-    await putWhole(rig, 0)
+    await putSynced(rig, 0)
     const change = await rig.projectTenant('acme', { epoch: ++epoch })
     expect((await waitFor(change.revision)).waitedMs).toBeLessThan(leaseMs)
   })

@@ -1,10 +1,16 @@
 /** Reading a KV bucket while others write to it, on a real nats-server. */
 import type { KV, KvEntry } from 'nats'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type RetiredUseReport, retiredUseKey } from '#shared/core/tenants/stale-secret-reports.ts'
+import {
+  type StaleSecretReport,
+  staleSecretKey,
+} from '#shared/core/tenants/stale-secret-reports.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
-import { listRetiredUse, openRetiredUseBucket } from '#shared/io/tenants/retired-use.ts'
+import {
+  listStaleSecretRequests,
+  openStaleSecretBucket,
+} from '#shared/io/tenants/stale-secret-requests.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startNats } from '../../support/servers/nats-server.ts'
 
@@ -101,14 +107,14 @@ describe('the entries of a bucket', () => {
 })
 
 it('counts each report of retired secrets once, however often it is replaced meanwhile', async () => {
-  const bucket = await openRetiredUseBucket(nats)
+  const bucket = await openStaleSecretBucket(nats)
   let begun = 0
   let done = 0
   const write = async (n: number) => {
     begun = n + 1
     const version = { sdk_version: '4.2.0', requests: begun, age_ms: 0 }
-    const report: RetiredUseReport = { last4: 'abcd', versions: [version] }
-    await bucket.put(retiredUseKey('tenant', 'edge'), JSON.stringify(report))
+    const report: StaleSecretReport = { last4: 'abcd', versions: [version] }
+    await bucket.put(staleSecretKey('tenant', 'edge'), JSON.stringify(report))
     done = begun
   }
   await write(0)
@@ -117,7 +123,7 @@ it('counts each report of retired secrets once, however often it is replaced mea
     async () => {
       for (let round = 0; round < 500; round++) {
         const least = done
-        const use = await listRetiredUse(nats, { tenantId: 'tenant', last4: 'abcd' })
+        const use = await listStaleSecretRequests(nats, { tenantId: 'tenant', last4: 'abcd' })
         expect(use.map(({ sdk_version: version }) => version)).toEqual(['4.2.0'])
         expect(use[0]!.requests).toBeGreaterThanOrEqual(least)
         expect(use[0]!.requests).toBeLessThanOrEqual(begun)

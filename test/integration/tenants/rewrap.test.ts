@@ -18,7 +18,7 @@ import {
 import { createSealer, toMasterKeys, toSealingKeyId } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { readConsoleConfig } from '../../../services/console/config.ts'
-import { requireMasterKey } from '../../../services/console/jobs/upkeep.ts'
+import { requireMasterKey } from '../../../services/console/jobs/directory-reconciler.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import {
   type CreatedTenant,
@@ -35,7 +35,7 @@ import {
 import { until } from '../../support/process/until.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
-import { nowMs, putWhole, removeTenant } from '../../support/telemetry/edge-rig.ts'
+import { nowMs, putSynced, removeTenant } from '../../support/telemetry/edge-rig.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
 const actor = 'test'
@@ -72,7 +72,7 @@ beforeEach(async () => {
   before = newKey()
   after = newKey()
   const deps = sealedUnder(before)
-  await putWhole({ nats: rig.nats, sealer: deps.sealer }, 0)
+  await putSynced({ nats: rig.nats, sealer: deps.sealer }, 0)
   edges = await Promise.all([1, 2, 3].map(() => rig.startEdge([before, after])))
   tenants = await Promise.all(
     Array.from({ length: 12 }, () =>
@@ -159,7 +159,7 @@ async function expectNewKeyAlone() {
     }
   }
   // As the console's next round does.
-  await putWhole({ nats: rig.nats, sealer: alone }, 0)
+  await putSynced({ nats: rig.nats, sealer: alone }, 0)
   const edge = await startEdge(after)
   for (const { tenant_id, hmac_secret } of tenants) {
     expect(edge.judge(tenant_id, hmac_secret)).toBe('accepted')

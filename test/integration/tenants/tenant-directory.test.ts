@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
-import { edgeKey, policyKey, tenantKey, wholeKey } from '#shared/core/tenants/directory-entries.ts'
+import { edgeKey, policyKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits.ts'
 import { openTenantsBucket } from '../../../shared/io/nats/streams.ts'
 import { openDirectory } from '../../../shared/io/tenants/directory/directory-entries.ts'
@@ -21,7 +21,7 @@ import {
   type EdgeRig,
   nowMs,
   putEntry,
-  putWhole,
+  putSynced,
   removeTenant,
   send,
   startEdgeRig,
@@ -226,7 +226,7 @@ describe('waiting for edges', () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
     const get: KV['get'] = async (...asked) => {
       const entry = await bucket.get(...asked)
-      if (asked[0] === wholeKey) answer()
+      if (asked[0] === syncedKey) answer()
       return entry
     }
     const watch = async (...asked: Parameters<KV['watch']>) => {
@@ -298,9 +298,9 @@ describe('when the bucket or the watch is lost', () => {
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(503)
       expect(await one.count('di_ingest_refused_total', { reason: 'not_whole' })).toBeGreaterThan(0)
     }
-    await putWhole(rig, 1)
+    await putSynced(rig, 1)
     for (const one of [edge, other]) {
-      await until('the edge knows that it has everything', one.directory.whole)
+      await until('the edge knows that it has everything', one.directory.synced)
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(401)
       expect((await fetch(`${one.internalUrl}/readyz`)).status).toBe(200)
     }
@@ -311,14 +311,14 @@ describe('when the bucket or the watch is lost', () => {
     const edge = await startEdge()
     const [one, two] = [await rig.projectTenant('one-lost'), await rig.projectTenant('two-kept')]
     await waitFor(two.revision)
-    await putWhole(rig, edge.directory.find('acme') === undefined ? 2 : 3)
+    await putSynced(rig, edge.directory.find('acme') === undefined ? 2 : 3)
     const wrong = { tenantId: 'two-kept', secret: one.secret }
     expect([await statusOf(edge, one), await statusOf(edge, wrong)]).toEqual([200, 401])
     // A purge by subject leaves nothing behind, unlike a deletion.
     await rig.nats.manager.streams.purge(stream, { filter: `$KV.tenants.${tenantKey('one-lost')}` })
     const other = await startEdge({ ready: false })
     await until('the edge holds a lease', other.directory.leaseValid)
-    expect(other.directory.whole()).toBe(false)
+    expect(other.directory.synced()).toBe(false)
     expect([await statusOf(other, one), await statusOf(other, wrong)]).toEqual([503, 503])
     expect(await statusOf(other, two)).toBe(200)
     const back = await rig.projectTenant('one-lost', { ...one.entry })
@@ -326,7 +326,7 @@ describe('when the bucket or the watch is lost', () => {
     for (const at of [edge, other]) {
       expect([await statusOf(at, one), await statusOf(at, wrong)]).toEqual([200, 401])
     }
-    await putWhole(rig, 0)
+    await putSynced(rig, 0)
   })
 
   it('a change right after the loss waits out the leases that nobody registered', async () => {
@@ -338,7 +338,7 @@ describe('when the bucket or the watch is lost', () => {
     const { waitedMs } = await waitFor(off.revision)
     expect(waitedMs).toBeGreaterThanOrEqual(leaseMs + leaseMarginMs)
     expect(await statusOf(edge, old)).toBe(503)
-    await putWhole(rig, 1)
+    await putSynced(rig, 1)
     const on = await rig.projectTenant('acme', { epoch: 452 })
     expect((await waitFor(on.revision)).waitedMs).toBeLessThan(1_500)
     expect(await statusOf(edge, on)).toBe(200)

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
 import {
   policyKey,
+  syncedKey,
   type TenantEntry,
   tenantKey,
-  wholeKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams.ts'
 import { openDirectory, readProven } from '#shared/io/tenants/directory/directory-entries.ts'
@@ -124,34 +124,34 @@ describe('the projection', () => {
     await bucket.destroy()
     await until('the edge has noticed', () => !edge.directory.leaseValid())
     await repaired()
-    expect(edge.directory.whole()).toBe(false)
+    expect(edge.directory.synced()).toBe(false)
     await until('the edge knows that all is there', async () => {
       await rig.projection.repair()
-      return edge.directory.whole()
+      return edge.directory.synced()
     })
     expect(performance.now() - startMs).toBeGreaterThan(leaseMs + leaseMarginMs)
-    expect(JSON.parse((await readText(wholeKey))!)).toEqual({ tenants: await countTenants() })
+    expect(JSON.parse((await readText(syncedKey))!)).toEqual({ tenants: await countTenants() })
   })
 
   it('keeps the number of tenants that it says it has right, whatever becomes of it', async () => {
     const isRight = async () => {
       await rig.projection.repair()
-      const said = JSON.parse((await readText(wholeKey)) ?? '{}') as { tenants?: number }
+      const said = JSON.parse((await readText(syncedKey)) ?? '{}') as { tenants?: number }
       return said.tenants === (await countTenants())
     }
     await until('the number is right', isRight)
     for (const text of ['{"tenants":99999}', '{"tenants":0}', 'x', '[]']) {
-      await bucket.put(wholeKey, text)
+      await bucket.put(syncedKey, text)
       await until('the number is right again', isRight)
-      await until('the edge has all', edge.directory.whole)
+      await until('the edge has all', edge.directory.synced)
     }
-    await bucket.delete(wholeKey)
+    await bucket.delete(syncedKey)
     await until('the number is back', isRight)
     // One tenant fewer: said before its entry goes, so that the edge misses nothing meanwhile.
     await createTenantStore(rig.postgres).removeTenant(tenantId)
     let missed = false
     const watching = setInterval(() => {
-      missed ||= !edge.directory.whole()
+      missed ||= !edge.directory.synced()
     }, 1)
     await until('the tenant is gone', async () => {
       await rig.projection.repair()

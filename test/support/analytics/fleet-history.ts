@@ -1,8 +1,8 @@
 /**
  * Fills ClickHouse with the fleet's history: the planned events as a scorer stores them, with their
- * alerts and deliveries as the copier writes them, and for volume copies of the whole fleet under
- * ids of their own, made inside the engine. A copy is a fleet again: its farms are farms and its
- * users move between its own phones. Bodies are copied as they are, so they name the first ids.
+ * alerts and deliveries as the replication writes them, and for volume copies of the whole fleet
+ * under ids of their own, made inside the engine. A copy is a fleet again: its farms are farms and
+ * its users move between its own phones. Bodies are copied as they are, so they name the first ids.
  */
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -10,10 +10,7 @@ import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
-import {
-  insertAlertRows,
-  insertDeliveryRows,
-} from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+import { insertAlertRows, insertDeliveryRows } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import type { Plan, Session } from '../../../services/fleet/plan.ts'

@@ -1,15 +1,12 @@
 /**
  * The alerts that the planned history raises, what people then say of them and how they were
- * delivered: rows as the copier writes them, a pure function of the seed.
+ * delivered: rows as the replication writes them, a pure function of the seed.
  */
 import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { correlate, type Finding } from '#shared/core/velocity/correlation.ts'
-import type {
-  AlertMirrorRow,
-  DeliveryMirrorRow,
-} from '#shared/io/analytics/analytics-mirror-store.ts'
+import type { AlertReplicaRow, DeliveryReplicaRow } from '#shared/io/analytics/replication-store.ts'
 import type { Phone } from '../../../services/fleet/population.ts'
 import { createRandom, type Random } from '../../../services/fleet/random.ts'
 import { hourMs, type Stories } from './history-model.ts'
@@ -40,9 +37,9 @@ export type HistoryDelivery = {
 
 export type RaisedHistory = {
   alerts: HistoryAlert[]
-  alertRows: AlertMirrorRow[]
+  alertRows: AlertReplicaRow[]
   deliveries: HistoryDelivery[]
-  deliveryRows: DeliveryMirrorRow[]
+  deliveryRows: DeliveryReplicaRow[]
 }
 
 const fraud = new Set([

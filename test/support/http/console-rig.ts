@@ -18,10 +18,10 @@ import {
   createTenantProjection,
   type TenantProjection,
 } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { listRetiredUse } from '#shared/io/tenants/retired-use.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
-import type { LearningDeps } from '../../../services/console/analytics/learning-routes.ts'
+import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
+import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
@@ -30,14 +30,14 @@ import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
-import type { RetiredUseDeps } from '../../../services/console/tenants/retired-use-routes.ts'
 import type { RewrapDeps } from '../../../services/console/tenants/rewrap.ts'
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
+import type { StaleSecretDeps } from '../../../services/console/tenants/stale-secret-routes.ts'
 import { until } from '../process/until.ts'
 import { migratePostgres } from '../servers/databases.ts'
 import type { TestNats } from '../servers/nats-server.ts'
 import type { TestPostgres } from '../servers/postgres-server.ts'
-import { putWhole } from '../telemetry/edge-rig.ts'
+import { putSynced } from '../telemetry/edge-rig.ts'
 
 export const testLog = createLog('test', 'silent')
 const nowMs = () => performance.now()
@@ -63,9 +63,9 @@ export type ConsoleRig = {
     RotationDeps &
     RewrapDeps &
     ExplainDeps &
-    RetiredUseDeps &
+    StaleSecretDeps &
     EraseRouteDeps &
-    LearningDeps &
+    RulePerformanceDeps &
     BacktestRouteDeps &
     ShadowRouteDeps &
     DeliveryDeps &
@@ -99,8 +99,8 @@ export async function createConsoleRig(
     statementTimeoutMs: 15_000,
   })
   const findNats = () => nats
-  // The database is as empty as the bucket; no upkeep says so here.
-  await putWhole({ nats, sealer }, 0)
+  // The database is as empty as the bucket; no directory reconciler says so here.
+  await putSynced({ nats, sealer }, 0)
   const projection = createTenantProjection({
     findNats,
     sealer,
@@ -133,7 +133,7 @@ export async function createConsoleRig(
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
       findKnown: async () => [],
-      listRetiredUse: (secret) => listRetiredUse(nats, secret),
+      listStaleSecretRequests: (secret) => listStaleSecretRequests(nats, secret),
       wallMs: Date.now,
       analysts: {
         clickhouse: absentClickhouse,
@@ -144,7 +144,7 @@ export async function createConsoleRig(
       readReconciliation: async () => ({ hours: [], asOfMs: 0 }),
       hintDelivery: (hint) => publishTenantHint(nats, hint),
       erase: refuse,
-      readLearning: refuse,
+      readRulePerformance: refuse,
       backtests: { start: refuse },
       compareShadow: refuse,
       prevalenceSpikes: { listSpikes: refuse, findAffected: refuse, readCheckedAt: refuse },

@@ -12,10 +12,10 @@ import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
-import { type TenantEntry, tenantKey, wholeKey } from '#shared/core/tenants/directory-entries.ts'
+import { syncedKey, type TenantEntry, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
-import { createRetiredUse } from '../../../services/ingest/retired-use.ts'
+import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
 import { openUndecidedRoom } from '../../../services/ingest/undecided-room.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { listen } from '../../../shared/io/http/http-server.ts'
@@ -34,8 +34,8 @@ import {
   type TenantDirectory,
 } from '../../../shared/io/tenants/directory/edge-directory.ts'
 import { projectTenant } from '../../../shared/io/tenants/directory/tenant-directory.ts'
-import { startRetiredUseReporter } from '../../../shared/io/tenants/retired-use.ts'
 import { createSealer, type Sealer } from '../../../shared/io/tenants/sealed-secrets.ts'
+import { startStaleSecretReporter } from '../../../shared/io/tenants/stale-secret-requests.ts'
 import { until } from '../process/until.ts'
 import { startNats, type TestNats } from '../servers/nats-server.ts'
 import { chooseAddresses } from '../servers/service-addresses.ts'
@@ -116,7 +116,7 @@ export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Prom
   await ensureStreams(nats)
   const masterKey = randomBytes(32).toString('base64')
   const sealer = createSealer([masterKey])
-  await putWhole({ nats, sealer }, 0)
+  await putSynced({ nats, sealer }, 0)
   const closing: (() => Promise<void>)[] = []
   const rig: EdgeRig = {
     server,
@@ -150,8 +150,8 @@ export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Prom
 }
 
 /** Says, as a console does, that the bucket has every tenant, so many at least. */
-export function putWhole(deps: { nats: Nats; sealer: Sealer }, tenants: number): Promise<number> {
-  return putEntry(deps, wholeKey, { tenants })
+export function putSynced(deps: { nats: Nats; sealer: Sealer }, tenants: number): Promise<number> {
+  return putEntry(deps, syncedKey, { tenants })
 }
 
 /** Takes a tenant away from every edge, as a console does. */
@@ -227,9 +227,9 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     nowMs,
   })
   const publish = createTelemetryPublisher(nats, quietLog, sealer.proverOf('telemetry batch'))
-  const retiredUse = createRetiredUse(metrics, nowMs)
-  const reporter = startRetiredUseReporter({
-    ...retiredUse,
+  const staleSecretRequests = createStaleSecretRequests(metrics, nowMs)
+  const reporter = startStaleSecretReporter({
+    ...staleSecretRequests,
     nats,
     edgeId,
     metrics,
@@ -252,7 +252,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     metrics,
     edge: () => edge,
     stopping: () => stopping,
-    retiredUse,
+    staleSecretRequests,
     tally: createAcceptedTally(),
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,

@@ -60,7 +60,7 @@ function decide(event: { sdk_version: string; platform: string }, atMs: number) 
   const decision = decideTelemetry(body, signBody(body, key), {
     findTenant: () => tenant,
     leaseValid: () => true,
-    whole: () => true,
+    synced: () => true,
     mayWait: () => true,
     verify: verifySignature,
     decoyKey: key,

@@ -31,7 +31,7 @@ function decide(tenant: Tenant | undefined, signature: string, body: string, who
   const decision = decideTelemetry(Buffer.from(body), signature, {
     findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
     leaseValid: () => true,
-    whole: () => whole,
+    synced: () => whole,
     mayWait: () => true,
     verify: (bytes, header, key) => {
       keys.push(key)
@@ -102,9 +102,9 @@ describe('what is not', () => {
 
   it('is never called wrong while tenants are missing, known as its own may be', () => {
     for (const [, tenant, header, of] of cases) {
-      expect(decide(tenant, header, of, false).decision).toBe(refusals.notWhole)
+      expect(decide(tenant, header, of, false).decision).toBe(refusals.notSynced)
     }
-    expect(decide(acme, signed(retired), body, false).decision).toBe(refusals.notWhole)
+    expect(decide(acme, signed(retired), body, false).decision).toBe(refusals.notSynced)
     expect(decide(acme, signed(present), body, false).decision.kind).toBe('accepted')
   })
 })

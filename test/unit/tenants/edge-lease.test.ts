@@ -152,8 +152,8 @@ type Entry = { revision: number; key: string; applied: number }
 type ModelEdge = {
   lease: EdgeLease
   queue: Entry[]
-  filling: Map<string, number>
-  served: Map<string, number>
+  staging: Map<string, number>
+  active: Map<string, number>
 }
 
 const pick = <Kind extends string>(kind: Kind) =>
@@ -188,15 +188,15 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
   const newestByKey = () => [...new Map(log.map((entry) => [entry.key, entry])).values()]
   const watch = (edge: ModelEdge) => {
     edge.queue = newestByKey().sort((a, b) => a.revision - b.revision)
-    edge.filling = new Map()
+    edge.staging = new Map()
     edge.lease.restart()
     edge.lease.announceChange()
   }
   const createModelEdge = (id: number): ModelEdge => {
     const edge: ModelEdge = {
       queue: [],
-      filling: new Map(),
-      served: new Map(),
+      staging: new Map(),
+      active: new Map(),
       lease: createEdgeLease({
         announce: async (applied) => {
           await scheduler.schedule(Promise.resolve(), `announce ${id}`)
@@ -206,7 +206,7 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
           return revision
         },
         onCurrent: () => {
-          edge.served = edge.filling
+          edge.active = edge.staging
         },
         onAnnounced: () => undefined,
         nowMs: () => nowMs,
@@ -219,9 +219,9 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
     const entry = edge.queue.shift()
     if (entry === undefined) return
     const isChange = !entry.key.startsWith('edge')
-    if (isChange) edge.filling.set(entry.key, entry.revision)
+    if (isChange) edge.staging.set(entry.key, entry.revision)
     edge.lease.applied(entry.revision)
-    if (isChange && edge.served === edge.filling) edge.lease.announceChange()
+    if (isChange && edge.active === edge.staging) edge.lease.announceChange()
   }
   const settle = () => {
     const announced = newestByKey().filter(({ key }) => key.startsWith('edge'))
@@ -234,10 +234,10 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
         settled.set(wait.entry.key, wait.entry.revision)
       }
     }
-    for (const { lease, served } of edges) {
+    for (const { lease, active } of edges) {
       if (!lease.valid()) continue
       for (const [key, revision] of settled) {
-        expect(served.get(key) ?? 0, key).toBeGreaterThanOrEqual(revision)
+        expect(active.get(key) ?? 0, key).toBeGreaterThanOrEqual(revision)
       }
     }
   }

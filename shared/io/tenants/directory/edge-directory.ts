@@ -13,8 +13,8 @@ import {
   edgeGoneSchema,
   edgeKey,
   policyKey,
+  syncedKey,
   tenantKey,
-  wholeKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import {
   isJetstreamError,
@@ -27,6 +27,7 @@ import { openTenantsBucket } from '#shared/io/nats/streams.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { ActivePolicies } from './active-policies.ts'
 import {
   type Directory,
   putAnnouncement,
@@ -35,7 +36,6 @@ import {
   toDirectory,
 } from './directory-entries.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
-import type { ServedPolicies } from './served-policies.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
 import { forgetEdge, isPolicyDocument, markKey, readJson } from './tenant-directory.ts'
 
@@ -59,13 +59,13 @@ export type TenantDirectory = {
    * Whether the copy has every tenant that there is: without it, one that is not found may only not
    * have been put back yet.
    */
-  whole: () => boolean
+  synced: () => boolean
   /** The newest revision of the bucket that the copy reflects. */
   revision: () => number
   /** Edges that announce themselves, this one included. */
   countEdges: () => number
   /** Policy documents that the copy holds, and those that are compiled. */
-  countPolicies: ServedPolicies['count']
+  countPolicies: ActivePolicies['count']
   /** Why this edge cannot judge signatures, or null. */
   fault: () => string | null
   /** Gives the lease up, stops watching and takes this edge out of the register. */
@@ -79,8 +79,8 @@ type State = TenantDirectoryOptions & {
   directory: Directory | null
   watch: QueuedIterator<KvEntry> | null
   /** What requests are judged by, and what the present watch fills: the same once it is current. */
-  served: TenantCopy
-  filling: TenantCopy
+  active: TenantCopy
+  staging: TenantCopy
   loaded: boolean
   closed: boolean
   /** What this edge announces itself as; another one once that is said to be gone. */
@@ -105,12 +105,12 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
   void watchConnection(state)
   const timer = setInterval(() => tick(state), leaseRenewMs)
   return {
-    find: (tenantId) => state.served.tenants.get(tenantId),
+    find: (tenantId) => state.active.tenants.get(tenantId),
     leaseValid: state.lease.valid,
-    whole: () => state.served.whole(),
+    synced: () => state.active.synced(),
     revision: state.lease.servedRevision,
     countEdges: () => state.others.size + 1,
-    countPolicies: () => state.served.countPolicies(),
+    countPolicies: () => state.active.countPolicies(),
     fault: () => findFault(state),
     close: async () => {
       state.closed = true
@@ -154,8 +154,8 @@ function createState(options: TenantDirectoryOptions): State {
     }),
     directory: null,
     watch: null,
-    served: empty,
-    filling: empty,
+    active: empty,
+    staging: empty,
     loaded: false,
     closed: false,
     registeredAs: options.edgeId,
@@ -204,11 +204,11 @@ async function followOnce(state: State): Promise<void> {
   // An answer that takes longer than half a lease is of no use to it.
   const jetstream = nats.connection.jetstream({ timeout: leaseMs / 2 })
   const bucket = await openTenantsBucket({ ...nats, jetstream })
-  const filling = createTenantCopy({
+  const staging = createTenantCopy({
     sealer: state.sealer,
     nowMs,
     onFault: state.onFault,
-    previous: (tenantId) => state.served.tenants.get(tenantId),
+    previous: (tenantId) => state.active.tenants.get(tenantId),
   })
   const watch = await bucket.watch()
   if (state.closed) {
@@ -221,7 +221,7 @@ async function followOnce(state: State): Promise<void> {
   const directory = toDirectory(opened, state.sealer)
   state.directory = directory
   state.watch = watch
-  state.filling = filling
+  state.staging = staging
   state.heardMs = nowMs()
   state.others.clear()
   lease.restart()
@@ -231,34 +231,34 @@ async function followOnce(state: State): Promise<void> {
     state.heardMs = nowMs()
     applyEntry(state, directory, entry)
     lease.applied(entry.revision)
-    if (entry.key === markKey && state.served === filling) lease.announceChange()
+    if (entry.key === markKey && state.active === staging) lease.announceChange()
   }
 }
 
 function applyEntry(state: State, directory: Directory, entry: KvEntry): void {
   const { key } = entry
-  const { filling } = state
+  const { staging } = state
   if (key.startsWith(edgeKey(''))) {
     if (key !== markKey) noteEdge(state, directory, key.slice(edgeKey('').length), entry)
   } else if (key.startsWith(tenantKey(''))) {
     const tenantId = key.slice(tenantKey('').length)
     const proven = readProven(directory, entry)
-    if (proven === null) filling.setUnproven(tenantId)
-    else filling.setTenant(tenantId, proven.value ?? undefined)
-  } else if (key === wholeKey) {
+    if (proven === null) staging.setUnproven(tenantId)
+    else staging.setTenant(tenantId, proven.value ?? undefined)
+  } else if (key === syncedKey) {
     const proven = readProven(directory, entry)
-    if (proven === null) state.onFault('unproven_entry', wholeKey)
-    filling.setWhole(proven?.value)
+    if (proven === null) state.onFault('unproven_entry', syncedKey)
+    staging.setSynced(proven?.value)
   } else if (key.startsWith(policyKey(''))) {
     applyPolicy(state, key.slice(policyKey('').length), entry)
   }
 }
 
 /** What is not the document of its address changes nothing. */
-function applyPolicy({ filling, onFault }: State, policyHash: string, entry: KvEntry): void {
-  if (entry.operation !== 'PUT') filling.setPolicy(policyHash, undefined)
+function applyPolicy({ staging, onFault }: State, policyHash: string, entry: KvEntry): void {
+  if (entry.operation !== 'PUT') staging.setPolicy(policyHash, undefined)
   else if (isPolicyDocument(entry.string(), policyHash)) {
-    filling.setPolicy(policyHash, readJson(entry) ?? null)
+    staging.setPolicy(policyHash, readJson(entry) ?? null)
   } else onFault('unproven_policy', policyHash)
 }
 
@@ -351,9 +351,9 @@ function reload(state: State, reason: ReloadReason): void {
 
 /** The watched copy is current: it is what requests are judged by from now on. */
 function serve(state: State): void {
-  state.served = state.filling
+  state.active = state.staging
   state.loaded = true
-  state.log.info({ tenants: state.served.tenants.size }, 'the tenant directory is current')
+  state.log.info({ tenants: state.active.tenants.size }, 'the tenant directory is current')
 }
 
 function tick(state: State): void {
@@ -379,14 +379,14 @@ function tick(state: State): void {
 function findFault(state: State): string | null {
   if (!state.loaded) return 'the tenant directory is not loaded'
   if (!state.lease.valid()) return 'the credential lease has run out'
-  const tenants = [...state.served.tenants.values()]
+  const tenants = [...state.active.tenants.values()]
   const foreign = tenants.filter(
     ({ fault }) => fault === 'unsealable_secret' || fault === 'unproven_entry',
   )
   if (tenants.length > 0 && foreign.length === tenants.length) {
     return 'no tenant entry is proven, or can be unsealed, with this MASTER_KEY'
   }
-  return state.served.whole() ? null : 'the tenant directory is not complete'
+  return state.active.synced() ? null : 'the tenant directory is not complete'
 }
 
 function observeState(state: State): void {
@@ -396,32 +396,32 @@ function observeState(state: State): void {
       this.set(lease.valid() ? 1 : 0)
     },
   })
-  metrics.gauge('di_directory_whole', 'Whether the served copy has every tenant', {
+  metrics.gauge('di_directory_synced', 'Whether the active snapshot has every tenant', {
     collect() {
-      this.set(state.served.whole() ? 1 : 0)
+      this.set(state.active.synced() ? 1 : 0)
     },
   })
-  metrics.gauge('di_directory_revision', 'Newest revision that the served copy reflects', {
+  metrics.gauge('di_directory_revision', 'Newest revision that the active snapshot reflects', {
     collect() {
       this.set(lease.servedRevision())
     },
   })
-  metrics.gauge('di_directory_policies', 'Policy documents of the served copy, by state', {
+  metrics.gauge('di_directory_policies', 'Policy documents of the active snapshot, by state', {
     labels: ['state'],
     collect() {
-      const { documents, compiled } = state.served.countPolicies()
+      const { documents, compiled } = state.active.countPolicies()
       this.set({ state: 'compiled' }, compiled)
       this.set({ state: 'unused' }, Math.max(0, documents - compiled))
     },
   })
-  metrics.gauge('di_directory_tenants', 'Tenants of the served copy, by state', {
+  metrics.gauge('di_directory_tenants', 'Tenants of the active snapshot, by state', {
     labels: ['state'],
     collect() {
       const counts = new Map([
         ['active', 0],
         ['suspended', 0],
       ])
-      for (const tenant of state.served.tenants.values()) {
+      for (const tenant of state.active.tenants.values()) {
         const label = tenant.fault ?? tenant.status
         counts.set(label, (counts.get(label) ?? 0) + 1)
       }

@@ -37,7 +37,7 @@ export type EdgeLease = {
    * none.
    */
   unprovenMs: () => number
-  /** The newest revision that the served copy reflects. */
+  /** The newest revision that the active snapshot reflects. */
   servedRevision: () => number
 }
 

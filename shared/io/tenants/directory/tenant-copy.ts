@@ -8,12 +8,12 @@ import { createSecretKey, type KeyObject } from 'node:crypto'
 import { ingestBytesBurst, ingestBytesPerSecond, undecidedShare } from '#shared/core/base/limits.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/http/rate-limit.ts'
 import {
+  syncedEntrySchema,
   type TenantEntry,
   tenantEntrySchema,
-  wholeEntrySchema,
 } from '#shared/core/tenants/directory-entries.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
-import { createServedPolicies, type ServedPolicies, type ServedPolicy } from './served-policies.ts'
+import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
 export type TenantFault =
@@ -34,7 +34,7 @@ export type Tenant = {
   policyVersion: number
   policyHash: string
   /** Null while its document is missing. */
-  policy: ServedPolicy | null
+  policy: ActivePolicy | null
   /** Null is unlimited. The bucket outlives changes of the entry that keep the rate. */
   limiter: Limiter | null
   /** The rate in bytes, likewise. */
@@ -52,9 +52,9 @@ export type RetiredSecret = { key: KeyObject; last4: string }
 export type TenantCopy = {
   tenants: ReadonlyMap<string, Tenant>
   /** Whether every tenant is here, as far as whoever fills the bucket has said so. */
-  whole: () => boolean
+  synced: () => boolean
   /** Takes what is said of the bucket's being whole; undefined takes it away. */
-  setWhole: (entry: unknown) => void
+  setSynced: (entry: unknown) => void
   /** Takes a tenant's entry; undefined takes the tenant away. */
   setTenant: (tenantId: string, entry: unknown) => void
   /**
@@ -64,7 +64,7 @@ export type TenantCopy = {
   setUnproven: (tenantId: string) => void
   /** Takes a policy document; undefined takes it away from tenants to come. */
   setPolicy: (hash: string, document: unknown) => void
-  countPolicies: ServedPolicies['count']
+  countPolicies: ActivePolicies['count']
 }
 
 export type TenantCopyOptions = {
@@ -79,11 +79,11 @@ export type TenantCopyOptions = {
 /** An empty copy. */
 export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const tenants = new Map<string, Tenant>()
-  const policies = createServedPolicies((hash) => options.onFault('unreadable_policy', hash))
+  const policies = createActivePolicies((hash) => options.onFault('unreadable_policy', hash))
   let tenantsMin = Number.POSITIVE_INFINITY
 
-  const setWhole = (value: unknown) => {
-    const parsed = wholeEntrySchema.safeParse(value)
+  const setSynced = (value: unknown) => {
+    const parsed = syncedEntrySchema.safeParse(value)
     tenantsMin = parsed.success ? parsed.data.tenants : Number.POSITIVE_INFINITY
   }
 
@@ -123,14 +123,14 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     }
   }
 
-  const whole = () => tenants.size >= tenantsMin
+  const synced = () => tenants.size >= tenantsMin
   const { count: countPolicies } = policies
-  return { tenants, whole, setWhole, setTenant, setUnproven, setPolicy, countPolicies }
+  return { tenants, synced, setSynced, setTenant, setUnproven, setPolicy, countPolicies }
 }
 
 function toTenant(
   entry: TenantEntry,
-  policy: ServedPolicy | null,
+  policy: ActivePolicy | null,
   options: TenantCopyOptions,
 ): Tenant {
   const { key, sealedElsewhere } = unsealKey(entry, options.sealer)

@@ -15,10 +15,10 @@ import {
   edgeGoneSchema,
   edgeKey,
   policyKey,
+  syncedKey,
   type TenantEntry,
   tenantEntrySchema,
   tenantKey,
-  wholeKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { listKeys } from '#shared/io/nats/kv-entries.ts'
@@ -115,7 +115,7 @@ export type EdgesWaited = {
  * Waits until every edge acts on a revision or refuses to act at all: each has announced the
  * revision, or a lease and its margin have passed since the call, after which an edge that has not
  * applied the revision cannot hold a lease. Edges that appear meanwhile are waited for as well. In
- * a bucket that was lost and is not whole again, edges may be missing that hold a lease from the
+ * a bucket that was lost and is not synced again, edges may be missing that hold a lease from the
  * bucket before: then only time is proof. The list of the edges is itself proven, as an edge proves
  * its copy: by a mark that comes back through the watch. In a cluster a watch may be fed by a
  * server that is behind, and without the mark it would call a list complete that is not. Nor is it
@@ -215,8 +215,8 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
         // What was replaced before the watch had sent it comes after the mark.
         const keys = await listKeys(nats, tenantsBucket, edgeKey('*'))
         // Asked after the list, so that what was lost before it shows.
-        const whole = await bucket.get(wholeKey)
-        if (whole !== null && readProven(directory, whole) !== null) announced = keys
+        const synced = await bucket.get(syncedKey)
+        if (synced !== null && readProven(directory, synced) !== null) announced = keys
         settle()
       }
       const follow = async () => {

@@ -11,10 +11,10 @@ import {
   edgeEntrySchema,
   edgeKey,
   policyKey,
+  type SyncedEntry,
+  syncedEntrySchema,
+  syncedKey,
   tenantKey,
-  type WholeEntry,
-  wholeEntrySchema,
-  wholeKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
@@ -137,7 +137,7 @@ async function repair(state: State): Promise<number> {
   const copy = await openCopy(state)
   const marker = `${copy.createdAt} ${copy.changes} ${await state.store.readMarker()}`
   if (marker === state.clean) {
-    await declareWhole(state, copy, state.tenants)
+    await declareSynced(state, copy, state.tenants)
     await removeUnusedPolicies(state, copy)
     return 0
   }
@@ -152,12 +152,12 @@ async function repair(state: State): Promise<number> {
       state.suspects.get(fault.key) === toSeen(fault),
   )
   state.suspects = new Map(found.map((fault) => [fault.key, toSeen(fault)]))
-  if ((readWhole(copy)?.tenants ?? 0) > tenants) await putWhole(copy, { tenants })
+  if ((readSynced(copy)?.tenants ?? 0) > tenants) await putSynced(copy, { tenants })
   const written = await repairAll(state, copy, faults)
   // What was written comes back through the watch; only a comparison without a fault is clean.
   state.clean = found.length === 0 ? marker : null
   state.tenants = tenants
-  if (found.length === 0) await declareWhole(state, copy, tenants)
+  if (found.length === 0) await declareSynced(state, copy, tenants)
   state.policiesInUse = policiesInUse
   if (written > 0) {
     const keys = faults.slice(0, loggedKeysMax).map(({ key }) => key)
@@ -191,14 +191,14 @@ async function repairAll(state: State, copy: Copy, faults: Fault[]): Promise<num
   return written
 }
 
-function findWhole(copy: Copy): ProvenEntry | null {
-  const entry = copy.held.get(wholeKey)
+function findSynced(copy: Copy): ProvenEntry | null {
+  const entry = copy.held.get(syncedKey)
   return entry === undefined ? null : readProven(copy, entry)
 }
 
-function readWhole(copy: Copy): WholeEntry | null {
-  const proven = findWhole(copy)
-  const parsed = wholeEntrySchema.safeParse(proven?.value)
+function readSynced(copy: Copy): SyncedEntry | null {
+  const proven = findSynced(copy)
+  const parsed = syncedEntrySchema.safeParse(proven?.value)
   return parsed.success ? parsed.data : null
 }
 
@@ -207,20 +207,25 @@ function readWhole(copy: Copy): WholeEntry | null {
  * what became of the one before it: edges may hold a lease from there and be registered nowhere. So
  * it is said only once every such lease has run out, unless there is no tenant to protect.
  */
-async function declareWhole(state: State, copy: Copy, tenants: number): Promise<void> {
-  const whole = readWhole(copy)
-  if (whole?.tenants === tenants && findWhole(copy)?.byPresentKey) return
-  if (whole === null && tenants > 0) {
+async function declareSynced(state: State, copy: Copy, tenants: number): Promise<void> {
+  const synced = readSynced(copy)
+  if (synced?.tenants === tenants && findSynced(copy)?.byPresentKey) return
+  if (synced === null && tenants > 0) {
     if (state.nowMs() - copy.sinceMs <= leaseMs + leaseMarginMs) return
     // Once more, so that it is said of the very bucket that was compared.
     if ((await openCopy(state)) !== copy) return
   }
-  await putWhole(copy, { tenants })
+  await putSynced(copy, { tenants })
 }
 
-async function putWhole(copy: Copy, whole: WholeEntry): Promise<void> {
+async function putSynced(copy: Copy, synced: SyncedEntry): Promise<void> {
   try {
-    await putProven(copy, wholeKey, JSON.stringify(whole), copy.held.get(wholeKey)?.revision ?? 0)
+    await putProven(
+      copy,
+      syncedKey,
+      JSON.stringify(synced),
+      copy.held.get(syncedKey)?.revision ?? 0,
+    )
   } catch (error) {
     // Another console was first; the next look sees what it wrote.
     if (!isWrongRevision(error)) throw error
@@ -286,7 +291,7 @@ async function follow(copy: Copy): Promise<void> {
   try {
     for await (const entry of copy.watch) {
       copy.held.set(entry.key, entry)
-      if (!entry.key.startsWith(edgeKey('')) && entry.key !== wholeKey) copy.changes++
+      if (!entry.key.startsWith(edgeKey('')) && entry.key !== syncedKey) copy.changes++
       copy.revision = Math.max(copy.revision, entry.revision)
     }
   } catch {
@@ -373,7 +378,7 @@ function listEdges({ copy }: State): { revision: number; edges: EdgeView[] } {
   const edges: EdgeView[] = []
   let revision = 0
   for (const [key, entry] of copy?.held ?? []) {
-    if (key === wholeKey) continue
+    if (key === syncedKey) continue
     if (!key.startsWith(edgeKey(''))) {
       revision = Math.max(revision, entry.revision)
       continue

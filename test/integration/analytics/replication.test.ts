@@ -1,18 +1,19 @@
 // The copy of alerts, dispositions and deliveries in ClickHouse equals Postgres: whatever is
-// changed, in whatever order transactions commit, wherever a copier breaks off, and after erasures.
+// changed, in whatever order transactions commit, wherever a replication breaks off, and after
+// erasures.
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
-import { insertRemovals, purgeRemovals } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
-import { withoutMirroring } from '#shared/io/analytics/analytics-mirror-store.ts'
+import { insertRemovals, purgeRemovals } from '#shared/io/analytics/replica-rows-store.ts'
+import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { createMirror, type Mirror } from '../../../services/console/jobs/mirror.ts'
+import { createReplication, type Replication } from '../../../services/console/jobs/replication.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -23,7 +24,7 @@ let servers: { postgres: TestPostgres; clickhouse: TestClickhouse }
 let postgres: Postgres
 let clickhouse: Clickhouse
 let metrics: Metrics
-let mirror: Mirror
+let replication: Replication
 let tenantId: string
 let database: string
 
@@ -50,13 +51,13 @@ beforeEach(async () => {
     policy: { hash: 'hash', text: '{}' },
     createdBy: 'test',
   })
-  mirror = makeMirror()
+  replication = makeReplication()
 })
 afterEach(() => Promise.all([postgres.close(), clickhouse.close()]))
 
-function makeMirror(more: { clickhouse?: Clickhouse; postgres?: Postgres } = {}): Mirror {
+function makeReplication(more: { clickhouse?: Clickhouse; postgres?: Postgres } = {}): Replication {
   metrics = createMetrics('console')
-  return createMirror({
+  return createReplication({
     postgres,
     locks: { holders: postgres, work: postgres },
     clickhouse,
@@ -134,14 +135,14 @@ describe('a round of copying', () => {
     // Before the first round: the copy of everything.
     const [first] = await raise(3)
     await dispose(first!.alertId, 'CONFIRMED')
-    expect(await mirror.runRound()).toBe('copied')
+    expect(await replication.runRound()).toBe('copied')
     expect((await expectEqual()).alerts).toHaveLength(3)
-    expect(await mirror.runRound()).toBe('idle')
+    expect(await replication.runRound()).toBe('idle')
 
     const [second, third] = await raise(2)
     await dispose(first!.alertId, 'OPEN')
     await attempt(second!.alertId, 1, 500)
-    await mirror.runRound()
+    await replication.runRound()
     await expectEqual()
 
     await attempt(second!.alertId, 2, 200)
@@ -155,7 +156,7 @@ describe('a round of copying', () => {
        values ($1, 'dlv_test', 'webhook.test', '', now() - interval '1 second')`,
       [tenantId],
     )
-    expect(await mirror.runRound()).toBe('copied')
+    expect(await replication.runRound()).toBe('copied')
     await expectEqual()
 
     // A replay, and a delivery that is made again.
@@ -164,17 +165,17 @@ describe('a round of copying', () => {
          attempts_before_replay = attempts where alert_id in ($1, $2)`,
       [second!.alertId, third!.alertId],
     )
-    expect(await mirror.runRound()).toBe('copied')
+    expect(await replication.runRound()).toBe('copied')
     await expectEqual()
 
     await postgres.query('delete from deliveries where alert_id = $1', [second!.alertId])
     await postgres.query('delete from alerts where alert_id = $1', [third!.alertId])
-    expect(await mirror.runRound()).toBe('copied')
+    expect(await replication.runRound()).toBe('copied')
     const left = await expectEqual()
     expect(left.alerts).toHaveLength(4)
     expect(await purgeRemovals(clickhouse)).toBe(2)
     await expectEqual()
-    expect(await mirror.runRound()).toBe('idle')
+    expect(await replication.runRound()).toBe('idle')
   })
 
   it('loses what retention removes by the thousands, and due alerts that are erased', async () => {
@@ -201,7 +202,7 @@ describe('a round of copying', () => {
   it('misses nothing of a transaction that commits after later ones were copied', async () => {
     const [late, later] = await raise(2)
     await attempt(late!.alertId, 1, 500)
-    await mirror.runRound()
+    await replication.runRound()
     const held = Promise.withResolvers<void>()
     const writing = Promise.withResolvers<void>()
     const slow = postgres.transaction(async (tx) => {
@@ -228,29 +229,29 @@ describe('a round of copying', () => {
     try {
       await dispose(later!.alertId, 'CONFIRMED')
       await attempt(later!.alertId, 1, 200)
-      expect(await mirror.runRound()).toBe('copied')
+      expect(await replication.runRound()).toBe('copied')
       await expectEqual()
       await raise(1)
-      expect(await mirror.runRound()).toBe('copied')
+      expect(await replication.runRound()).toBe('copied')
       // What waits for the slow one is not copied again and again meanwhile.
-      expect(await mirror.runRound()).toBe('idle')
+      expect(await replication.runRound()).toBe('idle')
     } finally {
       held.resolve()
       await slow
     }
-    expect(await mirror.runRound()).toBe('copied')
+    expect(await replication.runRound()).toBe('copied')
     await expectEqual()
   })
 
-  it('is right again wherever a copier broke off', async () => {
+  it('is right again wherever a replication broke off', async () => {
     const [one] = await raise(4)
-    await mirror.runRound()
+    await replication.runRound()
     let steps = 0
     for (let broken = true, at = 1; broken; at++) {
       const [fresh, gone] = await raise(2)
       await dispose(one!.alertId, at % 2 === 0 ? 'OPEN' : 'CONFIRMED')
       await attempt(fresh!.alertId, 1, 500)
-      await mirror.runRound()
+      await replication.runRound()
       await attempt(fresh!.alertId, 2, 200)
       await postgres.query('delete from alerts where alert_id = $1', [gone!.alertId])
       await raise(1)
@@ -270,20 +271,20 @@ describe('a round of copying', () => {
         command: clickhouse.command.bind(clickhouse),
         insert: crash(clickhouse.insert.bind(clickhouse), at % 2 === 0),
       } as unknown as Clickhouse
-      broken = await makeMirror({ clickhouse: dying })
+      broken = await makeReplication({ clickhouse: dying })
         .runRound()
         .then(
           () => false,
           () => true,
         )
-      await mirror.runRound()
+      await replication.runRound()
       await expectEqual()
     }
     expect(steps).toBeGreaterThanOrEqual(4)
   })
 
   it('is of one console at a time, and all of them together miss nothing', async () => {
-    const many = [mirror, makeMirror(), makeMirror()]
+    const many = [replication, makeReplication(), makeReplication()]
     await raise(50)
     const outcomes = await Promise.all(many.map((one) => one.runRound()))
     expect(outcomes.filter((one) => one === 'copied').length).toBeGreaterThanOrEqual(1)
@@ -294,37 +295,37 @@ describe('a round of copying', () => {
     })
     for (let at = 0; at < 10; at++) await Promise.all(many.map((one) => one.runRound()))
     await Promise.all(writers)
-    await mirror.runRound()
+    await replication.runRound()
     expect((await expectEqual()).alerts).toHaveLength(100)
   })
 
   it('copies everything anew when ClickHouse or Postgres was put back to an older state', async () => {
     await raise(5)
-    await mirror.runRound()
+    await replication.runRound()
     for (const table of ['alerts_mirror', 'deliveries_mirror', 'mirror_rounds']) {
       await clickhouse.command({ query: `truncate table ${table}` })
     }
-    expect(await mirror.runRound()).toBe('copied')
+    expect(await replication.runRound()).toBe('copied')
     await expectEqual()
     // Postgres has lost an alert and what it knew of the copy.
     await postgres.query(`delete from alerts where seq = 5`)
     await postgres.query('delete from replication_removals')
     await postgres.query(`update replication_state set round = 0, completed_round = 0`)
-    expect(await mirror.runRound()).toBe('copied')
+    expect(await replication.runRound()).toBe('copied')
     expect((await expectEqual()).alerts).toHaveLength(4)
     // A dump in a cluster of its own, whose transactions are numbered anew.
     await postgres.query(`update replication_state set cluster_id = 'another',
       replicated_snapshot = '9:9:'`)
     await raise(1)
-    expect(await mirror.runRound()).toBe('copied')
+    expect(await replication.runRound()).toBe('copied')
     expect((await expectEqual()).alerts).toHaveLength(5)
   })
 
   it('copies thousands in pages', async () => {
     await raise(4_100)
-    await mirror.runRound()
+    await replication.runRound()
     await raise(2_001)
-    await mirror.runRound()
+    await replication.runRound()
     const { alerts, deliveries } = await readCopy()
     expect([alerts.length, deliveries.length]).toEqual([6_101, 6_101])
     await expectEqual()
@@ -332,7 +333,7 @@ describe('a round of copying', () => {
 
   it('says up to when the copy is right, in a view and as a metric', async () => {
     const beforeMs = Date.now()
-    await mirror.runRound()
+    await replication.runRound()
     const result = await clickhouse.query({
       query: `select toUnixTimestamp64Milli(copied_at) from ${database}_analytics.freshness`,
       format: 'JSONCompactEachRow',
@@ -340,18 +341,18 @@ describe('a round of copying', () => {
     const [[copiedAtMs]] = (await result.json<[number]>()) as [[number]]
     expect(Math.abs(copiedAtMs - beforeMs)).toBeLessThan(30_000)
     const text = await metrics.registry.metrics()
-    const lag = /^di_mirror_lag_seconds\S* ([\d.]+)$/m.exec(text)
+    const lag = /^di_replication_lag_seconds\S* ([\d.]+)$/m.exec(text)
     expect(Number(lag?.[1])).toBeLessThan(30)
   })
 })
 
 describe('an erasure', () => {
-  it('takes copies with it, and no copier brings them back', async () => {
+  it('takes copies with it, and no replication brings them back', async () => {
     const own = await raise(3, { deviceId: 'phone-Qx7canary', userId: 'eve' })
     const byEvent = await raise(1, { deviceId: 'tablet', userId: 'bob', eventId: 'evt_shared' })
     await raise(2, { deviceId: 'other' })
     await attempt(own[0]!.alertId, 1, 500)
-    await mirror.runRound()
+    await replication.runRound()
     const store = createErasureStore(clickhouse)
     const erase = async (subject: { kind: 'device' | 'user'; id: string }, eventIds: string[]) => {
       const whole = { tenantId, ...subject }
@@ -360,7 +361,9 @@ describe('an erasure', () => {
       const found = { ...traces, eventIds, eventHashes }
       const before = await store.countRows(found)
       await eraseAlerts(postgres, { subject: whole, eventIds })
-      await withoutMirroring({ holders: postgres, work: postgres }, () => store.eraseMirrors(found))
+      await withReplicationPaused({ holders: postgres, work: postgres }, () =>
+        store.eraseReplicas(found),
+      )
       const after = await store.countRows(found)
       return [before, after].map((of) => [of.alerts_mirror, of.deliveries_mirror])
     }
@@ -373,7 +376,7 @@ describe('an erasure', () => {
       [1, 1],
       [0, 0],
     ])
-    await mirror.runRound()
+    await replication.runRound()
     await expectEqual()
     expect((await readCopy()).alerts).toHaveLength(2)
     const raw = await clickhouse.query({
@@ -384,7 +387,7 @@ describe('an erasure', () => {
     expect(byEvent).toHaveLength(1)
     // The same device again is a new alert of the same id.
     await raiseAlerts(postgres, own, Date.now)
-    await mirror.runRound()
+    await replication.runRound()
     expect((await expectEqual()).alerts).toHaveLength(5)
   })
 

@@ -6,11 +6,11 @@
  */
 import { type KV, StorageType } from 'nats'
 import { dayMs } from '#shared/core/base/instants.ts'
-import { retiredUseBucket } from '#shared/core/telemetry/nats-names.ts'
+import { staleSecretBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
-  type RetiredUseReport,
-  retiredUseKey,
-  retiredUseSchema,
+  type StaleSecretReport,
+  staleSecretKey,
+  staleSecretReportSchema,
 } from '#shared/core/tenants/stale-secret-reports.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
@@ -27,7 +27,7 @@ export type ReporterOptions = {
   edgeId: string
   log: Log
   metrics: Metrics
-  takeChanged: (max: number) => { tenantId: string; report: RetiredUseReport }[]
+  takeChanged: (max: number) => { tenantId: string; report: StaleSecretReport }[]
   giveBack: (tenantId: string) => void
   everyMs?: number
 }
@@ -36,24 +36,24 @@ export type ReporterOptions = {
 const reportTenantsMax = 64
 
 /** Reports now and then; what cannot be reported is reported later. */
-export function startRetiredUseReporter(options: ReporterOptions): KvReporter {
+export function startStaleSecretReporter(options: ReporterOptions): KvReporter {
   const { edgeId, metrics, takeChanged, giveBack, ...common } = options
   const reports = metrics.counter(
-    'di_ingest_retired_secret_reports_total',
+    'di_ingest_stale_secret_reports_total',
     'Reports of the use of retired secrets, one per tenant',
     ['outcome'],
   )
   const takeDue = () =>
     takeChanged(reportTenantsMax).map(({ tenantId, report }) => ({
-      key: retiredUseKey(tenantId, edgeId),
+      key: staleSecretKey(tenantId, edgeId),
       value: report,
       giveBack: () => giveBack(tenantId),
     }))
-  return startKvReporter({ ...common, openBucket: openRetiredUseBucket, reports, takeDue })
+  return startKvReporter({ ...common, openBucket: openStaleSecretBucket, reports, takeDue })
 }
 
-export function openRetiredUseBucket(nats: Nats): Promise<KV> {
-  return nats.jetstream.views.kv(retiredUseBucket, {
+export function openStaleSecretBucket(nats: Nats): Promise<KV> {
+  return nats.jetstream.views.kv(staleSecretBucket, {
     history: 1,
     storage: StorageType.File,
     replicas: nats.replicas ?? 1,
@@ -63,7 +63,7 @@ export function openRetiredUseBucket(nats: Nats): Promise<KV> {
   })
 }
 
-export type RetiredUseByVersion = {
+export type StaleSecretRequestsByVersion = {
   sdk_version: string
   requests: number
   last_seen_at: string
@@ -75,15 +75,17 @@ export type RetiredUseByVersion = {
  * @param secret the secret's last four characters
  * @throws when NATS is away
  */
-export async function listRetiredUse(
+export async function listStaleSecretRequests(
   nats: Nats,
   secret: { tenantId: string; last4: string },
-): Promise<RetiredUseByVersion[]> {
-  const bucket = await openRetiredUseBucket(nats)
+): Promise<StaleSecretRequestsByVersion[]> {
+  const bucket = await openStaleSecretBucket(nats)
   const byVersion = new Map<string, { requests: number; lastMs: number }>()
-  const entries = await readEntries(nats, bucket, retiredUseKey(secret.tenantId, '*'))
+  const entries = await readEntries(nats, bucket, staleSecretKey(secret.tenantId, '*'))
   for (const entry of entries.values()) {
-    const parsed = retiredUseSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
+    const parsed = staleSecretReportSchema.safeParse(
+      entry.operation === 'PUT' ? readJson(entry) : null,
+    )
     if (!parsed.success || parsed.data.last4 !== secret.last4) continue
     for (const { sdk_version: version, requests, age_ms: ageMs } of parsed.data.versions) {
       const sum = byVersion.get(version) ?? { requests: 0, lastMs: 0 }

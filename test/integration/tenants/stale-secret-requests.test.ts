@@ -9,8 +9,8 @@ import { retiredVersionsMax } from '#shared/core/base/limits.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'
-import type { RetiredUseAnswer } from '../../../services/console/tenants/retired-use-routes.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
+import type { StaleSecretAnswer } from '../../../services/console/tenants/stale-secret-routes.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -68,7 +68,7 @@ const version = (sdk_version: unknown) => ({
   sdk_meta: { sdk_version, platform: 'android', batch_type: 'start' },
 })
 
-async function read(tenantId: string): Promise<RetiredUseAnswer> {
+async function read(tenantId: string): Promise<StaleSecretAnswer> {
   const answer = await app.inject({
     url: `/admin/v1/tenants/${tenantId}/retired-secret-use`,
     headers: { authorization: `Bearer ${adminToken}` },
@@ -77,7 +77,7 @@ async function read(tenantId: string): Promise<RetiredUseAnswer> {
   return answer.json()
 }
 
-async function untilCounted(tenantId: string, requests: number): Promise<RetiredUseAnswer> {
+async function untilCounted(tenantId: string, requests: number): Promise<StaleSecretAnswer> {
   let use = await read(tenantId)
   await until(`${requests} requests are reported`, async () => {
     use = await read(tenantId)
@@ -122,7 +122,7 @@ describe('the secret before the last rotation', () => {
       expect(Date.parse(at)).toBeLessThanOrEqual(Date.now() + 50)
     }
     const labels = { tenant: tenantId, sdk_version: '4.2.0' }
-    expect(await edge.count('di_ingest_retired_secret_total', labels)).toBe(2)
+    expect(await edge.count('di_ingest_stale_secret_requests_total', labels)).toBe(2)
     expect(JSON.stringify(await edges.readStored())).not.toContain(canary)
     expect(JSON.stringify(use)).not.toContain(canary)
   })
@@ -167,7 +167,7 @@ describe('the secret before the last rotation', () => {
     expect(use.data).toHaveLength(retiredVersionsMax + 1)
     expect(use.data[0]).toMatchObject({ sdk_version: 'other' })
     const metrics = await edge.metrics()
-    const series = metrics.match(/di_ingest_retired_secret_total\{/g) ?? []
+    const series = metrics.match(/di_ingest_stale_secret_requests_total\{/g) ?? []
     expect(series.length).toBeLessThan(110)
   })
 

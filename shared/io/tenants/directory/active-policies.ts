@@ -9,18 +9,18 @@ import type { Scorer } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 
 /** A policy compiled once, shared by every tenant that uses it. */
-export type ServedPolicy = {
+export type ActivePolicy = {
   hash: string
   thresholds: Policy['thresholds']
   score: Scorer
 }
 
-export type ServedPolicies = {
+export type ActivePolicies = {
   /**
    * From now on the tenant uses this policy and no other.
    * @returns null while its document is missing or cannot be read
    */
-  use: (tenantId: string, hash: string) => ServedPolicy | null
+  use: (tenantId: string, hash: string) => ActivePolicy | null
   /** The tenant uses no policy any more. */
   release: (tenantId: string) => void
   /**
@@ -30,20 +30,20 @@ export type ServedPolicies = {
   setDocument: (
     hash: string,
     document: unknown,
-  ) => { policy: ServedPolicy; tenantIds: string[] } | null
+  ) => { policy: ActivePolicy; tenantIds: string[] } | null
   /** How many documents there are, and how many are compiled. */
   count: () => { documents: number; compiled: number }
 }
 
 /** @param onUnreadable called for a document in use that is no policy */
-export function createServedPolicies(onUnreadable: (hash: string) => void): ServedPolicies {
+export function createActivePolicies(onUnreadable: (hash: string) => void): ActivePolicies {
   const documents = new Map<string, unknown>()
-  const compiled = new Map<string, ServedPolicy>()
+  const compiled = new Map<string, ActivePolicy>()
   const usersOf = new Map<string, Set<string>>()
   const hashOf = new Map<string, string>()
 
   /** Leaves what was compiled before where the document cannot be read. */
-  const compile = (hash: string): ServedPolicy | null => {
+  const compile = (hash: string): ActivePolicy | null => {
     if (!documents.has(hash)) return null
     const parsed = policySchema.safeParse(documents.get(hash))
     if (!parsed.success) {

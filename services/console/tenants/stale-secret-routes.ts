@@ -1,18 +1,21 @@
 /** Who still signs with the secret that a tenant's last rotation replaced. */
 import { z } from 'zod'
 import { unavailable } from '#shared/io/http/http-server.ts'
-import type { RetiredUseByVersion } from '#shared/io/tenants/retired-use.ts'
+import type { StaleSecretRequestsByVersion } from '#shared/io/tenants/stale-secret-requests.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import type { ConsoleApp, ConsoleDeps } from '../app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from './manage-tenants.ts'
 
-export type RetiredUseDeps = {
+export type StaleSecretDeps = {
   /** @throws when NATS is away */
-  listRetiredUse: (secret: { tenantId: string; last4: string }) => Promise<RetiredUseByVersion[]>
+  listStaleSecretRequests: (secret: {
+    tenantId: string
+    last4: string
+  }) => Promise<StaleSecretRequestsByVersion[]>
 }
 
-const retiredUseAnswer = z.object({
+const staleSecretAnswer = z.object({
   tenant_id: z.string(),
   retired_secret: z
     .object({ last4: z.string(), retired_at: z.string() })
@@ -23,9 +26,9 @@ const retiredUseAnswer = z.object({
     z.object({ sdk_version: z.string(), requests: z.number().int(), last_seen_at: z.string() }),
   ),
 })
-export type RetiredUseAnswer = z.infer<typeof retiredUseAnswer>
+export type StaleSecretAnswer = z.infer<typeof staleSecretAnswer>
 
-export function addRetiredUseRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addStaleSecretRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   const store = createTenantStore(deps.postgres)
   app.get(
     '/tenants/:tenant_id/retired-secret-use',
@@ -34,7 +37,7 @@ export function addRetiredUseRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
         summary: 'Count requests still signed with the retired HMAC secret, by SDK version',
         description: 'Since the last rotation. Edges report every two seconds.',
         params: tenantParams,
-        response: { 200: retiredUseAnswer, default: problemSchema },
+        response: { 200: staleSecretAnswer, default: problemSchema },
       },
     },
     async ({ params: { tenant_id: tenantId } }) => {
@@ -44,9 +47,11 @@ export function addRetiredUseRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
         return { tenant_id: tenantId, retired_secret: null, requests: 0, data: [] }
       }
       const { last4, retiredAt } = retired
-      const data = await deps.listRetiredUse({ tenantId, last4 }).catch((error: unknown) => {
-        throw unavailable('What the edges report cannot be read: NATS does not answer.', error)
-      })
+      const data = await deps
+        .listStaleSecretRequests({ tenantId, last4 })
+        .catch((error: unknown) => {
+          throw unavailable('What the edges report cannot be read: NATS does not answer.', error)
+        })
       return {
         tenant_id: tenantId,
         retired_secret: { last4, retired_at: retiredAt },

@@ -14,10 +14,10 @@ import {
   purgeRemovals,
   readMark,
   removeOlderRounds,
-} from '#shared/io/analytics/analytics-mirror-rows-store.ts'
+} from '#shared/io/analytics/replica-rows-store.ts'
 import {
   type AlertKey,
-  type AlertMirrorRow,
+  type AlertReplicaRow,
   beginRound,
   findChangedDeliveries,
   findDispositioned,
@@ -25,17 +25,17 @@ import {
   findTenantsBehind,
   fixSnapshot,
   forgetCopied,
-  type MirrorState,
-  mirrorLock,
+  type ReplicationState,
   readAlerts,
   readAlertsAfter,
   readDeliveries,
   readDeliveriesAfter,
   readDeliveriesOfAlerts,
-  readMirrorState,
+  readReplicationState,
   recordCopied,
+  replicationLock,
   type TenantSeq,
-} from '#shared/io/analytics/analytics-mirror-store.ts'
+} from '#shared/io/analytics/replication-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
@@ -43,7 +43,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'
 
-export type MirrorDeps = {
+export type ReplicationDeps = {
   postgres: Postgres
   /** Connections for work that holds a lock. */
   locks: Locks
@@ -55,7 +55,7 @@ export type MirrorDeps = {
   wallMs: () => number
 }
 
-export type Mirror = {
+export type Replication = {
   /** One round. @returns `idle` when there was nothing new, `elsewhere` when another is at it */
   runRound: () => Promise<'copied' | 'idle' | 'elsewhere'>
   /** Runs rounds until it is stopped. */
@@ -71,22 +71,22 @@ const purgeMs = hourMs
 /** Rows in one read and one insert. */
 const pageRows = 2_000
 
-type State = MirrorDeps & {
+type State = ReplicationDeps & {
   copiedRows: (kind: string, count: number) => void
   copiedAtMs: number
   markedAtMs: number
   purgedAtMs: number
 }
 
-/** The copier of one console. */
-export function createMirror(deps: MirrorDeps): Mirror {
+/** The running of one console. */
+export function createReplication(deps: ReplicationDeps): Replication {
   const { metrics } = deps
   const rows = metrics.counter(
-    'di_mirror_rows_total',
+    'di_replication_rows_total',
     'Rows copied from Postgres to ClickHouse for the views of fraud teams',
     ['kind'],
   )
-  const rounds = metrics.counter('di_mirror_rounds_total', 'Rounds of copying', ['outcome'])
+  const rounds = metrics.counter('di_replication_rounds_total', 'Rounds of copying', ['outcome'])
   const state: State = {
     ...deps,
     copiedRows: (kind, count) => rows.inc({ kind }, count),
@@ -95,13 +95,13 @@ export function createMirror(deps: MirrorDeps): Mirror {
     // The first time a minute after the start: a console may not run for as long as an hour.
     purgedAtMs: deps.nowMs() - purgeMs + 60_000,
   }
-  metrics.gauge('di_mirror_lag_seconds', 'Age of the copy of alerts and deliveries', {
+  metrics.gauge('di_replication_lag_seconds', 'Age of the copy of alerts and deliveries', {
     collect() {
       if (state.copiedAtMs > 0) this.set(Math.max(0, deps.wallMs() - state.copiedAtMs) / 1000)
     },
   })
-  const runRound: Mirror['runRound'] = async () => {
-    const outcome = await tryNamedLock(deps.locks, mirrorLock, (session) =>
+  const runRound: Replication['runRound'] = async () => {
+    const outcome = await tryNamedLock(deps.locks, replicationLock, (session) =>
       copyRound(state, session),
     )
     // What another console copied is just as fresh here.
@@ -115,7 +115,11 @@ export function createMirror(deps: MirrorDeps): Mirror {
         failing = false
       } catch (error) {
         rounds.inc({ outcome: 'failed' })
-        if (!failing) deps.log.warn({ err: describeFailure(error) }, 'the mirror cannot be copied')
+        if (!failing)
+          deps.log.warn(
+            { err: describeFailure(error) },
+            'alerts and deliveries cannot be replicated',
+          )
         failing = true
       }
     }
@@ -169,8 +173,8 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
  * The state, unless one of the stores has forgotten what the other remembers (it was restored, or
  * moved): then everything is copied anew.
  */
-async function readTrusted(session: Session, marked: number): Promise<MirrorState> {
-  const state = await readMirrorState(session)
+async function readTrusted(session: Session, marked: number): Promise<ReplicationState> {
+  const state = await readReplicationState(session)
   if (state.copied === null) return state
   if (state.own && state.completed <= marked && marked <= state.round) return state
   await forgetCopied(session)
@@ -178,7 +182,7 @@ async function readTrusted(session: Session, marked: number): Promise<MirrorStat
 }
 
 /** A round has its number before its first row is written, and none when there is no row. */
-function numberRound({ postgres }: State, before: MirrorState, marked: number) {
+function numberRound({ postgres }: State, before: ReplicationState, marked: number) {
   let number: number | null = null
   const take = async (): Promise<number> => {
     number ??= await beginRound(postgres, Math.max(before.round, marked))
@@ -219,7 +223,7 @@ async function copyAlertsAfter(round: Round, tx: Queryable, from: TenantSeq): Pr
   }
 }
 
-const toKey = (row: AlertMirrorRow): AlertKey => ({
+const toKey = (row: AlertReplicaRow): AlertKey => ({
   tenantId: row.tenant_id,
   alertId: row.alert_id,
 })
@@ -250,7 +254,7 @@ function* pagesOf<T>(all: readonly T[]): Generator<T[]> {
   for (let at = 0; at < all.length; at += pageRows) yield all.slice(at, at + pageRows)
 }
 
-async function writeAlerts({ state, numberOf }: Round, rows: AlertMirrorRow[]): Promise<void> {
+async function writeAlerts({ state, numberOf }: Round, rows: AlertReplicaRow[]): Promise<void> {
   if (rows.length === 0) return
   await insertAlertRows(state.clickhouse, await numberOf(), rows)
   state.copiedRows('alert', rows.length)

@@ -7,17 +7,17 @@
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { jsonDepthMax, metaCharactersMax, retiredVersionsMax } from '#shared/core/base/limits.ts'
 import { scanTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
-import type { RetiredUseReport } from '#shared/core/tenants/stale-secret-reports.ts'
+import type { StaleSecretReport } from '#shared/core/tenants/stale-secret-reports.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
-export type RetiredUse = {
+export type StaleSecretRequests = {
   /**
    * Counts one request, a moment later. `body` was signed with the tenant's retired secret, as is
    * proven.
    */
   note: (tenantId: string, last4: string, body: Buffer) => void
   /** Takes up to `max` tenants whose counts have changed since they were taken last. */
-  takeChanged: (max: number) => { tenantId: string; report: RetiredUseReport }[]
+  takeChanged: (max: number) => { tenantId: string; report: StaleSecretReport }[]
   /** Gives a tenant back that was taken and could not be reported. */
   giveBack: (tenantId: string) => void
 }
@@ -41,9 +41,12 @@ const lookAfterMs = 20
 const waitingBodiesMax = 256
 
 /** @param nowMs the monotonic clock */
-export function createRetiredUse(metrics: Metrics, nowMs: () => number): RetiredUse {
+export function createStaleSecretRequests(
+  metrics: Metrics,
+  nowMs: () => number,
+): StaleSecretRequests {
   const counter = metrics.counter(
-    'di_ingest_retired_secret_total',
+    'di_ingest_stale_secret_requests_total',
     'Submissions refused that were signed with the secret the last rotation replaced',
     ['tenant', 'sdk_version'],
   )
@@ -79,7 +82,7 @@ export function createRetiredUse(metrics: Metrics, nowMs: () => number): Retired
     },
     takeChanged: (max) => {
       count()
-      const taken: { tenantId: string; report: RetiredUseReport }[] = []
+      const taken: { tenantId: string; report: StaleSecretReport }[] = []
       for (const tenantId of changed) {
         if (taken.length === max) break
         changed.delete(tenantId)
@@ -91,7 +94,7 @@ export function createRetiredUse(metrics: Metrics, nowMs: () => number): Retired
   }
 }
 
-function toReport({ last4, versions }: Uses, nowMs: number): RetiredUseReport {
+function toReport({ last4, versions }: Uses, nowMs: number): StaleSecretReport {
   const list = [...versions].map(([version, { requests, lastMs }]) => ({
     sdk_version: version,
     requests,

@@ -1,10 +1,13 @@
-/** `di learn` and `di signals spikes`: what dispositions teach, and releases that went wrong. */
+/**
+ * `di rule-performance` (alias `learn`) and `di signals spikes`: how often each rule is right, and
+ * releases that went wrong.
+ */
 import type { Command } from 'commander'
-import type { Learning, Precision } from '#shared/io/analytics/learning-store.ts'
+import type { Precision, RulePerformance } from '#shared/io/analytics/rule-performance-store.ts'
 import type { CliContext } from './context.ts'
 import { toTable, toTime } from './tables.ts'
 
-type Learned = Learning & { since: string | null }
+type RulePerformanceAnswer = RulePerformance & { since: string | null }
 type Spike = {
   platform: string
   sdk_version: string
@@ -19,17 +22,21 @@ type Spike = {
 }
 type Spikes = { checked_at: string | null; data: Spike[] }
 
-/** Adds the command `learn`, and `spikes` to the group `signals`. */
-export function registerLearning(program: Command, context: CliContext): void {
+/** Adds the command `rule-performance`, and `spikes` to the group `signals`. */
+export function registerRulePerformance(program: Command, context: CliContext): void {
   program
-    .command('learn <slug>')
+    .command('rule-performance <slug>')
+    .alias('learn')
     .description('how often each flag, reason and signal is right, from dispositions')
     .option('--since <time>', 'leave out alerts that were raised before')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { since }: { since?: string }) => {
       const query = since === undefined ? '' : `?${new URLSearchParams({ since })}`
       const path = `/tenants/${encodeURIComponent(slug)}/learning${query}`
-      context.out((await context.adminFetch('GET', path)) as Learned, toLearnedText)
+      context.out(
+        (await context.adminFetch('GET', path)) as RulePerformanceAnswer,
+        toRulePerformanceText,
+      )
     })
   program.commands
     .find((command) => command.name() === 'signals')
@@ -47,16 +54,16 @@ export function registerLearning(program: Command, context: CliContext): void {
 const percent = (share: number | null): string =>
   share === null ? '-' : `${(100 * share).toFixed(1)} %`
 
-function toLearnedText(learned: Learned): string {
-  const { alerts, confirmed, false_positive: refuted, base_precision: base, since } = learned
+function toRulePerformanceText(performance: RulePerformanceAnswer): string {
+  const { alerts, confirmed, false_positive: refuted, base_precision: base, since } = performance
   const judged = `${confirmed} confirmed, ${refuted} false positives`
   const from = since === null ? '' : ` since ${toTime(since)}`
   const title = `${alerts} alerts${from}: ${judged}, precision ${percent(base)}`
   const part = (name: string, rows: Precision[]) => toTable(headerOf(name), rows.map(toRow))
   const parts = [
-    part('FLAG', learned.flags),
-    part('SIGNAL', learned.signals),
-    part('REASON', learned.reasons),
+    part('FLAG', performance.flags),
+    part('SIGNAL', performance.signals),
+    part('REASON', performance.reasons),
   ]
   return [title, ...parts].join('\n\n')
 }

@@ -4,7 +4,7 @@
  */
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { type Clickhouse, insertRows, toInstant } from '#shared/io/clickhouse/clickhouse.ts'
-import type { AlertMirrorRow, DeliveryMirrorRow, MirrorRemoval } from './analytics-mirror-store.ts'
+import type { AlertReplicaRow, DeliveryReplicaRow, ReplicaRemoval } from './replication-store.ts'
 
 const tables = { alert: 'alerts_mirror', delivery: 'deliveries_mirror' } as const
 const idColumns = { alert: 'alert_id', delivery: 'delivery_id' } as const
@@ -14,7 +14,7 @@ type Kind = keyof typeof tables
 export async function insertAlertRows(
   clickhouse: Clickhouse,
   round: number,
-  rows: readonly AlertMirrorRow[],
+  rows: readonly AlertReplicaRow[],
 ): Promise<void> {
   await insertRows(
     clickhouse,
@@ -27,7 +27,7 @@ export async function insertAlertRows(
 export async function insertDeliveryRows(
   clickhouse: Clickhouse,
   round: number,
-  rows: readonly DeliveryMirrorRow[],
+  rows: readonly DeliveryReplicaRow[],
 ): Promise<void> {
   await insertRows(
     clickhouse,
@@ -40,7 +40,7 @@ export async function insertDeliveryRows(
 export async function insertRemovals(
   clickhouse: Clickhouse,
   round: number,
-  removals: readonly MirrorRemoval[],
+  removals: readonly ReplicaRemoval[],
 ): Promise<void> {
   for (const kind of ['alert', 'delivery'] as const) {
     const rows = removals

@@ -1,6 +1,6 @@
 /**
- * Reads what dispositions teach of a tenant: how often each flag, reason and signal is right. The
- * same figures as the views of fraud teams, here with a beginning in time.
+ * Reads rule performance of a tenant from dispositions: how often each flag, reason and signal is
+ * right. The same figures as the views of fraud teams, here with a beginning in time.
  */
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
@@ -18,7 +18,7 @@ export type Precision = {
   lift: number | null
 }
 
-export type Learning = {
+export type RulePerformance = {
   alerts: number
   confirmed: number
   false_positive: number
@@ -29,9 +29,12 @@ export type Learning = {
   signals: Precision[]
 }
 
-export type LearningStore = {
+export type RulePerformanceStore = {
   /** @param question.sinceMs alerts raised before it are left out; null for all */
-  readLearning: (question: { tenantId: string; sinceMs: number | null }) => Promise<Learning>
+  readRulePerformance: (question: {
+    tenantId: string
+    sinceMs: number | null
+  }) => Promise<RulePerformance>
 }
 
 const queryMaxSeconds = 25
@@ -41,7 +44,7 @@ const rowsMax = 200
 type Row = [kind: string, what: string, alerts: number, confirmed: number, falsePositive: number]
 
 // An alert with ten reasons is ten rows of each kind at most; none counts it twice for one thing.
-const learningSql = `
+const rulePerformanceSql = `
   select kind, what, count(), countIf(disposition = 'CONFIRMED'),
     countIf(disposition = 'FALSE_POSITIVE')
   from (
@@ -76,11 +79,11 @@ const learningSql = `
 /** Fewer judgements than this give no precision: one of one is not 100 %. */
 const judgedMin = 10
 
-export function createLearningStore(clickhouse: Clickhouse): LearningStore {
+export function createRulePerformanceStore(clickhouse: Clickhouse): RulePerformanceStore {
   return {
-    readLearning: async ({ tenantId, sinceMs }) => {
+    readRulePerformance: async ({ tenantId, sinceMs }) => {
       const result = await clickhouse.query({
-        query: learningSql,
+        query: rulePerformanceSql,
         query_params: { tenant: tenantId, since: sinceMs ?? 0, limit: rowsMax },
         clickhouse_settings: { max_execution_time: queryMaxSeconds },
         format: 'JSONCompactEachRow',

@@ -2,16 +2,16 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import {
-  createServedPolicies,
-  type ServedPolicies,
-} from '#shared/io/tenants/directory/served-policies.ts'
+  type ActivePolicies,
+  createActivePolicies,
+} from '#shared/io/tenants/directory/active-policies.ts'
 
 let unreadable: string[]
-let policies: ServedPolicies
+let policies: ActivePolicies
 
 beforeEach(() => {
   unreadable = []
-  policies = createServedPolicies((hash) => unreadable.push(hash))
+  policies = createActivePolicies((hash) => unreadable.push(hash))
 })
 
 describe('the policies of an edge', () => {

@@ -1,35 +1,35 @@
 /**
- * What dispositions teach of a tenant's policy, and prevalence spikes of signals within an SDK
- * version.
+ * Rule performance of a tenant's policy, from dispositions, and prevalence spikes of signals within
+ * an SDK version.
  */
 import { parseInstant } from '#shared/core/base/instants.ts'
-import type { LearningStore } from '#shared/io/analytics/learning-store.ts'
 import type {
   AffectedBySpike,
   PrevalenceSpikeStore,
   StoredSpike,
 } from '#shared/io/analytics/prevalence-spike-store.ts'
+import type { RulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { ConsoleApp, ConsoleDeps } from '../app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
-  learningQuery,
-  learningSchema,
   prevalenceSpikesQuery,
   prevalenceSpikesSchema,
-} from './learning-schemas.ts'
+  rulePerformanceQuery,
+  rulePerformanceSchema,
+} from './rule-performance-schemas.ts'
 
-export type LearningDeps = {
-  readLearning: LearningStore['readLearning']
+export type RulePerformanceDeps = {
+  readRulePerformance: RulePerformanceStore['readRulePerformance']
   prevalenceSpikes: Pick<PrevalenceSpikeStore, 'listSpikes' | 'findAffected' | 'readCheckedAt'>
 }
 
 /** Spikes of which devices and alerts are named: each is a query. */
 const namedMax = 10
 
-export function addLearningRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addRulePerformanceRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   const refuse = (error: unknown): never => {
     throw unavailable('The alerts cannot be read at the moment.', toLoggable(error))
   }
@@ -39,15 +39,15 @@ export function addLearningRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
       schema: {
         summary: 'How often each flag, reason and signal is right, from dispositions',
         params: tenantParams,
-        querystring: learningQuery,
-        response: { 200: learningSchema, default: problemSchema },
+        querystring: rulePerformanceQuery,
+        response: { 200: rulePerformanceSchema, default: problemSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { since } }) => {
       await requireTenant(deps.postgres, tenantId)
       const sinceMs = since === undefined ? null : parseInstant(since)
-      const learned = await deps.readLearning({ tenantId, sinceMs }).catch(refuse)
-      return { since: sinceMs === null ? null : new Date(sinceMs).toISOString(), ...learned }
+      const performance = await deps.readRulePerformance({ tenantId, sinceMs }).catch(refuse)
+      return { since: sinceMs === null ? null : new Date(sinceMs).toISOString(), ...performance }
     },
   )
   app.get(

@@ -1,8 +1,8 @@
-/** What the admin API answers of what can be learned, and of prevalence spikes of signals. */
+/** Schemas of the admin API: rule performance and prevalence spikes. */
 import { z } from 'zod'
 import { parseInstant } from '#shared/core/base/instants.ts'
 
-export const learningQuery = z.strictObject({
+export const rulePerformanceQuery = z.strictObject({
   since: z
     .string()
     .refine((text) => parseInstant(text) !== null, 'must be an ISO-8601 time')
@@ -23,7 +23,7 @@ const precisionSchema = z.object({
   lift: z.number().nullable().describe('precision / base_precision'),
 })
 
-export const learningSchema = z.object({
+export const rulePerformanceSchema = z.object({
   since: z.string().nullable(),
   alerts: z.number().int(),
   confirmed: z.number().int(),

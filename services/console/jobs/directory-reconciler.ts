@@ -17,9 +17,9 @@ import { type RotationDeps, undoAbandonedRotations } from '../tenants/rotation.t
 /** A lost projection is noticed within a second and a half, a wrong entry within three. */
 const roundMs = 1_000
 
-export type Upkeep = { stop: () => Promise<void> }
+export type DirectoryReconciler = { stop: () => Promise<void> }
 
-export type UpkeepDeps = {
+export type DirectoryReconcilerDeps = {
   rotation: RotationDeps
   projection: TenantProjection
   log: Log
@@ -27,9 +27,9 @@ export type UpkeepDeps = {
 }
 
 /** Starts the rounds. */
-export function startUpkeep(deps: UpkeepDeps): Upkeep {
+export function startDirectoryReconciler(deps: DirectoryReconcilerDeps): DirectoryReconciler {
   const rounds = deps.metrics.counter(
-    'di_console_upkeep_rounds_total',
+    'di_directory_reconciler_rounds_total',
     'Rounds of comparing the tenant directory with Postgres',
     ['outcome'],
   )

@@ -8,7 +8,7 @@ import { type Locks, withNamedLock } from '#shared/io/postgres/named-lock-store.
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 
 /** How far the copy is. */
-export type MirrorState = {
+export type ReplicationState = {
   /** Of the last copy that was begun: rows of a higher round replace rows of a lower one. */
   round: number
   /** The last that was ended: all of its rows were in ClickHouse. */
@@ -20,17 +20,20 @@ export type MirrorState = {
 }
 
 /** The state of a copy whose reads are all of one snapshot. */
-export type MirrorSnapshot = { snapshot: string; atMs: number }
+export type ReplicationSnapshot = { snapshot: string; atMs: number }
 
 export type AlertKey = { tenantId: string; alertId: string }
 export type TenantSeq = { tenantId: string; seq: number }
 
-export type AlertMirrorRow = { tenant_id: string; alert_id: string; seq: number } & Record<
+export type AlertReplicaRow = { tenant_id: string; alert_id: string; seq: number } & Record<
   string,
   unknown
 >
-export type DeliveryMirrorRow = { tenant_id: string; delivery_id: string } & Record<string, unknown>
-export type MirrorRemoval = {
+export type DeliveryReplicaRow = { tenant_id: string; delivery_id: string } & Record<
+  string,
+  unknown
+>
+export type ReplicaRemoval = {
   kind: 'alert' | 'delivery'
   tenantId: string
   createdAt: string
@@ -38,21 +41,21 @@ export type MirrorRemoval = {
 }
 
 /** The name of the lock that whoever copies holds. */
-export const mirrorLock = 'analytics mirror'
+export const replicationLock = 'replication'
 
 /**
  * Runs `work` while nothing is copied: what was being copied when it was called is in ClickHouse,
  * and what is copied afterwards is read afterwards. An erasure removes copies in here.
  * @throws PostgresUnavailableError, or lockNotAvailable when a copy takes longer than its patience
  */
-export async function withoutMirroring<T>(locks: Locks, work: () => Promise<T>): Promise<T> {
-  return withNamedLock(locks, mirrorLock, work)
+export async function withReplicationPaused<T>(locks: Locks, work: () => Promise<T>): Promise<T> {
+  return withNamedLock(locks, replicationLock, work)
 }
 
 const clusterSql = '(select system_identifier::text from pg_control_system())'
 
-export async function readMirrorState(db: Queryable): Promise<MirrorState> {
-  const { rows } = await db.query<MirrorState>(
+export async function readReplicationState(db: Queryable): Promise<ReplicationState> {
+  const { rows } = await db.query<ReplicationState>(
     `select round, completed_round as completed, replicated_snapshot::text as copied,
        ${clusterSql} is not distinct from cluster_id as own
      from replication_state`,
@@ -109,7 +112,7 @@ export async function recordCopied(
 }
 
 /** Makes all that a transaction reads one state of the database. Call it first. */
-export async function fixSnapshot(tx: Queryable): Promise<MirrorSnapshot> {
+export async function fixSnapshot(tx: Queryable): Promise<ReplicationSnapshot> {
   await tx.query('set transaction isolation level repeatable read, read only')
   const { rows } = await tx.query<{ snapshot: string; at_ms: number }>(
     `select pg_current_snapshot()::text as snapshot,
@@ -159,7 +162,7 @@ export async function findChangedDeliveries(tx: Queryable, copied: string): Prom
 }
 
 /** What was removed since a snapshot and is not there again. */
-export async function findRemovals(tx: Queryable, copied: string): Promise<MirrorRemoval[]> {
+export async function findRemovals(tx: Queryable, copied: string): Promise<ReplicaRemoval[]> {
   const { rows } = await tx.query<{
     kind: 'alert' | 'delivery'
     tenant_id: string
@@ -218,8 +221,8 @@ export async function readAlertsAfter(
   tx: Queryable,
   { tenantId, seq }: TenantSeq,
   most: number,
-): Promise<AlertMirrorRow[]> {
-  const { rows } = await tx.query<AlertMirrorRow>(
+): Promise<AlertReplicaRow[]> {
+  const { rows } = await tx.query<AlertReplicaRow>(
     `select ${alertColumns} from alerts as a ${dispositionsOfAlert}
      where a.tenant_id = $1 and a.seq > $2 order by a.seq limit $3`,
     [tenantId, seq, most],
@@ -231,8 +234,8 @@ export async function readAlertsAfter(
 export async function readAlerts(
   tx: Queryable,
   keys: readonly AlertKey[],
-): Promise<AlertMirrorRow[]> {
-  const { rows } = await tx.query<AlertMirrorRow>(
+): Promise<AlertReplicaRow[]> {
+  const { rows } = await tx.query<AlertReplicaRow>(
     `select ${alertColumns}
      from unnest($1::text[], $2::text[]) as wanted (tenant_id, alert_id)
      join alerts as a using (tenant_id, alert_id) ${dispositionsOfAlert}`,
@@ -265,10 +268,10 @@ const deliverySql = (from: string) => `
 export async function readDeliveriesOfAlerts(
   tx: Queryable,
   keys: readonly AlertKey[],
-): Promise<DeliveryMirrorRow[]> {
+): Promise<DeliveryReplicaRow[]> {
   const from = `unnest($1::text[], $2::text[]) as wanted (tenant_id, alert_id)
     join deliveries as d using (tenant_id, alert_id)`
-  const { rows } = await tx.query<DeliveryMirrorRow>(deliverySql(from), [
+  const { rows } = await tx.query<DeliveryReplicaRow>(deliverySql(from), [
     keys.map((key) => key.tenantId),
     keys.map((key) => key.alertId),
   ])
@@ -279,9 +282,9 @@ export async function readDeliveriesOfAlerts(
 export async function readDeliveries(
   tx: Queryable,
   ids: readonly string[],
-): Promise<DeliveryMirrorRow[]> {
+): Promise<DeliveryReplicaRow[]> {
   const from = 'unnest($1::text[]) as wanted (delivery_id) join deliveries as d using (delivery_id)'
-  const { rows } = await tx.query<DeliveryMirrorRow>(deliverySql(from), [ids])
+  const { rows } = await tx.query<DeliveryReplicaRow>(deliverySql(from), [ids])
   return rows
 }
 
@@ -290,10 +293,10 @@ export async function readDeliveriesAfter(
   tx: Queryable,
   after: string,
   most: number,
-): Promise<DeliveryMirrorRow[]> {
+): Promise<DeliveryReplicaRow[]> {
   const from = `(select * from deliveries where delivery_id > $1
     order by delivery_id limit $2) as d`
-  const { rows } = await tx.query<DeliveryMirrorRow>(
+  const { rows } = await tx.query<DeliveryReplicaRow>(
     `${deliverySql(from)} order by d.delivery_id`,
     [after, most],
   )

@@ -7,20 +7,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { insertAlertRows } from '#shared/io/analytics/analytics-mirror-rows-store.ts'
-import {
-  createLearningStore,
-  type Learning,
-  type Precision,
-} from '#shared/io/analytics/learning-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
+import { insertAlertRows } from '#shared/io/analytics/replica-rows-store.ts'
+import {
+  createRulePerformanceStore,
+  type Precision,
+  type RulePerformance,
+} from '#shared/io/analytics/rule-performance-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
-import { registerLearning } from '../../../services/console/cli/learning.ts'
+import { registerRulePerformance } from '../../../services/console/cli/rule-performance.ts'
 import { registerSignals } from '../../../services/console/cli/signals.ts'
 import {
   createPrevalenceSpikes,
@@ -65,7 +65,7 @@ beforeAll(async () => {
       setDisposition: async () => null,
       listUnknownSignals: async () => [],
       countLeftOut: async () => ({ events: 0, values: 0 }),
-      ...createLearningStore(clickhouse),
+      ...createRulePerformanceStore(clickhouse),
       prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
     },
     {
@@ -120,7 +120,7 @@ async function di(...args: string[]): Promise<string> {
   })
   const program = new Command('di').exitOverride().configureOutput({ writeErr: () => undefined })
   registerSignals(program, context)
-  registerLearning(program, context)
+  registerRulePerformance(program, context)
   await program.parseAsync(args, { from: 'user' })
   return printed
 }
@@ -153,18 +153,18 @@ describe('precision', () => {
       where tenant_id = '${fleetTenant}'`)
 
   test('by flag, signal and reason is what people said, and the API says the same', async () => {
-    const learned = await get<Learning>(`/tenants/${fleetTenant}/learning`)
-    expect(toCounts(learned.flags)).toEqual(count((one) => one.codes))
-    expect(toCounts(learned.signals)).toEqual(count((one) => one.signals))
-    expect([['', learned.alerts, learned.confirmed, learned.false_positive]]).toEqual(
+    const performance = await get<RulePerformance>(`/tenants/${fleetTenant}/learning`)
+    expect(toCounts(performance.flags)).toEqual(count((one) => one.codes))
+    expect(toCounts(performance.signals)).toEqual(count((one) => one.signals))
+    expect([['', performance.alerts, performance.confirmed, performance.false_positive]]).toEqual(
       count(() => ['']),
     )
     const reason =
       "concat(reason, if(empty(seen_from), '', ' by '), arrayStringConcat(seen_from, ' + '))"
     for (const [rows, name, what] of [
-      [learned.flags, 'flag', 'flag'],
-      [learned.signals, 'signal', 'signal'],
-      [learned.reasons, 'reason', reason],
+      [performance.flags, 'flag', 'flag'],
+      [performance.signals, 'signal', 'signal'],
+      [performance.reasons, 'reason', reason],
     ] as const) {
       const view = await readView(name, what)
       expect(view.length).toBe(rows.length)
@@ -185,7 +185,9 @@ describe('precision', () => {
   })
 
   test('is claimed of nothing that hardly anybody judged', async () => {
-    const { signals, flags, reasons } = await get<Learning>(`/tenants/${fleetTenant}/learning`)
+    const { signals, flags, reasons } = await get<RulePerformance>(
+      `/tenants/${fleetTenant}/learning`,
+    )
     const all = [...signals, ...flags, ...reasons]
     const few = all.filter((one) => one.confirmed + one.false_positive < 10)
     expect(few.length).toBeGreaterThan(3)
@@ -199,7 +201,7 @@ describe('precision', () => {
   })
 
   test('shows the signal that a bad release made worthless', async () => {
-    const { signals, base_precision: base } = await get<Learning>(
+    const { signals, base_precision: base } = await get<RulePerformance>(
       `/tenants/${fleetTenant}/learning`,
     )
     const { signal } = history.stories.release
@@ -213,15 +215,17 @@ describe('precision', () => {
   test('begins when it is asked to', async () => {
     const sinceMs = historyStartMs + 60 * dayMs
     const since = new Date(sinceMs).toISOString()
-    const learned = await get<Learning>(`/tenants/${fleetTenant}/learning?since=${since}`)
-    expect(toCounts(learned.flags)).toEqual(count((one) => one.codes, sinceMs))
+    const performance = await get<RulePerformance>(
+      `/tenants/${fleetTenant}/learning?since=${since}`,
+    )
+    expect(toCounts(performance.flags)).toEqual(count((one) => one.codes, sinceMs))
   })
 
   test('is printed for people and as JSON, and of another tenant there is nothing', async () => {
     const text = await di('learn', fleetTenant)
     expect(text).toMatch(/^\d+ alerts: \d+ confirmed, \d+ false positives, precision \d+\.\d %/)
     expect(text).toMatch(/^HOOKING_DETECTED +\d+ +\d+ +\d+ +\d+\.\d % +\d+\.\d % to \d+\.\d %/m)
-    const none = JSON.parse(await di('learn', 'quiet', '--json')) as Learning
+    const none = JSON.parse(await di('learn', 'quiet', '--json')) as RulePerformance
     expect(none).toMatchObject({ alerts: 0, base_precision: null, flags: [], signals: [] })
     const answer = await app.inject({
       url: '/admin/v1/tenants/nobody/learning',
@@ -231,7 +235,7 @@ describe('precision', () => {
   })
 })
 
-describe('around a confirmed case', () => {
+describe('entities linked to a confirmed case', () => {
   test('are its users and their other devices, with times and alerts', async () => {
     const { deviceId, users } = history.stories.movedTo
     const rows = await read<Record<string, string | number>>(
