@@ -4,58 +4,48 @@
  * run it on any databases.
  */
 import swagger from '@fastify/swagger'
-import type {
-  FastifyBaseLogger,
-  FastifyInstance,
-  RawReplyDefaultExpression,
-  RawRequestDefaultExpression,
-  RawServerDefault,
-} from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import {
   jsonSchemaTransform,
   serializerCompiler,
   type ZodTypeProvider,
 } from 'fastify-type-provider-zod'
-import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
-import type { UnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
-import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { addAlertRoutes } from './alerts/alert-routes.ts'
+import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
 import type { AnalystDeps } from './analytics/manage-analysts.ts'
 import {
   addRulePerformanceRoutes,
   type RulePerformanceDeps,
 } from './analytics/rule-performance-routes.ts'
-import { addSignalRoutes } from './analytics/signal-routes.ts'
+import { addSignalRoutes, type SignalRouteDeps } from './analytics/signal-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import type { DeliveryDeps } from './deliveries/manage-deliveries.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './erasure/erasure-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
 import type { ExplainDeps } from './events/explain-event.ts'
+import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { describeAnswers } from './http/openapi-answers.ts'
 import { problemValidatorCompiler } from './http/validation.ts'
-import type { NewCredentials } from './jobs/local-stack.ts'
 import { addBacktestRoutes, type BacktestRouteDeps } from './policies/backtest-routes.ts'
-import { addPolicyRoutes } from './policies/policy-routes.ts'
+import { addPolicyRoutes, type PolicyRouteDeps } from './policies/policy-routes.ts'
 import { addShadowRoutes, type ShadowRouteDeps } from './policies/shadow-routes.ts'
 import {
   addReconciliationRoutes,
   type ReconciliationRouteDeps,
 } from './reconciliation/reconciliation-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
-import { addCredentialRoutes } from './tenants/credential-routes.ts'
+import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credential-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
-import { addOverviewRoutes } from './tenants/overview-routes.ts'
+import { addOverviewRoutes, type OverviewRouteDeps } from './tenants/overview-routes.ts'
 import type { RewrapDeps } from './tenants/rewrap.ts'
-import type { RotationDeps } from './tenants/rotation.ts'
 import { addSecretRoutes } from './tenants/secret-routes.ts'
 import { addStaleSecretRoutes, type StaleSecretDeps } from './tenants/stale-secret-routes.ts'
 import { addTenantRoutes } from './tenants/tenant-routes.ts'
 
 export type ConsoleDeps = ManageDeps &
-  RotationDeps &
+  CredentialRouteDeps &
   RewrapDeps &
   ExplainDeps &
   StaleSecretDeps &
@@ -63,35 +53,17 @@ export type ConsoleDeps = ManageDeps &
   ReconciliationRouteDeps &
   DeliveryDeps &
   RulePerformanceDeps &
+  SignalRouteDeps &
+  AlertRouteDeps &
+  OverviewRouteDeps &
+  PolicyRouteDeps &
   BacktestRouteDeps &
   ShadowRouteDeps &
   AnalystDeps &
   Omit<TokenCheckDeps, 'metrics'> & {
-    projection: Pick<TenantProjection, 'listEdges'>
-    /** Called with what a rotation made, before the caller has it. */
-    onRotated?: (rotated: NewCredentials) => Promise<void>
-    setDisposition: (change: {
-      alertId: string
-      disposition: Disposition
-      note: string | null
-      actor: string
-    }) => Promise<Alert | null>
-    listUnknownSignals: UnknownSignalStore['listUnknownSignals']
-    countLeftOut: UnknownSignalStore['countLeftOut']
-    /** The wall clock; `nowMs` never goes back. */
+    /** The wall clock; `nowMs` is the monotonic one. */
     wallMs: () => number
   }
-
-export type ConsoleApp = FastifyInstance<
-  RawServerDefault,
-  RawRequestDefaultExpression,
-  RawReplyDefaultExpression,
-  FastifyBaseLogger,
-  ZodTypeProvider
->
-
-/** Who acts with the admin token, in the audit log. */
-export const adminActor = 'admin'
 
 const adminBodyBytesMax = 1024 * 1024
 
@@ -127,7 +99,7 @@ export async function createConsoleApp(
     async (scope) => {
       scope.setValidatorCompiler(problemValidatorCompiler)
       scope.setSerializerCompiler(serializerCompiler)
-      // Inside its scope, because whoever has not shown the token learns nothing about the routes.
+      // Inside its own scope: a caller without the token cannot tell which routes exist.
       await scope.register(async (admin) => {
         admin.addHook('onRequest', token.check)
         const routes = admin.withTypeProvider<ZodTypeProvider>() as ConsoleApp

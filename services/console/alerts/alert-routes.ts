@@ -1,9 +1,19 @@
 /** Alerts as operators work on them. */
+import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { alertParams, alertSchema, dispositionBody, problemSchema } from '../http/schemas.ts'
 
-export function addAlertRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export type AlertRouteDeps = {
+  setDisposition: (change: {
+    alertId: string
+    disposition: Disposition
+    note: string | null
+    actor: string
+  }) => Promise<Alert | null>
+}
+
+export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
   app.post(
     '/alerts/:alert_id/disposition',
     {

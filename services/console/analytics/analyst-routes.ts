@@ -1,7 +1,7 @@
 /** A tenant's analysts. */
 import { z } from 'zod'
 import { analystNamePattern } from '#shared/core/analytics/analyst-access.ts'
-import { adminActor, type ConsoleApp } from '../app.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import {
   type AnalystDeps,

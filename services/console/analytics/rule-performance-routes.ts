@@ -11,7 +11,8 @@ import type {
 import type { RulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
-import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
@@ -22,6 +23,7 @@ import {
 } from './rule-performance-schemas.ts'
 
 export type RulePerformanceDeps = {
+  postgres: Queryable
   readRulePerformance: RulePerformanceStore['readRulePerformance']
   prevalenceSpikes: Pick<PrevalenceSpikeStore, 'listSpikes' | 'findAffected' | 'readCheckedAt'>
 }
@@ -29,7 +31,7 @@ export type RulePerformanceDeps = {
 /** Spikes of which devices and alerts are named: each is a query. */
 const namedMax = 10
 
-export function addRulePerformanceRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceDeps): void {
   const refuse = (error: unknown): never => {
     throw unavailable('The alerts cannot be read at the moment.', toLoggable(error))
   }

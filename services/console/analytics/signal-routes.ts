@@ -1,9 +1,12 @@
 /** Signals: the catalog as a tenant's policy weighs it, and what SDKs send that nobody knows. */
+
 import { signalListSchema, toSignalList } from '#shared/core/signals/signal-list.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
-import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { UnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
 import {
   listUnknownSignalsQuery,
   problemSchema,
@@ -13,7 +16,15 @@ import {
 import { tenantNotFound } from '../tenants/directory.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 
-export function addSignalRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export type SignalRouteDeps = {
+  postgres: Queryable
+  listUnknownSignals: UnknownSignalStore['listUnknownSignals']
+  countLeftOut: UnknownSignalStore['countLeftOut']
+  /** The wall clock. */
+  wallMs: () => number
+}
+
+export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
   const policies = createCurrentPolicyStore(deps.postgres)
   app.get(
     '/tenants/:tenant_id/signals',

@@ -7,7 +7,7 @@ import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../policies/backtest.ts'
 import { type CliContext, CliError } from './context.ts'
-import { readPolicyFile } from './policies.ts'
+import { readPolicyFile } from './policy-file.ts'
 import { toTable, toTime } from './tables.ts'
 
 /** Adds `backtest` to the group `policy`. */

@@ -1,13 +1,11 @@
 /** `di policy ...`: looking at a tenant's policy, setting it, and what there is to set. */
-import { readFile } from 'node:fs/promises'
-import { isAbsolute, join } from 'node:path'
-import { text as readAll } from 'node:stream/consumers'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import type { PolicyAnswer } from '../policies/manage-policies.ts'
 import { addBacktest } from './backtest.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toLimit } from './deliveries.ts'
+import { readPolicyFile } from './policy-file.ts'
 import { toPolicyDiff, toPolicyText } from './policy-text.ts'
 import { addShadow } from './shadow.ts'
 import { toFields, toTable, toTime } from './tables.ts'
@@ -15,10 +13,6 @@ import { toFields, toTable, toTime } from './tables.ts'
 type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; document: object }
 type VersionPage = { data: (PolicyVersion & { in_force: boolean })[]; next: number | null }
 type Preset = { name: string; policy_hash: string; document: object }
-
-/** What is told of a policy that is no part of its document; the name is in both. */
-const facts = ['tenant_id', 'version', 'policy_hash', 'created_at', 'created_by', 'in_force']
-const setFacts = ['previous_version', 'duration_ms', 'confirmed_edges', 'lease_expired_edges']
 
 const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/policy`
 const versionPathOf = (slug: string, version: number) => `${pathOf(slug)}/versions/${version}`
@@ -118,27 +112,6 @@ function addSet(policy: Command, context: CliContext): void {
       const diff = context.json ? '' : await findDiff(context, answer, shown)
       context.out(toPrinted({ ...answer, ...shown }), () => toSetText(answer, diff))
     })
-}
-
-/** What `--json` printed of a policy will do as well as its document. */
-export async function readPolicyFile({ env }: CliContext, file: string): Promise<unknown> {
-  const name = file === '-' ? 'stdin' : file
-  // npm runs us in the project's folder, whatever the one the file was named from.
-  const path = isAbsolute(file) ? file : join(env.INIT_CWD ?? '', file)
-  const text = await (file === '-' ? readAll(process.stdin) : readFile(path, 'utf8')).catch(
-    (error: unknown) => {
-      throw new CliError(`${name} cannot be read`, { cause: error })
-    },
-  )
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (error) {
-    throw new CliError(`${name} is not JSON: ${(error as Error).message}`)
-  }
-  if (typeof value !== 'object' || value === null || !('policy_hash' in value)) return value
-  const told = new Set([...facts, ...setFacts])
-  return Object.fromEntries(Object.entries(value).filter(([key]) => !told.has(key)))
 }
 
 async function findVersion(

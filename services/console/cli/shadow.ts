@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { ShadowAnswer } from '../policies/manage-shadow.ts'
 import type { ShadowComparisonBody } from '../policies/shadow-schemas.ts'
 import { type CliContext, CliError } from './context.ts'
-import { readPolicyFile } from './policies.ts'
+import { readPolicyFile } from './policy-file.ts'
 import { toPolicyText } from './policy-text.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 

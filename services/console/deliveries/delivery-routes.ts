@@ -8,7 +8,7 @@ import {
   findDeliveries,
   listDeliveries,
 } from '#shared/io/deliveries/delivery-operations-store.ts'
-import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
@@ -20,9 +20,14 @@ import {
   replayedSchema,
   webhookStateSchema,
 } from './delivery-schemas.ts'
-import { replayDeliveries, sendTestEvent, setWebhookPaused } from './manage-deliveries.ts'
+import {
+  type DeliveryDeps,
+  replayDeliveries,
+  sendTestEvent,
+  setWebhookPaused,
+} from './manage-deliveries.ts'
 
-export function addDeliveryRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
   addReads(app, deps)
   app.post(
     '/tenants/:tenant_id/deliveries/replay',
@@ -81,7 +86,7 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   }
 }
 
-function addReads(app: ConsoleApp, { postgres }: ConsoleDeps): void {
+function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
   app.get(
     '/tenants/:tenant_id/deliveries',
     {

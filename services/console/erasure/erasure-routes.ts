@@ -1,7 +1,7 @@
 /** Erasing a device or a user of a tenant. */
 import { z } from 'zod'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import { adminActor, type ConsoleApp } from '../app.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import type { Erase } from './erase.ts'
 

@@ -1,10 +1,10 @@
 /** Stored events as operators ask about them: why one was scored as it was. */
-import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema } from '../http/schemas.ts'
-import { explainEvent } from './explain-event.ts'
+import { type ExplainDeps, explainEvent } from './explain-event.ts'
 import { eventExplanationSchema, eventParams } from './explanation-schemas.ts'
 
-export function addEventRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
   app.get(
     '/events/:event_id/explanation',
     {

@@ -1,7 +1,8 @@
 /** Backtests of a tenant's policy, answered line by line while they run. */
 import { Readable } from 'node:stream'
 import { parseInstant } from '#shared/core/base/instants.ts'
-import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import type { BacktestLine, Backtests } from './backtest.ts'
@@ -10,9 +11,9 @@ import { readPolicy } from './manage-policies.ts'
 import { toDocument } from './policy-routes.ts'
 import { policyBody } from './policy-schemas.ts'
 
-export type BacktestRouteDeps = { backtests: Pick<Backtests, 'start'> }
+export type BacktestRouteDeps = { postgres: Queryable; backtests: Pick<Backtests, 'start'> }
 
-export function addBacktestRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addBacktestRoutes(app: ConsoleApp, deps: BacktestRouteDeps): void {
   app.post(
     '/tenants/:tenant_id/policy/backtest',
     {

@@ -5,10 +5,11 @@ import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { toPolicyJsonSchema } from '#shared/core/policies/policy-check.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
-import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
-import { setTenantPolicy } from './manage-policies.ts'
+import { type PolicyDeps, setTenantPolicy } from './manage-policies.ts'
 import {
   listVersionsQuery,
   policyAnswerSchema,
@@ -23,7 +24,9 @@ import {
   versionsSchema,
 } from './policy-schemas.ts'
 
-export function addPolicyRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export type PolicyRouteDeps = PolicyDeps & { postgres: Queryable }
+
+export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
   addVersionRoutes(app, deps)
   addPresetRoutes(app)
   app.put(
@@ -50,7 +53,7 @@ export function addPolicyRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   )
 }
 
-function addVersionRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
   const store = createPolicyStore(deps.postgres)
   app.get(
     '/tenants/:tenant_id/policy',

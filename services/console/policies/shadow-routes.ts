@@ -13,9 +13,9 @@ import {
   findShadowPolicy,
   type ShadowPolicy,
 } from '#shared/io/policies/shadow-policy-store.ts'
-import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
-import { requireTenant } from '../tenants/manage-tenants.ts'
+import { type ManageDeps, requireTenant } from '../tenants/manage-tenants.ts'
 import { setShadowPolicy } from './manage-shadow.ts'
 import { findPreset, isPreset } from './policy-routes.ts'
 import { policyBody } from './policy-schemas.ts'
@@ -27,9 +27,11 @@ import {
   shownShadowSchema,
 } from './shadow-schemas.ts'
 
-export type ShadowRouteDeps = { compareShadow: ShadowComparisonStore['compareShadow'] }
+export type ShadowRouteDeps = Pick<ManageDeps, 'locks' | 'postgres'> & {
+  compareShadow: ShadowComparisonStore['compareShadow']
+}
 
-export function addShadowRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
   addChangeRoutes(app, deps)
   app.get(
     '/tenants/:tenant_id/policy/shadow',
@@ -77,7 +79,7 @@ export function addShadowRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   )
 }
 
-function addChangeRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
   app.put(
     '/tenants/:tenant_id/policy/shadow',
     {

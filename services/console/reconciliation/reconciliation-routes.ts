@@ -9,7 +9,7 @@ import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
-import type { ConsoleApp } from '../app.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 

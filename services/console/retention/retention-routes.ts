@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { retentionDaysMax } from '#shared/core/tenants/retention.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { adminActor, type ConsoleApp } from '../app.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams, tenantSchema } from '../http/schemas.ts'
 import { setTenantRetention } from './retention.ts'
 

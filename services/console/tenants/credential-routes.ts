@@ -1,5 +1,6 @@
 /** Credentials and the webhook: rotate, set, switch off. */
-import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import {
   problemSchema,
   rotateBody,
@@ -8,10 +9,17 @@ import {
   webhookBody,
   webhookSchema,
 } from '../http/schemas.ts'
-import { setTenantWebhook } from './manage-tenants.ts'
-import { rotate } from './rotation.ts'
+import type { NewCredentials } from '../jobs/local-stack.ts'
+import { type ManageDeps, setTenantWebhook } from './manage-tenants.ts'
+import { type RotationDeps, rotate } from './rotation.ts'
 
-export function addCredentialRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export type CredentialRouteDeps = ManageDeps &
+  RotationDeps & {
+    /** Called with what a rotation made, before the caller has it. */
+    onRotated?: (rotated: NewCredentials) => Promise<void>
+  }
+
+export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps): void {
   app.post(
     '/tenants/:tenant_id/rotate',
     {

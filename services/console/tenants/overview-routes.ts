@@ -1,6 +1,9 @@
 /** What happened and how far the edges are: the audit log and the register of edges. */
+
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
-import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
 import {
   auditSchema,
   edgesSchema,
@@ -9,7 +12,12 @@ import {
   tenantParams,
 } from '../http/schemas.ts'
 
-export function addOverviewRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export type OverviewRouteDeps = {
+  postgres: Queryable
+  projection: Pick<TenantProjection, 'listEdges'>
+}
+
+export function addOverviewRoutes(app: ConsoleApp, deps: OverviewRouteDeps): void {
   app.get(
     '/tenants/:tenant_id/audit',
     {

@@ -1,6 +1,6 @@
 /** Secrets at rest: seal them again under the present MASTER_KEY. */
 import { z } from 'zod'
-import { adminActor, type ConsoleApp } from '../app.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema } from '../http/schemas.ts'
 import { type RewrapDeps, rewrapSecrets } from './rewrap.ts'
 

@@ -1,13 +1,15 @@
 /** Who still signs with the secret that a tenant's last rotation replaced. */
 import { z } from 'zod'
 import { unavailable } from '#shared/io/http/http-server.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { StaleSecretRequestsByVersion } from '#shared/io/tenants/stale-secret-requests.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import type { ConsoleApp, ConsoleDeps } from '../app.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from './manage-tenants.ts'
 
 export type StaleSecretDeps = {
+  postgres: Queryable
   /** @throws when NATS is away */
   listStaleSecretRequests: (secret: {
     tenantId: string
@@ -28,7 +30,7 @@ const staleSecretAnswer = z.object({
 })
 export type StaleSecretAnswer = z.infer<typeof staleSecretAnswer>
 
-export function addStaleSecretRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addStaleSecretRoutes(app: ConsoleApp, deps: StaleSecretDeps): void {
   const store = createTenantStore(deps.postgres)
   app.get(
     '/tenants/:tenant_id/retired-secret-use',

@@ -1,7 +1,7 @@
 /** Tenants: create, list, show, suspend, resume. */
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { adminActor, type ConsoleApp, type ConsoleDeps } from '../app.ts'
+import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import {
   createdTenantSchema,
   createTenantBody,
@@ -14,9 +14,9 @@ import {
   tenantsSchema,
 } from '../http/schemas.ts'
 import { tenantNotFound } from './directory.ts'
-import { createTenant, setTenantRates, setTenantStatus } from './manage-tenants.ts'
+import { createTenant, type ManageDeps, setTenantRates, setTenantStatus } from './manage-tenants.ts'
 
-export function addTenantRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
   const store = createTenantStore(deps.postgres)
   app.post(
     '/tenants',

@@ -4,7 +4,9 @@
  * changes or removes one. Works on the pool or inside a transaction alike.
  */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import type { PolicyText } from '#shared/io/tenants/tenant-store.ts'
+
+/** A policy document as it was hashed, byte for byte. */
+export type PolicyText = { hash: string; text: string }
 
 /** One version of a tenant's policy, without its document. Times are ISO-8601. */
 export type PolicyVersion = {

@@ -4,8 +4,8 @@
  * keeps a copy sees with one small question whether it is still right.
  */
 import { type ShadowVersion, shadowLeadMs } from '#shared/core/policies/shadow.ts'
+import type { PolicyText } from '#shared/io/policies/policy-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import type { PolicyText } from '#shared/io/tenants/tenant-store.ts'
 import { insertPolicyDocument } from './policy-store.ts'
 
 /** One version as operators see it. Times are ISO-8601. */

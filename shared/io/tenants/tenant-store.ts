@@ -14,7 +14,7 @@ import {
   toRetentionView,
 } from '#shared/core/tenants/retention.ts'
 import { resetHealth, type WebhookState } from '#shared/io/deliveries/webhook-store.ts'
-import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
+import { insertPolicyDocument, type PolicyText } from '#shared/io/policies/policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from '#shared/io/postgres/postgres.ts'
 
 export type TenantStatus = 'active' | 'suspended'
@@ -38,9 +38,6 @@ export type NewTenant = {
   policy: PolicyText
   createdBy: string
 }
-
-/** A policy document as it was hashed, byte for byte. */
-export type PolicyText = { hash: string; text: string }
 
 export type Projection = { entry: TenantEntry; policy: PolicyText }
 
