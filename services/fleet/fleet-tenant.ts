@@ -4,7 +4,7 @@
  * back at the end.
  */
 import { readFileSync } from 'node:fs'
-import { type CliContext, CliError } from '../console/cli/context.ts'
+import { type FleetContext, FleetError } from './fleet-context.ts'
 
 export type FleetTenant = {
   tenantId: string
@@ -29,9 +29,9 @@ export type TenantOptions = {
   suffix: string
 }
 
-/** @throws CliError when secrets are missing or the console refuses */
+/** @throws FleetError when secrets are missing or the console refuses */
 export async function openTenant(
-  context: CliContext,
+  context: FleetContext,
   options: TenantOptions,
 ): Promise<FleetTenant> {
   return options.tenant === undefined
@@ -46,7 +46,7 @@ type Created = {
   webhook_secret: string
 }
 
-async function createOwn(context: CliContext, options: TenantOptions): Promise<FleetTenant> {
+async function createOwn(context: FleetContext, options: TenantOptions): Promise<FleetTenant> {
   const tenantId = `fleet-${options.suffix}`
   const created = (await context.adminFetch('POST', '/tenants', {
     tenant_id: tenantId,
@@ -67,7 +67,7 @@ async function createOwn(context: CliContext, options: TenantOptions): Promise<F
 }
 
 async function openGiven(
-  context: CliContext,
+  context: FleetContext,
   options: TenantOptions,
   tenantId: string,
 ): Promise<FleetTenant> {
@@ -76,7 +76,7 @@ async function openGiven(
   const hmacSecret = readSecret(options.hmacSecretFile) ?? known?.hmac_secret
   const webhookSecret = readSecret(options.webhookSecretFile) ?? known?.webhook_secret ?? null
   if (hmacSecret === undefined) {
-    throw new CliError(`--tenant ${tenantId} needs --hmac-secret-file`)
+    throw new FleetError(`--tenant ${tenantId} needs --hmac-secret-file`)
   }
   const tenant = {
     tenantId,
@@ -87,7 +87,7 @@ async function openGiven(
   }
   if (options.webhookUrl === null) return { ...tenant, release: async () => {} }
   if (webhookSecret === null) {
-    throw new CliError(`--tenant ${tenantId} with --receive needs --webhook-secret-file`)
+    throw new FleetError(`--tenant ${tenantId} with --receive needs --webhook-secret-file`)
   }
   const shown = (await context.adminFetch('GET', `/tenants/${encodeURIComponent(tenantId)}`)) as {
     webhook_url?: string | null
@@ -96,7 +96,7 @@ async function openGiven(
   return { ...tenant, release: () => setWebhook(context, tenantId, shown.webhook_url ?? null) }
 }
 
-async function setWebhook(context: CliContext, tenantId: string, url: string | null) {
+async function setWebhook(context: FleetContext, tenantId: string, url: string | null) {
   const path = `/tenants/${encodeURIComponent(tenantId)}/webhook`
   if (url === null) await context.adminFetch('DELETE', path)
   else await context.adminFetch('PUT', path, { url })
@@ -107,6 +107,6 @@ function readSecret(file: string | undefined): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim()
   } catch (error) {
-    throw new CliError(`${file} cannot be read`, { cause: error })
+    throw new FleetError(`${file} cannot be read`, { cause: error })
   }
 }

@@ -1,18 +1,19 @@
 /**
  * One run from end to end: population, plan, tenant, receiver, sending, settling, comparing. The
- * clocks, the terminal and the sources of seeds are handed in, so a test can run it as it is.
+ * caller passes the clocks, the terminal and the sources of seeds.
  */
 import { createSecretKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody } from '#shared/core/telemetry/signature.ts'
-import { type CliContext, CliError } from '../console/cli/context.ts'
-import { type FleetTenant, openTenant } from './fleet-tenant.ts'
+import { type FleetContext, FleetError } from './fleet-context.ts'
+import type { FleetDeps, FleetOptions, Run, Urls } from './fleet-run.ts'
+import { openTenant } from './fleet-tenant.ts'
 import { type Get, openApi, openIngest } from './http-calls.ts'
 import { type Judgement, judge } from './judge.ts'
-import { createLatencies, type Latencies } from './latencies.ts'
-import { type LiveLine, type Screen, startLiveLine } from './live-line.ts'
+import { createLatencies } from './latencies.ts'
+import { type LiveLine, startLiveLine } from './live-line.ts'
 import { makePlan, type Plan } from './plan.ts'
 import { makePopulation } from './population.ts'
 import { createProber, type Prober } from './probes.ts'
@@ -20,38 +21,10 @@ import { createRandom } from './random.ts'
 import { ApiAnswerError } from './read-back.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 import { sendPlan } from './sender.ts'
-import { addMismatch, createSentEvents, type EventFact, type SentEvents } from './sent-events.ts'
+import { addMismatch, createSentEvents, type EventFact } from './sent-events.ts'
 import { type Sent, summarize } from './summarize.ts'
 import type { Summary } from './summary.ts'
 import { prepareEvent } from './telemetry-bodies.ts'
-
-export type FleetOptions = {
-  tenant?: string | undefined
-  hmacSecretFile?: string | undefined
-  apiKeyFile?: string | undefined
-  webhookSecretFile?: string | undefined
-  ingestUrl?: string | undefined
-  apiUrl?: string | undefined
-  devices: number
-  ratePerSecond: number
-  durationMs: number
-  seed: number
-  receive: boolean
-  /** Share of webhooks that are answered 500. */
-  receiveFaults: number
-  settleMs: number
-}
-
-export type FleetDeps = {
-  context: CliContext
-  screen: Screen
-  nowMs: () => number
-  monotonicMs: () => number
-  /** Ends the run early; what was sent is still compared. */
-  stop: AbortSignal
-  /** Makes the slug of a fresh tenant unique. */
-  newSuffix: () => string
-}
 
 /** Sockets to ingest: as many as keep 2,000 requests/s moving at 50 ms each, with room. */
 const connections = 128
@@ -60,23 +33,9 @@ const probesPerSecond = 2
 /** Between the last preparation and the first request: time to make the first bodies. */
 const leadMs = 500
 
-export type Run = FleetDeps & {
-  urls: Urls
-  options: FleetOptions
-  plan: Plan
-  tenant: FleetTenant
-  receiver: Receiver | null
-  sentEvents: SentEvents
-  latencies: Latencies
-  visible: Latencies
-  live: Latencies
-  startedAtMs: number
-  sinceStartMs: () => number
-}
-
 /**
  * Runs the fleet.
- * @throws CliError when there is nothing to run against or the options contradict each other
+ * @throws FleetError when there is nothing to run against or the options contradict each other
  */
 export async function runFleet(deps: FleetDeps, options: FleetOptions): Promise<Summary> {
   const urls = findUrls(deps.context, options)
@@ -120,14 +79,12 @@ export async function runFleet(deps: FleetDeps, options: FleetOptions): Promise<
   }
 }
 
-type Urls = { ingest: string; api: string }
-
-function findUrls({ env, findStack }: CliContext, options: FleetOptions): Urls {
+function findUrls({ env, findStack }: FleetContext, options: FleetOptions): Urls {
   const stack = findStack()
   const ingest = options.ingestUrl ?? (env.INGEST_URL || stack?.ingest)
   const api = options.apiUrl ?? (env.API_URL || stack?.api)
   if (ingest && api) return { ingest, api }
-  throw new CliError(
+  throw new FleetError(
     'There is no running local stack to send to: start one with `npm start`, or give ' +
       '--ingest-url and --api-url.',
   )
@@ -237,7 +194,7 @@ async function readBack(run: Run, get: Get, liveLine: LiveLine): Promise<Judgeme
       onProgress: liveLine.tell,
     })
   } catch (error) {
-    if (!(error instanceof ApiAnswerError || error instanceof CliError)) throw error
+    if (!(error instanceof ApiAnswerError || error instanceof FleetError)) throw error
     addMismatch(sentEvents.mismatches, { what: 'not_readable', got: error.message })
     return null
   }
@@ -253,7 +210,7 @@ function toleranceMs({ urls, sinceStartMs }: Run): number {
 }
 
 async function listDeliveries(
-  context: CliContext,
+  context: FleetContext,
   tenantId: string,
   state: string,
 ): Promise<unknown[]> {

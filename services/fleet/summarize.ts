@@ -2,9 +2,9 @@
  * Turns what a run left behind into its summary.
  */
 import { measureWebhooks, summarizeWebhooks } from './check-webhooks.ts'
+import type { Run } from './fleet-run.ts'
 import type { Judgement } from './judge.ts'
 import { createLatencies } from './latencies.ts'
-import type { Run } from './run-fleet.ts'
 import type { Summary } from './summary.ts'
 
 /** How the sending went. */

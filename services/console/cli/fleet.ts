@@ -5,8 +5,8 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'
-import { type FleetOptions, runFleet } from '../../fleet/run-fleet.ts'
-import { toSummaryText } from '../../fleet/summary.ts'
+import type { FleetContext } from '../../fleet/fleet-context.ts'
+import type { FleetOptions } from '../../fleet/fleet-run.ts'
 import { type CliContext, CliError } from './context.ts'
 
 /** Bounds that keep a typing error from filling the machine: 5 million requests are 10 GB. */
@@ -70,11 +70,12 @@ function numberFrom(low: number, high: number, whole = false): (text: string) =>
 
 async function run(context: CliContext, raw: RawOptions): Promise<void> {
   const options = toFleetOptions(raw)
+  const { runFleet, toSummaryText, FleetError } = await loadFleet()
   const interrupt = listenForInterrupt()
   try {
     const summary = await runFleet(
       {
-        context,
+        context: toFleetContext(context, FleetError),
         screen: {
           write: (text) => process.stderr.write(text),
           isTerminal: process.stderr.isTTY === true,
@@ -90,8 +91,45 @@ async function run(context: CliContext, raw: RawOptions): Promise<void> {
     const apiUrl = options.apiUrl ?? context.env.API_URL ?? context.findStack()?.api ?? null
     context.out(summary, (one) => toSummaryText(one, apiUrl))
     if (!summary.ok) process.exitCode = 1
+  } catch (error) {
+    throw error instanceof FleetError ? new CliError(error.message, { cause: error }) : error
   } finally {
     interrupt.done()
+  }
+}
+
+/** Loads the fleet when the command runs: the production image leaves it out. */
+async function loadFleet() {
+  try {
+    const [run, summary, context] = await Promise.all([
+      import('../../fleet/run-fleet.ts'),
+      import('../../fleet/summary.ts'),
+      import('../../fleet/fleet-context.ts'),
+    ])
+    return { ...run, ...summary, ...context }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new CliError(
+      'The simulated fleet is not installed here: the production image leaves it out. ' +
+        'Run `di fleet` from a checkout of the source.',
+      { cause: error },
+    )
+  }
+}
+
+/** The fleet's view of the command line; a refusal of the console is a `FleetError` in it. */
+function toFleetContext(
+  { env, adminFetch, findStack }: CliContext,
+  FleetError: Awaited<ReturnType<typeof loadFleet>>['FleetError'],
+): FleetContext {
+  return {
+    env,
+    findStack,
+    adminFetch: (method, path, body) =>
+      adminFetch(method, path, body).catch((error: unknown) => {
+        if (!(error instanceof CliError)) throw error
+        throw new FleetError(error.message, { cause: error })
+      }),
   }
 }
 
@@ -106,7 +144,7 @@ function toFleetOptions(raw: RawOptions): FleetOptions {
     ...raw,
     ratePerSecond: raw.rate,
     durationMs: raw.duration * 1000,
-    // One that was not asked for is printed at the end, so that the run can be repeated.
+    // The summary prints the seed, so that the run can be repeated.
     seed: raw.seed ?? randomInt(1, 2 ** 31),
     receive: raw.receive === true,
     settleMs: raw.settle * 1000,

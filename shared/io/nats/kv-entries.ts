@@ -55,3 +55,12 @@ export async function listKeys(nats: Nats, bucket: string, key: string): Promise
   const { state } = await nats.manager.streams.info(`KV_${bucket}`, filter)
   return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length))
 }
+
+/** The value of an entry as JSON; undefined when it is not JSON. */
+export function readJson(entry: KvEntry): unknown {
+  try {
+    return entry.json()
+  } catch {
+    return undefined
+  }
+}

@@ -12,12 +12,11 @@ import {
   acceptedSchema,
 } from '#shared/core/reconciliation/accepted-claims.ts'
 import { acceptedBucket } from '#shared/core/telemetry/nats-names.ts'
-import { readEntries } from '#shared/io/nats/kv-entries.ts'
+import { readEntries, readJson } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { readJson } from '#shared/io/tenants/directory/tenant-directory.ts'
 
 /** As long as the events themselves can wait for a scorer, and a day more. */
 const keptMs = 96 * hourMs

@@ -12,12 +12,11 @@ import {
   staleSecretKey,
   staleSecretReportSchema,
 } from '#shared/core/tenants/stale-secret-reports.ts'
-import { readEntries } from '#shared/io/nats/kv-entries.ts'
+import { readEntries, readJson } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { readJson } from '#shared/io/tenants/directory/tenant-directory.ts'
 
 /** How long an edge's report outlives it. */
 const keptMs = 30 * dayMs

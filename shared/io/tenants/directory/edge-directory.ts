@@ -22,6 +22,7 @@ import {
   isWrongRevision,
   jetstreamCodes,
 } from '#shared/io/nats/jetstream-errors.ts'
+import { readJson } from '#shared/io/nats/kv-entries.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -37,7 +38,7 @@ import {
 } from './directory-entries.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
-import { forgetEdge, isPolicyDocument, markKey, readJson } from './tenant-directory.ts'
+import { forgetEdge, isPolicyDocument, markKey } from './tenant-directory.ts'
 
 export type TenantDirectoryOptions = {
   nats: Nats

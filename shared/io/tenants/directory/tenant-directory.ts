@@ -263,15 +263,6 @@ function applyAnnouncement(
   })
 }
 
-/** The value of an entry as JSON; undefined when it is none. */
-export function readJson(entry: KvEntry): unknown {
-  try {
-    return entry.json()
-  } catch {
-    return undefined
-  }
-}
-
 /**
  * Says that an edge is gone, unless it has announced anything since. Its lease must have run out:
  * one that is alive after all notices, loads everything afresh and announces itself under another

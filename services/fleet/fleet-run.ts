@@ -1,0 +1,52 @@
+/** The state of one run: its options, what it was given, and what it has measured. */
+import type { FleetContext } from './fleet-context.ts'
+import type { FleetTenant } from './fleet-tenant.ts'
+import type { Latencies } from './latencies.ts'
+import type { Screen } from './live-line.ts'
+import type { Plan } from './plan.ts'
+import type { Receiver } from './receiver.ts'
+import type { SentEvents } from './sent-events.ts'
+
+export type FleetOptions = {
+  tenant?: string | undefined
+  hmacSecretFile?: string | undefined
+  apiKeyFile?: string | undefined
+  webhookSecretFile?: string | undefined
+  ingestUrl?: string | undefined
+  apiUrl?: string | undefined
+  devices: number
+  ratePerSecond: number
+  durationMs: number
+  seed: number
+  receive: boolean
+  /** Share of webhooks that are answered 500. */
+  receiveFaults: number
+  settleMs: number
+}
+
+export type FleetDeps = {
+  context: FleetContext
+  screen: Screen
+  nowMs: () => number
+  monotonicMs: () => number
+  /** Ends the run early; what was sent is still compared. */
+  stop: AbortSignal
+  /** Makes the slug of a fresh tenant unique. */
+  newSuffix: () => string
+}
+
+export type Run = FleetDeps & {
+  urls: Urls
+  options: FleetOptions
+  plan: Plan
+  tenant: FleetTenant
+  receiver: Receiver | null
+  sentEvents: SentEvents
+  latencies: Latencies
+  visible: Latencies
+  live: Latencies
+  startedAtMs: number
+  sinceStartMs: () => number
+}
+
+export type Urls = { ingest: string; api: string }
