@@ -1,0 +1,94 @@
+/** The console's connections to Postgres, ClickHouse and NATS; a stop closes them. */
+import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
+import {
+  type Clickhouse,
+  checkClickhouse,
+  createClickhouse,
+  databaseOf,
+} from '#shared/io/clickhouse/clickhouse.ts'
+import { type Nats, type NatsLink, openNats } from '#shared/io/nats/nats.ts'
+import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { toNatsSettings } from '#shared/io/process/config.ts'
+import { createFaultTeller } from '#shared/io/process/connect-faults.ts'
+import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import {
+  createReconciliationStore,
+  type ReconciliationStore,
+} from '#shared/io/reconciliation/reconciliation-store.ts'
+import type { ConsoleConfig } from './config.ts'
+import { createLockPools } from './tenants/lock-pools.ts'
+
+/** A mutation rewrites parts of any size, and continues when its client has gone. */
+const mutationMaxMs = 30 * 60 * 1000
+
+/** ClickHouse ends a slice of a backtest after 300 seconds. */
+const sliceMaxMs = 310_000
+
+export type Connections = {
+  postgres: Postgres
+  /** Locks of rotations and other changes of a tenant. */
+  changeLocks: Locks
+  /** Locks of erasures, backtests and the jobs. */
+  jobLocks: Locks
+  clickhouse: Clickhouse
+  mutationClickhouse: Clickhouse
+  backtestClickhouse: Clickhouse
+  reconciliation: ReconciliationStore
+  /** Null before the first connection. */
+  findNats: () => Nats | null
+  natsFault: NatsLink['fault']
+}
+
+export type ConnectionOptions = {
+  config: ConsoleConfig
+  lifecycle: Lifecycle
+  log: Log
+  metrics: Metrics
+}
+
+/** Opens the connections without waiting for any server. */
+export function openConnections({
+  config,
+  lifecycle,
+  log,
+  metrics,
+}: ConnectionOptions): Connections {
+  const teller = createFaultTeller('Postgres', log)
+  const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, teller, metrics })
+  lifecycle.onStop('postgres', postgres.close)
+  const locks = createLockPools(config.POSTGRES_URL, { work: postgres, log, teller })
+  lifecycle.onStop('locks', locks.close)
+
+  const openClickhouse = (step: string, name: string, requestTimeoutMs?: number) => {
+    const client = createClickhouse(config.CLICKHOUSE_URL, {
+      name,
+      ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
+    })
+    lifecycle.onStop(step, () => client.close())
+    return client
+  }
+  const clickhouse = openClickhouse('clickhouse', 'console')
+  // Only operators query ClickHouse, so the start does not wait; a failure is logged at once.
+  void checkClickhouse(clickhouse, createFaultTeller('ClickHouse', log))
+  const mutationClickhouse = openClickhouse('mutations', 'console erasures', mutationMaxMs)
+  const backtestClickhouse = openClickhouse('slices', 'console backtests', sliceMaxMs)
+  const analytics = toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL))
+
+  // Reading and suspending work without NATS, so the start does not wait for it.
+  const link = openNats(toNatsSettings(config), 'console', log)
+  lifecycle.onStop('nats', link.close)
+  return {
+    postgres,
+    changeLocks: locks.changes,
+    jobLocks: locks.jobs,
+    clickhouse,
+    mutationClickhouse,
+    backtestClickhouse,
+    reconciliation: createReconciliationStore(clickhouse, analytics),
+    findNats: link.find,
+    natsFault: link.fault,
+  }
+}

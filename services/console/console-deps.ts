@@ -1,0 +1,113 @@
+/** Builds what the routes of the admin API depend on, from the process's connections. */
+
+import { randomBytes } from 'node:crypto'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
+import { createRulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
+import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { publishTenantHint } from '#shared/io/deliveries/delivery-hint-publisher.ts'
+import { checkWebhookTarget } from '#shared/io/deliveries/outbound-http.ts'
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { createEventStore } from '#shared/io/telemetry/event-store.ts'
+import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
+import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'
+import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
+import { createKnownStore } from '#shared/io/velocity/known-store.ts'
+import type { ConsoleDeps } from './app.ts'
+import type { ConsoleConfig } from './config.ts'
+import type { Connections } from './connections.ts'
+import { createErase } from './erasure/erase.ts'
+import { createStackTeller } from './jobs/local-stack.ts'
+import type { Backtests } from './policies/backtest.ts'
+import { createDirectoryWriter } from './tenants/directory.ts'
+
+/** What the dependencies are made from. */
+export type ConsoleParts = {
+  config: ConsoleConfig
+  connections: Connections
+  sealer: Sealer
+  projection: TenantProjection
+  backtests: Backtests
+  log: Log
+  metrics: Metrics
+  /** The monotonic clock, and the wall clock. */
+  nowMs: () => number
+  wallMs: () => number
+}
+
+export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
+  const { config, connections, sealer, projection, backtests, log, metrics, nowMs, wallMs } = parts
+  const { postgres, clickhouse, findNats } = connections
+  const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
+    'outcome',
+  ])
+  const erasures = metrics.counter('di_erasures_total', 'Erasures of devices and users', [
+    'outcome',
+  ])
+  const rewraps = metrics.counter(
+    'di_secrets_rewrapped_total',
+    'Secrets that were sealed again under MASTER_KEY, and tenants for which that failed',
+    ['outcome'],
+  )
+  const requireNats = () => {
+    const nats = findNats()
+    if (nats === null) throw new Error('NATS is not connected')
+    return nats
+  }
+  return {
+    postgres,
+    locks: connections.changeLocks,
+    sealer,
+    log,
+    nowMs,
+    randomBytes,
+    projection,
+    adminToken: config.ADMIN_TOKEN,
+    directory: createDirectoryWriter(findNats, sealer, nowMs),
+    onOutcome: (outcome) => outcomes.inc({ outcome }),
+    onRotated: createStackTeller(process),
+    onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
+    listProjectedElsewhere: async () => listProjectedElsewhere(requireNats(), sealer),
+    checkWebhookUrl: (url, environment) =>
+      checkWebhookTarget(url, {
+        environment,
+        allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS,
+        allowNetworks: config.WEBHOOK_ALLOW_NETWORKS,
+      }),
+    setDisposition: createAlertStore(postgres).setDisposition,
+    hintDelivery: async (hint) => publishTenantHint(requireNats(), hint),
+    findEvent: createEventStore(clickhouse).findEvent,
+    findKnown: createKnownStore(clickhouse).findKnown,
+    readReconciliation: connections.reconciliation.readReconciliation,
+    readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,
+    compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
+    prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
+    ...createUnknownSignalStore(clickhouse),
+    listStaleSecretRequests: async (secret) => {
+      const nats = findNats()
+      if (nats?.connected() !== true) throw new Error('NATS is not connected')
+      return listStaleSecretRequests(nats, secret)
+    },
+    analysts: {
+      clickhouse,
+      database: databaseOf(config.CLICKHOUSE_URL),
+      clickhouseUrl: config.CLICKHOUSE_URL,
+      url: config.ANALYSTS_URL ?? null,
+    },
+    wallMs,
+    backtests,
+    erase: createErase({
+      locks: connections.jobLocks,
+      store: createErasureStore(connections.mutationClickhouse),
+      findNats,
+      nowMs,
+      wallMs,
+      onOutcome: (outcome) => erasures.inc({ outcome }),
+    }),
+  }
+}
