@@ -122,7 +122,7 @@ export async function createConsoleApp(
         addAnalystRoutes(routes, deps)
       })
       scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>
-        // Serialised here: the document has no schema of its own to be written through.
+        // The document has no response schema, so it is serialized here.
         reply.type('application/json; charset=utf-8').send(JSON.stringify(app.swagger())),
       )
     },

@@ -1,4 +1,4 @@
-/** What the console needs to be told. */
+/** The console's settings, from environment variables. */
 import { type Env, natsVariables, readConfig, variables } from '#shared/io/process/config.ts'
 
 /** @throws ConfigError with every fault */

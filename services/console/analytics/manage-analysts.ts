@@ -1,5 +1,5 @@
 /**
- * A tenant's analysts: who may ask the analytics views of its rows, apart from the service. On a
+ * A tenant's analysts: users of ClickHouse that may query the tenant's analytics views. On a
  * ClickHouse that keeps users an analyst is one of them, made so that ClickHouse itself confines
  * it; beside the embedded engine, which keeps none, an analyst signs in at the local stack's own
  * address. The password is in one answer and nowhere else.
@@ -37,7 +37,7 @@ export type AnalystDeps = {
     database: string
     /** How the service itself reaches ClickHouse. */
     clickhouseUrl: string
-    /** The address that analysts are told; an engine without users has none but this. */
+    /** The address for analysts. An engine without users of its own has only this one. */
     url: string | null
   }
 }

@@ -1,4 +1,6 @@
-/** Signals: the catalog as a tenant's policy weighs it, and what SDKs send that nobody knows. */
+/**
+ * Signals: the catalog with the weights of a tenant's policy, and unknown signals that SDKs send.
+ */
 
 import { signalListSchema, toSignalList } from '#shared/core/signals/signal-list.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'

@@ -11,7 +11,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .description('judge alerts')
     .command('disposition <alert-id> <disposition>')
     .description(`set what an alert turned out to be: ${dispositions.join(', ')}`)
-    .option('--note <text>', 'why, for whoever reads it later')
+    .option('--note <text>', 'why; kept with the change')
     .option('--json', 'print one JSON document')
     .action(async (alertId: string, disposition: string, options: { note?: string }) => {
       const path = `/alerts/${encodeURIComponent(alertId)}/disposition`

@@ -1,4 +1,4 @@
-/** `di analysts ...`: who may ask the analytics views of a tenant, apart from the service. */
+/** `di analysts ...`: the users that may query a tenant's analytics views in ClickHouse. */
 import type { Command } from 'commander'
 import type { CreatedAnalyst, listTenantAnalysts } from '../analytics/manage-analysts.ts'
 import type { CliContext } from './context.ts'

@@ -120,7 +120,7 @@ function toMovesRow(name: string, { before, after, gained, lost }: AlertMoves): 
   return [toVisible(name), ...[before, after, gained, lost].map(String)]
 }
 
-/** On a screen the first say enough; all of them are in the JSON. */
+/** Rows of a table on a terminal; `--json` prints all of them. */
 const rowsShown = 12
 
 function toSplit(what: string, moves: readonly NamedMoves[]): string {

@@ -1,4 +1,4 @@
-/** `di explain`: why a stored event scored what it did, and whether that is what was answered. */
+/** `di explain`: the steps of a stored event's score, compared with the score that was returned. */
 import type { Command } from 'commander'
 import type { EventExplanation, ExplainedAlert } from '../events/explanation-schemas.ts'
 import type { CliContext } from './context.ts'

@@ -57,8 +57,8 @@ function toVersion(text: string): number {
 }
 
 /**
- * A policy as it is printed: what there is to tell of it, and its document, whose name is its own
- * and whose order stays, since it counts for the hash.
+ * A policy as it is printed: its facts and its document. The name is the document's own,
+ * and the order of fields stays, since the hash covers it.
  */
 function toPrinted({ document, name: _, ...told }: ShownPolicy | Preset): object {
   return { ...told, ...document }

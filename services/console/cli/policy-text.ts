@@ -8,12 +8,12 @@ import { toFields, toTable, toTime } from './tables.ts'
 
 /** Signals listed by weight; the document has all of them. */
 const topWeights = 20
-/** Changed paths listed; whoever changed more knows what they did. */
+/** Changed paths that are listed; further ones are only counted. */
 const diffLinesMax = 40
 
 /**
  * @param document as stored, of this or an older release
- * @param nowMs tells which suppressions are over
+ * @param nowMs decides which suppressions have ended
  */
 export function toPolicyText(document: unknown, nowMs: number): string {
   const parsed = policySchema.safeParse(document)

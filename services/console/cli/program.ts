@@ -60,7 +60,7 @@ async function parse(env: CliEnv): Promise<void> {
 
 /** Runs the command that the process was started with, and sets its exit status. */
 export async function runProgram(env: CliEnv): Promise<void> {
-  // Whoever reads us may have read enough.
+  // The reader of a pipe, such as `head`, may close it early.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
     process.exit(0)

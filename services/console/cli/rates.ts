@@ -1,4 +1,4 @@
-/** `di tenants rates`: what a tenant may send and ask. */
+/** `di tenants rates`: a tenant's limits for telemetry and for the API. */
 import { type Command, InvalidArgumentError } from 'commander'
 import {
   ingestBytesBurst,
@@ -58,7 +58,7 @@ export function registerRates(program: Command, context: CliContext): void {
     })
 }
 
-/** Null is the product's default; what is not given stays as it is. */
+/** Null is the product's default; a rate that is not given does not change. */
 function toSetting<T>(given: T | 'default' | undefined): T | null | undefined {
   return given === 'default' ? null : given
 }

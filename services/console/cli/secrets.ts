@@ -40,7 +40,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     })
 }
 
-/** One answer of the console covers some twenty seconds: asks for as long as there is progress. */
+/** One request works for about twenty seconds, so it is repeated while it makes progress. */
 async function rewrapAll(context: CliContext): Promise<RewrapAnswer> {
   const ask = async () => (await context.adminFetch('POST', '/secrets/rewrap')) as RewrapAnswer
   const sum = await ask()

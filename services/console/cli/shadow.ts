@@ -1,4 +1,4 @@
-/** `di policy shadow`: a policy beside the active one, and what it would have decided. */
+/** `di policy shadow`: sets a shadow policy and compares its decisions with the active policy's. */
 import type { Command } from 'commander'
 import type { ShadowAnswer } from '../policies/manage-shadow.ts'
 import type { ShadowComparisonBody } from '../policies/shadow-schemas.ts'

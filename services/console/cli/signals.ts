@@ -1,4 +1,4 @@
-/** `di signals ...`: what may be sent and what it weighs, and what is sent that nobody knows. */
+/** `di signals ...`: the known signals with their weights, and unknown signals that SDKs send. */
 import { type Command, InvalidArgumentError } from 'commander'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'

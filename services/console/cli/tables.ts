@@ -19,7 +19,7 @@ export function toFields(fields: Record<string, string | number | null | undefin
   return shown.map(([name, value]) => `${name.padEnd(width)}  ${value ?? '-'}`).join('\n')
 }
 
-/** An ISO time without what nobody reads: `2026-01-02 03:04:05Z`. */
+/** An ISO time in short form: `2026-01-02 03:04:05Z`. */
 export function toTime(iso: string | null): string {
   return iso === null ? '-' : `${iso.slice(0, 19).replace('T', ' ')}Z`
 }

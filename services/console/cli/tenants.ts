@@ -99,7 +99,7 @@ function addReads(tenants: Command, context: CliContext): void {
     })
 }
 
-/** Who still signs with the secret before; null when the edges' reports cannot be read now. */
+/** Requests signed with the previous secret; null when the edges' reports cannot be read. */
 async function findStaleSecretRequests(
   context: CliContext,
   slug: string,

@@ -1,7 +1,7 @@
 /**
  * What operators do to deliveries and to a webhook that has its URL: replay, send a test event,
  * pause and resume. Every change is one transaction with its audit row (a large replay is several),
- * and delivery is told afterwards, so that it goes out at once.
+ * and then a hint to delivery makes it start at once.
  */
 import { replayedShownMax } from '#shared/core/deliveries/delivery-limits.ts'
 import { toTestEvent } from '#shared/core/deliveries/test-event.ts'
@@ -33,7 +33,7 @@ export type DeliveryDeps = {
   log: Log
   randomBytes: (size: number) => Buffer
   wallMs: () => number
-  /** Tells delivery that a tenant has something due. @throws when it could not be told */
+  /** Hints to delivery that a tenant has a delivery due. @throws when the hint is not published */
   hintDelivery: (hint: { tenantId: string; deliveryId: string }) => Promise<void>
 }
 
@@ -197,11 +197,14 @@ function notOn(tenantId: string, { state, offReason }: Webhook): Problem {
   return new Problem('webhook_not_on', `The webhook of ${tenantId} is ${state}${why}. ${remedy}`)
 }
 
-/** What delivery is not told of it finds by itself a moment later. */
+/** Without the hint, delivery finds the rows by polling a moment later. */
 async function hint(deps: DeliveryDeps, tenantId: string, deliveryId = 'any'): Promise<void> {
   try {
     await deps.hintDelivery({ tenantId, deliveryId })
   } catch (error) {
-    deps.log.warn({ err: error, tenant_id: tenantId }, 'delivery could not be told what is due')
+    deps.log.warn(
+      { err: error, tenant_id: tenantId },
+      'the hint to delivery could not be published',
+    )
   }
 }

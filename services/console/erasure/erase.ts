@@ -164,10 +164,11 @@ async function erasePass(
   const erasable = { subject, eventIds: traces.eventIds }
   const postgresBefore = await countErasableAlerts(session, erasable)
   const alertIds = await listErasableAlerts(session, erasable)
-  // Interrupted after this it is reconciliation that still asks for the erasure to be finished.
+  // If the erasure stops after this point, reconciliation reports a difference until it is
+  // repeated.
   await inClickhouse(() => store.eraseExpectedAlerts(subject.tenantId, alertIds))
   await eraseAlerts(session, erasable)
-  // What is copied from here on is read from here on: nothing of the subject is there any more.
+  // Replication reads Postgres again from here, where no row of the subject is left.
   await inPause(deps.locks, () => inClickhouse(() => store.eraseReplicas(traces)))
   const streamsBefore = await eraseStreams(nats, subject, cut)
   await eraseClickhouse(deps, nats, traces)

@@ -1,4 +1,4 @@
-/** Stored events as operators ask about them: why one was scored as it was. */
+/** The explanation of a stored event's score. */
 import type { ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema } from '../http/schemas.ts'
 import { type ExplainDeps, explainEvent } from './explain-event.ts'

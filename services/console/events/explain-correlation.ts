@@ -1,5 +1,5 @@
 /**
- * Explains what was known beyond a stored event: counts again, as of the event's place in the
+ * Explains the risk features of a stored event: counts them again, as of the event's place in the
  * stream, and compares with the alert that it raised.
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -17,10 +17,10 @@ import type { EventExplanation } from './explanation-schemas.ts'
 
 export type CorrelationDeps = { findKnown: KnownStore['findKnown']; wallMs: () => number }
 
-/** What is counted from is kept 35 days, and the longest window takes 30 of them. */
+/** Rows are kept for 35 days, and the longest window covers 30 of them. */
 const recountableMs = 5 * dayMs
 
-/** @returns null when what it was counted from is gone or was never kept */
+/** @returns null when the rows behind the features are gone or were never stored */
 export async function explainCorrelation(
   { findKnown, wallMs }: CorrelationDeps,
   event: StoredEvent,
@@ -36,7 +36,10 @@ export async function explainCorrelation(
     body,
   }
   const [known] = await findKnown([asked], () => policy).catch((error: unknown) => {
-    throw unavailable('What was known of the device cannot be read now.', toLoggable(error))
+    throw unavailable(
+      'The risk features of the device cannot be read at the moment.',
+      toLoggable(error),
+    )
   })
   const verdict = { rasp_score: event.raspScore, rasp_action: event.raspAction }
   const scored = { ...verdict, reasons: event.reasons ?? [], body }

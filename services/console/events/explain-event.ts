@@ -34,7 +34,7 @@ export type ExplainDeps = CorrelationDeps & {
 }
 
 /**
- * @throws Problem event_not_found; event_not_explainable, saying what is missing; unavailable
+ * @throws Problem event_not_found; event_not_explainable, which names what is missing; unavailable
  */
 export async function explainEvent(deps: ExplainDeps, eventId: string): Promise<EventExplanation> {
   const event = await deps.findEvent(eventId).catch((error: unknown) => {
@@ -56,7 +56,7 @@ export async function explainEvent(deps: ExplainDeps, eventId: string): Promise<
     platform: body.sdk_meta.platform,
     receivedAtMs: event.receivedAtMs,
   })
-  // A tenant that is gone can no longer say whether it was a sandbox; its events can.
+  // The flags of the event show whether a removed tenant was a sandbox.
   const sandbox =
     tenant === null ? event.flags.includes(sandboxForced) : tenant.environment === 'sandbox'
   const forced = sandbox ? findForcedScore(body.device_id, policy.thresholds) : null

@@ -1,4 +1,4 @@
-/** What the admin API answers when it is asked to explain a stored event. */
+/** Schemas of the explanation of a stored event. */
 import { z } from 'zod'
 import { actions, reasonSchema } from '#shared/core/scoring/score.ts'
 import { scoreExplanationSchema } from '#shared/core/scoring/score-explanation.ts'

@@ -23,10 +23,10 @@ export type TokenCheckDeps = {
   metrics: Metrics
   /** A clock that never goes back. */
   nowMs: () => number
-  /** How late a slowed answer is; 1,000 ms unless a test says otherwise. */
+  /** The delay of a slowed answer, 1,000 ms by default. */
   slowedMs?: number
   /**
-   * How long wrong tokens are gathered for the audit log; a minute unless a test says otherwise.
+   * How long wrong tokens are counted before an audit row is written, a minute by default.
    */
   auditEveryMs?: number
 }
@@ -34,7 +34,7 @@ export type TokenCheckDeps = {
 export type TokenCheck = {
   /** @throws Problem unauthorized, or rate_limited */
   check: (request: FastifyRequest) => Promise<void>
-  /** Writes what is gathered for the audit log. */
+  /** Writes the pending counts to the audit log. */
   close: () => Promise<void>
 }
 
@@ -46,7 +46,7 @@ const lateOfAddressMax = 4
 const lateMax = 64
 const slowedDefaultMs = 1_000
 const auditEveryDefaultMs = 60_000
-/** Addresses that are told apart; of the oldest nothing is known any more. */
+/** Addresses that are counted separately; the oldest are forgotten first. */
 const addressesMax = 10_000
 /** An address that has shown the right token is not held up by others' wrong ones for so long. */
 const knownMs = 3_600_000

@@ -1,7 +1,7 @@
 /**
- * What the console does unasked: keeps the tenant directory equal to Postgres, undoes rotations
- * whose console is gone, and makes sure that MASTER_KEY opens what is stored. A round that fails
- * because a server is away is counted and tried again.
+ * The directory reconciler: keeps the tenant directory equal to Postgres, undoes rotations whose
+ * console is gone, and checks at start that MASTER_KEY opens the stored secrets. A failed round is
+ * counted and tried again.
  */
 
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -14,7 +14,7 @@ import { findMasterKeyFault } from '#shared/io/tenants/sealed-secret-store.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { type RotationDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
 
-/** A lost projection is noticed within a second and a half, a wrong entry within three. */
+/** A lost projection is repaired within 1.5 s, a wrong entry within 3 s. */
 const roundMs = 1_000
 
 export type DirectoryReconciler = { stop: () => Promise<void> }

@@ -1,10 +1,10 @@
 /**
- * Tells the local stack that started this console of new credentials of its demo tenant, so that
+ * Reports new credentials of the demo tenant to the local stack that started this console, so that
  * `stack.json` and every example that is pasted from the README keep working after a rotation.
- * Anywhere else there is nothing to tell: only the local stack opens a channel to its console.
+ * Only the local stack opens such a channel to its console.
  */
 
-/** What a rotation has made; what is left out stays as it was. */
+/** New credentials of a rotation; those that are left out did not change. */
 export type NewCredentials = {
   tenant_id: string
   public_api_key?: string
@@ -20,10 +20,10 @@ export type Channel = {
 }
 
 const demoTenantId = 'demo'
-/** A stack that does not answer keeps nobody from an answer of the console. */
+/** The limit of waiting for the stack, which must not delay the console's answer. */
 const answerMaxMs = 2_000
 
-/** @returns waits until the stack has kept the credentials; does nothing without a stack */
+/** @returns a function that waits until the stack has stored the credentials, if there is one */
 export function createStackTeller(channel: Channel): (rotated: NewCredentials) => Promise<void> {
   return async (rotated) => {
     if (channel.send === undefined || rotated.tenant_id !== demoTenantId) return

@@ -39,7 +39,8 @@ export type PrevalenceSpikeDeps = {
 export type PrevalenceSpikes = {
   /**
    * One check of every tenant, if it is time.
-   * @returns `elsewhere` when another console is at it, `failed` when some tenant was not checked
+   * @returns `elsewhere` when another console holds the lock, `failed` when a tenant was not
+   * checked
    */
   runRound: () => Promise<'not_due' | 'elsewhere' | 'checked' | 'failed'>
   /** Runs rounds until it is stopped. */
@@ -187,7 +188,7 @@ function compareWithOpen(
     const version = versions.find(
       (one) => one.platform === platform && one.sdkVersion === sdkVersion,
     )
-    // Only what was before it began is to be compared with.
+    // The baseline is the days before the spike began.
     const from = Math.max(1, Math.ceil((atMs - startedAtMs) / dayMs))
     const still =
       version === undefined || atMs - startedAtMs > spikeMaxMs

@@ -76,7 +76,7 @@ export type ReconciliationKeeper = {
 }
 
 const markEveryMs = 2_000
-/** How often to say that nothing has come. */
+/** How often an idle mark is written. */
 const idleMarkMs = 10_000
 const checkEveryMs = 60_000
 const recentMs = 3 * reconciliationHourMs
@@ -84,17 +84,17 @@ const recentMs = 3 * reconciliationHourMs
 const olderEveryMs = reconciliationHourMs
 const olderPartMs = 2 * 24 * reconciliationHourMs
 const olderMs = 31 * 24 * reconciliationHourMs
-/** How often a console asks whether it may run reconciliation. */
+/** How often a console tries to take the lock. */
 const leadEveryMs = 5_000
 const confirmMs = 5_000
-/** How long decisions, and then the copies, may take until a mark is made without the claims. */
+/** How long decisions, then copies, may take before a mark is written without the claims. */
 const workedOffMaxMs = 5_000
 const pollMs = 100
 /** A copy is made each second. */
 const copyPollMs = 500
 /** The clock may be read this much later than the snapshot that a copy is of. */
 const clockMarginMs = 1_000
-/** How far back messages are looked for at the start, in time and in number. */
+/** How far back lost messages are searched at the start, in time and in number. */
 const messagesMs = 20 * reconciliationHourMs
 const messagesMax = 1_000_000
 
@@ -127,9 +127,9 @@ export function createReconciliationKeeper(deps: ReconciliationDeps): Reconcilia
 type Span = { fromMs: number; toMs: number }
 
 type Report = {
-  /** What a look at some hours found takes the place of what was found in them before. */
+  /** Replaces the differences of a span of hours. */
   found: (span: Span, found: readonly FoundDifference[]) => void
-  /** Another console reports. */
+  /** Resets the metric while another console reports. */
   nothing: () => void
 }
 
@@ -162,7 +162,7 @@ function createReport({ metrics }: ReconciliationDeps): Report {
   }
 }
 
-/** An edge's clock may be ahead. */
+/** A span without an end reaches a day ahead, since an edge's clock may be ahead. */
 const toSpan = ({ wallMs }: State, fromMs: number, toMs?: number): Span => ({
   fromMs,
   toMs: toMs ?? wallMs() + 24 * reconciliationHourMs,
@@ -187,7 +187,7 @@ async function markNow(state: State): Promise<boolean> {
   const streamOffset = toStreamOffset(streamMs, floor + 1)
   const idle = claims.length === 0 && streamOffset === state.marked?.streamOffset
   if (idle && nowMs() - state.marked!.atMs < idleMarkMs) return floor >= stream.last_seq
-  // What was decided is committed: a later copy has it.
+  // Decisions up to here are committed, so a later copy has them.
   const atMs = (await readClockMs(postgres)) + clockMarginMs
   await markDecided(clickhouse, { streamOffset, atMs })
   state.marked = { streamOffset, atMs: nowMs() }
@@ -202,7 +202,7 @@ async function markNow(state: State): Promise<boolean> {
   return true
 }
 
-/** All at first, then those of the last hours: an edge reports an hour while it is. */
+/** All claims at first, then those of the last hours: an edge reports only the current hour. */
 async function readClaims(state: State, nats: Nats) {
   if (state.claimed === null) return listAcceptedClaims(nats, null)
   const hour = Math.floor(state.wallMs() / reconciliationHourMs)
@@ -249,7 +249,7 @@ async function findDifferences(state: State, span: Span): Promise<FoundDifferenc
   return [...found, { ...message, ids: [], tenantId: null, hourMs: null }]
 }
 
-/** Messages that were worked off, and of which no scorer has said what they brought. */
+/** Messages below the low watermark for which no scorer has written an entry. */
 async function countLostMessages(state: State): Promise<number> {
   const nats = state.findNats()
   if (nats?.connected() !== true) return 0
@@ -259,7 +259,7 @@ async function countLostMessages(state: State): Promise<number> {
   const step = toStreamOffset(0, 1)
   const to = toStreamOffset(streamMs, floor + 1)
   const known = state.complete?.streamMs === streamMs ? state.complete.streamOffset : 0
-  // At first those of the last hours: retention may have removed what older ones brought.
+  // After a start, only recent messages: retention may have removed the rows of older ones.
   const first =
     known > 0 ? known : await state.store.readFirstStreamOffset(state.wallMs() - messagesMs)
   if (first === null) return 0
@@ -314,7 +314,7 @@ async function keep(state: State, session: Session): Promise<void> {
   ])
 }
 
-/** @returns one round: the last hours, and now and then the next part of what is older */
+/** @returns one comparison: the last hours, and once an hour the next part of the older hours */
 function createComparison(state: State): () => Promise<void> {
   let olderAtMs = Number.NEGATIVE_INFINITY
   let olderToMs = Number.NEGATIVE_INFINITY
@@ -344,7 +344,7 @@ async function repeat(
       failures = 0
     } catch (error) {
       failures += 1
-      // Once is nothing: at the start NATS may not be there yet.
+      // A single failure is normal at the start, while NATS is not connected.
       if (failures === 2) log.warn({ err: describeFailure(error) }, what)
     }
   }

@@ -56,17 +56,17 @@ export type ReplicationDeps = {
 }
 
 export type Replication = {
-  /** One round. @returns `idle` when there was nothing new, `elsewhere` when another is at it */
+  /** One round. @returns `idle` without changes, `elsewhere` when another console holds the lock */
   runRound: () => Promise<'copied' | 'idle' | 'elsewhere'>
   /** Runs rounds until it is stopped. */
   start: () => { stop: () => Promise<void> }
 }
 
-/** How long a change may wait until it is copied. */
+/** The interval between rounds. */
 const pollMs = 2_000
-/** How often to say that nothing has changed. */
+/** How often an idle round is marked. */
 const idleMarkMs = 5_000
-/** How often what was removed is rewritten away. */
+/** How often removed rows are purged by a mutation. */
 const purgeMs = hourMs
 /** Rows in one read and one insert. */
 const pageRows = 2_000
@@ -92,7 +92,7 @@ export function createReplication(deps: ReplicationDeps): Replication {
     copiedRows: (kind, count) => rows.inc({ kind }, count),
     copiedAtMs: 0,
     markedAtMs: Number.NEGATIVE_INFINITY,
-    // The first time a minute after the start: a console may not run for as long as an hour.
+    // The first purge is a minute after the start, since a console may stop within the hour.
     purgedAtMs: deps.nowMs() - purgeMs + 60_000,
   }
   metrics.gauge('di_replication_lag_seconds', 'Age of the copy of alerts and deliveries', {
@@ -104,7 +104,7 @@ export function createReplication(deps: ReplicationDeps): Replication {
     const outcome = await tryNamedLock(deps.locks, replicationLock, (session) =>
       copyRound(state, session),
     )
-    // What another console copied is just as fresh here.
+    // The lag is the same for the rows that another console copied.
     if (outcome === null) state.copiedAtMs = (await readMark(deps.clickhouse)).copiedAtMs
     return outcome ?? 'elsewhere'
   }
@@ -170,8 +170,8 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
 }
 
 /**
- * The state, unless one of the stores has forgotten what the other remembers (it was restored, or
- * moved): then everything is copied anew.
+ * The state, unless one of the stores lost what the other remembers (it was restored, or
+ * moved): then everything is copied again.
  */
 async function readTrusted(session: Session, marked: number): Promise<ReplicationState> {
   const state = await readReplicationState(session)
@@ -181,7 +181,7 @@ async function readTrusted(session: Session, marked: number): Promise<Replicatio
   return { ...state, copied: null }
 }
 
-/** A round has its number before its first row is written, and none when there is no row. */
+/** Assigns the round's number before its first row is written; a round without rows gets none. */
 function numberRound({ postgres }: State, before: ReplicationState, marked: number) {
   let number: number | null = null
   const take = async (): Promise<number> => {
@@ -196,14 +196,14 @@ type Round = { state: State; copied: string | null; numberOf: () => Promise<numb
 /** @returns up to which `seq` the alerts of which tenants are copied */
 async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
   const { copied } = round
-  // A first copy is a round even of nothing: what follows it is found by its snapshot.
+  // A first copy is a round even without rows: its snapshot is the start of the next one.
   if (copied === null) await round.numberOf()
   const seqs: TenantSeq[] = []
   for (const { tenantId, copied: seq, last } of await findTenantsBehind(tx)) {
     await copyAlertsAfter(round, tx, { tenantId, seq })
     seqs.push({ tenantId, seq: last })
   }
-  // Even where the alerts that raised it are erased again, a sequence has moved.
+  // The sequence moved even if the alerts behind it are erased again.
   if (seqs.length > 0) await round.numberOf()
   if (copied === null) await copyAllDeliveries(round, tx)
   else await copyChanges(round, tx, copied)
@@ -214,7 +214,7 @@ async function copyAlertsAfter(round: Round, tx: Queryable, from: TenantSeq): Pr
   for (let seq = from.seq; ; ) {
     const alerts = await readAlertsAfter(tx, { tenantId: from.tenantId, seq }, pageRows)
     await writeAlerts(round, alerts)
-    // A first copy reads all deliveries anyway.
+    // A first copy reads all deliveries later.
     if (round.copied !== null) {
       await writeDeliveries(round, await readDeliveriesOfAlerts(tx, alerts.map(toKey)))
     }

@@ -34,7 +34,7 @@ export function addBacktestRoutes(app: ConsoleApp, deps: BacktestRouteDeps): voi
       await requireTenant(deps.postgres, tenantId)
       const sinceMs = since === undefined ? null : parseInstant(since)
       const running = await deps.backtests.start({ tenantId, policy, sinceMs, requestId: id })
-      // Whoever waits for the lines is gone with its connection.
+      // The reader of the lines is gone when its connection closes.
       reply.raw.once('close', running.cancel)
       if (reply.raw.destroyed) running.cancel()
       reply.header('content-type', 'application/x-ndjson; charset=utf-8')

@@ -1,8 +1,8 @@
 /**
  * Backtests of a tenant's policy: what a document would have done with the stored events. One runs
- * at a time for each tenant, whichever console it was asked of, and two in one console, so that the
- * engine stays free for what cannot wait. A backtest goes slice by slice and tells how far it is;
- * it ends when nobody listens any more. It reads and changes nothing.
+ * at a time for each tenant over all consoles, and two in one console, so that the
+ * engine stays free for urgent queries. A backtest runs slice by slice and reports its progress;
+ * it ends when its client disconnects. It only reads.
  */
 
 import { Problem, type ProblemBody, toProblemBody } from '#shared/core/http/problem.ts'
@@ -123,7 +123,7 @@ export function createBacktests(deps: BacktestDeps): Backtests {
 }
 
 /**
- * Takes the tenant's turn, and gives it back when the signal says so.
+ * Takes the tenant's lock, and releases it when the signal aborts.
  * @returns what resolves once it is back
  */
 async function hold(
@@ -167,7 +167,7 @@ async function* tellLines(
   count: (outcome: string) => void,
 ): AsyncGenerator<BacktestLine, void> {
   let outcome = 'cancelled'
-  // Whoever has read the last line may begin the next backtest.
+  // After the last line a client may start the next backtest.
   const giveBack = async () => {
     abort.abort()
     await within(returned, returnMaxMs)

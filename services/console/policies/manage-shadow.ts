@@ -1,5 +1,5 @@
 /**
- * Setting a policy beside the active one that decides and alerts nobody. A change is one
+ * Sets a shadow policy: it decides beside the active policy, but raises no alerts. A change is one
  * transaction under the tenant's lock: document, version, audit row. No edge is told: scorers find
  * it by themselves before the first event that it decides.
  */

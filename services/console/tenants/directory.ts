@@ -1,6 +1,6 @@
 /**
- * The console's hand on the tenant directory: puts a tenant's present state from Postgres before
- * the edges, and waits until they all act on it or cannot act at all.
+ * The console's writer of the tenant directory: projects a tenant's state from Postgres to
+ * the edges, and waits until each edge acts on it or refuses to act.
  */
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -56,10 +56,10 @@ export function createDirectoryWriter(
   }
 }
 
-/** Refuses a change that the edges could not learn of, before anything is changed. */
+/** Rejects a change, before anything is written, while the edges cannot be updated. */
 export function requireDirectory(directory: DirectoryWriter): void {
   if (directory.connected()) return
-  throw unavailable('The edges cannot be told of it: NATS is not connected. Nothing was changed.')
+  throw unavailable('The edges cannot be updated: NATS is not connected. Nothing was changed.')
 }
 
 /**

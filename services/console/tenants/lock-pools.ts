@@ -1,6 +1,6 @@
 /**
- * Two pools of connections that hold locks: one for changes of tenants, which take seconds, one for
- * jobs, which may take hours. Work runs on other connections. So a rotation always finds one.
+ * Two pools of connections for locks: one for changes of tenants, which take seconds, one for
+ * jobs, which may take hours, so that a rotation always finds a connection.
  */
 import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
@@ -11,7 +11,7 @@ import type { Log } from '#shared/io/process/log.ts'
 export type LockPools = {
   /** Of rotations and other changes of a tenant. */
   changes: Locks
-  /** Of erasures, backtests and what the console does by itself. */
+  /** Of erasures, backtests and the console's jobs. */
   jobs: Locks
   close: () => Promise<void>
 }

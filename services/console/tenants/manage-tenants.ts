@@ -110,7 +110,7 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
   }
 }
 
-/** Tells the edges of a new tenant. When they cannot be told it is as if it had never been made. */
+/** Projects a new tenant to the edges. If that fails, the tenant is removed again. */
 async function introduce(deps: ManageDeps, session: Session, tenantId: string): Promise<void> {
   try {
     const revision = await projectPresent(deps.directory, session, tenantId)
@@ -120,7 +120,7 @@ async function introduce(deps: ManageDeps, session: Session, tenantId: string): 
       await createTenantStore(tx).removeTenant(tenantId)
       await insertAudit(tx, { actor: 'system', tenantId, action: 'tenant.creation_undone' })
     })
-    throw unavailable('The edges could not be told of the tenant, so it was not created.', error)
+    throw unavailable('The edges could not be updated, so the tenant was not created.', error)
   }
 }
 

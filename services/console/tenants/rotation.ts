@@ -319,7 +319,7 @@ async function undo(
 }
 
 /**
- * Undoes rotations that nobody is at work on any more: their console died, or lost its database.
+ * Undoes abandoned rotations: their console died, or lost its database.
  * @returns how many
  */
 export async function undoAbandonedRotations(deps: RotationDeps): Promise<number> {

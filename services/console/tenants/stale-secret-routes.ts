@@ -1,4 +1,4 @@
-/** Who still signs with the secret that a tenant's last rotation replaced. */
+/** Requests that are still signed with the secret that the last rotation replaced. */
 import { z } from 'zod'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'

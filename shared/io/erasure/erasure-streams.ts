@@ -27,7 +27,7 @@ export type TelemetryCut = {
   streamOffset: number
 }
 
-/** How long a stream may say nothing before reading it is given up. */
+/** Reading a stream fails after this long without a message. */
 const silenceMaxMs = 10_000
 const floorPollMs = 50
 
@@ -62,7 +62,7 @@ export async function awaitWorkedOff(
 /**
  * Erases the telemetry messages up to a cut that hold an event of the subject.
  * @returns how many there were
- * @throws when the broker does not answer; what was erased stays erased
+ * @throws when the broker does not answer; rows that were erased stay erased
  */
 export async function eraseTelemetryMessages(
   nats: Nats,
@@ -111,7 +111,7 @@ async function findLastSequence(nats: Nats, stream: string, subject: string): Pr
 }
 
 /**
- * Messages that the client asks for at a time. It counts no bytes, and the broker ends a connection
+ * Messages per pull request. The client counts no bytes, and the broker ends a connection
  * that has 64 MB waiting.
  */
 const messagesMax = 28

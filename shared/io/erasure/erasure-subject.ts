@@ -1,5 +1,5 @@
 /**
- * Whom an erasure is about: one device, or one user or account, of one tenant. What is written
+ * The subject of an erasure: one device, or one user or account, of one tenant. What is written
  * about it, in receipts, the audit log and ClickHouse's mutations, names it by hashes alone.
  */
 import { hash } from 'node:crypto'
@@ -19,7 +19,7 @@ export function toSubjectSha256({ id }: ErasureSubject): string {
 
 /**
  * Whether an element of a batch message, or of a dead letter, is about the subject. It need not be
- * a valid event: what is poison names people too.
+ * a valid event: invalid events name people too.
  */
 export function isOfSubject(element: unknown, { tenantId, kind, id }: ErasureSubject): boolean {
   if (!isObject(element)) return false

@@ -22,7 +22,7 @@ import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
 export type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<Row[]>
 
 /**
- * The patterns that tell enough, and by context, then policy, then pattern what they score: score +
+ * The patterns that determine a score, and by context, policy and pattern their scores: score +
  * 256 * action, and the bits of the flags.
  */
 export type PatternVerdicts = {
@@ -112,7 +112,7 @@ function toPatternQuery(policies: readonly Policy[], context: Context): string {
     order by of_pattern limit ${patternsMax}`
 }
 
-/** The patterns that do not tell enough. */
+/** The patterns that do not determine a score. */
 function toLimits(policies: readonly Policy[]): string {
   const { hidden, ranges } = findPatternLimits(policies)
   return [

@@ -65,7 +65,7 @@ const policiesOf = ({ policy, scoredBy }: Pick<PreparedBacktest, 'policy' | 'sco
 ]
 
 /**
- * How many events no pattern tells all of, and for how many of those no column does.
+ * How many events no pattern determines, and how many of those no column determines.
  * @param slice null for all of them
  */
 export function toCountQuery(backtest: PreparedBacktest, slice: BacktestSlice | null): string {
@@ -211,7 +211,7 @@ function listParts(
   ]
 }
 
-/** 0 none, 1 raised by the event's own score, 2 by what was known beyond it. */
+/** 0 none, 1 raised by the event's own score, 2 raised by risk features. */
 const raisedBy = (action: string) =>
   `maxIf(if(risk_score > rasp_score, 2, 1), action = '${action}') as ${action.toLowerCase()}_raised,
    anyIf(disposition, action = '${action}') as ${action.toLowerCase()}_disposition`

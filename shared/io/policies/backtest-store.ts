@@ -2,7 +2,7 @@
  * A policy over the stored history, inside ClickHouse: every event once, scored by the expression
  * that the policy compiles to, and summed up before it leaves the engine. Beside the new policy it
  * scores each event again by the policy that scored it and counts what differs from what is stored:
- * a report that does not reproduce the past says so. Slices are ranges of devices, because that is
+ * the report shows when they differ. Slices are ranges of devices, because that is
  * how rows lie on disk; no session is in two. Memory and threads of a query are bounded.
  */
 import type { ClickHouseSettings } from '@clickhouse/client'

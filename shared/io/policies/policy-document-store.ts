@@ -11,8 +11,8 @@ import { createPolicyStore } from './policy-store.ts'
 
 export type PolicyDocuments = {
   /**
-   * @returns the document, or null when nobody knows it or it is none
-   * @throws when Postgres cannot be asked
+   * @returns the document, or null when it is not stored or is not a policy
+   * @throws when Postgres does not answer
    */
   findPolicy: (policyHash: string) => Promise<Policy | null>
 }

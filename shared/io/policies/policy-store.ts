@@ -81,7 +81,7 @@ export function createPolicyStore(db: Queryable): PolicyStore {
   }
 }
 
-/** Stores a document; one that is there already stays as it is. */
+/** Stores a document unless it is stored already. */
 export async function insertPolicyDocument(db: Queryable, policy: PolicyText): Promise<void> {
   // The casts keep the text as it was hashed: as jsonb it would lose the order of its keys.
   await db.query(

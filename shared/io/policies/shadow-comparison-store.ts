@@ -14,7 +14,7 @@ export type ComparisonQuestion = {
   sinceMs: number | null
 }
 
-/** Alerts by what people said of them: how many the shadow would raise too, and would not. */
+/** Alerts by disposition: how many the shadow would raise too, and how many it would not. */
 export type DispositionMoves = { name: string; kept: number; lost: number }
 
 export type ShadowComparison = {

@@ -10,7 +10,7 @@ import type { Risk } from '#shared/core/velocity/correlation.ts'
 import { actionValues, type Clickhouse, insertRowBinary } from '#shared/io/clickhouse/clickhouse.ts'
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 
-/** What a shadow would have decided of an event, beside what was decided. */
+/** A shadow policy's decision on an event, beside the active policy's. */
 export type ShadowDecision = {
   event: AcceptedEvent
   risk: Risk
@@ -27,7 +27,7 @@ const into = `shadow_decisions (tenant_id, received_at, event_id, position, devi
   shadow_rasp_score, shadow_risk_score, shadow_action, shadow_flags, active_policy_version,
   active_policy_hash, active_rasp_score, active_risk_score, active_action, active_flags)`
 
-// What is given up here must not come later: an erasure might have been there meanwhile.
+// An abandoned insert must not arrive later: an erasure may have run in between.
 const settings: ClickHouseSettings = { max_execution_time: 1 }
 
 export function createShadowDecisionWriter(clickhouse: Clickhouse): ShadowDecisionWriter {

@@ -1,5 +1,5 @@
 /**
- * What edges claim to have answered with a 200, on its way to reconciliation: a NATS KV bucket of
+ * The edges' counts of submissions answered with 200, for reconciliation: a NATS KV bucket
  * its own, one small entry per edge and hour, written every few seconds where something was
  * accepted. An entry holds the counts since the edge's start, so that only the last of them
  * matters; what an edge counted after its last report ends with it when it is killed.
@@ -33,7 +33,7 @@ export type ClaimReporterOptions = {
   everyMs?: number
 }
 
-/** Reports now and then; what cannot be reported is reported later. */
+/** Reports periodically; a failed report is repeated. */
 export function startClaimReporter(options: ClaimReporterOptions): KvReporter {
   const { edgeId, metrics, takeChanged, giveBack, ...common } = options
   const reports = metrics.counter(

@@ -1,5 +1,5 @@
 /**
- * What reconciliation asks of Postgres: its clock, which dates the copies too, and who there is.
+ * Reads from Postgres for reconciliation: its clock, which also dates the copies, and the tenants.
  */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 

@@ -94,7 +94,7 @@ export async function insertAcceptedClaims(
 }
 
 /**
- * Says that everything before a stream offset had been decided at an instant of Postgres' clock.
+ * Records that everything before a stream offset was decided at an instant of Postgres' clock.
  */
 export async function markDecided(
   clickhouse: Clickhouse,
@@ -111,7 +111,7 @@ export type ReconciliationCutoff = {
   deliveriesMs: number | null
 }
 
-/** To be called before anything is removed: what is older is not compared any more. */
+/** Call it before a removal: older rows are not compared afterwards. */
 export async function insertCutoffs(
   clickhouse: Clickhouse,
   cutoffs: readonly ReconciliationCutoff[],

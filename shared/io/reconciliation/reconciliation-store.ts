@@ -14,7 +14,7 @@ import {
 } from '#shared/core/reconciliation/reconciliation.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
-/** A difference with some of what it is about. */
+/** A difference with some of the ids that it concerns. */
 export type NamedDifference = ReconciliationDifference & {
   /** Ids of events, alerts, or alerts whose delivery it is; at most `namedMax`, or none known. */
   ids: string[]
@@ -50,7 +50,7 @@ export type ReconciliationStore = {
 export const namedMax = 10
 /** How long after its event an alert may be raised: the stream keeps events for three days. */
 const alertLateMs = 4 * dayMs
-/** Rows that are looked up by their events' ids; a difference beyond is what it is. */
+/** Rows that are looked up by event id; further ones count as missing. */
 const lookedUpMax = 1_000
 
 /** @param analytics the database of the views */
@@ -222,7 +222,7 @@ const entriesOf = (stage: 'stored' | 'decided') => `from ledger_entries final
     and stage = '${stage}' and position < {end:UInt64}
     and position > (select max(position) from ledger_beginning)`
 
-/** Events without a row where they had one; and those whose row is there under another place. */
+/** Events without a row at their place, and those whose row is stored under another place. */
 async function findMissingRows(
   read: Read,
   params: Record<string, unknown>,

@@ -23,14 +23,14 @@ export type RemoveRows = {
   table: RetainedTable
   /** All with the same limit. */
   tenantIds: readonly string[]
-  /** What was received, or seen last, before this instant goes. */
+  /** Rows that were received, or seen last, before this instant are removed. */
   cutoffMs: number
   signal: AbortSignal
   /** The monotonic clock. */
   nowMs: () => number
 }
 
-/** A mutation of the table is under way; it goes on by itself, and another has to wait. */
+/** A mutation of the table is running; another one has to wait. */
 export class MutationBusyError extends Error {
   constructor(table: RetainedTable, why: string) {
     super(`the removal of rows from ${table} has to wait: ${why}`)
@@ -40,10 +40,10 @@ export class MutationBusyError extends Error {
 
 /** Tenants in one statement: 1,000 ids of 63 characters fit a quarter of a MiB. */
 const tenantsPerStatement = 1_000
-/** How long to wait for one mutation before it is left to end by itself. */
+/** How long to wait for a mutation; afterwards it continues without us. */
 const mutationMaxMs = 10 * 60_000
 
-/** What is one row each, by when it is of; all else is summed up. */
+/** Tables with one row per record, and the column of its time; the others hold sums. */
 const timeColumns: Partial<Record<RetainedTable, string>> = {
   telemetry: 'received_at',
   ledger_entries: 'hour',
@@ -106,7 +106,7 @@ async function countOld(clickhouse: Clickhouse, wanted: RemoveRows): Promise<Map
   return new Map(await result.json<[string, number]>())
 }
 
-/** The condition that picks what is too old, for a query and for a mutation alike. */
+/** The condition for expired rows, for queries and mutations. */
 function isOld({ table, tenantIds, cutoffMs }: RemoveRows): string {
   const tenants = `tenant_id in (${tenantIds.map(toLiteral).join(', ')})`
   const cutoff = `fromUnixTimestamp64Milli(${Math.trunc(cutoffMs)}, 'UTC')`
@@ -129,7 +129,7 @@ function toLiteral(tenantId: string): string {
 /** A mutation that has not ended, and whether it fails again and again. */
 type Unfinished = { failing: boolean; text: string }
 
-/** @returns what is known of a mutation of the table that has not ended, or null */
+/** @returns an unfinished mutation of the table, or null */
 async function findUnfinished(
   clickhouse: Clickhouse,
   table: RetainedTable,

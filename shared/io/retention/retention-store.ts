@@ -82,7 +82,7 @@ export async function findDueRound(db: Queryable): Promise<DueRound | null> {
   return row === undefined ? null : { seen: row.seen, nowMs: row.now_ms }
 }
 
-/** Says when the next round is due. A change that was made during this one keeps it due at once. */
+/** Schedules the next round; a change during this round makes it due at once. */
 export async function scheduleNextRound(
   db: Queryable,
   { seen }: DueRound,

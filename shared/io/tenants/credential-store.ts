@@ -33,16 +33,16 @@ export type CredentialStore = {
   /**
    * Its last: the old secret is retired, the new one is on.
    * @param begunEpoch the epoch of the first step
-   * @returns null when somebody else has changed the tenant since, and then changes nothing
+   * @returns null, without a change, when the tenant changed in the meantime
    */
   finishHmacRotation: (tenantId: string, begunEpoch: number) => Promise<RotationStep | null>
   /**
-   * Undoes an unfinished rotation: the old secret is on again, the new one, which nobody was ever
-   * told, is gone.
+   * Undoes an unfinished rotation: the old secret is active again, and the new one, which was never
+   * returned, is removed.
    * @returns null when none was under way
    */
   undoHmacRotation: (tenantId: string) => Promise<RotationStep | null>
-  /** Tenants with an unfinished rotation, whether or not somebody is at work on it. */
+  /** Tenants with an unfinished rotation, running or abandoned. */
   listRotating: () => Promise<string[]>
   /** One stored secret for every master key that any secret is sealed under. */
   listSealedSamples: () => Promise<{ owner: SecretOwner; sealed: string }[]>
@@ -177,7 +177,7 @@ async function retire(
   return rows[0]?.last4 ?? null
 }
 
-/** Blanks all but the newest `keep` retired secrets: what is dead need not be kept. */
+/** Blanks all but the newest `keep` retired secrets. */
 async function forgetRetired(
   tx: Queryable,
   tenantId: string,

@@ -100,7 +100,7 @@ export async function findMasterKeyFault(db: Queryable, sealer: Sealer): Promise
 const faultAgeMaxMs = 5_000
 
 /**
- * The same for `/readyz` and `/metrics`, asked of Postgres at most every five seconds. Postgres
+ * The same for `/readyz` and `/metrics`, read from Postgres at most every five seconds. Postgres
  * being away is no fault of the key. Which secret it is stands in the log alone.
  * @param nowMs the monotonic clock
  */

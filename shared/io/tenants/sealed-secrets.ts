@@ -25,7 +25,7 @@ export type Sealer = {
   proverOf: (purpose: ProofPurpose) => Prover
 }
 
-/** A sealed secret that cannot be opened; says why without repeating any of it. */
+/** A sealed secret cannot be unsealed; the message names the reason and nothing of the secret. */
 export class UnsealError extends Error {
   constructor(owner: SecretOwner, why: string) {
     super(`the ${owner.kind} secret of tenant ${owner.tenantId} cannot be unsealed: ${why}`)

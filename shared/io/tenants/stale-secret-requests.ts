@@ -1,8 +1,8 @@
 /**
- * What edges report of requests still signed with a retired secret, on its way to the operators: a
- * NATS KV bucket of its own, one small entry per edge and tenant, written seconds apart at most and
- * only where something changed. It is kept apart from the tenant directory, whose every write costs
- * every edge, and outlives edges and consoles alike; the entries age out.
+ * Stale-secret requests: the edges' reports of requests signed with a retired secret, in a
+ * NATS KV bucket with one small entry per edge and tenant, written every few seconds, and
+ * only after a change. It is separate from the tenant directory, whose every write costs
+ * every edge. The entries expire.
  */
 import { type KV, StorageType } from 'nats'
 import { dayMs } from '#shared/core/base/instants.ts'
@@ -18,7 +18,7 @@ import type { Nats } from '#shared/io/nats/nats.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
-/** How long an edge's report outlives it. */
+/** How long a report is kept. */
 const keptMs = 30 * dayMs
 
 export type ReporterOptions = {
@@ -34,7 +34,7 @@ export type ReporterOptions = {
 /** Tenants per report: 32 writes a second at most, of which each may cost the server an fsync. */
 const reportTenantsMax = 64
 
-/** Reports now and then; what cannot be reported is reported later. */
+/** Reports periodically; a failed report is repeated. */
 export function startStaleSecretReporter(options: ReporterOptions): KvReporter {
   const { edgeId, metrics, takeChanged, giveBack, ...common } = options
   const reports = metrics.counter(

@@ -23,7 +23,7 @@ const retryMs = 50
  * Waits for the tenant's lock and runs `work` under it. Waiting holds no connection: however many
  * changes of one tenant wait, those of others find theirs.
  * @param locks with how long to wait, 10 s when left out
- * @throws Problem conflict when somebody else kept it for too long
+ * @throws Problem conflict when the lock is not free within the limit
  */
 export async function withTenantLock<T>(
   locks: Locks & { waitMs?: number },
@@ -44,7 +44,7 @@ export async function withTenantLock<T>(
   }
 }
 
-/** The same without waiting: null when somebody else has the lock. */
+/** The same without waiting: null when the lock is taken. */
 export async function tryTenantLock<T>(
   locks: Locks,
   tenantId: string,

@@ -1,8 +1,8 @@
-/** Writes what a tenant may send and ask. Each change raises the epoch, since edges hold most. */
+/** Writes a tenant's rates. Each change raises the epoch, since edges enforce most of them. */
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
-/** What a tenant may do; null is the product's default, what is left out stays as it is. */
+/** A tenant's rates; null is the product's default, and an omitted rate does not change. */
 export type TenantRates = {
   /** Submissions. */
   ingest?: Rate | null

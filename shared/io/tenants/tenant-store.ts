@@ -1,5 +1,5 @@
 /**
- * Tenants in Postgres, the truth about who they are and what they may do. What the edges hold is a
+ * Tenants in Postgres, the source of truth for their settings. What the edges hold is a
  * projection of this; every change of it raises the tenant's epoch in the same statement, so no two
  * contents ever share one. Works on the pool or inside a transaction alike.
  */
@@ -64,7 +64,7 @@ export type TenantView = {
   /** Share of the telemetry stream that may wait undecided. */
   ingest_share: number | null
   rest_rate: { per_second: number; burst: number } | null
-  /** How long what is kept. */
+  /** Days of retention. */
   retention: Record<RetainedKind, RetentionView>
   public_api_key: {
     prefix: string
@@ -112,7 +112,7 @@ export type TenantStore = {
   findProjection: (tenantId: string) => Promise<Projection | null>
   /** The same of all tenants, without the policies' texts. */
   listEntries: () => Promise<TenantEntry[]>
-  /** Changes whenever any entry does; cheap to ask. */
+  /** Changes with every entry; cheap to read. */
   readMarker: () => Promise<string>
 }
 

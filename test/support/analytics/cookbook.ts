@@ -90,8 +90,8 @@ export function toCookbookPage(
   const size = `${devices} devices, ${events} events`
   const head = `# Cookbook
 
-Questions of fraud teams, each answered by one query over the views of [analytics](ANALYTICS.md). Each
-query is a file in \`clickhouse/cookbook/\`. It takes \`tenant\`, \`from\` (inclusive) and \`to\`
+Questions of fraud teams, each answered by one query over the views of [analytics](ANALYTICS.md).
+Each query is a file in \`clickhouse/cookbook/\`. It takes \`tenant\`, \`from\` (inclusive) and \`to\`
 (exclusive) in UTC, and parameters of its own. The answers come from the simulated fleet:
 ${size}, ${historyDays} days from ${wholeHistory.from.slice(0, 10)}, seed ${seed}.
 \`npm run docs:cookbook\` writes this page.

@@ -21,7 +21,7 @@ export type ActivePolicies = {
    * @returns null while its document is missing or cannot be read
    */
   use: (tenantId: string, hash: string) => ActivePolicy | null
-  /** The tenant uses no policy any more. */
+  /** Releases the policy that the tenant uses. */
   release: (tenantId: string) => void
   /**
    * Takes a document; undefined takes it away from tenants to come.
@@ -42,7 +42,7 @@ export function createActivePolicies(onUnreadable: (hash: string) => void): Acti
   const usersOf = new Map<string, Set<string>>()
   const hashOf = new Map<string, string>()
 
-  /** Leaves what was compiled before where the document cannot be read. */
+  /** Keeps the previous compiled policy when the document is not valid. */
   const compile = (hash: string): ActivePolicy | null => {
     if (!documents.has(hash)) return null
     const parsed = policySchema.safeParse(documents.get(hash))

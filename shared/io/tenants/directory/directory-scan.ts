@@ -1,6 +1,6 @@
 /**
  * Looks through the tenant directory in NATS for what is still sealed under another key: Postgres
- * may have been sealed again by somebody who could not tell the edges any more.
+ * may have been sealed again by a console that failed before it updated the edges.
  */
 import type { KvEntry } from 'nats'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'

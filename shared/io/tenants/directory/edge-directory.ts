@@ -3,7 +3,7 @@
  * the NATS KV bucket and trusted only under a lease (see edge-lease.ts). A watch that died, a
  * bucket that was lost and made anew, an entry that cannot be read: each ends in a refusal and a
  * fresh load, never in an answer from an old copy. While the bucket is being filled again, the
- * tenants that are there are served and nobody is called unknown.
+ * known tenants are served, and an unknown tenant gets 503 rather than 401.
  */
 import { Events, type KvEntry, type QueuedIterator } from 'nats'
 import { deadEdgeMs, leaseMs, leaseRenewMs, leaseStallMs } from '#shared/core/base/limits.ts'
@@ -84,7 +84,7 @@ type State = TenantDirectoryOptions & {
   staging: TenantCopy
   loaded: boolean
   closed: boolean
-  /** What this edge announces itself as; another one once that is said to be gone. */
+  /** The id under which this edge announces itself; a new one once the old one is marked gone. */
   registeredAs: string
   registrations: number
   /** The revision of this edge's own entry, 0 when there is none. */
@@ -98,7 +98,7 @@ type State = TenantDirectoryOptions & {
   onReload: (reason: ReloadReason) => void
 }
 
-/** Begins to load and never stops trying; `fault` and `leaseValid` say how far it is. */
+/** Starts to load, and retries until it is closed; `fault` and `leaseValid` show the state. */
 export function openTenantDirectory(options: TenantDirectoryOptions): TenantDirectory {
   const state = createState(options)
   observeState(state)
@@ -183,7 +183,7 @@ async function follow(state: State): Promise<void> {
       if (!state.closed && state.watch !== null) state.onReload('ended')
       state.watch = null
     } catch (error) {
-      // The bucket's server is away or cannot answer: the lease runs out by itself.
+      // NATS does not answer: the lease expires without a renewal.
       if (!failing) state.log.warn({ err: error }, 'the tenant directory cannot be watched')
       failing = true
     }
@@ -191,7 +191,7 @@ async function follow(state: State): Promise<void> {
   }
 }
 
-/** A watch does not survive the server that fed it, and says nothing of it for many seconds. */
+/** A watch ends with its server, and the client notices only after many seconds. */
 async function watchConnection(state: State): Promise<void> {
   for await (const { type } of state.nats.connection.status()) {
     if (state.closed) return
@@ -255,7 +255,7 @@ function applyEntry(state: State, directory: Directory, entry: KvEntry): void {
   }
 }
 
-/** What is not the document of its address changes nothing. */
+/** Ignores a document that does not match its hash. */
 function applyPolicy({ staging, onFault }: State, policyHash: string, entry: KvEntry): void {
   if (entry.operation !== 'PUT') staging.setPolicy(policyHash, undefined)
   else if (isPolicyDocument(entry.string(), policyHash)) {
@@ -328,12 +328,12 @@ async function findOwnEntry(state: State, directory: Directory): Promise<boolean
     state.ownRevision = present.revision
     return true
   }
-  // Somebody took us for dead, or the bucket is not the one that we announced ourselves to.
+  // This edge was marked gone, or the bucket was replaced.
   leaveRegistration(state)
   return false
 }
 
-/** Whether nobody answered because there is no such stream, and not because its leader is away. */
+/** Whether the stream does not exist, rather than having no leader at the moment. */
 async function isBucketGone({ nats }: State, error: unknown): Promise<boolean> {
   if (!isUnheard(error)) return false
   return nats.manager.streams.info(`KV_${tenantsBucket}`).then(

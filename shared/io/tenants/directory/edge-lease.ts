@@ -80,7 +80,7 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
       const askedMs = nowMs()
       const revision = await announce(servedRevision).catch(() => null)
       onAnnounced(revision === null ? 'failed' : 'stored')
-      // A new watch has announcements of its own; this one proves nothing to it.
+      // An announcement of an earlier watch proves nothing to the new one.
       if (askedBy !== watch) return
       // The next renewal tries again; a change that waits must not spin on a broken connection.
       if (revision === null) break

@@ -2,7 +2,7 @@
  * One edge's working copy of the tenant directory, filled entry by entry in revision order. Secrets
  * are unsealed when an entry arrives and policies compiled when a tenant uses them, each once, so
  * that finding a tenant costs a map look-up. A tenant that cannot be used stays visible as such,
- * with its reason: it is never served from what was there before.
+ * with its reason: it is never served from an earlier entry.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { ingestBytesBurst, ingestBytesPerSecond, undecidedShare } from '#shared/core/base/limits.ts'
@@ -29,7 +29,7 @@ export type Tenant = {
   epoch: number
   /** Null while a rotation has the old secret off and the new one not yet on. */
   key: KeyObject | null
-  /** The secret before it, which opens nothing any more: to tell who still signs with it. */
+  /** The previous secret, which is refused: it identifies stale-secret requests. */
   retired: RetiredSecret | null
   policyVersion: number
   policyHash: string
@@ -51,18 +51,18 @@ export type RetiredSecret = { key: KeyObject; last4: string }
 
 export type TenantCopy = {
   tenants: ReadonlyMap<string, Tenant>
-  /** Whether every tenant is here, as far as whoever fills the bucket has said so. */
+  /** Whether every tenant is in the snapshot, by the count that the console wrote. */
   synced: () => boolean
-  /** Takes what is said of the bucket's being whole; undefined takes it away. */
+  /** Sets the count of tenants that makes the snapshot synced; undefined removes it. */
   setSynced: (entry: unknown) => void
-  /** Takes a tenant's entry; undefined takes the tenant away. */
+  /** Applies a tenant's entry; undefined removes the tenant. */
   setTenant: (tenantId: string, entry: unknown) => void
   /**
-   * Refuses a tenant whose key holds what no console wrote there: what did may have been replaced
-   * before it came, so what was there earlier may be out of date.
+   * Refuses a tenant whose entry no console wrote: the entry before it may have been replaced
+   * before it arrived, so the earlier state may be out of date.
    */
   setUnproven: (tenantId: string) => void
-  /** Takes a policy document; undefined takes it away from tenants to come. */
+  /** Applies a policy document; undefined removes it for tenants that use it later. */
   setPolicy: (hash: string, document: unknown) => void
   countPolicies: ActivePolicies['count']
 }
@@ -70,9 +70,9 @@ export type TenantCopy = {
 export type TenantCopyOptions = {
   sealer: Sealer
   nowMs: () => number
-  /** Told of every entry that cannot be used. Never given anything of the entry itself. */
+  /** Called for every entry that cannot be used, without its content. */
   onFault: (fault: TenantFault | 'unreadable_policy', about: string) => void
-  /** Where a tenant's rate bucket is carried over from. */
+  /** The tenant in the previous snapshot, whose rate bucket is kept. */
   previous: (tenantId: string) => Tenant | undefined
 }
 
@@ -168,7 +168,7 @@ function unsealKey(
   }
 }
 
-/** A retired secret that cannot be opened is only not told apart from a wrong one. */
+/** A retired secret that cannot be unsealed counts as a wrong one. */
 function unsealRetired(entry: TenantEntry, sealer: Sealer): RetiredSecret | null {
   if (entry.hmac_secret_retired_sealed === undefined) return null
   try {

@@ -34,7 +34,7 @@ import {
   readProven,
 } from './directory-entries.ts'
 
-/** The directory holds a newer epoch of this tenant: whoever writes the older one is late. */
+/** The directory holds a newer epoch of this tenant than the one to be written. */
 export class StaleEntryError extends Error {
   constructor(entry: TenantEntry, presentEpoch: number) {
     super(`tenant ${entry.tenant_id} is at epoch ${presentEpoch}, not ${entry.epoch}, at the edges`)
@@ -48,7 +48,7 @@ export class StaleEntryError extends Error {
  * cannot bring back what a later one replaced.
  * @param policy the document's content address and the exact JSON text that was hashed
  * @returns the revision that carries the tenant; an edge that has applied it acts on this entry
- * @throws StaleEntryError when a newer epoch is there already
+ * @throws StaleEntryError when the directory has a newer epoch
  */
 export async function projectTenant(
   directory: Directory,
@@ -152,7 +152,7 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
   }
   if (directory !== null) {
     for (const edgeId of leaseExpired) {
-      // Only a lease that was asked for before the change is known to be over.
+      // Only a lease that was requested before the change is known to have expired.
       const { at } = edges.get(edgeId)!
       if (at < revision) void forgetEdge(directory, edgeId, at)
     }
@@ -164,7 +164,7 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
 type Announcement = { applied: number; at: number }
 
 /**
- * No edge's id: a deletion of what never was. It asks every edge to announce what it has applied.
+ * Not an edge's id: a deletion under this key asks every edge to announce its applied revision.
  */
 export const markKey = edgeKey('=mark')
 
@@ -178,7 +178,7 @@ async function putMark(nats: Nats): Promise<number> {
 
 type WatchOptions = {
   directory: Directory
-  /** Only a watch that has brought it is known to have brought what was there before it. */
+  /** Once the watch delivers the mark, it has delivered every earlier entry. */
   mark: Promise<number>
   edges: Map<string, Announcement>
   done: () => boolean
@@ -212,9 +212,9 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
       }
       const pass = async (revision: number) => {
         if (announced !== null || revision < (await mark)) return
-        // What was replaced before the watch had sent it comes after the mark.
+        // An entry that was replaced before the watch sent it arrives after the mark.
         const keys = await listKeys(nats, tenantsBucket, edgeKey('*'))
-        // Asked after the list, so that what was lost before it shows.
+        // Read after the list, so that a loss before it is noticed.
         const synced = await bucket.get(syncedKey)
         if (synced !== null && readProven(directory, synced) !== null) announced = keys
         settle()

@@ -81,7 +81,7 @@ type Copy = Directory & {
 type State = TenantProjectionOptions & {
   store: TenantStore
   copy: Copy | null
-  /** What was compared last and found equal. */
+  /** The last state that was compared and found equal. */
   clean: string | null
   /** Tenants at that moment, and the policies that they had. */
   tenants: number
@@ -154,7 +154,7 @@ async function repair(state: State): Promise<number> {
   state.suspects = new Map(found.map((fault) => [fault.key, toSeen(fault)]))
   if ((readSynced(copy)?.tenants ?? 0) > tenants) await putSynced(copy, { tenants })
   const written = await repairAll(state, copy, faults)
-  // What was written comes back through the watch; only a comparison without a fault is clean.
+  // Writes come back through the watch; only a comparison without differences is clean.
   state.clean = found.length === 0 ? marker : null
   state.tenants = tenants
   if (found.length === 0) await declareSynced(state, copy, tenants)
@@ -169,7 +169,7 @@ async function repair(state: State): Promise<number> {
   return written
 }
 
-/** Where Postgres and the bucket were found equal: what is in use is known. */
+/** Postgres and the bucket are equal, so the policies in use are known. */
 async function removeUnusedPolicies(state: State, copy: Copy): Promise<void> {
   const nats = state.findNats()
   if (nats === null) return
@@ -203,16 +203,16 @@ function readSynced(copy: Copy): SyncedEntry | null {
 }
 
 /**
- * Says in the bucket that every tenant is there. Of a bucket that does not say so yet, nobody knows
+ * Writes to the bucket that every tenant is in it. Without this entry it is unknown
  * what became of the one before it: edges may hold a lease from there and be registered nowhere. So
- * it is said only once every such lease has run out, unless there is no tenant to protect.
+ * it is written only once every such lease has expired, unless there is no tenant.
  */
 async function declareSynced(state: State, copy: Copy, tenants: number): Promise<void> {
   const synced = readSynced(copy)
   if (synced?.tenants === tenants && findSynced(copy)?.byPresentKey) return
   if (synced === null && tenants > 0) {
     if (state.nowMs() - copy.sinceMs <= leaseMs + leaseMarginMs) return
-    // Once more, so that it is said of the very bucket that was compared.
+    // Check again that this is the bucket that was compared.
     if ((await openCopy(state)) !== copy) return
   }
   await putSynced(copy, { tenants })
@@ -227,7 +227,7 @@ async function putSynced(copy: Copy, synced: SyncedEntry): Promise<void> {
       copy.held.get(syncedKey)?.revision ?? 0,
     )
   } catch (error) {
-    // Another console was first; the next look sees what it wrote.
+    // Another console was first; the next comparison reads its entry.
     if (!isWrongRevision(error)) throw error
   }
 }
@@ -311,7 +311,7 @@ type Fault = {
 }
 
 /**
- * What the bucket held, then what Postgres says. In this order: an entry that changed in between
+ * Reads the bucket, then Postgres. In this order, an entry that changed in between
  * has another revision by now, and writing on the one we saw is refused.
  */
 async function findFaults(
@@ -356,7 +356,7 @@ function isPolicy(entry: KvEntry | undefined, policyHash: string): boolean {
   return entry?.operation === 'PUT' && isPolicyDocument(entry.string(), policyHash)
 }
 
-/** @returns false when somebody wrote the entry meanwhile, and so knew better */
+/** @returns false when the entry was written in the meantime, and is newer */
 async function repairOne(
   state: State,
   copy: Copy,
