@@ -69,12 +69,14 @@ with moved as (
   insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
   select $1, ($6::timestamptz at time zone 'UTC')::date, disposition, $5, change
   from changes
-  on conflict (tenant_id, day, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
+  on conflict (tenant_id, day, disposition, decision)
+  do update set alert_count = counts.alert_count + excluded.alert_count
 ), counted_by_hour as (
   insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, alert_count)
   select $1, date_bin('1 hour', $6::timestamptz, 'epoch'), disposition, $5, change
   from changes
-  on conflict (tenant_id, hour, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
+  on conflict (tenant_id, hour, disposition, decision)
+  do update set alert_count = counts.alert_count + excluded.alert_count
 )
 insert into alert_dispositions (tenant_id, alert_id, from_disposition, to_disposition, actor, note)
 values ($1, $2, $4, $3, $7, $8)`

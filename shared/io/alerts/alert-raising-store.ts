@@ -226,12 +226,14 @@ with raised as (
   insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
   select tenant_id, (created_at at time zone 'UTC')::date as day, $18, action, count(*)
   from raised group by 1, 2, 4
-  on conflict (tenant_id, day, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
+  on conflict (tenant_id, day, disposition, decision)
+  do update set alert_count = counts.alert_count + excluded.alert_count
 ), counted_by_hour as (
   insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, alert_count)
   select tenant_id, date_bin('1 hour', created_at, 'epoch'), $18, action, count(*)
   from raised group by 1, 2, 4
-  on conflict (tenant_id, hour, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
+  on conflict (tenant_id, hour, disposition, decision)
+  do update set alert_count = counts.alert_count + excluded.alert_count
 )
 update alert_sequences as sequences set last_seq = newest.seq
 from (select tenant_id, max(seq) as seq from raised group by tenant_id) as newest

@@ -153,7 +153,8 @@ export async function findDeliveries(
  * Least of the two times: what is overdue keeps its place in the queue.
  */
 const replaySet = `
-  set attempts_before_replay = case when d.ended_at is null then d.attempts_before_replay else d.attempts end,
+  set attempts_before_replay = case when d.ended_at is null then
+    d.attempts_before_replay else d.attempts end,
     due_at = case when d.ended_at is null then least(d.due_at, now()) else now() end,
     state = 'pending', ended_at = null, reason = null`
 

@@ -115,12 +115,14 @@ with erased as (
   insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
   select $1, (created_at at time zone 'UTC')::date, disposition, action, -count(*)
   from erased group by 2, 3, 4
-  on conflict (tenant_id, day, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
+  on conflict (tenant_id, day, disposition, decision)
+  do update set alert_count = counts.alert_count + excluded.alert_count
 )
 insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, alert_count)
 select $1, date_bin('1 hour', created_at, 'epoch'), disposition, action, -count(*)
 from erased group by 2, 3, 4
-on conflict (tenant_id, hour, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count`
+on conflict (tenant_id, hour, disposition, decision)
+do update set alert_count = counts.alert_count + excluded.alert_count`
 
 /**
  * @returns rows of the tenant's audit log that hold the id in an operator's words: the log is

@@ -179,12 +179,14 @@ with expired as (
   insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
   select $1, (created_at at time zone 'UTC')::date as day, disposition, action, -count(*)
   from gone group by 2, 3, 4
-  on conflict (tenant_id, day, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
+  on conflict (tenant_id, day, disposition, decision)
+  do update set alert_count = counts.alert_count + excluded.alert_count
 ), counted_by_hour as (
   insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, alert_count)
   select $1, date_bin('1 hour', created_at, 'epoch') as hour, disposition, action, -count(*)
   from gone group by 2, 3, 4
-  on conflict (tenant_id, hour, disposition, decision) do update set alert_count = counts.alert_count + excluded.alert_count
+  on conflict (tenant_id, hour, disposition, decision)
+  do update set alert_count = counts.alert_count + excluded.alert_count
 )
 select (select count(*) from gone) as alerts,
   (select count(*) from gone_deliveries) as deliveries,
@@ -220,7 +222,8 @@ async function removeEmptyCounters(tx: Queryable, tenantId: string, cutoff: stri
   )
   await tx.query(
     `delete from alert_counts_by_hour
-     where tenant_id = $1 and hour < date_bin('1 hour', $2::timestamptz, 'epoch') and alert_count = 0`,
+     where tenant_id = $1
+       and hour < date_bin('1 hour', $2::timestamptz, 'epoch') and alert_count = 0`,
     [tenantId, cutoff],
   )
 }

@@ -230,7 +230,8 @@ async function measureBeside(
   const { rows } = await postgres.query<{ attempts: number; held: number }>(
     `select (select count(*) from delivery_attempts join deliveries using (delivery_id)
              where tenant_id = $1) as attempts,
-       (select count(*) from webhooks where tenant_id = $1 and circuit_open_until is not null) as held`,
+       (select count(*) from webhooks where tenant_id = $1
+         and circuit_open_until is not null) as held`,
     [tenantId],
   )
   await fixtures.setWebhook(tenantId, url, 'paused')
