@@ -6,7 +6,7 @@
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 
-/** Reads the internal tables on behalf of the views. Nobody can sign in as it. */
+/** Reads the internal tables on behalf of the views. No one can sign in as it. */
 export const readerUser = 'analytics_reader'
 
 /**
@@ -173,7 +173,7 @@ export function toAnalystUser(tenantId: string, name: string): string {
   return `analyst.${tenantId}.${name}`
 }
 
-/** The tenant and name in a user's name, or null when it is nobody's. */
+/** The tenant and name in a user's name, or null when it is not an analyst's. */
 export function parseAnalystUser(user: string): { tenantId: string; name: string } | null {
   const [prefix, tenantId = '', name = '', ...rest] = user.split('.')
   const fits = prefix === 'analyst' && rest.length === 0

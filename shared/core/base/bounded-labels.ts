@@ -1,9 +1,9 @@
 /**
  * Metric labels from what clients send: each new value is a series that stays for the life of the
- * process, so only so many are told apart.
+ * process, so their number is bounded.
  */
 
-/** Stands for every value that came when all places were taken. */
+/** The label of every value beyond the bound. */
 const otherLabel = 'other'
 
 /**

@@ -37,7 +37,7 @@ export const fromEventIdBytes = (bytes: Uint8Array): string =>
   `evt_${Buffer.from(bytes).toString('base64url').slice(0, 22)}`
 
 /**
- * The id of an alert: one per (tenant, device, session, action), whoever raises it and how often.
+ * The id of an alert: one per (tenant, device, session, action), however often it is raised.
  * The parts are length-prefixed, so that no two different facts can be spelled alike.
  * @returns `alr_` and 26 base64url characters (156 bits)
  */

@@ -289,7 +289,7 @@ export const activityQueryMax = 16_384
 /** Bytes of one parameter of a query: ClickHouse takes 128 KiB of it. */
 export const parameterBytesMax = 120 * 1024
 
-/** Earlier events of one session that are looked at for the first that deserved an alert. */
+/** Earlier events of one session that are read to find the first one of an alert. */
 export const sessionEventsMax = 1_000
 
 /** Sessions, or devices, that one query reads the events of. */

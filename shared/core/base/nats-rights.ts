@@ -31,7 +31,7 @@ const tenants = bucketStream(tenantsBucket)
 const staleSecretRequests = bucketStream(staleSecretBucket)
 const accepted = bucketStream(acceptedBucket)
 
-/** Answers, which nobody else may read. */
+/** Answers, which no other user may read. */
 const inboxOf = (process: string) => [`_INBOX.${process}.>`]
 const infoOf = (...streams: string[]) => streams.map((stream) => `${api}.STREAM.INFO.${stream}`)
 /** Makes a stream where it is missing; one that exists cannot be changed by it. */

@@ -75,7 +75,7 @@ export type BacktestReport = {
   matrix: Record<string, Record<string, number>>
   alerts: AlertMoves
   by_action: Record<string, AlertMoves>
-  /** The alerts of before by what became of them; NOT_STORED are those that nobody has. */
+  /** The alerts of before by what became of them; NOT_STORED are those without a stored alert. */
   by_disposition: Pick<NamedMoves, 'name' | 'before' | 'lost'>[]
   /** The names that clients give, those with most changes first; at most 100. */
   by_platform: NamedMoves[]

@@ -1,7 +1,7 @@
 /**
- * What an operator writes is checked harder than what was stored once: beyond its shape, every name
- * in it must be in the catalog, every weight must fit its signal's type, and nothing may contradict
- * itself. Faults are named by JSON path, all of them at once.
+ * Checks a policy document that an operator writes. The check is stricter than reading a stored
+ * one: every name must be in the catalog, every weight must fit its signal's type, and no rule may
+ * contradict another. It reports all faults at once, by JSON path.
  */
 import { z } from 'zod'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
@@ -25,7 +25,7 @@ export type CheckedPolicy = { ok: true; policy: Policy } | { ok: false; errors: 
 const faultsListedMax = 100
 
 /**
- * Checks a policy document that somebody wants to set.
+ * Checks a policy document before it is set.
  * @param document parsed JSON, anything at all
  * @returns the policy as it is to be stored, or every fault with its JSON path
  */
@@ -55,7 +55,8 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): ProblemDetai
     }))
   }
   if (issue.code === 'invalid_union') {
-    // The form is told by its key, so its own faults say more than "none of these".
+    // The key determines the form, so the faults of that form are more precise than "none of
+    // these".
     const value = findValue(document, issue.path)
     const form = Object.entries(weightForms).find(([key]) => isObject(value) && key in value)
     const parsed = form?.[1].safeParse(value)
@@ -204,7 +205,7 @@ export function toPolicyJsonSchema(): JsonSchema {
     io: 'input',
     unrepresentable: 'any',
     override: ({ jsonSchema, path }) => {
-      // Older spellings of halving are read, but nobody should write them.
+      // Older spellings of halving are read, but not offered for writing.
       if (path.join('.') === 'properties.halving') {
         const { $schema: _, ...list } = z.toJSONSchema(halvingSchema, { io: 'input' })
         Object.assign(jsonSchema, list)

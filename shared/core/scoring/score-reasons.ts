@@ -29,29 +29,29 @@ export type Evidence = {
 
 export type EvidenceCap = { category: string; group?: string[]; cap: number; sum: number }
 
-type Draft = { code: Flag; weight: number; evidence: Evidence }
+type PendingReason = { code: Flag; weight: number; evidence: Evidence }
 
 /** @returns the reasons, heaviest first; their weights add up to the score */
 export function toReasons(compiled: CompiledPolicy, tallied: Tallied): Reason[] {
-  const drafts = new Map<Flag, Draft>()
+  const pending = new Map<Flag, PendingReason>()
   const total = Math.min(100, tallied.sum)
   const whole = { category: 'all', cap: 100, sum: tallied.sum }
-  let room = total
+  let remaining = total
   // Where the sum of categories passes 100, the strongest categories keep their points.
   const ordered = [...tallied.tallies].sort((a, b) => b.points - a.points)
   for (const tally of ordered) {
-    const granted = Math.min(tally.points, room)
-    room -= granted
-    addTally(drafts, compiled, tally, { granted, whole: granted < tally.points ? whole : null })
+    const granted = Math.min(tally.points, remaining)
+    remaining -= granted
+    addTally(pending, compiled, tally, { granted, whole: granted < tally.points ? whole : null })
   }
-  if (tallied.floor !== null) lift(drafts, tallied, tallied.score - total)
-  const reasons = [...drafts.values()]
+  if (tallied.floor !== null) lift(pending, tallied, tallied.score - total)
+  const reasons = [...pending.values()]
   for (const { evidence } of reasons) evidence.signals.sort()
   return reasons.sort((a, b) => b.weight - a.weight || (a.code < b.code ? -1 : 1))
 }
 
 function addTally(
-  drafts: Map<Flag, Draft>,
+  pending: Map<Flag, PendingReason>,
   compiled: CompiledPolicy,
   tally: Tally,
   limit: { granted: number; whole: EvidenceCap | null },
@@ -64,22 +64,22 @@ function addTally(
   const touched = new Set<Evidence>()
   for (let index = 0; index < hits.length; index++) {
     const { rule } = hits[index]!
-    let draft = drafts.get(rule.flag)
-    if (draft === undefined) {
-      draft = { code: rule.flag, weight: 0, evidence: { signals: [] } }
-      drafts.set(rule.flag, draft)
+    let reason = pending.get(rule.flag)
+    if (reason === undefined) {
+      reason = { code: rule.flag, weight: 0, evidence: { signals: [] } }
+      pending.set(rule.flag, reason)
     }
-    draft.weight += shares[index]!
-    draft.evidence.signals.push(rule.path)
-    touched.add(draft.evidence)
+    reason.weight += shares[index]!
+    reason.evidence.signals.push(rule.path)
+    touched.add(reason.evidence)
     const group = groups.find((one) => one.group === rule.group)
-    if (group !== undefined) addCap(draft.evidence, group.told)
+    if (group !== undefined) addCap(reason.evidence, group.cap)
   }
-  for (const evidence of touched) tellLimits(evidence, compiled, tally, limit.whole)
+  for (const evidence of touched) addLimits(evidence, compiled, tally, limit.whole)
 }
 
-/** A group whose cap acted, and how evidence tells it. */
-type ActedGroup = { group: number; told: EvidenceCap }
+/** A group whose cap reduced its points, with the cap as evidence shows it. */
+type ActedGroup = { group: number; cap: EvidenceCap }
 
 const noGroups: readonly ActedGroup[] = []
 
@@ -88,18 +88,18 @@ function findActedGroups({ category, hits, groupSums }: Tally): ActedGroup[] {
     const cap = category.groupCaps[group]!
     if (sum <= cap) return []
     const paths = hits.filter((hit) => hit.rule.group === group).map((hit) => hit.rule.path)
-    return [{ group, told: { category: category.category, group: paths.sort(), cap, sum } }]
+    return [{ group, cap: { category: category.category, group: paths.sort(), cap, sum } }]
   })
 }
 
 /** The points of each hit after the caps of groups. */
 function limitGroups({ hits }: Tally, groups: readonly ActedGroup[]): number[] {
   const points = hits.map((hit) => hit.points)
-  for (const { group, told } of groups) {
+  for (const { group, cap } of groups) {
     const members = hits.flatMap((hit, index) => (hit.rule.group === group ? index : []))
     const shares = shareOut(
       members.map((index) => points[index]!),
-      told.cap,
+      cap.cap,
     )
     members.forEach((index, at) => {
       points[index] = shares[at]!
@@ -113,7 +113,7 @@ function addCap(evidence: Evidence, cap: EvidenceCap): void {
   else if (!evidence.caps.includes(cap)) evidence.caps.push(cap)
 }
 
-function tellLimits(
+function addLimits(
   evidence: Evidence,
   compiled: CompiledPolicy,
   tally: Tally,
@@ -132,18 +132,22 @@ function tellLimits(
   if (whole !== null) addCap(evidence, whole)
 }
 
-/** A flag of two categories tells what acted in both. */
+/** Evidence of a flag in two categories names the signals of both. */
 function union(present: readonly string[] = [], more: readonly string[]): string[] {
   return [...new Set([...present, ...more])].sort()
 }
 
-function lift(drafts: Map<Flag, Draft>, { tallies, floor }: Tallied, points: number): void {
+function lift(
+  pending: Map<Flag, PendingReason>,
+  { tallies, floor }: Tallied,
+  points: number,
+): void {
   for (const { hits } of tallies) {
     for (const { rule } of hits) {
-      const draft = rule.path === floor?.signal ? drafts.get(rule.flag) : undefined
-      if (draft === undefined || floor === null) continue
-      draft.weight += points
-      draft.evidence.floor = floor
+      const reason = rule.path === floor?.signal ? pending.get(rule.flag) : undefined
+      if (reason === undefined || floor === null) continue
+      reason.weight += points
+      reason.evidence.floor = floor
     }
   }
 }

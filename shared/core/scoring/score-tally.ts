@@ -97,7 +97,7 @@ function byPointsThenPath(a: Hit, b: Hit): number {
 }
 
 const noGroups: readonly number[] = []
-const nobody: string[] = []
+const noSignals: string[] = []
 
 function addUp(category: CategoryRules, hits: Hit[], strongFrom: number): Tally {
   const { groupCaps } = category
@@ -115,7 +115,7 @@ function addUp(category: CategoryRules, hits: Hit[], strongFrom: number): Tally 
   }
   // Independent critical signals fill a category, whatever they weigh.
   const capped = critical >= strongFrom ? category.cap : Math.min(category.cap, grouped)
-  const halvedBy = nobody
+  const halvedBy = noSignals
   return {
     category,
     hits,

@@ -1,8 +1,7 @@
 /**
- * The score: a pure function of `signals`, the tenant's policy and, for suppressions alone, of what
- * sent the event and when it was received. A policy is compiled once. Same input, same answer on
- * every machine; no clock, no I/O. Every point is accounted for: the weights of the reasons add up
- * to the score.
+ * Computes the score: a pure function of `signals` and the tenant's policy. Suppressions also read
+ * the SDK version, the platform and the time of receipt. A policy is compiled once. The weights of
+ * the reasons add up to the score.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
@@ -22,7 +21,7 @@ export function compilePolicy(policy: Policy): Scorer {
   return (signals, context) => assess(compiled, signals, context).score
 }
 
-/** A score with every step that led to it, for whoever explains it. */
+/** A score with every step that led to it, for explanations. */
 export type Assessment = {
   score: Score
   /** Null when nothing scored. */

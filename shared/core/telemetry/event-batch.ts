@@ -8,10 +8,9 @@ import { PoisonError } from '#shared/core/base/outcome.ts'
 import { reasonSchema } from '#shared/core/scoring/score.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber } from '#shared/core/signals/signals.ts'
-import { isPlainEvent } from './fast-path.ts'
 import { isObject, settleOptionals, type Telemetry, telemetrySchema } from './submission.ts'
 
-/** What the edge knows of an event it took: everything but the body. */
+/** What the edge records of an accepted event: everything but the body. */
 export const eventHeaderSchema = z.object({
   event_id: z.string(),
   tenant_id: z.string(),
@@ -69,8 +68,9 @@ const bodyBytesKey = ',"body_bytes":'
 export type DecodedBatch = {
   events: AcceptedEvent[]
   /**
-   * Elements that are no event, by index, and their text: poison, never a reason to lose their
-   * neighbours. Behind one whose lengths are wrong no bytes can be told apart, so all are invalid.
+   * Elements that are not an event, by index, with their bytes. They go to the dead-letter stream;
+   * their neighbours are kept. After an element with wrong lengths all others are invalid, because
+   * their bytes cannot be found.
    */
   invalid: { index: number; detail: string; data: Uint8Array }[]
 }
@@ -179,7 +179,7 @@ function readExactly(body: Buffer): Signals {
 function findFault(value: unknown, bytes: Buffer | null): string | null {
   const body = isObject(value) ? value.body : undefined
   if (isObject(body)) settleOptionals(body)
-  const fault = isPlainEvent(value) ? null : describeFault(value, body)
+  const fault = describeFault(value, body)
   if (fault !== null) return fault
   if (bytes === null) return 'body_bytes'
   return toEventId(bytes) === (value as EventHeader).event_id ? null : 'event_id'

@@ -1,16 +1,16 @@
 /**
- * Fast path: recognizes a valid submission, and a valid element of a batch message, without a
- * schema. It answers yes or "not sure"; then `submission.ts` decides. Property tests hold it equal
- * to the schemas (fast-path.test.ts, parse-telemetry.test.ts).
+ * Fast path of an edge: recognizes a valid submission in one walk, without its schema. It answers
+ * yes or "not sure"; then the schema of `submission.ts` and the full walk of `parse-telemetry.ts`
+ * decide. A property test holds both equal (parse-telemetry.test.ts). Worth: 8 instead of 16 µs for
+ * a submission of 3.2 KB, a fifth of an edge's CPU (`npm run bench -- edge`).
  */
-import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import {
   categoryKeysMax,
   clientFlagsMax,
   idCharactersMax,
   metaCharactersMax,
 } from '#shared/core/base/limits.ts'
-import { categories, type SignalType } from '#shared/core/signals/signal-definition.ts'
+import type { SignalType } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber, signalCatalog } from '#shared/core/signals/signals.ts'
 import { controlCharacters, isForbiddenKey, isObject } from './submission.ts'
 
@@ -21,23 +21,23 @@ const typesByCategory = new Map<string, Map<string, SignalType>>(
   ]),
 )
 
-/** What is left to be found wrong once a count is wrong: nothing adds up to it. */
+/** The count of a value with a fault: no sum with it equals the number of members. */
 const notPlain = Number.NaN
 
-/** What a check came across. */
+/** What a check finds in a valid submission. */
 export type Findings = {
-  /** Signals that the catalog does not know. They are kept, and worth a look. */
+  /** Signals that the catalog does not know. They are kept. */
   unknownSignals: number
   /** Whether a number outside the catalog's signals is one that a double cannot be sure to hold. */
   inexactNumbers: boolean
 }
 
 /**
- * Whether a body is beyond doubt a valid submission.
+ * Whether a body is certainly a valid submission.
  * @param value the parsed body, known to be an object whose tenant is the verified one
  * @param members how many object members the body's text has, to find duplicate keys
  * @param findings added to
- * @returns false when it is not, or when it takes a closer look to tell
+ * @returns false when it is not, or when only the full check can tell
  */
 export function isPlainSubmission(
   value: Record<string, unknown>,
@@ -174,7 +174,7 @@ function isStrings(value: unknown): boolean {
   return true
 }
 
-/** Object members at any depth of a value that nothing is known of; NaN for a forbidden key. */
+/** Object members at any depth of an unknown value; NaN for a forbidden key. */
 function countMembers(value: unknown, findings: Findings): number {
   if (typeof value === 'number') {
     if (!isPlainNumber(value)) findings.inexactNumbers = true
@@ -199,53 +199,3 @@ export function findBeyondCatalog(value: Record<string, unknown>): Findings {
   isPlainSubmission(value, Number.NaN, findings)
   return findings
 }
-
-/**
- * Whether an element of a batch message is certainly an accepted event with its body.
- * @returns false when it is not, or when only the schemas can tell
- */
-export function isPlainEvent(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const { body } = value
-  return (
-    typeof value.event_id === 'string' &&
-    Number.isSafeInteger(value.received_at) &&
-    Number.isSafeInteger(value.rasp_score) &&
-    isAction(value.rasp_action) &&
-    isReasons(value.reasons) &&
-    Number.isSafeInteger(value.policy_version) &&
-    typeof value.policy_hash === 'string' &&
-    Number.isSafeInteger(value.epoch) &&
-    (value.inexact_numbers === undefined || value.inexact_numbers === true) &&
-    isObject(body) &&
-    value.tenant_id === body.tenant_id &&
-    isBody(body)
-  )
-}
-
-function isBody(body: Record<string, unknown>): boolean {
-  const { tenant_id: tenantId, signals } = body
-  return (
-    typeof tenantId === 'string' &&
-    tenantIdPattern.test(tenantId) &&
-    isId(body.device_id) &&
-    isId(body.session_id) &&
-    (body.user_id === undefined || isId(body.user_id)) &&
-    (body.account_id === undefined || isId(body.account_id)) &&
-    isSdkMeta(body.sdk_meta) &&
-    isScorer(body.scorer) &&
-    isObject(signals) &&
-    categories.every((category) => isObject(signals[category]))
-  )
-}
-
-const isAction = (value: unknown): boolean =>
-  value === 'ALLOW' || value === 'REVIEW' || value === 'BLOCK'
-
-const isReasons = (value: unknown): boolean => Array.isArray(value) && value.every(isReason)
-
-const isReason = (value: unknown): boolean =>
-  isObject(value) &&
-  typeof value.code === 'string' &&
-  Number.isSafeInteger(value.weight) &&
-  isObject(value.evidence)

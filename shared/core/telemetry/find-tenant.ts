@@ -1,8 +1,9 @@
 /**
- * Finds the tenant that a body names, before its signature is verified. A stranger chooses these
- * bytes, so the search is one pass without a parse, an exception or a copy: it looks at each byte
- * at most three times and stops at the first top-level `tenant_id`. It is exact for legal JSON. For
- * any other bytes it finds a name or none, and the parse after verification refuses the body.
+ * Finds the tenant that a body names, before its signature is verified. An unauthenticated sender
+ * chooses these bytes, so the search is one pass without a parse, an exception or a copy: it looks
+ * at each byte at most three times and stops at the first top-level `tenant_id`. It is exact for
+ * legal JSON. For any other bytes it finds a name or none, and the parse after verification refuses
+ * the body.
  */
 
 const quote = 0x22
@@ -18,7 +19,7 @@ const tenantKey = [...Buffer.from('tenant_id')]
 const slugCharactersMax = 63
 
 /**
- * @param body bytes that nobody vouches for; only its length and single bytes are read
+ * @param body unverified bytes; only its length and single bytes are read
  * @returns the first top-level `tenant_id` when it is a string that can be a tenant's slug, else
  *   null. A second one in the same body is never looked at: after verification it is a fault.
  */

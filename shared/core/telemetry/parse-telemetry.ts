@@ -19,7 +19,7 @@ import {
   telemetrySchema,
 } from './submission.ts'
 
-/** What the byte scan of a verified body saw. */
+/** The result of the byte scan of a verified body. */
 export type Scan = {
   /** Deepest nesting of objects and arrays. */
   depth: number
@@ -39,8 +39,8 @@ const closeBracket = 0x5d
 const letterU = 0x75
 
 /**
- * Scans a verified body once, byte by byte, before it is parsed. It is exact for every legal JSON
- * text; for anything else the parse that follows has the last word.
+ * Scans a verified body once, byte by byte, before it is parsed. It is exact for valid JSON; the
+ * parse that follows refuses anything else.
  * @param body at most `bodyBytesMax` bytes
  */
 export function scanTelemetry(body: Buffer): Scan {

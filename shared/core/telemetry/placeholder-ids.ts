@@ -1,6 +1,6 @@
 /**
  * Ids that stand for "no id": SDKs and phones send them where they have none, so many devices,
- * sessions or people share them. Whatever is counted by such an id is true of nobody.
+ * sessions or people share them. Counts by such an id describe no single device or user.
  */
 import type { Telemetry } from './submission.ts'
 

@@ -1,6 +1,7 @@
 /**
- * The room of the telemetry stream: how much of it waits undecided, what may be removed, and when.
- * Messages up to the low watermark are stored and decided; they are kept only while there is room.
+ * The capacity of the telemetry stream: how much of it is undecided, which messages are trimmed,
+ * and when. Messages up to the low watermark are stored and decided; they are kept while there is
+ * space.
  */
 import {
   streamBytesPerSecondMax,

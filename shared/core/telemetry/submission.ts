@@ -1,13 +1,13 @@
 /**
  * The submission of the public interface: its one schema. `fast-path.ts` recognizes the same
- * submissions without it; property tests hold the two equal.
+ * submissions without it; a property test holds the two equal.
  */
 import { z } from 'zod'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import { clientFlagsMax, idCharactersMax, metaCharactersMax } from '#shared/core/base/limits.ts'
 import type { CategorySignals } from '#shared/core/signals/signal-definition.ts'
 
-// C0 and C1 control characters and DEL: never part of an id, and unprintable in every tool.
+// C0 and C1 control characters and DEL are never part of an id.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
 export const controlCharacters = /[\u0000-\u001f\u007f-\u009f]/
 
@@ -64,8 +64,8 @@ export const telemetrySchema = z.looseObject({
 export type Telemetry = z.infer<typeof telemetrySchema>
 
 /**
- * Makes absent what says nothing: `user_id` and `account_id` that are null or empty, as an SDK
- * sends before a login. The client's score, which is advisory, becomes a finite double.
+ * Normalizes optional members: a null or empty `user_id` or `account_id`, which an SDK sends before
+ * a login, becomes absent. The client's score, which is advisory, becomes a finite double.
  * @param value a parsed body; changed
  */
 export function settleOptionals(value: Record<string, unknown>): void {

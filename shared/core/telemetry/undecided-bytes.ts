@@ -1,8 +1,8 @@
 /**
- * What one edge has stored for each tenant beyond the low watermark of deciding. Stored bytes are
- * summed up in slices of the stream, one for each look at the watermark; a slice is dropped once
- * the watermark has passed its end. Memory is bounded: too many slices are merged in pairs, and
- * new ones are as wide from then on. That only lets bytes count a little longer.
+ * The undecided bytes of each tenant at one edge: those it has stored beyond the low watermark.
+ * Bytes are added up in slices of the stream, one for each reading of the watermark; a slice is
+ * dropped once the watermark has passed its end. Memory is bounded: too many slices are merged in
+ * pairs, and new slices get that width. Merging only lets bytes count a little longer.
  */
 
 export type UndecidedBytes = {
@@ -64,7 +64,7 @@ export function createUndecidedBytes(): UndecidedBytes {
       totals.set(tenantId, (totals.get(tenantId) ?? 0) + bytes)
     },
     look: ({ lowWatermark, lastSequence, newestBefore }) => {
-      // Its sequences have begun anew: what was counted is gone with the stream.
+      // The stream was recreated and its sequences start at 1: the counted bytes are gone.
       if (lastSequence < newestBefore) return clear()
       for (const slice of [...slices, open]) if (slice.lastSequence <= lowWatermark) drop(slice)
       slices = slices.filter((slice) => slice.lastSequence > lowWatermark)

@@ -1,6 +1,6 @@
 /**
- * Which signals of an event nobody knows, by name: what an operator looks at to see that an SDK is
- * ahead of the catalog, or misspells. They are bounded, because clients choose these names.
+ * Names of an event's signals that the catalog does not have. They show operators that an SDK is
+ * ahead of the catalog or misspells a name. They are bounded, because clients choose these names.
  */
 
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'

@@ -1,6 +1,6 @@
 /**
- * How long what is kept: the product's defaults, what a tenant may set, and from which instant on
- * data is too old. Everything younger than its limit stays.
+ * Retention: the defaults, the limits that a tenant can set, and the instant before which data is
+ * removed.
  */
 import { dayMs } from '#shared/core/base/instants.ts'
 
@@ -13,7 +13,7 @@ export type RetentionDays = Record<RetainedKind, number | null>
 
 /**
  * Events for a season more than a year, so that the same weeks of two years can be compared; alerts
- * until an operator says otherwise; deliveries for as long as somebody may ask where one went.
+ * until an operator says otherwise; deliveries for as long as a receiver may ask about one.
  */
 const retentionDefaults: RetentionDays = { events: 400, alerts: null, deliveries: 30 }
 

@@ -1,7 +1,6 @@
 /**
- * What the scorer knows beyond one event, turned into points: velocity rules against counts from
- * ClickHouse, the client's own score, categories that went missing. They raise `risk_score`, never
- * `rasp_score`.
+ * Turns risk features into points: velocity rules against counts from ClickHouse, the client's own
+ * score, and missing categories. They raise `risk_score`, never `rasp_score`.
  */
 
 import type { Policy, VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
@@ -24,7 +23,7 @@ const flagOfMetric: Record<VelocityMetric, Flag> = {
   devices_per_session: 'SESSION_REUSED',
 }
 
-/** Something about an event that deserves points: its flag, its weight and what proves it. */
+/** A finding about an event: its flag, its weight and its evidence. */
 export type Finding = { code: Flag; weight: number; evidence: FindingEvidence }
 export type FindingEvidence = {
   metric: string
@@ -48,7 +47,7 @@ export function findVelocity(
   details: ReadonlyMap<string, Record<string, unknown>> = new Map(),
 ): Finding[] {
   const findings: Finding[] = []
-  // Of nearly every event nothing was counted, and no threshold is below 0.
+  // Nearly every event has no counts, and no threshold is below 0.
   if (counts.size === 0) return findings
   for (const rule of rules) {
     const key = countKey(rule)

@@ -19,7 +19,7 @@ export type SdkBaseline = {
   emptyOn: Record<Category, number>
 }
 
-/** The baseline of a version that nobody has seen. */
+/** The baseline of a version without any device. */
 export const noBaseline: SdkBaseline = {
   devices: 0,
   emptyOn: { root: 0, emulator: 0, debugger: 0, tamper: 0, ecosystem: 0, network: 0 },

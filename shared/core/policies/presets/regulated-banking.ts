@@ -1,7 +1,7 @@
 /**
  * "regulated-banking": "balanced", and on top of it BLOCK by any single proof of what Vietnam's
- * Circular 77 tells banking apps to refuse: a debugger or a debuggable app, an emulator, adb, hooks
- * and injected code, a repackaged app, root or jailbreak, an unlocked bootloader.
+ * Circular 77 requires banking apps to refuse: a debugger or a debuggable app, an emulator, adb,
+ * hooks and injected code, a repackaged app, root or jailbreak, an unlocked bootloader.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'

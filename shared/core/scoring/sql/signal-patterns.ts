@@ -11,12 +11,12 @@ import type { Policy } from '#shared/core/policies/policy.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
 
-/** Names the vocabulary and the ranges below: whoever changes them makes it the next number. */
+/** Version of the vocabulary and the ranges below. Increase it with every change of them. */
 export const patternVersion = 1
 
 /**
  * The texts that patterns keep: what Play Integrity and the catalog's own signals say. None of them
- * tells people apart.
+ * identifies a person.
  */
 export const patternTexts: ReadonlySet<string> = new Set([
   ...['(empty)', 'UNKNOWN', 'UNEVALUATED', 'UNSPECIFIED', 'VERIFIED', 'SELF_SIGNED', 'UNVERIFIED'],
