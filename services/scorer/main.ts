@@ -3,7 +3,7 @@
  * alerts and writes those to Postgres with their deliveries. Several of it share the work.
  *
  * Storing and deciding are two consumers of one stream. A message is decided once it and all before
- * it are stored, by whichever process: that is the stored floor. So Postgres being down delays no
+ * it are stored, by whichever process: that is the stored low watermark. So Postgres being down delays no
  * history, and what is decided never depends on who was faster.
  */
 import { deciderConsumer, scorerConsumer } from '#shared/core/telemetry/nats-names.ts'
@@ -18,7 +18,7 @@ import { type ReadyCheck, serveInternally } from '#shared/io/http/internal-serve
 import { type ConsumedMessage, consume } from '#shared/io/nats/consume.ts'
 import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'
 import { type Nats, openNats } from '#shared/io/nats/nats.ts'
-import { readDecidedFloor, readStoredFloor } from '#shared/io/nats/stream-floors.ts'
+import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/stream-floors.ts'
 import { observeStreams } from '#shared/io/nats/stream-metrics.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import { createShadowDecisionWriter } from '#shared/io/policies/shadow-decision-store.ts'
@@ -32,7 +32,7 @@ import { createReconciliationWriter } from '#shared/io/reconciliation/reconcilia
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createProver } from '#shared/io/tenants/directory/proofs.ts'
-import { createKnownStore } from '#shared/io/velocity/known-store.ts'
+import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { readScorerConfig, toTelemetryKeys } from './config.ts'
 import { type DecideBatchDeps, decideBatch } from './decide/decide-batch.ts'
 import { type GiveUpDeps, giveUpDeciding, giveUpStoring } from './decide/give-up.ts'
@@ -140,7 +140,7 @@ async function main(): Promise<void> {
     ...common,
     durable: deciderConsumer,
     limits: decideLimits,
-    readyUpTo: () => readStoredFloor(connected),
+    readyUpTo: () => readStoredWatermark(connected),
     giveUp: (message, error) => giveUpDeciding(message, error, { ...lastResort, decide }),
     handle: (batch) => decideBatch(batch, decide),
   })
@@ -190,9 +190,9 @@ function createDecideDeps(
     observe,
     shadow,
     reconciliation: createReconciliationWriter(clickhouse),
-    findKnown: createKnownStore(clickhouse).findKnown,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     findPolicy: createPolicyDocuments(postgres).findPolicy,
-    readDecidedFloor: () => readDecidedFloor(nats),
+    readDecidedWatermark: () => readDecidedWatermark(nats),
     findEarlierEvents: (question) => findEarlierEvents(clickhouse, question),
     findUnraised: (candidates) => findUnraised(postgres, candidates),
     raiseAlerts: (candidates) => raiseAlerts(postgres, candidates),
@@ -209,7 +209,7 @@ function createShadow(
   return createShadowDecisions({
     versions: createShadowVersions(postgres, nowMs),
     findPolicy: createPolicyDocuments(postgres).findPolicy,
-    findKnown: createKnownStore(clickhouse).findKnown,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     insertDecisions: createShadowDecisionWriter(clickhouse).insertDecisions,
     observe: createShadowObserver(metrics, observe.timed),
     log,

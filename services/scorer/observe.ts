@@ -19,7 +19,7 @@ export type ScorerStep =
   | 'raise'
   | 'hint'
   | 'shadow'
-  | 'shadow_known'
+  | 'shadow_risk_features'
 
 export type ShadowObserver = {
   timed: ScorerObserver['timed']

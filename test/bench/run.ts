@@ -12,7 +12,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   edge: () => import('./edge/edge.ts'),
   drain: () => import('./drain/drain.ts'),
   inserts: () => import('./drain/inserts.ts'),
-  known: () => import('./history/known.ts'),
+  'risk-features': () => import('./history/risk-features.ts'),
   freshness: () => import('./freshness/freshness.ts'),
   history: () => import('./history/history.ts'),
   alerts: () => import('./alerts/alerts.ts'),

@@ -12,17 +12,17 @@ import type { SessionAlert } from '#shared/io/alerts/session-alerts-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { StoredEvent } from '#shared/io/telemetry/event-store.ts'
-import type { KnownStore } from '#shared/io/velocity/known-store.ts'
+import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { EventExplanation } from './explanation-schemas.ts'
 
-export type CorrelationDeps = { findKnown: KnownStore['findKnown']; wallMs: () => number }
+export type CorrelationDeps = { loadRiskFeatures: RiskFeatureStore['loadRiskFeatures']; wallMs: () => number }
 
 /** Rows are kept for 35 days, and the longest window covers 30 of them. */
 const recountableMs = 5 * dayMs
 
 /** @returns null when the rows behind the features are gone or were never stored */
 export async function explainCorrelation(
-  { findKnown, wallMs }: CorrelationDeps,
+  { loadRiskFeatures, wallMs }: CorrelationDeps,
   event: StoredEvent,
   about: { policy: Policy; body: Telemetry; alerts: readonly SessionAlert[] },
 ): Promise<EventExplanation['correlation']> {
@@ -35,7 +35,7 @@ export async function explainCorrelation(
     received_at: event.receivedAtMs,
     body,
   }
-  const [known] = await findKnown([asked], () => policy).catch((error: unknown) => {
+  const [known] = await loadRiskFeatures([asked], () => policy).catch((error: unknown) => {
     throw unavailable(
       'The risk features of the device cannot be read at the moment.',
       toLoggable(error),
@@ -43,7 +43,7 @@ export async function explainCorrelation(
   })
   const verdict = { rasp_score: event.raspScore, rasp_action: event.raspAction }
   const scored = { ...verdict, reasons: event.reasons ?? [], body }
-  const risk = decideRisk(scored, policy, known!)
+  const risk = decideRisk(scored, policy, features!)
   const raised = alerts.find(
     ({ alert, eventId }) => eventId === event.eventId && alert.decision.action === risk.action,
   )
@@ -52,7 +52,7 @@ export async function explainCorrelation(
     risk_score: risk.riskScore,
     action: risk.action,
     reasons: risk.reasons.filter(({ code }) => !own.has(code)),
-    retry: known!.retry,
+    retry: features!.retry,
     matches_alert: raised === undefined ? null : isSame(risk, raised),
   }
 }

@@ -17,14 +17,14 @@ import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/alert-raising-
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { EarlierQuestion } from '#shared/io/telemetry/session-events-store.ts'
-import type { KnownStore } from '#shared/io/velocity/known-store.ts'
+import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ScorerObserver } from '../observe.ts'
 import type { Decided, ShadowDecisions } from '../shadow/shadow-decisions.ts'
 import type { DecodedMessages } from '../store/decoded-messages.ts'
 
 export type DecideBatchDeps = {
   messages: DecodedMessages
-  findKnown: KnownStore['findKnown']
+  loadRiskFeatures: RiskFeatureStore['loadRiskFeatures']
   findPolicy: (policyHash: string) => Promise<Policy | null>
   /** The sequence up to which every message is decided. */
   readDecidedFloor: () => Promise<number>
@@ -178,7 +178,7 @@ function toCandidates(decided: readonly Decided[]): CandidateOfEvent[] {
 
 async function decide(
   events: readonly AcceptedEvent[],
-  { findKnown, findPolicy, observe }: DecideBatchDeps,
+  { loadRiskFeatures, findPolicy, observe }: DecideBatchDeps,
   onRetry: (event: AcceptedEvent) => void,
 ): Promise<Decided[]> {
   if (events.length === 0) return []
@@ -190,14 +190,14 @@ async function decide(
     policies.set(hash, policy ?? defaultPolicy)
   }
   const policyOf = (event: AcceptedEvent) => policies.get(event.policy_hash)!
-  const found = await observe.timed('known', findKnown(events, policyOf))
+  const found = await observe.timed('risk_features', loadRiskFeatures(events, policyOf))
   const decided: Decided[] = []
   events.forEach((event, index) => {
-    const known = found[index]!
+    const features = found[index]!
     const policy = policyOf(event)
     // The same bytes again: decided when they first came, by what was known of the device then.
-    if (known.retry) onRetry(event)
-    else decided.push({ event, policy, known, risk: decideRisk(event, policy, known) })
+    if (features.retry) onRetry(event)
+    else decided.push({ event, policy, features, risk: decideRisk(event, policy, features) })
   })
   return decided
 }

@@ -11,23 +11,23 @@ import {
   compileShadow,
   decideShadow,
   findShadowVersion,
-  sharesKnown,
+  sharesRiskFeatures,
 } from '#shared/core/policies/shadow.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
-import type { Known } from '#shared/core/velocity/risk.ts'
+import type { RiskFeatures } from '#shared/core/velocity/risk.ts'
 import type {
   ShadowDecision,
   ShadowDecisionWriter,
 } from '#shared/io/policies/shadow-decision-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { within } from '#shared/io/process/pause.ts'
-import type { KnownStore } from '#shared/io/velocity/known-store.ts'
+import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ShadowObserver } from '../observe.ts'
 import type { ShadowVersions } from './shadow-versions.ts'
 
 /** An event that was decided, and on what. */
-export type Decided = { event: AcceptedEvent; policy: Policy; known: Known; risk: Risk }
+export type Decided = { event: AcceptedEvent; policy: Policy; features: RiskFeatures; risk: Risk }
 
 /** Why events went without their shadow decision. */
 export type ShadowSkip = 'policy' | 'defect' | 'store' | 'late' | 'resting'
@@ -35,7 +35,7 @@ export type ShadowSkip = 'policy' | 'defect' | 'store' | 'late' | 'resting'
 export type ShadowDeps = {
   versions: ShadowVersions
   findPolicy: (policyHash: string) => Promise<Policy | null>
-  findKnown: KnownStore['findKnown']
+  loadRiskFeatures: RiskFeatureStore['loadRiskFeatures']
   insertDecisions: ShadowDecisionWriter['insertDecisions']
   observe: ShadowObserver
   log: Pick<Log, 'warn'>
@@ -137,9 +137,9 @@ async function recordAll(
     const asked = await findAsked(state, decided, run)
     run.open = asked.length
     if (asked.length === 0) return 'done'
-    const known = await findAllKnown(state, asked)
+    const features = await loadAllFeatures(state, asked)
     if (run.gaveUp) return 'failed'
-    const decisions = decideAll(state, asked, known)
+    const decisions = decideAll(state, asked, features)
     run.open = decisions.length
     await observe.timed('shadow', state.insertDecisions(decisions))
     // What was given up is counted already, though it is there.
@@ -197,17 +197,17 @@ async function compile(state: State, policyHash: string): Promise<CompiledShadow
 }
 
 /** What was found out for the active policy will mostly do; only the rest is asked again. */
-async function findAllKnown(state: State, asked: readonly Asked[]): Promise<Known[]> {
+async function loadAllFeatures(state: State, asked: readonly Asked[]): Promise<RiskFeatures[]> {
   const own = asked.filter((one) => !isShared(state, one))
-  if (own.length === 0) return asked.map((one) => one.known)
+  if (own.length === 0) return asked.map((one) => one.features)
   const shadowOf = new Map(own.map(({ event, shadow }) => [event, shadow.policy]))
   const events = own.map(({ event }) => event)
   const found = await state.observe.timed(
-    'shadow_known',
-    state.findKnown(events, (event) => shadowOf.get(event)!),
+    'shadow_risk_features',
+    state.loadRiskFeatures(events, (event) => shadowOf.get(event)!),
   )
-  const knownOf = new Map(events.map((event, index) => [event, found[index]!]))
-  return asked.map(({ event, known }) => knownOf.get(event) ?? known)
+  const featuresOf = new Map(events.map((event, index) => [event, found[index]!]))
+  return asked.map(({ event, features }) => featuresOf.get(event) ?? features)
 }
 
 function isShared({ shared }: State, { policy, shadow }: Asked): boolean {
@@ -218,7 +218,7 @@ function isShared({ shared }: State, { policy, shadow }: Asked): boolean {
   }
   let answer = of.get(shadow.policy)
   if (answer === undefined) {
-    answer = sharesKnown(policy, shadow.policy)
+    answer = sharesRiskFeatures(policy, shadow.policy)
     of.set(shadow.policy, answer)
   }
   return answer
@@ -228,12 +228,12 @@ function isShared({ shared }: State, { policy, shadow }: Asked): boolean {
 function decideAll(
   state: State,
   asked: readonly Asked[],
-  known: readonly Known[],
+  features: readonly RiskFeatures[],
 ): ShadowDecision[] {
   const decisions: ShadowDecision[] = []
   asked.forEach(({ event, risk, version, policyHash, shadow }, index) => {
     try {
-      const verdict = decideShadow(event, shadow, known[index]!)
+      const verdict = decideShadow(event, shadow, features[index]!)
       decisions.push({ event, risk, shadow: { version, policyHash, verdict } })
     } catch (error) {
       state.observe.skipped('defect', 1)

@@ -11,7 +11,7 @@ import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
-import { decideRisk, type Known, type RiskEvent } from '#shared/core/velocity/risk.ts'
+import { decideRisk, type RiskFeatures, type RiskEvent } from '#shared/core/velocity/risk.ts'
 import type { Policy } from './policy.ts'
 
 /**
@@ -60,17 +60,17 @@ export type ShadowEvent = RiskEvent & Pick<AcceptedEvent, 'received_at'>
 
 /**
  * Decides an event by a shadow policy.
- * @param known beyond the event, found for the shadow's own rules or shared by `sharesKnown`
+ * @param features of the event, found for the shadow's own rules or shared by `sharesRiskFeatures`
  */
 export function decideShadow(
   event: ShadowEvent,
   { policy, score }: CompiledShadow,
-  known: Known,
+  features: RiskFeatures,
 ): ShadowVerdict {
   const scored = findForced(event, policy) ?? score(event.body.signals as Signals, toContext(event))
   const verdict = { rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons }
-  const missing = isMissingOff(policy) ? null : known.missing
-  const risk = decideRisk({ ...verdict, body: event.body }, policy, { ...known, missing })
+  const missing = isMissingOff(policy) ? null : features.missing
+  const risk = decideRisk({ ...verdict, body: event.body }, policy, { ...features, missing })
   return { raspScore: scored.score, risk }
 }
 
@@ -93,7 +93,7 @@ type Rules = Pick<Policy, 'velocity' | 'signalsMissing'>
  * that nothing need be asked again: each of its counts is one of theirs, from a threshold at least
  * as low, and the rule on missing signals is the same or off.
  */
-export function sharesKnown(active: Rules, shadow: Rules): boolean {
+export function sharesRiskFeatures(active: Rules, shadow: Rules): boolean {
   const counted = shadow.velocity.every(
     (rule) =>
       rule.weight === 0 ||

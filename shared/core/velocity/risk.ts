@@ -1,5 +1,5 @@
 /**
- * From an event, its policy and what is known beyond it to the risk that alerts are raised by.
+ * From an event, its policy and its risk features to the risk that alerts are raised by.
  */
 
 import type { Policy } from '#shared/core/policies/policy.ts'
@@ -11,8 +11,8 @@ import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { type Counts, correlate, type Finding, findVelocity, type Risk } from './correlation.ts'
 import { findScoreMismatch } from './score-mismatch.ts'
 
-/** What is known beyond one event, as of its place in the stream. */
-export type Known = {
+/** What the past says of one event, as of its stream offset. */
+export type RiskFeatures = {
   counts: Counts
   /** More evidence, by the key of the count. */
   details: ReadonlyMap<string, Record<string, unknown>>
@@ -27,17 +27,17 @@ const placeholderId: Flag = 'PLACEHOLDER_ID'
 
 export type RiskEvent = Pick<AcceptedEvent, 'rasp_score' | 'rasp_action' | 'reasons' | 'body'>
 
-/** What the edge decided, raised by what is known beyond the event; never lowered. */
-export function decideRisk(event: RiskEvent, policy: Policy, known: Known): Risk {
+/** What the edge decided, raised by its risk features; never lowered. */
+export function decideRisk(event: RiskEvent, policy: Policy, features: RiskFeatures): Risk {
   const { rasp_score: score, rasp_action: action, reasons } = event
   // A test device of a sandbox rehearses one action: nothing else may raise it.
   if (reasons.some((reason) => reason.code === sandboxForced)) {
     return { riskScore: score, action, reasons }
   }
-  const findings = findVelocity(policy.velocity, known.counts, known.details)
+  const findings = findVelocity(policy.velocity, features.counts, features.details)
   const mismatch = findScoreMismatch(event.body.scorer, score, policy)
   if (mismatch !== null) findings.push(mismatch)
-  if (known.missing !== null) findings.push(known.missing)
+  if (features.missing !== null) findings.push(features.missing)
   const risk = correlate({ score, reasons }, findings, policy)
   const fields = findPlaceholderIds(event.body)
   if (fields.length > 0) risk.reasons.push({ code: placeholderId, weight: 0, evidence: { fields } })

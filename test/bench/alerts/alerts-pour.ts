@@ -28,7 +28,7 @@ type Counts = Record<string, number>
 /** What one step of the writer changed, and when it can have been committed. */
 type Step = { startMs: number; endMs: number; changes: Counts }
 type Answer = { ask: Ask; startMs: number; endMs: number; page: Page; floorMs: number }
-type Known = { alertId: string; decision: Decision; disposition: Disposition }
+type RiskFeatures = { alertId: string; decision: Decision; disposition: Disposition }
 
 type Pour = { steps: Step[]; raised: number; judged: number; done: Promise<void> }
 
@@ -76,7 +76,7 @@ export async function pourAlerts(rig: Rig): Promise<{ checks: Check[]; figures: 
 function startPour(rig: Rig, random: Random, signal: AbortSignal): Pour {
   const pour: Pour = { steps: [], raised: 0, judged: 0, done: Promise.resolve() }
   const store = createAlertStore(rig.postgres)
-  const known: Known[] = []
+  const known: RiskFeatures[] = []
   const step = async (work: () => Promise<Counts>): Promise<void> => {
     const startMs = performance.now()
     const one: Step = { startMs, endMs: Infinity, changes: {} }

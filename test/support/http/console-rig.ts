@@ -132,7 +132,7 @@ export async function createConsoleRig(
       listProjectedElsewhere: () => listProjectedElsewhere(nats, sealer),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
-      findKnown: async () => [],
+      loadRiskFeatures: async () => [],
       listStaleSecretRequests: (secret) => listStaleSecretRequests(nats, secret),
       wallMs: Date.now,
       analysts: {

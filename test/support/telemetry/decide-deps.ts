@@ -2,7 +2,7 @@
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
-import type { KnownEvent } from '#shared/io/velocity/known-store.ts'
+import type { FeatureEvent } from '#shared/io/velocity/known-store.ts'
 import type { DecideBatchDeps } from '../../../services/scorer/decide/decide-batch.ts'
 import type { ScorerObserver } from '../../../services/scorer/observe.ts'
 import { createDecodedMessages } from '../../../services/scorer/store/decoded-messages.ts'
@@ -12,7 +12,7 @@ export function makeDecideDeps({
   dropped = () => undefined,
 }: {
   /** Called with the events that are asked about; what it throws is what asking fails with. */
-  onKnown?: (events: readonly KnownEvent[]) => void
+  onKnown?: (events: readonly FeatureEvent[]) => void
   dropped?: ScorerObserver['dropped']
 } = {}) {
   const raised: AlertCandidate[] = []
@@ -33,7 +33,7 @@ export function makeDecideDeps({
       },
       insertExpectedAlerts: async () => undefined,
     },
-    findKnown: async (events) => {
+    loadRiskFeatures: async (events) => {
       onKnown(events)
       return events.map(() => ({
         counts: new Map(),
@@ -43,7 +43,7 @@ export function makeDecideDeps({
       }))
     },
     findPolicy: async () => defaultPolicy,
-    readDecidedFloor: async () => 6,
+    readDecidedWatermark: async () => 6,
     findEarlierEvents: async () => [],
     findUnraised: async (candidates) => [...candidates],
     raiseAlerts: async (candidates) => {

@@ -9,13 +9,13 @@ import {
   compileShadow,
   decideShadow,
   findShadowVersion,
-  sharesKnown,
+  sharesRiskFeatures,
 } from '#shared/core/policies/shadow.ts'
 import { type ComparedSessions, sumCompared } from '#shared/core/policies/shadow-comparison.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
-import { decideRisk, type Known } from '#shared/core/velocity/risk.ts'
+import { decideRisk, type RiskFeatures } from '#shared/core/velocity/risk.ts'
 import type { ShadowDecision } from '#shared/io/policies/shadow-decision-store.ts'
 import {
   createShadowDecisions,
@@ -24,7 +24,7 @@ import {
 import { anyPolicy, anySignals } from '../../support/scoring/any-policy.ts'
 import { makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 
-const nothing: Known = { counts: new Map(), details: new Map(), missing: null, retry: false }
+const nothing: RiskFeatures = { counts: new Map(), details: new Map(), missing: null, retry: false }
 const [blocked] = makeEvents([{ signals: signalsOf.BLOCK }]) as [AcceptedEvent]
 
 describe('the version that decides', () => {
@@ -50,30 +50,30 @@ describe('what is known for the active policy', () => {
   const rule = { metric: 'users_per_device', windowSeconds: 300, threshold: 3, weight: 9 } as const
 
   it('will do for rules that ask no more than it does', () => {
-    expect(sharesKnown(defaultPolicy, defaultPolicy)).toBe(true)
-    expect(sharesKnown(withRules([rule]), withRules([{ ...rule, threshold: 4 }]))).toBe(true)
-    expect(sharesKnown(withRules([rule]), withRules([{ ...rule, weight: 50 }]))).toBe(true)
-    expect(sharesKnown(withRules([]), withRules([{ ...rule, weight: 0 }]))).toBe(true)
-    expect(sharesKnown(withRules([rule]), withRules([], { signalsMissing: null }))).toBe(true)
+    expect(sharesRiskFeatures(defaultPolicy, defaultPolicy)).toBe(true)
+    expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, threshold: 4 }]))).toBe(true)
+    expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, weight: 50 }]))).toBe(true)
+    expect(sharesRiskFeatures(withRules([]), withRules([{ ...rule, weight: 0 }]))).toBe(true)
+    expect(sharesRiskFeatures(withRules([rule]), withRules([], { signalsMissing: null }))).toBe(true)
   })
 
   it('will not do for any rule that asks more', () => {
-    expect(sharesKnown(withRules([rule]), withRules([{ ...rule, threshold: 2 }]))).toBe(false)
-    expect(sharesKnown(withRules([rule]), withRules([{ ...rule, windowSeconds: 301 }]))).toBe(false)
-    expect(sharesKnown(withRules([{ ...rule, weight: 0 }]), withRules([rule]))).toBe(false)
-    expect(sharesKnown(withRules([]), withRules([rule]))).toBe(false)
+    expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, threshold: 2 }]))).toBe(false)
+    expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, windowSeconds: 301 }]))).toBe(false)
+    expect(sharesRiskFeatures(withRules([{ ...rule, weight: 0 }]), withRules([rule]))).toBe(false)
+    expect(sharesRiskFeatures(withRules([]), withRules([rule]))).toBe(false)
     const { signalsMissing } = defaultPolicy
     const more = { ...signalsMissing!, weight: signalsMissing!.weight + 1 }
-    expect(sharesKnown(withRules([]), withRules([], { signalsMissing: more }))).toBe(false)
-    expect(sharesKnown(withRules([], { signalsMissing: null }), withRules([]))).toBe(false)
+    expect(sharesRiskFeatures(withRules([]), withRules([], { signalsMissing: more }))).toBe(false)
+    expect(sharesRiskFeatures(withRules([], { signalsMissing: null }), withRules([]))).toBe(false)
   })
 
   it('brings no finding of a rule that the shadow has switched off', () => {
     const evidence = { metric: 'missing_categories', count: 2, threshold: 0, window: '24h' }
-    const known: Known = { ...nothing, missing: { code: 'SIGNALS_MISSING', weight: 15, evidence } }
+    const features: RiskFeatures = { ...nothing, missing: { code: 'SIGNALS_MISSING', weight: 15, evidence } }
     const off = compileShadow(withRules([], { signalsMissing: null }))
     const codes = (shadow: typeof off) =>
-      decideShadow(blocked, shadow, known).risk.reasons.map(({ code }) => code)
+      decideShadow(blocked, shadow, features).risk.reasons.map(({ code }) => code)
     expect(codes(off)).not.toContain('SIGNALS_MISSING')
     expect(codes(compileShadow(defaultPolicy))).toContain('SIGNALS_MISSING')
   })
@@ -100,12 +100,12 @@ describe('a decision', () => {
         fc.subarray(counts),
         (active, shadow, ...more) => {
           const [signals, exceeded] = more
-          const known: Known = { ...nothing, counts: new Map(exceeded) }
+          const features: RiskFeatures = { ...nothing, counts: new Map(exceeded) }
           const [scored] = makeEvents([{ signals, policy: active, receivedAtMs: 1 }])
           const [expected] = makeEvents([{ signals, policy: shadow, receivedAtMs: 1 }])
-          expect(decideShadow(scored!, compileShadow(shadow), known)).toEqual({
+          expect(decideShadow(scored!, compileShadow(shadow), features)).toEqual({
             raspScore: expected!.rasp_score,
-            risk: decideRisk(expected!, shadow, known),
+            risk: decideRisk(expected!, shadow, features),
           })
         },
       ),
@@ -141,7 +141,7 @@ function makeShadow(more: Partial<Parameters<typeof createShadowDecisions>[0]> =
       any: () => true,
     },
     findPolicy: async () => presets.strict,
-    findKnown: async (events) => events.map(() => nothing),
+    loadRiskFeatures: async (events) => events.map(() => nothing),
     insertDecisions: async (decisions) => {
       written.push(...decisions)
     },
@@ -171,7 +171,7 @@ function makeShadow(more: Partial<Parameters<typeof createShadowDecisions>[0]> =
 const decidedOf = (events: readonly AcceptedEvent[]): Decided[] =>
   events.map((event) => {
     const risk = decideRisk(event, defaultPolicy, nothing)
-    return { event, policy: defaultPolicy, known: nothing, risk }
+    return { event, policy: defaultPolicy, features: nothing, risk }
   })
 const batch = decidedOf([blocked, ...makeEvents([{ tenantId: 'globex' }])])
 
@@ -225,13 +225,13 @@ describe('recording', () => {
   })
 
   it('lets nobody wait for a store that does not answer, and writes nothing late', async () => {
-    let answer: (known: Known[]) => void = () => undefined
-    const pending = new Promise<Known[]>((resolve) => {
+    let answer: (features: RiskFeatures[]) => void = () => undefined
+    const pending = new Promise<RiskFeatures[]>((resolve) => {
       answer = resolve
     })
     const { shadow, counted, written, clock } = makeShadow({
       findPolicy: async () => presets['regulated-banking'],
-      findKnown: () => pending,
+      loadRiskFeatures: () => pending,
       holdMaxMs: 5,
     })
     const lean = { ...defaultPolicy, velocity: [] }

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
-import type { KnownEvent } from '#shared/io/velocity/known-store.ts'
+import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'
 import { giveUpDeciding, giveUpStoring } from '../../../services/scorer/decide/give-up.ts'
 import { makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { makeDecideDeps } from '../../support/telemetry/decide-deps.ts'
@@ -17,7 +17,7 @@ const message: ConsumedMessage = {
   deliveries: 5,
 }
 
-function createBench(fail: (event: KnownEvent) => void) {
+function createBench(fail: (event: FeatureEvent) => void) {
   const letters: DeadLetter[] = []
   const dropped: string[] = []
   const { decide, raised, entries } = makeDecideDeps({
@@ -40,7 +40,7 @@ function createBench(fail: (event: KnownEvent) => void) {
 const defect = new TypeError('undefined is not a function')
 
 describe('of a message that cannot be decided', () => {
-  const failOdd = (event: KnownEvent) => {
+  const failOdd = (event: FeatureEvent) => {
     if (event.body.device_id === 'odd') throw defect
   }
 

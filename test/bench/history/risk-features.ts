@@ -67,8 +67,8 @@ export async function run(args: string[] = []): Promise<void> {
     const version = await readClickhouseVersion(clickhouse)
     await clickhouse.close()
     publishReport({
-      part: 'known',
-      command: `npm run bench -- known --rows ${values.rows}`,
+      part: 'risk-features',
+      command: `npm run bench -- risk-features --rows ${values.rows}`,
       versions: { clickhouse: version },
       durability: 'nothing is written while it is measured',
       figures,

@@ -8,7 +8,7 @@ import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds, type IdField } from '#shared/core/telemetry/placeholder-ids.ts'
 import { countedBy } from '#shared/core/velocity/activity-counting.ts'
-import type { Known } from '#shared/core/velocity/risk.ts'
+import type { RiskFeatures } from '#shared/core/velocity/risk.ts'
 import {
   findSignalsMissing,
   needsBaseline,
@@ -18,28 +18,28 @@ import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type ActivitySubject, createActivityStore } from './activity-store.ts'
 import { createSdkBaselineStore, type SdkBaselineStore } from './sdk-baseline-store.ts'
 
-export type KnownEvent = Pick<
+export type FeatureEvent = Pick<
   AcceptedEvent,
   'tenant_id' | 'event_id' | 'streamOffset' | 'received_at' | 'body' | 'filledCategories'
 >
 
-export type KnownStore = {
+export type RiskFeatureStore = {
   /** @returns what is known beyond each event, in their order */
-  findKnown: <E extends KnownEvent>(
+  loadRiskFeatures: <E extends FeatureEvent>(
     events: readonly E[],
     policyOf: (event: E) => Policy,
-  ) => Promise<Known[]>
+  ) => Promise<RiskFeatures[]>
 }
 
-export function createKnownStore(clickhouse: Clickhouse): KnownStore {
+export function createRiskFeatureStore(clickhouse: Clickhouse): RiskFeatureStore {
   const activity = createActivityStore(clickhouse)
   const baselines = createSdkBaselineStore(clickhouse)
   return {
-    findKnown: async (events, policyOf) => {
+    loadRiskFeatures: async (events, policyOf) => {
       const subjects = events.map((event) => toSubject(event, policyOf(event).velocity))
       const [counted, missing] = await Promise.all([
         activity.countActivity(subjects),
-        findMissing(baselines, events, policyOf),
+        findMissingSignals(baselines, events, policyOf),
       ])
       return counted.map((one, index) => ({ ...one, missing: missing[index]! }))
     },
@@ -47,7 +47,7 @@ export function createKnownStore(clickhouse: Clickhouse): KnownStore {
 }
 
 /** Nothing is counted by an id that is a placeholder. A retry is recognised all the same. */
-function toSubject(event: KnownEvent, velocity: readonly VelocityRule[]): ActivitySubject {
+function toSubject(event: FeatureEvent, velocity: readonly VelocityRule[]): ActivitySubject {
   const { body } = event
   const fields = findPlaceholderIds(body)
   const isReal = (field: IdField) => !fields.includes(field)
@@ -70,12 +70,12 @@ function toSubject(event: KnownEvent, velocity: readonly VelocityRule[]): Activi
 }
 
 /** Baselines are asked for only where a category is empty and the policy has a rule for it. */
-async function findMissing<E extends KnownEvent>(
+async function findMissingSignals<E extends FeatureEvent>(
   baselines: SdkBaselineStore,
   events: readonly E[],
   policyOf: (event: E) => Policy,
-): Promise<Known['missing'][]> {
-  const findings = new Array<Known['missing']>(events.length).fill(null)
+): Promise<RiskFeatures['missing'][]> {
+  const findings = new Array<RiskFeatures['missing']>(events.length).fill(null)
   const open = events
     .map((event, index) => {
       const { filledCategories, body } = event
