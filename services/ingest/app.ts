@@ -6,18 +6,18 @@ import type { KeyObject } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   batchBytesMax,
-  batchEventsFew,
   batchEventsMax,
   decidingMs,
-  gatherMs,
-  heldRefusalsMax,
+  delayedRefusalsMax,
   incompleteBodiesBytesMax,
+  lingerMs,
+  lingerUntilEvents,
   publishAttemptMs,
   publishesInFlightMax,
   publishTimeoutMs,
   queuedBytesMax,
   queuedRequestsMax,
-  refusalHoldMs,
+  refusalDelayMs,
   waitingBytesMax,
   waitingEventsMax,
 } from '#shared/core/base/limits.ts'
@@ -44,7 +44,7 @@ import {
   type Submission,
 } from './intake.ts'
 import { createIngestObserver } from './observe.ts'
-import { createRefusalHold } from './refusal-hold.ts'
+import { createRefusalDelay } from './refusal-hold.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
 import type { UndecidedRoom } from './undecided-room.ts'
 
@@ -99,8 +99,8 @@ const commitLimits: CommitLimits = {
   batchEventsMax,
   batchBytesMax,
   publishesInFlightMax,
-  gatherMs,
-  batchEventsFew,
+  lingerMs,
+  lingerUntilEvents,
   waitingEventsMax,
   waitingBytesMax,
   publishTimeoutMs,
@@ -154,7 +154,7 @@ function createIntake(deps: IngestDeps): Intake {
     waiting: () => intake.commit.waiting(),
     queued: () => intake.admission.queued(),
     incompleteBytes: () => intake.bodies.bytes(),
-    heldRefusals: () => intake.hold.held(),
+    delayedRefusals: () => intake.hold.held(),
   })
   const intake: Intake = {
     log: deps.log,
@@ -162,11 +162,11 @@ function createIntake(deps: IngestDeps): Intake {
     refusals: createRefusalLog(deps.log),
     bodies: createBodyBudget(incompleteBodiesBytesMax),
     observe,
-    hold: createRefusalHold({
+    hold: createRefusalDelay({
       later: setTimeout,
       stopping: deps.stopping,
-      holdMs: refusalHoldMs,
-      heldMax: heldRefusalsMax,
+      holdMs: refusalDelayMs,
+      heldMax: delayedRefusalsMax,
     }),
     staleSecretRequests: deps.staleSecretRequests,
     tally: deps.tally,

@@ -51,11 +51,11 @@ export type CommitLimits = {
   batchBytesMax: number
   publishesInFlightMax: number
   /**
-   * How long after the beginning of a publish one of less than `batchEventsFew` may wait; one of
+   * How long after the beginning of a publish one of less than `lingerUntilEvents` may wait; one of
    * less than twice as many half as long.
    */
-  gatherMs: number
-  batchEventsFew: number
+  lingerMs: number
+  lingerUntilEvents: number
   waitingEventsMax: number
   /** More than this by one event at most. */
   waitingBytesMax: number
@@ -165,7 +165,7 @@ function launch<W extends Waiter>(state: State<W>): void {
   const { limits, queue } = state
   while (queue.length > 0 && state.inFlight < limits.publishesInFlightMax) {
     const nowMs = state.nowMs()
-    const dueMs = state.lastLaunchMs + toGatherMs(state)
+    const dueMs = state.lastLaunchMs + toLingerMs(state)
     if (dueMs > nowMs) {
       launchLater(state, dueMs, nowMs)
       return
@@ -180,15 +180,15 @@ function launch<W extends Waiter>(state: State<W>): void {
 }
 
 /** How long after the last launch what is queued may wait for more, in ms. */
-function toGatherMs<W extends Waiter>(state: State<W>): number {
+function toLingerMs<W extends Waiter>(state: State<W>): number {
   const { queue, waitingEvents, lastMostUnsettled, limits } = state
   const { length } = queue
   // As many as there lately were at once: clients that each wait for their answer are all here.
   if (length >= lastMostUnsettled) return 0
   if (length === waitingEvents && length <= loneEventsMax) return 0
-  const { batchEventsFew: few, gatherMs } = limits
-  if (length < few) return gatherMs
-  return length < Math.min(2 * few, waitingEvents >> 1) ? gatherMs / 2 : 0
+  const { lingerUntilEvents: few, lingerMs } = limits
+  if (length < few) return lingerMs
+  return length < Math.min(2 * few, waitingEvents >> 1) ? lingerMs / 2 : 0
 }
 
 function launchLater<W extends Waiter>(state: State<W>, dueMs: number, nowMs: number): void {

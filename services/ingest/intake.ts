@@ -27,7 +27,7 @@ import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from '.
 import { checkHeaders, discardBody, receiveBody } from './http/receive-body.ts'
 import { type ReplyMeta, replyAccepted, replyProblem } from './http/reply.ts'
 import type { IngestObserver } from './observe.ts'
-import type { RefusalHold } from './refusal-hold.ts'
+import type { RefusalDelay } from './refusal-hold.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
 
 export const ingestPath = '/v1/rasp/ingest'
@@ -58,7 +58,7 @@ export type Intake = {
   commit: GroupCommit<Pending>
   observe: IngestObserver
   /** Where answers to tenants over a limit wait. */
-  hold: RefusalHold
+  hold: RefusalDelay
   staleSecretRequests: StaleSecretRequests
   /** What reconciliation counts. */
   tally: Pick<AcceptedTally, 'count'>

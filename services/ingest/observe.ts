@@ -31,10 +31,10 @@ export function createIngestObserver(
     waiting: () => { events: number; bytes: number }
     queued: () => { requests: number; bytes: number }
     incompleteBytes: () => number
-    heldRefusals: () => number
+    delayedRefusals: () => number
   },
 ): IngestObserver {
-  const { nowMs, waiting, queued, incompleteBytes, heldRefusals } = facts
+  const { nowMs, waiting, queued, incompleteBytes, delayedRefusals } = facts
   let failure: { fault: string; atMs: number } | null = null
   const seconds = metrics.histogram(
     'di_ingest_accept_seconds',
@@ -66,9 +66,9 @@ export function createIngestObserver(
       this.set(incompleteBytes())
     },
   })
-  metrics.gauge('di_ingest_held_refusals', 'Answers to tenants over a limit that are held', {
+  metrics.gauge('di_ingest_delayed_refusals', 'Answers to tenants over a limit that are held', {
     collect() {
-      this.set(heldRefusals())
+      this.set(delayedRefusals())
     },
   })
   const unknown = metrics.counter(

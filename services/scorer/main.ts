@@ -17,6 +17,7 @@ import { publishDeliveryHints } from '#shared/io/deliveries/delivery-hint-publis
 import { type ReadyCheck, serveInternally } from '#shared/io/http/internal-server.ts'
 import { type ConsumedMessage, consume } from '#shared/io/nats/consume.ts'
 import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'
+import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/low-watermark.ts'
 import { type Nats, openNats } from '#shared/io/nats/nats.ts'
 import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/stream-floors.ts'
 import { observeStreams } from '#shared/io/nats/stream-metrics.ts'
@@ -35,7 +36,11 @@ import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { readScorerConfig, toTelemetryKeys } from './config.ts'
 import { type DecideBatchDeps, decideBatch } from './decide/decide-batch.ts'
-import { type GiveUpDeps, giveUpDeciding, giveUpStoring } from './decide/give-up.ts'
+import {
+  type QuarantineDeps,
+  quarantineUndecided,
+  quarantineUnstored,
+} from './decide/quarantine.ts'
 import { createScorerObserver, createShadowObserver, type ScorerObserver } from './observe.ts'
 import { createShadowDecisions, type ShadowDecisions } from './shadow/shadow-decisions.ts'
 import { createShadowVersions } from './shadow/shadow-versions.ts'
@@ -115,9 +120,9 @@ async function main(): Promise<void> {
   const storeDeadLetters = createDeadLetters({
     nats: connected,
     nowMs: () => performance.now(),
-    onLost: observe.letterLost,
+    onLost: observe.deadLetterLost,
   })
-  const lastResort: GiveUpDeps = {
+  const quarantineDeps: QuarantineDeps = {
     messages,
     storeDeadLetters,
     observe,
@@ -147,7 +152,7 @@ async function main(): Promise<void> {
   const storing = consume({
     ...common,
     durable: scorerConsumer,
-    giveUp: (message, error) => giveUpStoring(message, error, lastResort),
+    quarantine: (message, error) => quarantineUnstored(message, error, quarantineDeps),
     limits: storeLimits,
     acknowledged: deciding.wake,
     handle: createStoring({ messages, clickhouse, storeDeadLetters, observe }),

@@ -6,7 +6,7 @@ import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alerts/alert-raising-store.ts'
-import type { DeadLetter, LetterLoss } from '#shared/io/nats/dead-letters.ts'
+import type { DeadLetter, DeadLetterLoss } from '#shared/io/nats/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 import type { ShadowSkip } from './shadow/shadow-decisions.ts'
 
@@ -48,9 +48,9 @@ export type ScorerObserver = {
   inserted: (read: readonly InsertedMessage[], nowMs: number, withoutSignals: number) => void
   /** @param values of signals that only the body has, by tenant */
   leftOut: (values: ReadonlyMap<string, number>) => void
-  dropped: (letters: readonly Pick<DeadLetter, 'reason'>[]) => void
+  dropped: (deadLetters: readonly Pick<DeadLetter, 'reason'>[]) => void
   /** A letter that was dropped instead of stored. */
-  letterLost: (loss: LetterLoss) => void
+  deadLetterLost: (loss: DeadLetterLoss) => void
   raised: (candidates: readonly AlertCandidate[], outcome: RaiseOutcome) => void
   /** Expected alerts that had been raised before. */
   existing: (alerts: number) => void
@@ -183,10 +183,10 @@ export function createScorerObserver(metrics: Metrics, monotonicMs: () => number
     leftOut: (values) => {
       for (const [tenant, count] of values) leftOut.inc({ tenant }, count)
     },
-    dropped: (letters) => {
-      for (const { reason } of letters) drops.inc({ reason })
+    dropped: (deadLetters) => {
+      for (const { reason } of deadLetters) drops.inc({ reason })
     },
-    letterLost: (loss) => lost.inc({ loss }),
+    deadLetterLost: (loss) => lost.inc({ loss }),
     raised: (candidates, outcome) => {
       const actions = new Map(candidates.map((candidate) => [candidate.alertId, candidate.action]))
       for (const { tenantId, alertId } of outcome.raised) {

@@ -15,7 +15,10 @@ import type { StoredEvent } from '#shared/io/telemetry/event-store.ts'
 import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { EventExplanation } from './explanation-schemas.ts'
 
-export type CorrelationDeps = { loadRiskFeatures: RiskFeatureStore['loadRiskFeatures']; wallMs: () => number }
+export type CorrelationDeps = {
+  loadRiskFeatures: RiskFeatureStore['loadRiskFeatures']
+  wallMs: () => number
+}
 
 /** Rows are kept for 35 days, and the longest window covers 30 of them. */
 const recountableMs = 5 * dayMs

@@ -14,8 +14,8 @@ import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import { readDecidedWatermark } from '#shared/io/nats/low-watermark.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
-import { readDecidedFloor } from '#shared/io/nats/stream-floors.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -179,10 +179,10 @@ async function markNow(state: State): Promise<boolean> {
   const { created, state: stream } = await nats.manager.streams.info(telemetryStream)
   const streamMs = Date.parse(String(created))
   const deadlineMs = nowMs() + workedOffMaxMs
-  let floor = await readDecidedFloor(nats)
+  let floor = await readDecidedWatermark(nats)
   while (floor < stream.last_seq && nowMs() < deadlineMs && !state.stopped.signal.aborted) {
     await pause(pollMs, state.stopped.signal)
-    floor = await readDecidedFloor(nats)
+    floor = await readDecidedWatermark(nats)
   }
   const streamOffset = toStreamOffset(streamMs, floor + 1)
   const idle = claims.length === 0 && streamOffset === state.marked?.streamOffset
@@ -255,7 +255,7 @@ async function countLostMessages(state: State): Promise<number> {
   if (nats?.connected() !== true) return 0
   const { created } = await nats.manager.streams.info(telemetryStream)
   const streamMs = Date.parse(String(created))
-  const floor = await readDecidedFloor(nats)
+  const floor = await readDecidedWatermark(nats)
   const step = toStreamOffset(0, 1)
   const to = toStreamOffset(streamMs, floor + 1)
   const known = state.complete?.streamMs === streamMs ? state.complete.streamOffset : 0

@@ -27,7 +27,7 @@ export type DecideBatchDeps = {
   loadRiskFeatures: RiskFeatureStore['loadRiskFeatures']
   findPolicy: (policyHash: string) => Promise<Policy | null>
   /** The sequence up to which every message is decided. */
-  readDecidedFloor: () => Promise<number>
+  readDecidedWatermark: () => Promise<number>
   findEarlierEvents: (question: EarlierQuestion) => Promise<AcceptedEvent[]>
   reconciliation: ReconciliationWriter
   /** The candidates that have no alert yet. */
@@ -140,12 +140,12 @@ function isBefore(a: AcceptedEvent, b: AcceptedEvent): boolean {
  */
 async function isAnyUndecided(
   batch: readonly ConsumedMessage[],
-  { readDecidedFloor }: DecideBatchDeps,
+  { readDecidedWatermark }: DecideBatchDeps,
 ): Promise<boolean> {
   const sequences = new Set(batch.map((message) => message.sequence))
   const first = Math.min(...sequences)
   const between = Math.max(...sequences) - first + 1 - sequences.size
-  return between > 0 || (await readDecidedFloor()) < first - 1
+  return between > 0 || (await readDecidedWatermark()) < first - 1
 }
 
 /**

@@ -17,7 +17,7 @@ import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 
-export type Decoded = { events: AcceptedEvent[]; letters: DeadLetter[] }
+export type Decoded = { events: AcceptedEvent[]; deadLetters: DeadLetter[] }
 
 export type DecodedMessages = {
   /**
@@ -88,10 +88,10 @@ export function createDecodedMessages(
   }
 }
 
-function toRemember({ events, letters }: Decoded): { source: Source; decoded: Decoded } {
+function toRemember({ events, deadLetters }: Decoded): { source: Source; decoded: Decoded } {
   const source: Source = { message: null, events: null }
   const slim = events.map((event, index) => toSlim(event, source, index))
-  return { source, decoded: { events: slim, letters } }
+  return { source, decoded: { events: slim, deadLetters } }
 }
 
 function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEvent {
@@ -154,19 +154,22 @@ function decodeProven(
   if (isProven(message)) return decode(message)
   const { data, sequence } = message
   const detail = 'no edge of this service has written it'
-  return { events: [], letters: [{ reason: 'unproven_batch', detail, id: `${sequence}`, data }] }
+  return {
+    events: [],
+    deadLetters: [{ reason: 'unproven_batch', detail, id: `${sequence}`, data }],
+  }
 }
 
 function decode({ data, sequence, streamCreatedMs }: ConsumedMessage): Decoded {
   try {
     const { events, invalid } = decodeBatch(data, toStreamOffset(streamCreatedMs, sequence))
-    const letters = invalid.map(({ index, detail, data }): DeadLetter => {
+    const deadLetters = invalid.map(({ index, detail, data }): DeadLetter => {
       return { reason: 'invalid_event', detail, id: `${sequence}-${index}`, data }
     })
-    return { events, letters }
+    return { events, deadLetters }
   } catch (error) {
     if (!(error instanceof PoisonError)) throw error
     const { reason, message: detail } = error
-    return { events: [], letters: [{ reason, detail, id: `${sequence}`, data }] }
+    return { events: [], deadLetters: [{ reason, detail, id: `${sequence}`, data }] }
   }
 }

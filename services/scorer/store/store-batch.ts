@@ -67,11 +67,11 @@ export async function storeBatch(
   if (outcome.refused.length > 0) await note(new Set(outcome.refused.map(toKey)))
   observe.inserted(read, wallMs(), outcome.withoutSignals.length)
   observe.leftOut(outcome.leftOut)
-  const letters = read.flatMap((one) => one.letters)
-  for (const event of outcome.refused) letters.push(toRefusedLetter(event))
+  const deadLetters = read.flatMap((one) => one.deadLetters)
+  for (const event of outcome.refused) deadLetters.push(toRefusedDeadLetter(event))
   // Where somebody can look at it, before anything is acknowledged.
-  await storeDeadLetters(letters)
-  observe.dropped(letters)
+  await storeDeadLetters(deadLetters)
+  observe.dropped(deadLetters)
 }
 
 /** What is kept of a message whose events are being stored. */
@@ -79,7 +79,7 @@ type ReadMessage = {
   message: ConsumedMessage
   /** Without their signals. */
   events: AcceptedEvent[]
-  letters: DeadLetter[]
+  deadLetters: DeadLetter[]
   /** Signals of its events that the catalog does not know, where there are any. */
   unknownSignals: { sdkVersion: string; count: number }[]
 }
@@ -97,9 +97,9 @@ function readEvents(
     *[Symbol.iterator]() {
       const read: ReadMessage[] = []
       for (const message of batch) {
-        const { events, letters, remembered } = messages.decode(message)
+        const { events, deadLetters, remembered } = messages.decode(message)
         const unknownSignals = events.map(toUnknownSignals).filter(({ count }) => count > 0)
-        read.push({ message, events: remembered, letters, unknownSignals })
+        read.push({ message, events: remembered, deadLetters, unknownSignals })
         yield* events
       }
       onRead(read)
@@ -126,7 +126,7 @@ const toKey = ({ streamOffset, event_id }: AcceptedEvent): string => `${streamOf
 const closeBrace = Buffer.from('}')
 
 /** The element of the message that the event came in. */
-function toRefusedLetter(event: AcceptedEvent): DeadLetter {
+function toRefusedDeadLetter(event: AcceptedEvent): DeadLetter {
   const body = event.bodyBytes ?? Buffer.from(JSON.stringify(event.body))
   const data = Buffer.concat([Buffer.from(encodeEventHead(event, body.length)), body, closeBrace])
   const detail = `event ${event.event_id} was refused by ClickHouse`

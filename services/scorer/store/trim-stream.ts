@@ -12,9 +12,9 @@ import {
   toUndecidedBytes,
   toUndecidedWarning,
 } from '#shared/core/telemetry/stream-room.ts'
+import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
-import { readLowWatermark } from '#shared/io/nats/stream-floors.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'

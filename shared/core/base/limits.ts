@@ -123,15 +123,15 @@ export const decidingMs = 10
 export const publishesInFlightMax = 2
 
 /**
- * How long a publish of less than `batchEventsFew` may wait for more events, from the beginning of
- * the one before; one of less than twice as many half as long. A message costs the broker some
+ * How long a publish of less than `lingerUntilEvents` may wait for more events, from the beginning
+ * of the one before; one of less than twice as many half as long. A message costs the broker some
  * 0.5 ms of CPU for its sync, however little it holds, and edge and scorers their part of that. The
  * wait adds some milliseconds to an answer far from the broker's limit; at 2,000 events/s on two
  * cores it shortens the time until an event is visible by a hundred, because so much more of them
  * is left for that.
  */
-export const gatherMs = 10
-export const batchEventsFew = 16
+export const lingerMs = 10
+export const lingerUntilEvents = 16
 
 /** How long an edge waits for a publish ack before it answers 503. */
 export const publishTimeoutMs = 2_000
@@ -264,8 +264,8 @@ export const undecidedRetryAfterSeconds = 5
  * send again at once over 64 connections get 64 refusals a second, not the 5,000 that would take
  * half a core. Held answers take an eighth of the connections at most.
  */
-export const refusalHoldMs = 1_000
-export const heldRefusalsMax = connectionsMax / 8
+export const refusalDelayMs = 1_000
+export const delayedRefusalsMax = connectionsMax / 8
 
 /** How often an edge looks at the stream's fill and low watermark: at small streams more often. */
 export const roomLookMinMs = 100

@@ -11,7 +11,7 @@ import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
-import { decideRisk, type RiskFeatures, type RiskEvent } from '#shared/core/velocity/risk.ts'
+import { decideRisk, type RiskEvent, type RiskFeatures } from '#shared/core/velocity/risk.ts'
 import type { Policy } from './policy.ts'
 
 /**

@@ -15,8 +15,8 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
+import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/low-watermark.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
-import { readDecidedFloor, readStoredFloor } from '#shared/io/nats/stream-floors.ts'
 import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
 
 /** The telemetry that an erasure is about: all that the stream had when it began. */
@@ -52,8 +52,8 @@ export async function awaitWorkedOff(
 ): Promise<boolean> {
   const deadlineMs = options.nowMs() + options.limitMs
   for (;;) {
-    const stored = (await readStoredFloor(nats)) >= sequence
-    if (stored && (!options.decided || (await readDecidedFloor(nats)) >= sequence)) return true
+    const stored = (await readStoredWatermark(nats)) >= sequence
+    if (stored && (!options.decided || (await readDecidedWatermark(nats)) >= sequence)) return true
     if (options.nowMs() > deadlineMs) return false
     await sleep(floorPollMs)
   }

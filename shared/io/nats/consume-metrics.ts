@@ -12,8 +12,8 @@ export type ConsumeMetrics = {
   batches: (messages: number, redelivered: number) => void
   failed: () => void
   takeFailed: () => void
-  givenBack: (reason: 'defect' | 'outage', messages: number) => void
-  givenUp: () => void
+  nacked: (reason: 'defect' | 'outage', messages: number) => void
+  quarantined: () => void
 }
 
 export type ObservedConsumer = { nats: Nats; stream: string; durable: string; metrics: Metrics }
@@ -45,16 +45,16 @@ function createShared(metrics: Metrics): Shared {
   )
   const failures = count('di_consume_failures_total', 'Failed tries of a batch')
   const takeFailures = count(
-    'di_consume_take_failures_total',
+    'di_consume_fetch_failures_total',
     'Times that the messages stopped coming',
   )
-  const givenBack = metrics.counter(
-    'di_consume_given_back_total',
+  const nacked = metrics.counter(
+    'di_consume_nacked_total',
     'Messages given back to be delivered again',
     ['consumer', 'reason'],
   )
-  const givenUp = count(
-    'di_consume_given_up_total',
+  const quarantined = count(
+    'di_consume_quarantined_total',
     'Messages put aside because they hit a defect of ours again and again',
   )
   return {
@@ -67,8 +67,8 @@ function createShared(metrics: Metrics): Shared {
       },
       failed: () => failures.inc({ consumer }),
       takeFailed: () => takeFailures.inc({ consumer }),
-      givenBack: (reason, count) => givenBack.inc({ consumer, reason }, count),
-      givenUp: () => givenUp.inc({ consumer }),
+      nacked: (reason, count) => nacked.inc({ consumer, reason }, count),
+      quarantined: () => quarantined.inc({ consumer }),
     }),
   }
 }

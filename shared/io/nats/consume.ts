@@ -36,7 +36,7 @@ export type ConsumeOptions = {
    * waits for every message: keeps it where somebody can look at it. Then it is acknowledged.
    * Left out, it is tried for ever.
    */
-  giveUp?: (message: ConsumedMessage, error: unknown) => Promise<void>
+  quarantine?: (message: ConsumedMessage, error: unknown) => Promise<void>
   /**
    * Up to which sequence messages may be handled by now; later ones wait. Left out, all may. It is
    * asked again when `wake` says so, and every moment while something waits.
@@ -85,7 +85,7 @@ const giveBackMs = 1_000
 const setAsideMs = 500
 const setAsideMaxMs = 60_000
 /** Deliveries after which a message that fails may be given up. */
-const defectsMax = 3
+const quarantineDeliveries = 3
 /** How often it is asked whether what waits is ready by now. */
 const readyPollMs = 50
 const readyRetryMs = 250
@@ -305,12 +305,12 @@ async function handleTogether(state: State, batch: TakenMessage[]): Promise<void
     state.log.error({ err: error }, 'a batch failed by a defect; its messages are tried one by one')
     for (const message of batch) await handleAlone(state, message)
   } else if (isDefect(error)) {
-    await setAside(state, batch[0]!, error)
+    await nackDefect(state, batch[0]!, error)
   } else {
     // In an outage what waits goes with it: given back together, they come again in their order.
     const waiting = state.buffer.splice(0)
     state.bufferBytes = 0
-    giveBack(state, [...batch, ...waiting], error)
+    nack(state, [...batch, ...waiting], error)
   }
 }
 
@@ -327,8 +327,8 @@ function acknowledge(state: State, batch: readonly TakenMessage[]): void {
 async function handleAlone(state: State, message: TakenMessage): Promise<void> {
   const error = await tryInPlace(state, [message])
   if (error === null) acknowledge(state, [message])
-  else if (isDefect(error)) await setAside(state, message, error)
-  else giveBack(state, [message], error)
+  else if (isDefect(error)) await nackDefect(state, message, error)
+  else nack(state, [message], error)
 }
 
 /**
@@ -336,33 +336,33 @@ async function handleAlone(state: State, message: TakenMessage): Promise<void> {
  * only while others are handled: where all fail, the mistake is not in the message, and all of them
  * wait for a release that can handle them.
  */
-async function setAside(state: State, message: TakenMessage, error: unknown): Promise<void> {
-  const { giveUp, handledBefore, handled } = state
+async function nackDefect(state: State, message: TakenMessage, error: unknown): Promise<void> {
+  const { quarantine, handledBefore, handled } = state
   const before = handledBefore.get(message.sequence)
   if (before === undefined) handledBefore.set(message.sequence, handled)
   const alone = before !== undefined && handled > before
-  if (giveUp !== undefined && alone && message.deliveries >= defectsMax) {
+  if (quarantine !== undefined && alone && message.deliveries >= quarantineDeliveries) {
     try {
-      await giveUp(message, error)
-      state.counted.givenUp()
+      await quarantine(message, error)
+      state.counted.quarantined()
       state.log.error({ err: error, seq: message.sequence }, 'a message was given up')
       return acknowledge(state, [message])
     } catch (failure) {
       state.log.warn({ err: failure }, 'a message could not be given up yet')
     }
   }
-  giveBack(state, [message], error)
+  nack(state, [message], error)
 }
 
-function giveBack(state: State, batch: readonly TakenMessage[], error: unknown): void {
+function nack(state: State, batch: readonly TakenMessage[], error: unknown): void {
   const defect = isDefect(error)
-  state.counted.givenBack(defect ? 'defect' : 'outage', batch.length)
+  state.counted.nacked(defect ? 'defect' : 'outage', batch.length)
   if (defect) state.log.error({ err: error, seq: batch[0]?.sequence }, 'a message was set aside')
-  for (const message of batch) message.nak(defect ? toRestMs(message) : giveBackMs)
+  for (const message of batch) message.nak(defect ? toDefectDelayMs(message) : outageDelayMs)
 }
 
-function toRestMs({ deliveries }: TakenMessage): number {
-  return Math.min(setAsideMaxMs, setAsideMs * 2 ** (deliveries - 1))
+function toDefectDelayMs({ deliveries }: TakenMessage): number {
+  return Math.min(defectDelayMaxMs, defectDelayMs * 2 ** (deliveries - 1))
 }
 
 /** @returns null once the batch is handled, else the last failure */

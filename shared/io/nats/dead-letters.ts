@@ -25,18 +25,18 @@ export type DeadLetter = {
 }
 
 /** Why a letter was dropped: the stream was full, or its tenant had sent more than its share. */
-export type LetterLoss = 'stream_full' | 'tenant_share'
+export type DeadLetterLoss = 'stream_full' | 'tenant_share'
 
 export type DeadLettersOptions = {
   nats: Nats
   /** The monotonic clock. */
   nowMs: () => number
   /** Called for each letter that is dropped. */
-  onLost: (loss: LetterLoss) => void
+  onLost: (loss: DeadLetterLoss) => void
 }
 
 /** Resolves once every letter is stored, or dropped. @throws when the broker does not answer */
-export type StoreDeadLetters = (letters: readonly DeadLetter[]) => Promise<void>
+export type StoreDeadLetters = (deadLetters: readonly DeadLetter[]) => Promise<void>
 
 /** Publishes under way: a batch of thousands of letters must not take a sync of the disk each. */
 const publishesAtOnce = 32
@@ -61,9 +61,11 @@ export function createDeadLetters({ nats, nowMs, onLost }: DeadLettersOptions): 
       onLost('stream_full')
     }
   }
-  return async (letters) => {
-    for (let at = 0; at < letters.length; at += publishesAtOnce) {
-      const results = await Promise.allSettled(letters.slice(at, at + publishesAtOnce).map(store))
+  return async (deadLetters) => {
+    for (let at = 0; at < deadLetters.length; at += publishesAtOnce) {
+      const results = await Promise.allSettled(
+        deadLetters.slice(at, at + publishesAtOnce).map(store),
+      )
       for (const result of results) if (result.status === 'rejected') throw result.reason
     }
   }

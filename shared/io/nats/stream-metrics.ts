@@ -9,9 +9,9 @@ import {
 } from '#shared/core/telemetry/nats-names.ts'
 import { toUndecidedBytes } from '#shared/core/telemetry/stream-room.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import { readLowWatermark } from './low-watermark.ts'
 import type { Nats } from './nats.ts'
 import { type ReadFill, readStreamFill } from './stream-fill.ts'
-import { readLowWatermark } from './stream-floors.ts'
 
 const streams = [telemetryStream, alertsStream, deadLetterStream]
 /** The gauges are collected within a moment of each other: one look is for all of them. */

@@ -273,7 +273,7 @@ async function timeDrain(
 ): Promise<Pick<Drained, 'eventsPerSecond' | 'costs'>> {
   const { state } = await nats.manager.streams.info(telemetryStream)
   const limitMs = performance.now() + drainMaxMs
-  const readFloor = async (durable: string) => {
+  const readWatermark = async (durable: string) => {
     if (performance.now() > limitMs) throw new Error('the drain takes too long')
     const info = await nats.manager.consumers.info(telemetryStream, durable)
     return info.ack_floor.stream_seq
@@ -286,13 +286,13 @@ async function timeDrain(
   })
   let first = 0
   while (first === 0) {
-    first = await readFloor(scorerConsumer)
+    first = await readWatermark(scorerConsumer)
     if (first === 0) await sleep(pollMs)
   }
   const begunMs = performance.now()
   const before = readCosts()
   for (const durable of [scorerConsumer, deciderConsumer]) {
-    while ((await readFloor(durable)) < state.last_seq) await sleep(pollMs)
+    while ((await readWatermark(durable)) < state.last_seq) await sleep(pollMs)
   }
   const seconds = (performance.now() - begunMs) / 1_000
   const after = readCosts()

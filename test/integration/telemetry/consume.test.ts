@@ -52,7 +52,7 @@ afterEach(async () => {
   for (const consumption of consumptions) await consumption.stop()
 })
 
-type More = Partial<Pick<ConsumeOptions, 'giveUp' | 'readyUpTo' | 'acknowledged' | 'holdMaxMs'>>
+type More = Partial<Pick<ConsumeOptions, 'quarantine' | 'readyUpTo' | 'acknowledged' | 'holdMaxMs'>>
 
 function begin(handle: Handle, some: Partial<typeof limits> = {}, more: More = {}): Consumption {
   metrics = createMetrics('test')
@@ -235,7 +235,7 @@ describe('a consumer', () => {
     expect(consumption.fault()).toBeNull()
     expect(new Set(seen)).toEqual(new Set(range(50)))
     expect(await readMetric('di_consume_failures_total')).toBeGreaterThan(2)
-    expect(await readMetric('di_consume_given_back_total')).toBe(0)
+    expect(await readMetric('di_consume_nacked_total')).toBe(0)
   })
 
   it('is no longer at fault when nothing has failed for a while, handled or not', async () => {
@@ -277,7 +277,7 @@ describe('a consumer', () => {
     )
     await publish(0, 1)
     await until('it has been given back', async () => {
-      return (await readMetric('di_consume_given_back_total')) > 0
+      return (await readMetric('di_consume_nacked_total')) > 0
     })
     // What a decider may decide is told by what is stored, which is behind after an outage.
     readyUpTo = 0
@@ -293,7 +293,7 @@ describe('a consumer', () => {
 
   it('sets a message apart that hits a defect, and gives it up while others are handled', async () => {
     const seen: number[] = []
-    const givenUp: ConsumedMessage[] = []
+    const quarantined: ConsumedMessage[] = []
     let refusals = 1
     let failedTogether = 0
     const handle: Handle = async (messages) => {
@@ -305,12 +305,12 @@ describe('a consumer', () => {
       }
       seen.push(...messages.map(toNumber))
     }
-    const giveUp = async (message: ConsumedMessage, error: unknown) => {
+    const quarantine = async (message: ConsumedMessage, error: unknown) => {
       if (refusals-- > 0) throw new Error('there is no room for it')
       expect(error).toBeInstanceOf(TypeError)
-      givenUp.push(message)
+      quarantined.push(message)
     }
-    begin(handle, {}, { giveUp })
+    begin(handle, {}, { quarantine })
     await publish(0, 20)
     await until('all neighbours are handled', () => new Set(seen).size === 19)
     let next = 20
@@ -319,7 +319,7 @@ describe('a consumer', () => {
       async () => {
         next += 40
         await publish(next - 40, next)
-        return givenUp.length > 0
+        return quarantined.length > 0
       },
       40_000,
     )
@@ -327,16 +327,16 @@ describe('a consumer', () => {
     expect(seen).not.toContain(7)
     // Known for what it is, it is kept from the others.
     expect(failedTogether).toBeLessThanOrEqual(1)
-    expect(givenUp.map(toNumber)).toEqual([7])
-    expect(givenUp[0]!.deliveries).toBeGreaterThanOrEqual(4)
-    expect(await readMetric('di_consume_given_up_total')).toBe(1)
+    expect(quarantined.map(toNumber)).toEqual([7])
+    expect(quarantined[0]!.deliveries).toBeGreaterThanOrEqual(4)
+    expect(await readMetric('di_consume_quarantined_total')).toBe(1)
   })
 
   it('gives nothing up while every message fails: a later release may handle them', async () => {
     const tries = new Map<number, number>()
-    const givenUp: number[] = []
-    const giveUp = async (message: ConsumedMessage) => {
-      givenUp.push(toNumber(message))
+    const quarantined: number[] = []
+    const quarantine = async (message: ConsumedMessage) => {
+      quarantined.push(toNumber(message))
     }
     let broken = true
     begin(
@@ -347,14 +347,14 @@ describe('a consumer', () => {
         }
       },
       {},
-      { giveUp },
+      { quarantine },
     )
     await publish(0, 5)
     await until('all were tried often', () => [...tries.values()].every((n) => n >= 4), 20_000)
-    expect(givenUp).toEqual([])
+    expect(quarantined).toEqual([])
     broken = false
     await until('everything is acknowledged', isDrained, 40_000)
-    expect(givenUp).toEqual([])
+    expect(quarantined).toEqual([])
   })
 
   it('handles nothing beyond what is ready, and goes on when told that more is', async () => {
@@ -503,7 +503,7 @@ describe('a consumer whose broker fails', () => {
     }
     // What was on its way when the broker died comes again after the ack wait at the latest.
     await until('everything was seen', () => seen.size === published, 20_000)
-    expect(await readMetric('di_consume_take_failures_total')).toBe(0)
+    expect(await readMetric('di_consume_fetch_failures_total')).toBe(0)
   })
 
   it.each(['SIGCONT', 'SIGKILL'] as const)(
@@ -524,7 +524,7 @@ describe('a consumer whose broker fails', () => {
       await publish(5, 10)
       await until('it works again', () => seen.size === 10, 2_500)
       expect(consumption.fault()).toBeNull()
-      expect(await readMetric('di_consume_take_failures_total')).toBe(0)
+      expect(await readMetric('di_consume_fetch_failures_total')).toBe(0)
     },
   )
 })

@@ -6,7 +6,7 @@ import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
 import {
   createDeadLetters,
   type DeadLetter,
-  type LetterLoss,
+  type DeadLetterLoss,
 } from '#shared/io/nats/dead-letters.ts'
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
 import { ensureStreams } from '#shared/io/nats/streams.ts'
@@ -38,7 +38,7 @@ const letterOf = (tenantId: string): DeadLetter => ({
 const countLetters = async () => (await nats.manager.streams.info(deadLetterStream)).state.messages
 
 it('of a tenant are bounded to its share, whatever others have', async () => {
-  const lost: LetterLoss[] = []
+  const lost: DeadLetterLoss[] = []
   const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
   const most = Math.floor(deadLetterBytes.burst / 10_000)
   await store(Array.from({ length: 2 * most }, () => letterOf('flood')))
@@ -49,29 +49,29 @@ it('of a tenant are bounded to its share, whatever others have', async () => {
 })
 
 it('are dropped and counted when the stream is full, and cost a tenant no share', async () => {
-  const lost: LetterLoss[] = []
+  const lost: DeadLetterLoss[] = []
   const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
   const { config, state } = await nats.manager.streams.info(deadLetterStream)
   const setBytes = (max_bytes: number) =>
     nats.manager.streams.update(deadLetterStream, { ...config, max_bytes })
   await setBytes(state.bytes + 10)
-  const letters = Array.from({ length: 600 }, () => letterOf('acme'))
-  await store(letters)
+  const deadLetters = Array.from({ length: 600 }, () => letterOf('acme'))
+  await store(deadLetters)
   expect(lost).toEqual(Array(600).fill('stream_full'))
   await setBytes(config.max_bytes)
-  await store(letters.slice(0, 100))
+  await store(deadLetters.slice(0, 100))
   expect(lost).toHaveLength(600)
   expect(await countLetters()).toBe(state.messages + 100)
 })
 
 it('of a broker that does not answer are an error, and cost a tenant no share', async () => {
-  const lost: LetterLoss[] = []
+  const lost: DeadLetterLoss[] = []
   const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
   const before = await countLetters()
   await nats.manager.streams.delete(deadLetterStream)
-  const letters = Array.from({ length: 400 }, () => letterOf('acme'))
-  for (let n = 0; n < 3; n++) await expect(store(letters)).rejects.toThrow()
+  const deadLetters = Array.from({ length: 400 }, () => letterOf('acme'))
+  for (let n = 0; n < 3; n++) await expect(store(deadLetters)).rejects.toThrow()
   await ensureStreams(nats)
-  await store(letters)
+  await store(deadLetters)
   expect([await countLetters(), lost, before > 0]).toEqual([400, [], true])
 })

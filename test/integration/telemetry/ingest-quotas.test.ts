@@ -7,7 +7,7 @@ import {
   ingestBytesBurst,
   ingestBytesMin,
   ingestBytesPerSecond,
-  refusalHoldMs,
+  refusalDelayMs,
   tenantUndecidedBytesMin,
   undecidedRetryAfterSeconds,
 } from '#shared/core/base/limits.ts'
@@ -124,10 +124,10 @@ describe('a rate in bytes', () => {
     await postUntilRefused(edge, eager, 60_000, 8)
     const begunMs = performance.now()
     const refused = post(edge, eager, 60_000)
-    await until('it is held', async () => (await edge.count('di_ingest_held_refusals')) === 1)
+    await until('it is held', async () => (await edge.count('di_ingest_delayed_refusals')) === 1)
     expect((await post(edge, other, 1_000)).status).toBe(200)
     expect((await refused).status).toBe(429)
-    expect(performance.now() - begunMs).toBeGreaterThan(0.9 * refusalHoldMs)
+    expect(performance.now() - begunMs).toBeGreaterThan(0.9 * refusalDelayMs)
   })
 
   it('may be set for a tenant, and counts a small body as 1 KiB', async () => {

@@ -54,12 +54,18 @@ describe('what is known for the active policy', () => {
     expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, threshold: 4 }]))).toBe(true)
     expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, weight: 50 }]))).toBe(true)
     expect(sharesRiskFeatures(withRules([]), withRules([{ ...rule, weight: 0 }]))).toBe(true)
-    expect(sharesRiskFeatures(withRules([rule]), withRules([], { signalsMissing: null }))).toBe(true)
+    expect(sharesRiskFeatures(withRules([rule]), withRules([], { signalsMissing: null }))).toBe(
+      true,
+    )
   })
 
   it('will not do for any rule that asks more', () => {
-    expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, threshold: 2 }]))).toBe(false)
-    expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, windowSeconds: 301 }]))).toBe(false)
+    expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, threshold: 2 }]))).toBe(
+      false,
+    )
+    expect(
+      sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, windowSeconds: 301 }])),
+    ).toBe(false)
     expect(sharesRiskFeatures(withRules([{ ...rule, weight: 0 }]), withRules([rule]))).toBe(false)
     expect(sharesRiskFeatures(withRules([]), withRules([rule]))).toBe(false)
     const { signalsMissing } = defaultPolicy
@@ -70,7 +76,10 @@ describe('what is known for the active policy', () => {
 
   it('brings no finding of a rule that the shadow has switched off', () => {
     const evidence = { metric: 'missing_categories', count: 2, threshold: 0, window: '24h' }
-    const features: RiskFeatures = { ...nothing, missing: { code: 'SIGNALS_MISSING', weight: 15, evidence } }
+    const features: RiskFeatures = {
+      ...nothing,
+      missing: { code: 'SIGNALS_MISSING', weight: 15, evidence },
+    }
     const off = compileShadow(withRules([], { signalsMissing: null }))
     const codes = (shadow: typeof off) =>
       decideShadow(blocked, shadow, features).risk.reasons.map(({ code }) => code)

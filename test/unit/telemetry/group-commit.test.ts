@@ -19,8 +19,8 @@ const limits: CommitLimits = {
   batchEventsMax: 4,
   batchBytesMax: 400,
   publishesInFlightMax: 2,
-  gatherMs: 0,
-  batchEventsFew: 4,
+  lingerMs: 0,
+  lingerUntilEvents: 4,
   waitingEventsMax: 12,
   waitingBytesMax: 2_000,
   publishTimeoutMs: 2_000,
@@ -372,7 +372,7 @@ it('drained resolves at once when nothing waits', async () => {
 })
 
 describe('a message of few events', () => {
-  const limits = { gatherMs: 5, batchEventsFew: 3, batchEventsMax: 100 }
+  const limits = { lingerMs: 5, lingerUntilEvents: 3, batchEventsMax: 100 }
   const run = () => {
     const acks: (() => void)[] = []
     const publish = () =>

@@ -5,14 +5,14 @@
  * held one keeps a connection that another tenant may need.
  */
 
-export type RefusalHold = {
+export type RefusalDelay = {
   /** Calls `answer` after a moment, or at once. */
   hold: (answer: () => void) => void
   /** Answers that are held now. */
   held: () => number
 }
 
-export type RefusalHoldOptions = {
+export type RefusalDelayOptions = {
   later: (run: () => void, ms: number) => void
   /** A process that stops answers at once. */
   stopping: () => boolean
@@ -20,7 +20,7 @@ export type RefusalHoldOptions = {
   heldMax: number
 }
 
-export function createRefusalHold(options: RefusalHoldOptions): RefusalHold {
+export function createRefusalDelay(options: RefusalDelayOptions): RefusalDelay {
   const { later, stopping, holdMs, heldMax } = options
   let held = 0
   return {

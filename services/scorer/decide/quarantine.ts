@@ -15,7 +15,7 @@ import type { ScorerObserver } from '../observe.ts'
 import type { DecodedMessages } from '../store/decoded-messages.ts'
 import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
 
-export type GiveUpDeps = {
+export type QuarantineDeps = {
   messages: DecodedMessages
   reconciliation: Pick<ReconciliationWriter, 'insertEntries'>
   storeDeadLetters: (letters: readonly DeadLetter[]) => Promise<void>
@@ -28,7 +28,7 @@ export type GiveUpDeps = {
  * Gives up storing a message: decisions wait for everything before them to be stored.
  * @throws when it cannot be put aside
  */
-export async function giveUpStoring(
+export async function quarantineUnstored(
   message: ConsumedMessage,
   error: unknown,
   { messages, reconciliation, wallMs, ...deps }: GiveUpDeps,
@@ -54,10 +54,10 @@ function decodeIfPossible(messages: DecodedMessages, message: ConsumedMessage): 
  * cannot be decided are missing in reconciliation for good, and the message is put aside.
  * @throws when a store cannot be reached, or when it cannot be put aside
  */
-export async function giveUpDeciding(
+export async function quarantineUndecided(
   message: ConsumedMessage,
   error: unknown,
-  { decide, ...deps }: GiveUpDeps & { decide: DecideBatchDeps },
+  { decide, ...deps }: QuarantineDeps & { decide: DecideBatchDeps },
 ): Promise<void> {
   const entries: ReconciliationEntry[] = []
   const alone = {
@@ -71,7 +71,7 @@ export async function giveUpDeciding(
   }
   let failed = false
   for (const event of decodeIfPossible(deps.messages, message)) {
-    const take = () => ({ events: [event], letters: [] })
+    const take = () => ({ events: [event], deadLetters: [] })
     try {
       await decideBatch([message], { ...alone, messages: { ...deps.messages, take } })
     } catch (one) {
@@ -98,9 +98,9 @@ function mergeEntries(entries: readonly ReconciliationEntry[]): ReconciliationEn
   return [...merged.values()]
 }
 
-async function putAside(
+async function storeDeadLetter(
   { data, sequence, error, what }: ConsumedMessage & { error: unknown; what: 'store' | 'decide' },
-  { storeDeadLetters, observe }: Pick<GiveUpDeps, 'storeDeadLetters' | 'observe'>,
+  { storeDeadLetters, observe }: Pick<QuarantineDeps, 'storeDeadLetters' | 'observe'>,
 ): Promise<void> {
   const detail = `${what}: ${error instanceof Error ? error.name : 'unknown'}`
   await storeDeadLetters([{ reason: 'defect', detail, id: `${sequence}-${what}`, data }])

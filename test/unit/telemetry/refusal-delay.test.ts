@@ -1,12 +1,12 @@
 /** Answers to tenants over a limit: held for a moment, so many at once. */
 import { expect, it } from 'vitest'
-import { createRefusalHold } from '../../../services/ingest/refusal-hold.ts'
+import { createRefusalDelay } from '../../../services/ingest/refusal-delay.ts'
 
 it('holds so many answers at once, and none in a process that stops', () => {
   const later: (() => void)[] = []
   const answered: number[] = []
   let stopping = false
-  const { hold, held } = createRefusalHold({
+  const { hold, held } = createRefusalDelay({
     later: (run, ms) => {
       expect(ms).toBe(1_000)
       later.push(run)

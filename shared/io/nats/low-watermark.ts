@@ -14,16 +14,16 @@ import type { Nats } from './nats.ts'
  * @returns the sequence up to which every message is stored
  * @throws when the broker does not answer
  */
-export function readStoredFloor(nats: Nats): Promise<number> {
-  return readFloor(nats, scorerConsumer)
+export function readStoredWatermark(nats: Nats): Promise<number> {
+  return readWatermark(nats, scorerConsumer)
 }
 
 /**
  * @returns the sequence up to which every message is decided
  * @throws when the broker does not answer
  */
-export function readDecidedFloor(nats: Nats): Promise<number> {
-  return readFloor(nats, deciderConsumer)
+export function readDecidedWatermark(nats: Nats): Promise<number> {
+  return readWatermark(nats, deciderConsumer)
 }
 
 /**
@@ -31,11 +31,14 @@ export function readDecidedFloor(nats: Nats): Promise<number> {
  * @throws when the broker does not answer
  */
 export async function readLowWatermark(nats: Nats): Promise<number> {
-  const [stored, decided] = await Promise.all([readStoredFloor(nats), readDecidedFloor(nats)])
+  const [stored, decided] = await Promise.all([
+    readStoredWatermark(nats),
+    readDecidedWatermark(nats),
+  ])
   return Math.min(stored, decided)
 }
 
-async function readFloor(nats: Nats, durable: string): Promise<number> {
+async function readWatermark(nats: Nats, durable: string): Promise<number> {
   const info = await nats.manager.consumers.info(telemetryStream, durable)
   // With nothing in hand all that was delivered is done, also behind what aged out unseen.
   return info.num_ack_pending === 0 ? info.delivered.stream_seq : info.ack_floor.stream_seq

@@ -4,7 +4,10 @@ import { describe, expect, it } from 'vitest'
 import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'
-import { giveUpDeciding, giveUpStoring } from '../../../services/scorer/decide/give-up.ts'
+import {
+  quarantineUndecided,
+  quarantineUnstored,
+} from '../../../services/scorer/decide/quarantine.ts'
 import { makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { makeDecideDeps } from '../../support/telemetry/decide-deps.ts'
 
@@ -18,7 +21,7 @@ const message: ConsumedMessage = {
 }
 
 function createBench(fail: (event: FeatureEvent) => void) {
-  const letters: DeadLetter[] = []
+  const deadLetters: DeadLetter[] = []
   const dropped: string[] = []
   const { decide, raised, entries } = makeDecideDeps({
     onKnown: (events) => events.forEach(fail),
@@ -31,10 +34,10 @@ function createBench(fail: (event: FeatureEvent) => void) {
     decide,
     wallMs: () => 0,
     storeDeadLetters: async (some: readonly DeadLetter[]) => {
-      letters.push(...some)
+      deadLetters.push(...some)
     },
   }
-  return { deps, raised, entries, letters, dropped }
+  return { deps, raised, entries, deadLetters, dropped }
 }
 
 const defect = new TypeError('undefined is not a function')
@@ -51,45 +54,47 @@ describe('of a message that cannot be decided', () => {
     // One entry for the message: a second would replace it.
     expect(entries).toHaveLength(1)
     expect(entries[0]).toMatchObject({ stage: 'decided', events: 2, named: [] })
-    expect(letters).toEqual([
+    expect(deadLetters).toEqual([
       { reason: 'defect', detail: 'decide: TypeError', id: '7-decide', data: message.data },
     ])
     expect(dropped).toEqual(['defect'])
   })
 
   it('nothing is put aside when each of its events can be decided by itself', async () => {
-    const { deps, raised, entries, letters } = createBench(() => undefined)
-    await giveUpDeciding(message, defect, deps)
+    const { deps, raised, entries, deadLetters } = createBench(() => undefined)
+    await quarantineUndecided(message, defect, deps)
     expect(raised).toHaveLength(3)
     expect(entries).toMatchObject([{ events: 3 }])
-    expect(letters).toEqual([])
+    expect(deadLetters).toEqual([])
   })
 
   it('nothing is given up in an outage', async () => {
-    const { deps, letters, dropped } = createBench(() => {
+    const { deps, deadLetters, dropped } = createBench(() => {
       throw new Error('connect ECONNREFUSED')
     })
-    await expect(giveUpDeciding(message, defect, deps)).rejects.toThrow('ECONNREFUSED')
-    expect([letters, dropped]).toEqual([[], []])
+    await expect(quarantineUndecided(message, defect, deps)).rejects.toThrow('ECONNREFUSED')
+    expect([deadLetters, dropped]).toEqual([[], []])
   })
 })
 
 describe('a message that cannot be stored', () => {
   it('is put aside, its events refused', async () => {
-    const { deps, entries, letters, dropped } = createBench(() => undefined)
-    await giveUpStoring(message, defect, deps)
+    const { deps, entries, deadLetters, dropped } = createBench(() => undefined)
+    await quarantineUnstored(message, defect, deps)
     expect(entries).toMatchObject([{ stage: 'stored', events: 3, refused: 3, named: [] }])
-    expect(letters).toMatchObject([{ reason: 'defect', detail: 'store: TypeError', id: '7-store' }])
+    expect(deadLetters).toMatchObject([
+      { reason: 'defect', detail: 'store: TypeError', id: '7-store' },
+    ])
     expect(dropped).toEqual(['defect'])
   })
 
   it('is put aside also when it cannot be read, which is what is wrong with it', async () => {
-    const { deps, entries, letters } = createBench(() => undefined)
+    const { deps, entries, deadLetters } = createBench(() => undefined)
     const decode = () => {
       throw defect
     }
-    await giveUpStoring(message, defect, { ...deps, messages: { ...deps.messages, decode } })
+    await quarantineUnstored(message, defect, { ...deps, messages: { ...deps.messages, decode } })
     expect(entries).toMatchObject([{ tenantId: '', events: 0 }])
-    expect(letters).toHaveLength(1)
+    expect(deadLetters).toHaveLength(1)
   })
 })
