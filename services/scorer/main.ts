@@ -19,7 +19,6 @@ import { type ConsumedMessage, consume } from '#shared/io/nats/consume.ts'
 import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'
 import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/low-watermark.ts'
 import { type Nats, openNats } from '#shared/io/nats/nats.ts'
-import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/stream-floors.ts'
 import { observeStreams } from '#shared/io/nats/stream-metrics.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import { createShadowDecisionWriter } from '#shared/io/policies/shadow-decision-store.ts'
@@ -146,7 +145,7 @@ async function main(): Promise<void> {
     durable: deciderConsumer,
     limits: decideLimits,
     readyUpTo: () => readStoredWatermark(connected),
-    giveUp: (message, error) => giveUpDeciding(message, error, { ...lastResort, decide }),
+    quarantine: (message, error) => quarantineUndecided(message, error, { ...quarantineDeps, decide }),
     handle: (batch) => decideBatch(batch, decide),
   })
   const storing = consume({

@@ -13,7 +13,7 @@ import type { ShadowSkip } from './shadow/shadow-decisions.ts'
 export type ScorerStep =
   | 'insert'
   | 'reconciliation'
-  | 'known'
+  | 'risk_features'
   | 'raised'
   | 'session'
   | 'raise'

@@ -18,7 +18,7 @@ import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
 export type QuarantineDeps = {
   messages: DecodedMessages
   reconciliation: Pick<ReconciliationWriter, 'insertEntries'>
-  storeDeadLetters: (letters: readonly DeadLetter[]) => Promise<void>
+  storeDeadLetters: (deadLetters: readonly DeadLetter[]) => Promise<void>
   observe: Pick<ScorerObserver, 'dropped'>
   /** The wall clock, in ms since 1970. */
   wallMs: () => number
@@ -31,14 +31,14 @@ export type QuarantineDeps = {
 export async function quarantineUnstored(
   message: ConsumedMessage,
   error: unknown,
-  { messages, reconciliation, wallMs, ...deps }: GiveUpDeps,
+  { messages, reconciliation, wallMs, ...deps }: QuarantineDeps,
 ): Promise<void> {
   const events = decodeIfPossible(messages, message)
   // They will have no rows.
   const refused = new Set(events)
   const streamOffset = toStreamOffset(message.streamCreatedMs, message.sequence)
   await reconciliation.insertEntries(toStoredEntries({ streamOffset, events }, refused, wallMs()))
-  await putAside({ ...message, error, what: 'store' }, deps)
+  await storeDeadLetter({ ...message, error, what: 'store' }, deps)
 }
 
 function decodeIfPossible(messages: DecodedMessages, message: ConsumedMessage): AcceptedEvent[] {
@@ -80,7 +80,7 @@ export async function quarantineUndecided(
     }
   }
   await decide.reconciliation.insertEntries(mergeEntries(entries))
-  if (failed) await putAside({ ...message, error, what: 'decide' }, deps)
+  if (failed) await storeDeadLetter({ ...message, error, what: 'decide' }, deps)
 }
 
 /** An entry of a message replaces the one before, so there is to be one of each tenant and hour. */

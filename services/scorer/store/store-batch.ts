@@ -27,7 +27,7 @@ export type StoreBatchDeps = {
   messages: DecodedMessages
   telemetry: TelemetryStore
   reconciliation: Pick<ReconciliationWriter, 'insertEntries'>
-  storeDeadLetters: (letters: readonly DeadLetter[]) => Promise<void>
+  storeDeadLetters: (deadLetters: readonly DeadLetter[]) => Promise<void>
   observe: ScorerObserver
   /** The wall clock, in ms since 1970. */
   wallMs: () => number

@@ -78,12 +78,12 @@ export type Consumption = {
 const heartbeatMs = ackWaitMs / 4
 const holdMaxMs = 30_000
 /** How long messages rest that are given back. */
-const giveBackMs = 1_000
+const outageDelayMs = 1_000
 /**
  * How long a message rests that failed for a reason of its own: longer each time, up to a limit.
  */
-const setAsideMs = 500
-const setAsideMaxMs = 60_000
+const defectDelayMs = 500
+const defectDelayMaxMs = 60_000
 /** Deliveries after which a message that fails may be given up. */
 const quarantineDeliveries = 3
 /** How often it is asked whether what waits is ready by now. */

@@ -2,7 +2,7 @@
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
-import type { FeatureEvent } from '#shared/io/velocity/known-store.ts'
+import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'
 import type { DecideBatchDeps } from '../../../services/scorer/decide/decide-batch.ts'
 import type { ScorerObserver } from '../../../services/scorer/observe.ts'
 import { createDecodedMessages } from '../../../services/scorer/store/decoded-messages.ts'

@@ -48,8 +48,8 @@ describe('of a message that cannot be decided', () => {
   }
 
   it('every event that can be is, and the rest is put aside and missing in reconciliation', async () => {
-    const { deps, raised, entries, letters, dropped } = createBench(failOdd)
-    await giveUpDeciding(message, defect, deps)
+    const { deps, raised, entries, deadLetters, dropped } = createBench(failOdd)
+    await quarantineUndecided(message, defect, deps)
     expect(raised.map(({ deviceId }) => deviceId)).toEqual(['one', 'two'])
     // One entry for the message: a second would replace it.
     expect(entries).toHaveLength(1)
