@@ -145,7 +145,8 @@ async function main(): Promise<void> {
     durable: deciderConsumer,
     limits: decideLimits,
     readyUpTo: () => readStoredWatermark(connected),
-    quarantine: (message, error) => quarantineUndecided(message, error, { ...quarantineDeps, decide }),
+    quarantine: (message, error) =>
+      quarantineUndecided(message, error, { ...quarantineDeps, decide }),
     handle: (batch) => decideBatch(batch, decide),
   })
   const storing = consume({
