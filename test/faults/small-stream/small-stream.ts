@@ -6,6 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
 import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
 import { admin, createTenant } from '../../support/http/tenant-client.ts'
 import { startStack } from '../../support/process/stack.ts'

@@ -8,7 +8,7 @@ import {
   telemetryStream,
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
-import { readLowWatermark } from '#shared/io/nats/stream-floors.ts'
+import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
 import { ensureStreams } from '#shared/io/nats/streams.ts'
 import { until } from '../../support/process/until.ts'
 import { makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
