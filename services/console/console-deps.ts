@@ -17,7 +17,7 @@ import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-s
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
-import { createKnownStore } from '#shared/io/velocity/known-store.ts'
+import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ConsoleDeps } from './app.ts'
 import type { ConsoleConfig } from './config.ts'
 import type { Connections } from './connections.ts'
@@ -82,7 +82,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     setDisposition: createAlertStore(postgres).setDisposition,
     hintDelivery: async (hint) => publishTenantHint(requireNats(), hint),
     findEvent: createEventStore(clickhouse).findEvent,
-    findKnown: createKnownStore(clickhouse).findKnown,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     readReconciliation: connections.reconciliation.readReconciliation,
     readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,

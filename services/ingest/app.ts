@@ -44,7 +44,7 @@ import {
   type Submission,
 } from './intake.ts'
 import { createIngestObserver } from './observe.ts'
-import { createRefusalDelay } from './refusal-hold.ts'
+import { createRefusalDelay } from './refusal-delay.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
 import type { UndecidedRoom } from './undecided-room.ts'
 

@@ -27,7 +27,7 @@ import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from '.
 import { checkHeaders, discardBody, receiveBody } from './http/receive-body.ts'
 import { type ReplyMeta, replyAccepted, replyProblem } from './http/reply.ts'
 import type { IngestObserver } from './observe.ts'
-import type { RefusalDelay } from './refusal-hold.ts'
+import type { RefusalDelay } from './refusal-delay.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
 
 export const ingestPath = '/v1/rasp/ingest'

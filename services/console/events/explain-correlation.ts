@@ -38,7 +38,7 @@ export async function explainCorrelation(
     received_at: event.receivedAtMs,
     body,
   }
-  const [known] = await loadRiskFeatures([asked], () => policy).catch((error: unknown) => {
+  const [features] = await loadRiskFeatures([asked], () => policy).catch((error: unknown) => {
     throw unavailable(
       'The risk features of the device cannot be read at the moment.',
       toLoggable(error),
