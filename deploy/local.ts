@@ -1,5 +1,5 @@
-// `npm start`: the whole service on one machine with one command, on embedded servers unless told
-// of others. This file only connects the stack to its terminal: environment, signals, exit status.
+// `npm start`: runs the whole service on one machine, with embedded servers unless their URLs are
+// set. This file connects the stack to the terminal: environment, signals, exit status.
 
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -18,5 +18,5 @@ const { version } = JSON.parse(readFileSync(`${projectDir}/package.json`, 'utf8'
 }
 
 process.exitCode = await runInTerminal({ env: process.env, projectDir, version })
-// Whatever still holds the process (an idle keep-alive socket) has nothing left to do.
+// An idle keep-alive socket may still keep the process alive.
 process.exit()

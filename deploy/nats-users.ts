@@ -44,7 +44,9 @@ export function renderNatsUsers(): string {
   return ['authorization {', '  users: [', ...users, '  ]', '}', ''].join('\n')
 }
 
-/** `deploy/nats-users.conf`: the same with the passwords from the file beside the other secrets. */
+/**
+ * `deploy/nats-users.conf`: the same with the passwords from the file beside the other secrets.
+ */
 export function renderNatsUsersFile(): string {
   return [
     '# Who may connect, and what each process may do: made from shared/core/base/process-rights.ts by',

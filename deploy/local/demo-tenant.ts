@@ -1,6 +1,6 @@
-// The sandbox tenant `demo`, made on the first start so that a newcomer has something to sign with.
-// Its credentials can be read only when they are made; should a crash lose them between the two
-// steps, the next start rotates them.
+// The sandbox tenant `demo`, created on the first start, so that a newcomer can sign a request at
+// once. Its credentials are disclosed only when they are created. If a crash loses them, the next
+// start rotates them.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StartError } from './stack/settings.ts'
@@ -9,19 +9,19 @@ import type { DemoTenant } from './stack/state-files.ts'
 const TENANT_ID = 'demo'
 const NAME = 'Demo'
 const CALL_TIMEOUT_MS = 15_000
-/** The console may be starting again just now; within this time that is no failure. */
+/** The console may be restarting; within this time a failed call is repeated. */
 const PATIENCE_MS = 20_000
 const PAUSE_MS = 250
 
 /**
- * Makes sure that the tenant exists.
- * @returns its new credentials when they were made now, null when the known ones still hold
+ * Ensures that the tenant exists.
+ * @returns its new credentials when they were created now, null when `known` is still valid
  */
 export async function ensureDemoTenant(options: {
   consoleUrl: string
   adminToken: string
   known: DemoTenant | undefined
-  /** False for somebody else's database: a tenant found there is left alone. */
+  /** False for an external database, whose existing tenant is not changed. */
   ownDatabase: boolean
   signal: AbortSignal
 }): Promise<DemoTenant | null> {
@@ -31,8 +31,8 @@ export async function ensureDemoTenant(options: {
     const shown = await call('GET', `/admin/v1/tenants/${TENANT_ID}`)
     if (shown.status !== 404) return null
   }
-  const wanted = { tenant_id: TENANT_ID, name: NAME, environment: 'sandbox' }
-  const created = await call('POST', '/admin/v1/tenants', wanted)
+  const tenant = { tenant_id: TENANT_ID, name: NAME, environment: 'sandbox' }
+  const created = await call('POST', '/admin/v1/tenants', tenant)
   if (created.status === 201) return credentials(created.body)
   if (created.status === 409) {
     if (!options.ownDatabase) return null
@@ -41,10 +41,10 @@ export async function ensureDemoTenant(options: {
     if (rotated.status === 200) return credentials(rotated.body)
     throw new StartError(`the demo tenant's keys could not be rotated (HTTP ${rotated.status})`)
   }
-  throw new StartError(`the demo tenant could not be made (HTTP ${created.status})`)
+  throw new StartError(`the demo tenant could not be created (HTTP ${created.status})`)
 }
 
-/** One call, repeated while the console cannot be reached or is in trouble of its own. */
+/** One call, repeated while the console is unreachable or responds with a 5xx status. */
 async function callConsole(options: {
   consoleUrl: string
   adminToken: string
@@ -113,7 +113,7 @@ const DEMO_BODY = JSON.stringify({
   },
 })
 
-/** Two lines for a shell: a signed telemetry submission, and the history it leaves. */
+/** Two shell commands: send a signed telemetry submission, and read the device history. */
 export function demoCommands(
   demo: DemoTenant,
   urls: { ingest: string; api: string },

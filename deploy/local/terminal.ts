@@ -1,5 +1,5 @@
-// Runs the stack for a person at a terminal: says what happens, prints the addresses and something
-// to paste, and turns Ctrl-C, SIGTERM, a closed terminal or the end of npm into an orderly stop.
+// Runs the stack at a terminal: shows progress, prints the addresses and example commands, and
+// stops the stack in order on Ctrl-C, SIGTERM, a closed terminal or the end of npm.
 
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
@@ -17,11 +17,13 @@ import {
 } from './stack/settings.ts'
 import { type RunningStack, startStack } from './stack/stack.ts'
 
-/** npm forwards the Ctrl-C that the terminal has sent us already: one press is two signals. */
+/** npm forwards the Ctrl-C that the terminal has already sent, so one press is two signals. */
 const SAME_PRESS_MS = 1_000
 const PARENT_CHECK_MS = 250
 
-/** Runs until the stack is stopped. Returns the exit status: 0 stopped as asked, 1 no start. */
+/**
+ * Runs until the stack stops. Returns the exit status: 0 after a stop, 1 after a failed start.
+ */
 export async function runInTerminal(options: {
   env: Env
   projectDir: string
@@ -31,7 +33,7 @@ export async function runInTerminal(options: {
   const since = performance.now()
   const screen = createScreen(process.stdout)
   process.stderr.on('error', () => undefined)
-  const stop = stopSwitch(screen, options.env)
+  const stop = handleStop(screen, options.env)
   try {
     const settings = readSettings(options)
     const shown = relative(process.cwd(), settings.dataDir) || settings.dataDir
@@ -42,7 +44,7 @@ export async function runInTerminal(options: {
     const stack = await startStack({ settings, screen, signal: stop.signal, onStoppable: stop.use })
     printReady(screen, stack, settings, where)
     screen.line(`started in ${((performance.now() - since) / 1000).toFixed(1)} s, Ctrl-C stops it`)
-    await stop.asked
+    await stop.requested
   } catch (error) {
     if (!stop.signal.aborted) return reportFailure(error)
   }
@@ -51,18 +53,18 @@ export async function runInTerminal(options: {
 }
 
 function reportFailure(error: unknown): number {
-  const known = error instanceof StartError
-  const text = known ? error.message : error instanceof Error ? error.stack : String(error)
+  const isStartError = error instanceof StartError
+  const text = isStartError ? error.message : error instanceof Error ? error.stack : String(error)
   process.stderr.write(`not started: ${text}\n`)
   return 1
 }
 
 function printReady(screen: Screen, stack: RunningStack, settings: LocalSettings, where: string) {
   screen.line('ready')
-  for (const name of SERVICE_NAMES) screen.part(name, stack.urls[name])
+  for (const name of SERVICE_NAMES) screen.note(name, stack.urls[name])
   for (const name of SERVER_NAMES) {
     const url = stack.urls[name]
-    screen.part(name, settings.external[name] === undefined ? url : withoutPassword(url))
+    screen.note(name, settings.external[name] === undefined ? url : withoutPassword(url))
   }
   if (stack.newDemo === null) {
     screen.line(`the demo tenant's credentials are in ${where}/stack.json`)
@@ -70,8 +72,8 @@ function printReady(screen: Screen, stack: RunningStack, settings: LocalSettings
   }
   const demo = stack.newDemo
   screen.line()
-  screen.line('a sandbox tenant to play with; these are in stack.json as well:')
-  for (const [name, value] of Object.entries(demo)) screen.part('demo', `${name} ${value}`)
+  screen.line('the credentials of a sandbox tenant, also in stack.json:')
+  for (const [name, value] of Object.entries(demo)) screen.note('demo', `${name} ${value}`)
   const commands = demoCommands(demo, stack.urls)
   screen.line()
   screen.line('send signed telemetry:')
@@ -82,59 +84,59 @@ function printReady(screen: Screen, stack: RunningStack, settings: LocalSettings
   screen.line()
 }
 
-type StopSwitch = {
-  /** Aborted as soon as the end is asked for. */
+type StopHandle = {
+  /** Aborted when a stop is requested. */
   signal: AbortSignal
-  asked: Promise<void>
+  requested: Promise<void>
   use: (stack: Pick<RunningStack, 'stop' | 'kill'>) => void
   /** Resolves when everything has ended. */
   done: () => Promise<void>
 }
 
-function stopSwitch(screen: Screen, env: Env): StopSwitch {
+function handleStop(screen: Screen, env: Env): StopHandle {
   const abort = new AbortController()
-  const asked = Promise.withResolvers<void>()
+  const requested = Promise.withResolvers<void>()
   let stack: Pick<RunningStack, 'stop' | 'kill'> | undefined
-  let askedAt = 0
+  let requestedAt = 0
   let hurried = false
 
-  function ask(reason: string, inHurry: boolean): void {
+  function request(reason: string, inHurry: boolean): void {
     if (abort.signal.aborted) {
-      if (performance.now() - askedAt < SAME_PRESS_MS) return
+      if (performance.now() - requestedAt < SAME_PRESS_MS) return
       screen.line(`${reason} again: killing everything`)
       stack?.kill()
       return
     }
-    askedAt = performance.now()
+    requestedAt = performance.now()
     hurried = inHurry
     screen.line(`${reason}: stopping`)
     abort.abort()
     void stack?.stop({ hurried })
-    asked.resolve()
+    requested.resolve()
   }
 
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(name, () => ask(name, false))
+    process.on(name, () => request(name, false))
   }
-  if (env.npm_lifecycle_event) watchNpm(() => ask('npm has gone', true))
+  if (env.npm_lifecycle_event) watchNpm(() => request('npm has gone', true))
   return {
     signal: abort.signal,
-    asked: asked.promise,
+    requested: requested.promise,
     use: (given) => {
       stack = given
       if (abort.signal.aborted) void stack.stop({ hurried })
     },
     done: async () => {
       await stack?.stop({ hurried })
-      const seconds = ((performance.now() - askedAt) / 1000).toFixed(1)
+      const seconds = ((performance.now() - requestedAt) / 1000).toFixed(1)
       screen.line(`stopped in ${seconds} s`)
     },
   }
 }
 
 /**
- * Calls `gone` when the npm that started us dies: it can be killed without passing the signal on.
- * Some shells stay between npm and us, so a shell's own parent is watched as well.
+ * Calls `gone` when the parent npm dies, which can happen without a forwarded signal. Some shells
+ * stay between npm and this process, so the parent of a shell is watched as well.
  */
 function watchNpm(gone: () => void): void {
   const watched = [{ pid: process.ppid, started: startToken(process.ppid) }]

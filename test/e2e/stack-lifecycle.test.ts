@@ -1,4 +1,4 @@
-// The life of a local stack as a person at a terminal meets it: start, crash of a part, Ctrl-C,
+// The life of a local stack as a person at a terminal meets it: start, crash of a child process, Ctrl-C,
 // crash of everything, start again. Two stacks run side by side throughout.
 
 import { execFile } from 'node:child_process'
@@ -186,7 +186,7 @@ describe('a running stack', () => {
     expect(alerts.status).toBe(200)
   })
 
-  test('killed parts are restarted, with their exit shown and stack.json kept current', async () => {
+  test('killed processes are restarted, with their exit shown and stack.json kept current', async () => {
     const before = first.stack.pids
     const killed = ['scorer', 'nats', 'postgres', 'clickhouse'] as const
     for (const name of killed) sendSignal(before[name], 'SIGKILL')

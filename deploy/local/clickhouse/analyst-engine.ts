@@ -1,18 +1,18 @@
-// The engine as the analysts' address uses it: runs a query as the engine's user `analyst` for one
-// tenant, holds the answer until it is whole, and knows when a query has really ended, which may be
-// long after its reader has left.
+// The engine as the analysts' address uses it: runs a query as the engine's user `analyst` for
+// one tenant, holds the answer until it is whole, and knows when a query has really ended, which
+// may be long after its reader has left.
 
 import { randomUUID } from 'node:crypto'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EngineFunction, type RefusedNames, toRefusedNames } from './analyst-functions.ts'
-import type { AskedQuery, Refusal } from './analyst-request.ts'
-import { judgeStatement, parseTokens, toTokensStatement } from './analyst-statement.ts'
+import type { ParsedQuery, Refusal } from './analyst-request.ts'
+import { checkStatement, parseTokens, toTokensStatement } from './analyst-statement.ts'
 import { tenantHeader, toAnalystPassword } from './server-config.ts'
 
 export type AnalystQuery = {
   tenantId: string
-  asked: AskedQuery
+  asked: ParsedQuery
   /** Headers of the client that the engine may see. */
   headers: Record<string, string>
 }
@@ -105,7 +105,7 @@ export function openAnalystEngine(options: {
     const given = await post({ path: '/', headers: asAnalyst(tenantId), body, signal })
     const text = (await readWhole(given, Infinity)).toString()
     if (given.statusCode !== 200) throw new Error(text)
-    return judgeStatement(asked, parseTokens(text), refusedNames)
+    return checkStatement(asked, parseTokens(text), refusedNames)
   }
 
   function run(
@@ -151,7 +151,9 @@ export function openAnalystEngine(options: {
   return { judge, run, close: () => agent.destroy() }
 }
 
-/** @throws AnswerTooLarge beyond `bytesMax`; what the stream fails with, also when it is cut off */
+/**
+ * @throws AnswerTooLarge beyond `bytesMax`; what the stream fails with, also when it is cut off
+ */
 async function readWhole(given: IncomingMessage, bytesMax: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -30,7 +30,7 @@ import {
   AnswerTooLarge,
   openAnalystEngine,
 } from './analyst-engine.ts'
-import { type Refusal, readAskedQuery } from './analyst-request.ts'
+import { parseAnalystRequest, type Refusal } from './analyst-request.ts'
 
 export type AnalystProxyOptions = {
   /** 0 takes a free port of 127.0.0.1. */
@@ -82,7 +82,7 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
     if (tenantId === null) return refuse(to, notSignedIn)
     const body = await readBody(from)
     if (typeof body !== 'string') return refuse(to, body)
-    const reading = readAskedQuery(url, body)
+    const reading = parseAnalystRequest(url, body)
     if (!reading.ok) return refuse(to, reading.refusal)
     const permit = await semaphore.acquire(tenantId)
     if (permit === null) return refuse(to, tooMany)

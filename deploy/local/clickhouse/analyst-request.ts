@@ -1,16 +1,17 @@
-// What the analysts' address lets through of a request, as a value. Everything that the engine gets
-// is written anew from here: one statement as the body, parameters from a list, our own identity.
-// The engine itself refuses what an analyst may not read or do; what is sorted out here is what
-// could change who asks, keep state between requests, or let one query take more than its share.
+// What the analysts' address lets through of a request, as a value. Everything that the engine
+// gets is written anew from here: one statement as the body, parameters from a list, our own
+// identity. The engine itself refuses what an analyst may not read or do; what is sorted out here
+// is what could change who asks, keep state between requests, or let one query take more than its
+// share.
 
 import { analystChoices } from '#shared/core/analytics/analyst-access.ts'
 
-export type AskedQuery = { query: string; parameters: [name: string, value: string][] }
+export type ParsedQuery = { query: string; parameters: [name: string, value: string][] }
 
 /** As ClickHouse says it: code, name and text. */
 export type Refusal = { status: number; code: number; name: string; text: string }
 
-export type Reading = { ok: true; asked: AskedQuery } | { ok: false; refusal: Refusal }
+export type Reading = { ok: true; asked: ParsedQuery } | { ok: false; refusal: Refusal }
 
 /** Part of the protocol and harmless. */
 const protocolParameters = new Set([
@@ -47,8 +48,8 @@ const queryBytesMax = 100 * 1024
  * Judges a request.
  * @param body the text of a POST, empty for a GET
  */
-export function readAskedQuery(url: URL, body: string): Reading {
-  const parameters: AskedQuery['parameters'] = []
+export function parseAnalystRequest(url: URL, body: string): Reading {
+  const parameters: ParsedQuery['parameters'] = []
   const seen = new Set<string>()
   let query = ''
   for (const [name, value] of url.searchParams) {

@@ -5,7 +5,7 @@
 
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import type { RefusedNames } from './analyst-functions.ts'
-import type { AskedQuery, Refusal } from './analyst-request.ts'
+import type { ParsedQuery, Refusal } from './analyst-request.ts'
 
 /** From the engine: where it begins and ends, in bytes, and its kind. */
 export type Token = { begin: number; end: number; type: string }
@@ -28,8 +28,8 @@ export function parseTokens(answer: string): Token[] {
  * Judges a statement by its tokens. A name can also come from a parameter.
  * @returns null when it names nothing that is refused
  */
-export function judgeStatement(
-  { query, parameters }: AskedQuery,
+export function checkStatement(
+  { query, parameters }: ParsedQuery,
   tokens: readonly Token[],
   refused: RefusedNames,
 ): Refusal | null {
@@ -52,11 +52,11 @@ export function judgeStatement(
     if (refused.functions.has(name) && (!isMember || isCalled)) return denied(name)
     if (refused.tableFunctions.has(name) && isCalled) return denied(name)
   }
-  return takesNames ? judgeNamesOfParameters(parameters, refused) : null
+  return takesNames ? checkParameterNames(parameters, refused) : null
 }
 
-function judgeNamesOfParameters(
-  parameters: AskedQuery['parameters'],
+function checkParameterNames(
+  parameters: ParsedQuery['parameters'],
   refused: RefusedNames,
 ): Refusal | null {
   for (const [name, value] of parameters) {

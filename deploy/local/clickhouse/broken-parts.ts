@@ -5,7 +5,7 @@
 import { type Dirent, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { askEngine, type EngineAddress } from './ask.ts'
+import { type EngineAddress, queryEngine } from './query-engine.ts'
 
 const everyMs = 500
 /** Between two looks at one that seems broken. */
@@ -45,7 +45,7 @@ type Look = { whole: Set<string>; broken: Set<string> }
 /** @param known parts that need no look */
 async function look(server: EngineAddress, known: ReadonlySet<string>): Promise<Look> {
   const seen: Look = { whole: new Set(), broken: new Set() }
-  const answer = await askEngine(server, recentParts, answerLimitMs)
+  const answer = await queryEngine(server, recentParts, answerLimitMs)
   for (const line of (answer ?? '').split('\n').filter(Boolean)) {
     const [path, bytes] = JSON.parse(line) as [string, number | string]
     const broken = !known.has(path) && isBroken(path, Number(bytes))

@@ -8,10 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { isAlive } from '../stack/launch.ts'
 import { findBrokenPart } from './broken-parts.ts'
-import { drainQueries } from './drain.ts'
 import { type Engine, startEngine } from './engine.ts'
 import type { EngineUser } from './server-config.ts'
 import { spreadParts } from './spread-parts.ts'
+import { waitForQueries } from './wait-for-queries.ts'
 
 const parentCheckMs = 500
 // Together under the five seconds in which a stop must end.
@@ -69,7 +69,7 @@ function stop(): void {
 // An idle kept-alive connection would hold the engine's own shutdown for five seconds, so that
 // gets a moment and is then cut: after draining there is nothing left to lose.
 async function drainAndEnd(running: Engine): Promise<void> {
-  await drainQueries({ url, password }, drainMaxMs)
+  await waitForQueries({ url, password }, drainMaxMs)
   running.release()
   await sleep(shutdownMaxMs)
   running.exitNow(0)
@@ -86,8 +86,8 @@ async function restartWhenBroken(running: Engine): Promise<void> {
   running.exitNow(1)
 }
 
-// A parent that was killed may linger unreaped under its old id, but its child is handed to another
-// process at once; only for somebody else's child is the id itself all there is to go by.
+// A parent that was killed may linger unreaped under its old id, but its child is handed to
+// another process at once; only for somebody else's child is the id itself all there is to go by.
 function watchParent(parentPid: number): void {
   const isChild = process.ppid === parentPid
   setInterval(() => {

@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { libchdbPath } from 'chdb/libchdb'
 import { DataType, load, open } from 'ffi-rs'
-import { becomeEngineUser } from './engine-identity.ts'
+import { becomeEngineUser } from './engine-user.ts'
 import {
   type EngineUser,
   toAnalystPassword,

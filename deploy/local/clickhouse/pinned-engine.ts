@@ -1,5 +1,6 @@
-// The engine of the local stack runs only where the lock file has its hash: npm verifies no package
-// whose entry has none. Platforms differ, because a lock file can only hold what its registry had.
+// The engine of the local stack runs only where the lock file has its hash: npm verifies no
+// package whose entry has none. Platforms differ, because a lock file can only hold what its
+// registry had.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,7 @@
-// The HTTP authentication server that admits the engine's own first session. That session opens the
-// HTTP port and always signs in as `default` with an empty password, which a set password refuses.
-// The gate allows exactly one request, before the port exists. Afterwards it keeps its port and
-// refuses, so that no other program can listen there and admit a session.
+// The HTTP authentication server that admits the engine's own first session. That session opens
+// the HTTP port and always signs in as `default` with an empty password, which a set password
+// refuses. The gate allows exactly one request, before the port exists. Afterwards it keeps its
+// port and refuses, so that no other program can listen there and admit a session.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

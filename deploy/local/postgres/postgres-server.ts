@@ -20,7 +20,7 @@ import { promisify } from 'node:util'
 
 import { Client } from 'pg'
 
-import { giveFolder } from '../stack/give-folder.ts'
+import { changeOwner } from '../stack/change-owner.ts'
 import { type Launcher, type LaunchSpec, type RunAs, startToken } from '../stack/launch.ts'
 import { StartError } from '../stack/settings.ts'
 import {
@@ -69,7 +69,7 @@ export async function preparePostgres(options: {
   }
   const runAs = postgresIdentity(launcher, { program: binaries.postgres, dataDir: dir })
   // PostgreSQL insists that its user owns the data folder, also when that user has changed.
-  if (runAs) giveFolder(dir, runAs)
+  if (runAs) changeOwner(dir, runAs)
   if (fresh) {
     await initialize({ launcher, env, dir, binaries, runAs, signal, ...pick(options) })
     renameSync(dir, options.dir)
@@ -143,8 +143,8 @@ function removeUnfinished(dir: string): void {
 }
 
 /**
- * After a crash postmaster.pid names a process that is gone, or whose number somebody else has now.
- * PostgreSQL checks only that such a process exists; here it must also be a postgres.
+ * After a crash postmaster.pid names a process that is gone, or whose number somebody else has
+ * now. PostgreSQL checks only that such a process exists; here it must also be a postgres.
  */
 function removeStalePid(dir: string): void {
   const file = join(dir, 'postmaster.pid')
@@ -176,8 +176,8 @@ export function postgresLaunchSpec(
     unix_socket_directories: '',
     fsync: 'on',
     synchronous_commit: 'on',
-    // Whoever supervises it starts it again. Left to itself, PostgreSQL 18.4 waits forever when its
-    // recovery from the loss of one process loses another, and refuses everybody meanwhile.
+    // Whoever supervises it starts it again. Left to itself, PostgreSQL 18.4 waits forever when
+    // its recovery from the loss of one process loses another, and refuses everybody meanwhile.
     restart_after_crash: 'off',
     max_connections: '200',
     shared_buffers: '128MB',

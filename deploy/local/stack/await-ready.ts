@@ -1,4 +1,4 @@
-// Waiting for a child to become usable, without ever waiting for one that has already ended.
+// Waits until a child is ready, or throws as soon as it has exited.
 
 import type { ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const PAUSE_MS = 20
 
 /**
- * Asks `isReady` until it says yes. Throws when the child ends first (with how) or after `limitMs`.
+ * Polls `isReady` until it returns true. Throws when the child exits first or after `limitMs`.
  */
 export async function awaitReady(options: {
   name: string
@@ -23,7 +23,7 @@ export async function awaitReady(options: {
   const deadline = performance.now() + options.limitMs
   while (true) {
     if (failure) throw new Error(`${name} could not be started: ${failure.message}`)
-    if (options.signal?.aborted) throw new Error(`${name}: the start was called off`)
+    if (options.signal?.aborted) throw new Error(`${name}: the start was cancelled`)
     if (child.exitCode !== null || child.signalCode !== null) {
       throw new Error(`${name} ended at start (${child.signalCode ?? `code ${child.exitCode}`})`)
     }

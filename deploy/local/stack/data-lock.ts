@@ -1,6 +1,6 @@
-// One stack per data folder. The lock file names the process that holds it and every child it has
-// started, each with its start time, so that a lock left by a crash is recognised however often the
-// process ids have been reused, and whatever of that crashed stack still runs is ended first.
+// Locks a data folder for one stack. The lock file holds the process ids of the stack and of its
+// children with their start times, so that a lock left by a crash is recognised although its ids
+// may have been reused. The children of a crashed stack are stopped first.
 
 import { randomUUID } from 'node:crypto'
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,31 +10,31 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isAlive, sendSignal, startToken } from './launch.ts'
 import { StartError } from './settings.ts'
 
-type Held = { pid: number; started: string | null }
-type HeldChild = Held & { name: string; signal: NodeJS.Signals }
-type LockContent = Held & { children: HeldChild[] }
+type LockedProcess = { pid: number; started: string | null }
+type LockedChild = LockedProcess & { name: string; signal: NodeJS.Signals }
+type LockContent = LockedProcess & { children: LockedChild[] }
 
 const LEFTOVER_GRACE_MS = 2_000
 
 export type DataLock = {
-  /** Children of the crashed stack that held the folder before. */
-  leftovers: HeldChild[]
-  /** Records a running child under its name, replacing the one before. */
-  note: (name: string, pid: number, signal: NodeJS.Signals) => void
+  /** Children of a crashed stack that held the lock before. */
+  leftovers: LockedChild[]
+  /** Records a running child and replaces the previous one of that name. */
+  addChild: (name: string, pid: number, signal: NodeJS.Signals) => void
   release: () => void
 }
 
-/** Takes the folder, or throws a StartError that names the process using it. */
+/** Acquires the lock, or throws a StartError that names its holder. */
 export function lockDataDir(dataDir: string): DataLock {
   const file = join(dataDir, 'stack.lock')
   const own: LockContent = { pid: process.pid, started: startToken(process.pid), children: [] }
   const fresh = `${file}.${process.pid}-${randomUUID().slice(0, 8)}`
   writeFileSync(fresh, JSON.stringify(own), { mode: 0o600 })
   try {
-    const leftovers = take(file, fresh, dataDir)
+    const leftovers = acquire(file, fresh, dataDir)
     return {
       leftovers,
-      note: (name, pid, signal) => {
+      addChild: (name, pid, signal) => {
         const child = { name, pid, started: startToken(pid), signal }
         own.children = [...own.children.filter((other) => other.name !== name), child]
         writeFileSync(fresh, JSON.stringify(own), { mode: 0o600 })
@@ -47,8 +47,8 @@ export function lockDataDir(dataDir: string): DataLock {
   }
 }
 
-function take(file: string, fresh: string, dataDir: string): HeldChild[] {
-  const leftovers: HeldChild[] = []
+function acquire(file: string, fresh: string, dataDir: string): LockedChild[] {
+  const leftovers: LockedChild[] = []
   for (let attempt = 0; attempt < 10; attempt++) {
     try {
       linkSync(fresh, file)
@@ -60,8 +60,8 @@ function take(file: string, fresh: string, dataDir: string): HeldChild[] {
     if (holder && stillRuns(holder)) {
       throw new StartError(`already running on ${dataDir}, pid ${holder.pid}`)
     }
-    // Moved aside rather than removed: should somebody have taken the folder over between the two
-    // steps, what was moved is theirs and goes back.
+    // Renamed, not removed: another process may have acquired the lock between the two steps, and
+    // then its lock file is linked back.
     const aside = `${fresh}.stale`
     try {
       renameSync(file, aside)
@@ -73,7 +73,7 @@ function take(file: string, fresh: string, dataDir: string): HeldChild[] {
     else leftovers.push(...(moved?.children ?? []))
     rmSync(aside, { force: true })
   }
-  throw new StartError(`${file} changes hands all the time`)
+  throw new StartError(`${file} is acquired and released by other processes all the time`)
 }
 
 function readLock(file: string): LockContent | null {
@@ -84,12 +84,12 @@ function readLock(file: string): LockContent | null {
   }
 }
 
-function stillRuns(held: Held): boolean {
-  return isAlive(held.pid) && startToken(held.pid) === held.started
+function stillRuns(entry: LockedProcess): boolean {
+  return isAlive(entry.pid) && startToken(entry.pid) === entry.started
 }
 
-/** Ends what a crashed stack left running; its own guard has usually done so already. */
-export async function endLeftovers(leftovers: HeldChild[]): Promise<HeldChild[]> {
+/** Stops children of a crashed stack that its orphan reaper has not stopped. */
+export async function endLeftovers(leftovers: LockedChild[]): Promise<LockedChild[]> {
   const running = leftovers.filter(stillRuns)
   for (const child of running) sendSignal(child.pid, child.signal)
   const deadline = performance.now() + LEFTOVER_GRACE_MS

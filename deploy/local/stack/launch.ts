@@ -1,7 +1,7 @@
-// Starts the programs of the local stack so that none of them outlives it. Each child leads a
-// process group of its own, so Ctrl-C in a terminal reaches only the stack, which then stops its
-// children in order. Where util-linux' setpriv exists the kernel itself signals a child the moment
-// the process that started it is gone, also after kill -9; guard.ts does the same everywhere else.
+// Starts the programs of the local stack so that none of them outlives it. Each child leads its
+// own process group, so Ctrl-C reaches only the stack, which stops its children in order. With
+// util-linux' setpriv the kernel signals a child as soon as its parent has gone, also after kill
+// -9. On other machines the orphan reaper does that.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { accessSync, constants, readFileSync } from 'node:fs'
@@ -16,9 +16,9 @@ export type LaunchSpec = {
   env: Record<string, string | undefined>
   cwd?: string
   runAs?: RunAs | undefined
-  /** Sent by the kernel (or the guard) when the stack's own process disappears. */
+  /** Sent by the kernel or by the orphan reaper when the stack's process has gone. */
   orphanSignal: 'SIGTERM' | 'SIGQUIT' | 'SIGKILL'
-  /** Opens a channel to the child: called with each message, whose answer is sent back. */
+  /** Opens an IPC channel. Called with each message; the result is sent back. */
   onMessage?: (message: unknown) => object
 }
 
@@ -26,7 +26,7 @@ export type Launcher = {
   /** True when the kernel ends children whose parent died. */
   kernelBound: boolean
   launch: (spec: LaunchSpec) => ChildProcess
-  /** The argv that runs `command` under `runAs`, for probes that need no life-line. */
+  /** The argv that runs `command` under `runAs`, for short probes. */
   wrap: (spec: Pick<LaunchSpec, 'command' | 'args' | 'runAs'>) => string[]
 }
 
@@ -46,13 +46,13 @@ export function findProgram(name: string, pathVar: string | undefined): string |
 }
 
 /**
- * A launcher for this machine. `onLaunch` hears of every child (for the guard).
+ * A launcher for this machine. Calls `onLaunch` with every child, for the orphan reaper.
  * BusyBox has a setpriv without --pdeathsig, so the option itself is tried once.
  */
 export function createLauncher(options: {
   pathVar: string | undefined
   onLaunch?: (pid: number, orphanSignal: string) => void
-  /** False leaves the kernel out of it, as on machines without setpriv. */
+  /** False behaves as on a machine without setpriv. */
   useKernel?: boolean
 }): Launcher {
   const found = options.useKernel === false ? null : findProgram('setpriv', options.pathVar)
@@ -67,8 +67,8 @@ export function createLauncher(options: {
     if (spec.runAs) {
       flags.push('--reuid', `${spec.runAs.uid}`, '--regid', `${spec.runAs.gid}`, '--clear-groups')
       for (const cap of spec.runAs.caps) {
-        // access(2) ignores capabilities of an ordinary user unless this bit is set, and PostgreSQL
-        // asks access(2) whether its own program files can be run.
+        // access(2) ignores capabilities of an ordinary user unless this bit is set, and
+        // PostgreSQL asks access(2) whether its own program files can be run.
         flags.push('--inh-caps', `+${cap}`, '--ambient-caps', `+${cap}`)
         flags.push('--securebits', '+no_setuid_fixup')
       }
@@ -87,7 +87,7 @@ export function createLauncher(options: {
       ...(setpriv === null && spec.runAs ? { uid: spec.runAs.uid, gid: spec.runAs.gid } : {}),
     })
     const { onMessage } = spec
-    // A child that ends just now needs no answer.
+    // The send fails when the child has just exited; no response is needed then.
     if (onMessage) child.on('message', (message) => child.send(onMessage(message), () => undefined))
     if (child.pid !== undefined) options.onLaunch?.(child.pid, spec.orphanSignal)
     return child

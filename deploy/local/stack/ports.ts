@@ -1,5 +1,5 @@
-// Chooses ports for the embedded servers. They stay below the range the kernel hands to outgoing
-// connections, so that a server which restarts finds its own port free again.
+// Chooses ports for the embedded servers, below the kernel's range for outgoing connections, so
+// that a restarted server finds its port free.
 
 import { createServer } from 'node:net'
 
@@ -15,33 +15,32 @@ export function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   })
 }
 
-/** A server listens within this time of its port being chosen. */
-const PROMISED_MS = 60_000
-const promisedHere = new Set<number>()
+/** A server listens within this time after its port is chosen. */
+const RESERVED_MS = 60_000
+const reservedHere = new Set<number>()
 
 /**
- * Keeps a port from every other process that chooses one here, until its server listens: two stacks
- * that start at once would else now and then choose the same. It is an abstract socket, so nothing
- * is left of it when the process ends; only Linux has them.
+ * Reserves a port until its server listens, so that two stacks that start at once never choose the
+ * same one. The reservation is an abstract socket (Linux only), which ends with the process.
  */
-function promisePort(port: number): Promise<boolean> {
+function reservePort(port: number): Promise<boolean> {
   if (process.platform !== 'linux') return Promise.resolve(true)
   return new Promise((resolve) => {
     const holder = createServer()
     holder.once('error', () => resolve(false))
     holder.listen({ path: `\0device-intelligence port ${port}`, exclusive: true }, () => {
-      promisedHere.add(port)
+      reservedHere.add(port)
       holder.unref()
-      const release = () => holder.close(() => promisedHere.delete(port))
-      setTimeout(release, PROMISED_MS).unref()
+      const release = () => holder.close(() => reservedHere.delete(port))
+      setTimeout(release, RESERVED_MS).unref()
       resolve(true)
     })
   })
 }
 
 /**
- * A free port on 127.0.0.1, `preferred` when that one is free. `taken` are ports already promised
- * to somebody who does not listen yet.
+ * A free port on 127.0.0.1; `preferred` when it is free. `taken` are reserved ports on which no
+ * server listens yet.
  */
 export async function choosePort(options: {
   preferred?: number | undefined
@@ -50,11 +49,11 @@ export async function choosePort(options: {
   const taken = options.taken ?? new Set<number>()
   const { preferred } = options
   if (preferred && !taken.has(preferred) && (await isPortFree(preferred))) {
-    if (promisedHere.has(preferred) || (await promisePort(preferred))) return preferred
+    if (reservedHere.has(preferred) || (await reservePort(preferred))) return preferred
   }
   for (let attempt = 0; attempt < 200; attempt++) {
     const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT + 1))
-    if (!taken.has(port) && (await isPortFree(port)) && (await promisePort(port))) return port
+    if (!taken.has(port) && (await isPortFree(port)) && (await reservePort(port))) return port
   }
   throw new Error(`no free port found between ${FIRST_PORT} and ${LAST_PORT}`)
 }

@@ -1,12 +1,12 @@
-// What the person at the terminal sees. A terminal that has gone away (npm was killed, a pipe was
-// closed) must not end the stack in disorder, so errors of the output are ignored.
+// Output to the terminal. Write errors are ignored: a closed terminal or pipe must not interrupt
+// an orderly stop.
 
 export type Screen = {
   line: (text?: string) => void
   /** One finished step of the start: name, what, and the seconds since `sinceMs`. */
   step: (name: string, what: string, sinceMs: number) => void
-  /** News of one part, possibly several lines. */
-  part: (name: string, text: string) => void
+  /** A message about one child or topic, possibly of several lines. */
+  note: (name: string, text: string) => void
 }
 
 const NAME_WIDTH = 12
@@ -23,13 +23,13 @@ export function createScreen(out: NodeJS.WritableStream): Screen {
       const seconds = ((performance.now() - sinceMs) / 1000).toFixed(2)
       line(`  ${name.padEnd(NAME_WIDTH)}${what.padEnd(WHAT_WIDTH)}${seconds.padStart(7)} s`)
     },
-    part: (name, text) => {
+    note: (name, text) => {
       for (const each of text.split('\n')) line(`  ${name.padEnd(NAME_WIDTH)}${each}`)
     },
   }
 }
 
-/** A URL that may be shown: the password of somebody else's server is not ours to print. */
+/** The URL with its password masked, for external servers. */
 export function withoutPassword(url: string): string {
   const parsed = new URL(url)
   if (parsed.password === '') return url

@@ -21,7 +21,7 @@ function toPassword(secrets: Secrets, store: StoreName, user: string): string {
   return `p${Buffer.from(bytes).toString('hex')}`
 }
 
-/** Of the processes with a user of their own in a store. */
+/** The passwords of the processes that have a user of their own in a store. */
 function toPasswords(
   secrets: Secrets,
   store: 'postgres' | 'clickhouse',
@@ -38,7 +38,7 @@ export function natsPasswords(secrets: Secrets): Record<NatsUser, string> {
   return Object.fromEntries(passwords) as Record<NatsUser, string>
 }
 
-/** Of the roles that `migrate` makes. */
+/** The passwords of the roles that `migrate` creates. */
 export const postgresPasswords = (secrets: Secrets) => toPasswords(secrets, 'postgres')
 
 export const clickhousePasswords = (secrets: Secrets) => toPasswords(secrets, 'clickhouse')

@@ -1,5 +1,5 @@
-// The three servers of the local stack: those that run already are taken as they are, the others
-// are embedded. Each is described as a part: what to launch, and how to know that it is ready.
+// The three embedded servers of the local stack. Each is described by what to launch and how to
+// know that it is ready.
 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +16,6 @@ import {
   preparePostgres,
 } from '../postgres/postgres-server.ts'
 import type { Launcher } from './launch.ts'
-import type { PartSpec } from './part.ts'
 import {
   clickhousePasswords,
   natsPasswords,
@@ -25,27 +24,28 @@ import {
 } from './server-passwords.ts'
 import type { Env, LocalSettings, ServerName } from './settings.ts'
 import type { Secrets } from './state-files.ts'
+import type { ChildSpec } from './supervised-child.ts'
 
 const DATABASE = 'device_intelligence'
 const USER = 'di'
 const READY_LIMIT_MS = 60_000
 /**
- * After a write that failed, as on a full disk, the server takes the stream's store for broken
- * until its next start: it answers no publish any more, also when there is room again.
+ * After a failed write, as on a full disk, nats-server rejects every publish to the stream until
+ * it restarts, even when the disk has space again.
  */
-export const natsLostWhen = /critical write error/i
-/** The engine does its file work on this pool; four threads, the default, starve it. */
+export const natsStoreBroken = /critical write error/i
+/** The engine does file I/O on this pool, for which the default of four threads is too few. */
 const CLICKHOUSE_IO_THREADS = '16'
 
 export type EmbeddedServer = {
-  /** Of the operator, who may do everything. */
+  /** With the credentials of the operator, who has all rights. */
   url: string
-  /** Of a process that has a user of its own. */
+  /** With the credentials of one process, where it has a user of its own. */
   urlOf?: (process: ProcessName) => string
-  /** For people: program and version. */
+  /** Program and version, for the terminal. */
   what: string
-  part: PartSpec
-  /** What is left to do once the server answers. */
+  spec: ChildSpec
+  /** Runs once when the server is ready. */
   afterReady: () => Promise<void>
 }
 
@@ -71,7 +71,7 @@ export async function embeddedNats(context: ServerContext): Promise<EmbeddedServ
   if (!binary.syncAlways) {
     context.say(
       'nats',
-      `warning: nats-server ${binary.version} cannot sync before it acknowledges (2.10 can): ` +
+      `warning: nats-server ${binary.version} cannot sync before it acknowledges (2.10 or newer can): ` +
         'an accepted event survives a crash of any process, but not a power cut',
     )
   }
@@ -86,13 +86,13 @@ export async function embeddedNats(context: ServerContext): Promise<EmbeddedServ
     url: natsUrl(server),
     urlOf: (process) => natsUrl(server, process),
     what: `nats-server ${binary.version}, JetStream ${sync}`,
-    part: {
+    spec: {
       name: 'nats',
       launchSpec: () => natsLaunchSpec(server, settings.env),
       isReady: () => natsGreets(server.port),
       readyLimitMs: READY_LIMIT_MS,
       stopSignal: 'SIGTERM',
-      lostWhen: natsLostWhen,
+      killOnOutput: natsStoreBroken,
     },
     afterReady: nothing,
   }
@@ -120,7 +120,7 @@ export async function embeddedPostgres(context: ServerContext): Promise<Embedded
       return postgresUrl({ ...server, ...account }, DATABASE)
     },
     what: 'PostgreSQL 18, embedded',
-    part: {
+    spec: {
       name: 'postgres',
       launchSpec: () => postgresLaunchSpec(server, env),
       isReady: () => postgresAnswers(adminUrl),
@@ -149,7 +149,7 @@ export async function embeddedClickHouse(context: ServerContext): Promise<Embedd
       return `http://${user}:${password}@${address}/${DATABASE}`
     },
     what: 'ClickHouse engine (chdb), embedded',
-    part: {
+    spec: {
       name: 'clickhouse',
       launchSpec: () => ({
         command: process.execPath,
@@ -170,7 +170,7 @@ export async function embeddedClickHouse(context: ServerContext): Promise<Embedd
   }
 }
 
-/** The engine's functions may read its environment: no secret of another process is in it. */
+/** SQL functions can read the engine's environment, so it holds no secret of another process. */
 function pickEngineEnv(env: Env): Env {
   const names = ['PATH', 'HOME', 'TMPDIR', 'LOG_LEVEL', 'NODE_COMPILE_CACHE', 'NODE_OPTIONS']
   return Object.fromEntries(names.map((name) => [name, env[name]]))

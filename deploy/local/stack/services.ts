@@ -1,14 +1,13 @@
-// The five processes of the service, and the migrations before them, as the local stack runs them:
-// the same programs and environment variables as in production, on addresses of this machine.
+// The five services and the migrations, as the local stack runs them: the same programs and
+// environment variables as in production, on addresses of this machine.
 
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 
 import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
-import { chooseStreamBytes } from '../nats/stream-room.ts'
+import { chooseStreamBytes } from '../nats/stream-size.ts'
+import type { ChildLog } from './child-log.ts'
 import { endChild, exitOf, type LaunchSpec } from './launch.ts'
-import type { PartSpec } from './part.ts'
-import type { PartLog } from './part-log.ts'
 import { answersOk } from './servers.ts'
 import {
   type Env,
@@ -21,16 +20,16 @@ import {
   StartError,
 } from './settings.ts'
 import type { Secrets } from './state-files.ts'
+import type { ChildSpec } from './supervised-child.ts'
 
 const READY_LIMIT_MS = 60_000
 const MIGRATE_LIMIT_MS = 300_000
 
 /**
- * Options of Node by process, as in compose.yaml. Left alone, V8 lets the space for new objects
- * grow to 130 MB under load and the heap to four times what is in use before it collects: a scorer
- * at 600 events/s held 330 MB of which it used 85. A scorer may grow further than others: in a
- * backlog collecting took a third of its CPU. There is no limit for all it holds, because what
- * a batch decodes to is its clients' choice.
+ * Node options by service, the same as in compose.yaml. They keep V8's heap close to what is in
+ * use: without them a scorer at 600 events/s held 330 MB, of which it used 85. The scorer's heap
+ * may grow further, because collecting took a third of its CPU in a backlog. There is no limit on
+ * the whole heap, because the clients choose how large a decoded batch is.
  */
 export const nodeOptions: Record<ServiceName, string[]> = {
   ingest: ['--max-semi-space-size=16', '--heap-growing-percent=60'],
@@ -40,7 +39,7 @@ export const nodeOptions: Record<ServiceName, string[]> = {
   delivery: ['--max-semi-space-size=4', '--heap-growing-percent=60'],
 }
 
-/** What the image sets for malloc, which says why. */
+/** The same as in the Dockerfile, which explains it. */
 export const mallocEnv = { MALLOC_ARENA_MAX: '2' }
 
 /** The environment every process gets. */
@@ -69,18 +68,18 @@ export function serviceEnv(
     ...(streamBytes === undefined ? {} : { TELEMETRY_STREAM_MAX_BYTES: `${streamBytes}` }),
   }
   const env: Env = { ...defaults, ...settings.env, ...own }
-  // A secret's file would win over the value this stack hands down.
+  // `NAME_FILE` would override the value that the stack sets.
   for (const name of Object.keys(own)) delete env[`${name}_FILE`]
   return env
 }
 
 /** @param onMessage opens a channel to the process */
-export function servicePart(
+export function serviceSpec(
   settings: LocalSettings,
   name: ServiceName,
   env: Env,
   onMessage?: LaunchSpec['onMessage'],
-): PartSpec {
+): ChildSpec {
   return {
     name,
     launchSpec: () => ({
@@ -97,12 +96,12 @@ function nodeSpec(args: string[], env: Env): LaunchSpec {
   return { command: process.execPath, args, env, orphanSignal: 'SIGTERM' }
 }
 
-/** Runs the migrations to their end. Throws a StartError with their last words when they fail. */
+/** Runs the migrations. Throws a StartError with their last log lines when they fail. */
 export async function runMigrations(options: {
   settings: LocalSettings
   env: Env
   launch: (spec: LaunchSpec) => ChildProcess
-  log: PartLog
+  log: ChildLog
   signal: AbortSignal
 }): Promise<void> {
   const { log, signal } = options
@@ -121,8 +120,8 @@ export async function runMigrations(options: {
     const exit = await exitOf(child)
     if (exit.code === 0) return
     const how = failure || (exit.signal ? `signal ${exit.signal}` : `code ${exit.code}`)
-    const words = log.lastLines().map((line) => `  | ${line}`)
-    throw new StartError([`the migrations failed (${how})`, ...words].join('\n'))
+    const lastLines = log.lastLines().map((line) => `  | ${line}`)
+    throw new StartError([`the migrations failed (${how})`, ...lastLines].join('\n'))
   } finally {
     clearTimeout(limit)
     signal.removeEventListener('abort', stop)

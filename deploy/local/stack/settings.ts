@@ -1,5 +1,4 @@
-// Reads what `npm start` can be told by environment variables, and refuses with every mistake
-// listed at once.
+// Reads the environment variables of `npm start` and reports every mistake at once.
 
 import { join, resolve } from 'node:path'
 
@@ -9,9 +8,9 @@ export type ServiceName = (typeof SERVICE_NAMES)[number]
 export const SERVER_NAMES = ['nats', 'postgres', 'clickhouse'] as const
 export type ServerName = (typeof SERVER_NAMES)[number]
 
-/** Those with a public listener and, beside it, an internal one for readiness and metrics. */
+/** Services with a public listener and an internal one for readiness and metrics. */
 const PUBLIC_NAMES: readonly ServiceName[] = ['ingest', 'api', 'console']
-/** The internal listener of a service is this far above its public one. */
+/** The internal port of a service is its public port plus this. */
 const INTERNAL_OFFSET = 10
 
 const DEFAULT_PORT_BASE = 8080
@@ -23,16 +22,16 @@ export type LocalSettings = {
   servicesDir: string
   dataDir: string
   /**
-   * Service n of SERVICE_NAMES listens on portBase + n of 127.0.0.1, for readiness and metrics on
-   * portBase + 10 + n where it has a public listener.
+   * Service n of SERVICE_NAMES listens on port portBase + n of 127.0.0.1. A service with a public
+   * listener serves readiness and metrics on portBase + 10 + n.
    */
   portBase: number
-  /** Servers that run already; the others are embedded. */
+  /** The URLs of external servers; the other servers are embedded. */
   external: Partial<Record<ServerName, string>>
   env: Env
 }
 
-/** Thrown for mistakes of the person who starts the stack: shown without a stack trace. */
+/** A mistake in the settings or on the machine, shown without a stack trace. */
 export class StartError extends Error {
   constructor(message: string) {
     super(message)
@@ -67,15 +66,15 @@ export function readSettings(options: {
   if (env.NODE_ENV === 'production' && embedded.length > 0 && env.ALLOW_EMBEDDED !== '1') {
     const missing = embedded.map((name) => `${name.toUpperCase()}_URL`).join(', ')
     problems.push(
-      `NODE_ENV is production, where the embedded servers of the local stack have no place: set ` +
-        `${missing}, or ALLOW_EMBEDDED=1 to run them all the same`,
+      `NODE_ENV is production, but the local stack would start embedded servers: set ` +
+        `${missing}, or ALLOW_EMBEDDED=1 to start them anyway`,
     )
   }
   if (problems.length > 0) throw new StartError(problems.join('\n'))
   return {
     projectDir,
     servicesDir: options.servicesDir ?? join(projectDir, 'services'),
-    // Relative to where npm was called, as for the command line; npm itself moves to the project.
+    // Relative to the folder where npm was called; npm itself changes to the project folder.
     dataDir: env.DATA_DIR ? resolve(env.INIT_CWD ?? '', env.DATA_DIR) : join(projectDir, '.data'),
     portBase,
     external,
@@ -88,13 +87,13 @@ export function listenAddress(settings: LocalSettings, name: ServiceName): strin
   return `127.0.0.1:${settings.portBase + SERVICE_NAMES.indexOf(name)}`
 }
 
-/** Where readiness and metrics of a service are: `host:port`. */
+/** The address of a service's readiness and metrics: `host:port`. */
 export function internalAddress(settings: LocalSettings, name: ServiceName): string {
   if (!PUBLIC_NAMES.includes(name)) return listenAddress(settings, name)
   return `127.0.0.1:${settings.portBase + INTERNAL_OFFSET + SERVICE_NAMES.indexOf(name)}`
 }
 
-/** The environment variables that tell a service its addresses. */
+/** The environment variables with a service's addresses. */
 export function listenEnv(settings: LocalSettings, name: ServiceName): Env {
   const variable = name.toUpperCase()
   const listen = { [`${variable}_LISTEN`]: listenAddress(settings, name) }

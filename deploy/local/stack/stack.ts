@@ -1,6 +1,6 @@
-// The local stack from start to end: servers in parallel, then migrations, then the five processes
-// in parallel, then the demo tenant; and everything back in the opposite order. Whatever fails on
-// the way up takes down what has been started, so a failed start leaves nothing running.
+// The life of the local stack: servers in parallel, then migrations, then the five services in
+// parallel, then the demo tenant. It stops in the opposite order. A failed start stops everything
+// that has started.
 
 import { join } from 'node:path'
 import {
@@ -14,17 +14,15 @@ import { compiledFolder } from '#shared/io/process/cache-folder.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { type AnalystProxy, openAnalystProxy } from '../clickhouse/analyst-proxy.ts'
 import { ensureDemoTenant } from '../demo-tenant.ts'
-import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
-import { type Guard, startGuard } from './guard-client.ts'
-import { createLauncher, type Launcher } from './launch.ts'
-import { createPart, type Part, type PartSpec } from './part.ts'
 import {
-  openPartLog,
-  type PartLog,
+  type ChildLog,
+  openChildLog,
   showJsonWarnings,
   showNatsWarnings,
   showPostgresFailures,
-} from './part-log.ts'
+} from './child-log.ts'
+import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
+import { createLauncher, type Launcher } from './launch.ts'
 import { choosePort, isPortFree } from './ports.ts'
 import type { Screen } from './screen.ts'
 import { postgresPasswords } from './server-passwords.ts'
@@ -35,7 +33,7 @@ import {
   embeddedPostgres,
   type ServerContext,
 } from './servers.ts'
-import { runMigrations, serviceEnv, servicePart } from './services.ts'
+import { runMigrations, serviceEnv, serviceSpec } from './services.ts'
 import {
   type Env,
   internalAddress,
@@ -48,23 +46,25 @@ import {
   type ServiceName,
   StartError,
 } from './settings.ts'
+import { type OrphanReaper, startOrphanReaper } from './start-orphan-reaper.ts'
 import {
+  type ChildName,
   type DemoTenant,
-  keepDemoTenant,
   openDataDir,
   openSecrets,
-  type PartName,
   readJson,
   removeStackFile,
   type Secrets,
   type StackFile,
+  saveDemoTenant,
   stackFilePath,
   writeJson,
 } from './state-files.ts'
+import { type ChildSpec, type SupervisedChild, superviseChild } from './supervised-child.ts'
 
-/** How long the processes, and then the servers, get to end by themselves. Together below 10 s. */
+/** Time that the services, and then the servers, have to stop. The sum stays below 10 s. */
 const STOP = { servicesMs: 5_500, serversMs: 2_500 }
-/** When nobody is left to wait for the end, it comes within two seconds. */
+/** After npm has gone, the stack stops within two seconds. */
 const HURRIED_STOP = { servicesMs: 800, serversMs: 500 }
 
 const TO_SHOW: Record<ServerName, (line: string) => string | null> = {
@@ -74,7 +74,7 @@ const TO_SHOW: Record<ServerName, (line: string) => string | null> = {
 }
 
 export type RunningStack = {
-  urls: Record<PartName, string>
+  urls: Record<ChildName, string>
   /** The demo tenant's credentials when they were made in this start. */
   newDemo: DemoTenant | null
   stop: (options?: { hurried: boolean }) => Promise<void>
@@ -82,29 +82,31 @@ export type RunningStack = {
   kill: () => void
 }
 
-type Crew = {
+type Stack = {
   settings: LocalSettings
   screen: Screen
   signal: AbortSignal
   secrets: Secrets
   lock: DataLock
-  guard: Guard
+  reaper: OrphanReaper
   launcher: Launcher
-  parts: Map<PartName, Part>
-  logs: PartLog[]
-  urls: Record<PartName, string>
-  /** The address of a server with the user of one process, where each has its own. */
+  children: Map<ChildName, SupervisedChild>
+  logs: ChildLog[]
+  urls: Record<ChildName, string>
+  /**
+   * The URL of a server with the credentials of one process, for servers with a user for each.
+   */
   urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
-  /** Where analysts ask the embedded ClickHouse; null beside somebody else's. */
+  /** The analysts' proxy to the embedded ClickHouse; null with an external ClickHouse. */
   analysts: AnalystProxy | null
-  /** From here on stack.json exists and follows every new process id. */
+  /** True once stack.json exists; each new process id then updates it. */
   published: boolean
   stopping: boolean
 }
 
 /**
- * Starts everything. `onStoppable` hands out the stop functions before anything runs, so that a
- * start can be called off at any moment.
+ * Starts everything. Calls `onStoppable` before the first child runs, so that a start can be
+ * cancelled at any time.
  */
 export async function startStack(options: {
   settings: LocalSettings
@@ -112,25 +114,25 @@ export async function startStack(options: {
   signal: AbortSignal
   onStoppable: (stack: Pick<RunningStack, 'stop' | 'kill'>) => void
 }): Promise<RunningStack> {
-  const crew = await openCrew(options)
-  const { settings } = crew
+  const stack = await openStack(options)
+  const { settings } = stack
   let stopped: Promise<void> | undefined
   const stop = (how?: { hurried: boolean }) => {
-    stopped ??= stopCrew(crew, how?.hurried ? HURRIED_STOP : STOP)
+    stopped ??= stopStack(stack, how?.hurried ? HURRIED_STOP : STOP)
     return stopped
   }
   const kill = () => {
-    for (const part of crew.parts.values()) void part.stop(0)
+    for (const child of stack.children.values()) void child.stop(0)
   }
   options.onStoppable({ stop, kill })
   try {
-    const env = await startServers(crew)
-    if (settings.external.clickhouse === undefined) await openAnalysts(crew, env)
-    await startServices(crew, env)
-    const newDemo = await makeDemoTenant(crew, env)
-    crew.published = true
-    publish(crew)
-    return { urls: crew.urls, newDemo, stop, kill }
+    const env = await startServers(stack)
+    if (settings.external.clickhouse === undefined) await openAnalysts(stack, env)
+    await startServices(stack, env)
+    const newDemo = await makeDemoTenant(stack, env)
+    stack.published = true
+    publish(stack)
+    return { urls: stack.urls, newDemo, stop, kill }
   } catch (error) {
     await stop()
     throw error
@@ -142,38 +144,38 @@ function withCompileCache(settings: LocalSettings): LocalSettings {
   return { ...settings, env: { NODE_COMPILE_CACHE: folder, ...settings.env } }
 }
 
-async function openCrew(options: {
+async function openStack(options: {
   settings: LocalSettings
   screen: Screen
   signal: AbortSignal
-}): Promise<Crew> {
+}): Promise<Stack> {
   const { screen, signal } = options
   const settings = withCompileCache(options.settings)
   openDataDir(settings.dataDir)
   const lock = lockDataDir(settings.dataDir)
   try {
     for (const child of await endLeftovers(lock.leftovers)) {
-      screen.part(child.name, `ended process ${child.pid}, left by a stack that crashed`)
+      screen.note(child.name, `stopped process ${child.pid}, left over from a crashed stack`)
     }
     removeStackFile(settings.dataDir)
     const secrets = openSecrets(settings.dataDir)
     await requireFreePorts(settings)
-    const guard = startGuard(settings.env)
-    const launcher = createLauncher({ pathVar: settings.env.PATH, onLaunch: guard.add })
+    const reaper = startOrphanReaper(settings.env)
+    const launcher = createLauncher({ pathVar: settings.env.PATH, onLaunch: reaper.add })
     const urls = Object.fromEntries(
       SERVICE_NAMES.map((name) => [name, `http://${listenAddress(settings, name)}`]),
-    ) as Record<PartName, string>
+    ) as Record<ChildName, string>
     return {
       settings,
       screen,
       signal,
       secrets,
       lock,
-      guard,
+      reaper,
       launcher,
       urls,
       urlOf: {},
-      parts: new Map(),
+      children: new Map(),
       logs: [],
       analysts: null,
       published: false,
@@ -200,16 +202,16 @@ async function requireFreePorts(settings: LocalSettings): Promise<void> {
   )
 }
 
-async function startServers(crew: Crew): Promise<Env> {
-  const { settings, secrets, launcher, screen } = crew
+async function startServers(stack: Stack): Promise<Env> {
+  const { settings, secrets, launcher, screen } = stack
   const stopTogether = new AbortController()
-  const signal = AbortSignal.any([crew.signal, stopTogether.signal])
+  const signal = AbortSignal.any([stack.signal, stopTogether.signal])
   const context: ServerContext = {
     settings,
     secrets,
     launcher,
     ports: await choosePorts(settings.dataDir),
-    say: screen.part,
+    say: screen.note,
     signal,
   }
   const embed = { nats: embeddedNats, postgres: embeddedPostgres, clickhouse: embeddedClickHouse }
@@ -217,41 +219,44 @@ async function startServers(crew: Crew): Promise<Env> {
     const external = settings.external[name]
     const since = performance.now()
     if (external !== undefined) {
-      crew.urls[name] = external
-      screen.step(name, `the one of ${name.toUpperCase()}_URL`, since)
+      stack.urls[name] = external
+      screen.step(name, `external, from ${name.toUpperCase()}_URL`, since)
       return
     }
     const server: EmbeddedServer = await embed[name](context)
     signal.throwIfAborted()
-    crew.urls[name] = server.url
-    if (server.urlOf !== undefined) crew.urlOf[name] = server.urlOf
-    await addPart(crew, server.part, TO_SHOW[name]).start(signal)
+    stack.urls[name] = server.url
+    if (server.urlOf !== undefined) stack.urlOf[name] = server.urlOf
+    await addChild(stack, server.spec, TO_SHOW[name]).start(signal)
     await server.afterReady()
     screen.step(name, server.what, since)
   })
   await allOrNone(starts, stopTogether)
-  return serviceEnv(settings, secrets, crew.urls)
+  return serviceEnv(settings, secrets, stack.urls)
 }
 
-/** In this process, so that it outlives any end of the engine; the console tells its address. */
-async function openAnalysts(crew: Crew, env: Env): Promise<void> {
-  const file = join(crew.settings.dataDir, 'ports.json')
+/**
+ * The proxy runs in this process, so it survives a restart of the engine. The console shows its
+ * URL.
+ */
+async function openAnalysts(stack: Stack, env: Env): Promise<void> {
+  const file = join(stack.settings.dataDir, 'ports.json')
   const ports = readJson<Record<string, number>>(file) ?? {}
   const { analysts: preferred, ...others } = ports
   const port = await choosePort({ preferred, taken: new Set(Object.values(others)) })
   writeJson(file, { ...others, analysts: port })
   const postgres = createPostgres(env.POSTGRES_URL ?? '', {
     role: 'analysts',
-    // Whatever fails is an answer; the terminal is not the place for it.
+    // The analyst receives each failure as a response, so none goes to the terminal.
     log: createLog('analysts', 'silent'),
     connectionsMax: 2,
   })
   const proxy = await openAnalystProxy({
     port,
-    clickhouseUrl: crew.urls.clickhouse,
+    clickhouseUrl: stack.urls.clickhouse,
     isAnalyst: (analyst) => isAnalyst(postgres, analyst),
   })
-  crew.analysts = {
+  stack.analysts = {
     url: proxy.url,
     close: async () => {
       await proxy.close()
@@ -261,12 +266,12 @@ async function openAnalysts(crew: Crew, env: Env): Promise<void> {
   env.ANALYSTS_URL = proxy.url
 }
 
-/** Waits for all; the first failure calls off the others and is the one reported. */
-async function allOrNone(starts: Promise<void>[], calledOff: AbortController): Promise<void> {
+/** Waits for all. The first failure cancels the others and is thrown. */
+async function allOrNone(starts: Promise<void>[], cancel: AbortController): Promise<void> {
   try {
     await Promise.all(starts)
   } catch (error) {
-    calledOff.abort()
+    cancel.abort()
     await Promise.allSettled(starts)
     throw error
   }
@@ -284,128 +289,134 @@ async function choosePorts(dataDir: string): Promise<Record<ServerName, number>>
   return ports
 }
 
-async function startServices(crew: Crew, env: Env): Promise<void> {
-  const { settings, screen } = crew
-  crew.signal.throwIfAborted()
+async function startServices(stack: Stack, env: Env): Promise<void> {
+  const { settings, screen } = stack
+  stack.signal.throwIfAborted()
   const since = performance.now()
   const launch: Launcher['launch'] = (spec) => {
-    const child = crew.launcher.launch(spec)
-    child.once('exit', () => crew.guard.remove(child.pid as number))
+    const child = stack.launcher.launch(spec)
+    child.once('exit', () => stack.reaper.remove(child.pid as number))
     return child
   }
-  const log = addLog(crew, 'migrate', showJsonWarnings)
+  const log = addLog(stack, 'migrate', showJsonWarnings)
   await runMigrations({
     settings,
-    env: toProcessEnv(crew, env, 'migrate'),
+    env: toProcessEnv(stack, env, 'migrate'),
     launch,
     log,
-    signal: crew.signal,
+    signal: stack.signal,
   })
   screen.step('migrations', 'applied', since)
 
   const stopTogether = new AbortController()
-  const signal = AbortSignal.any([crew.signal, stopTogether.signal])
+  const signal = AbortSignal.any([stack.signal, stopTogether.signal])
   const starts = SERVICE_NAMES.map(async (name: ServiceName) => {
     const begun = performance.now()
-    const onMessage = name === 'console' ? keepRotated(crew) : undefined
-    const part = servicePart(settings, name, toProcessEnv(crew, env, name), onMessage)
-    await addPart(crew, part, showJsonWarnings).start(signal)
-    screen.step(name, crew.urls[name], begun)
+    const onMessage = name === 'console' ? saveRotatedDemo(stack) : undefined
+    const child = serviceSpec(settings, name, toProcessEnv(stack, env, name), onMessage)
+    await addChild(stack, child, showJsonWarnings).start(signal)
+    screen.step(name, stack.urls[name], begun)
   })
   await allOrNone(starts, stopTogether)
 }
 
-/** The environment of one process: its own users of the servers, and no address it may not use. */
-function toProcessEnv(crew: Crew, env: Env, process: ProcessName): Env {
+/**
+ * The environment of one process: its own server users, and only the URLs and secrets it may use.
+ */
+function toProcessEnv(stack: Stack, env: Env, process: ProcessName): Env {
   const own: Env = { ...env }
   for (const name of SERVER_NAMES) {
     const variable = `${name.toUpperCase()}_URL`
     if (processRights[process][name] === null) delete own[variable]
-    else own[variable] = crew.urlOf[name]?.(process) ?? crew.urls[name]
+    else own[variable] = stack.urlOf[name]?.(process) ?? stack.urls[name]
   }
   for (const secret of secretVariables) {
     if (!processRights[process].secrets.includes(secret)) delete own[secret]
   }
-  if (process === 'migrate' && crew.urlOf.postgres !== undefined) {
-    own.POSTGRES_ROLE_PASSWORDS = JSON.stringify(postgresPasswords(crew.secrets))
+  if (process === 'migrate' && stack.urlOf.postgres !== undefined) {
+    own.POSTGRES_ROLE_PASSWORDS = JSON.stringify(postgresPasswords(stack.secrets))
   }
   return own
 }
 
-async function makeDemoTenant(crew: Crew, env: Env): Promise<DemoTenant | null> {
+async function makeDemoTenant(stack: Stack, env: Env): Promise<DemoTenant | null> {
   const since = performance.now()
   const made = await ensureDemoTenant({
-    consoleUrl: crew.urls.console,
+    consoleUrl: stack.urls.console,
     adminToken: env.ADMIN_TOKEN ?? '',
-    known: crew.secrets.demo,
-    ownDatabase: crew.settings.external.postgres === undefined,
-    signal: crew.signal,
+    known: stack.secrets.demo,
+    ownDatabase: stack.settings.external.postgres === undefined,
+    signal: stack.signal,
   })
-  crew.secrets.admin_token = env.ADMIN_TOKEN ?? ''
+  stack.secrets.admin_token = env.ADMIN_TOKEN ?? ''
   if (made === null) return null
-  crew.secrets.demo = made
-  keepDemoTenant(crew.settings.dataDir, made)
-  crew.screen.step('demo', 'sandbox tenant made', since)
+  stack.secrets.demo = made
+  saveDemoTenant(stack.settings.dataDir, made)
+  stack.screen.step('demo', 'sandbox tenant created', since)
   return made
 }
 
-/** The console says what a rotation made of the demo tenant's credentials, before it answers. */
-function keepRotated(crew: Crew): (message: unknown) => object {
+/** The console sends the demo tenant's new credentials after a rotation, before it responds. */
+function saveRotatedDemo(stack: Stack): (message: unknown) => object {
   return (message) => {
     const { demo } = message as { demo?: Partial<DemoTenant> }
-    const known = crew.secrets.demo
+    const known = stack.secrets.demo
     if (known !== undefined && demo?.tenant_id === known.tenant_id) {
-      // What was not rotated is left out.
-      crew.secrets.demo = { ...known, ...demo }
-      keepDemoTenant(crew.settings.dataDir, crew.secrets.demo)
-      if (crew.published) publish(crew)
+      // The message holds only the rotated credentials.
+      stack.secrets.demo = { ...known, ...demo }
+      saveDemoTenant(stack.settings.dataDir, stack.secrets.demo)
+      if (stack.published) publish(stack)
     }
     return { type: 'kept' }
   }
 }
 
-function addLog(crew: Crew, name: string, toShow: (line: string) => string | null): PartLog {
-  const log = openPartLog({
-    file: join(crew.settings.dataDir, 'logs', `${name}.log`),
+function addLog(stack: Stack, name: string, toShow: (line: string) => string | null): ChildLog {
+  const log = openChildLog({
+    file: join(stack.settings.dataDir, 'logs', `${name}.log`),
     toShow,
-    // What is said on the way down is expected; it is in the log files.
-    show: (line) => (crew.stopping ? undefined : crew.screen.part(name, line)),
+    // Messages during a stop are expected, so they go only to the log files.
+    show: (line) => (stack.stopping ? undefined : stack.screen.note(name, line)),
   })
-  crew.logs.push(log)
+  stack.logs.push(log)
   return log
 }
 
-function addPart(crew: Crew, spec: PartSpec, toShow: (line: string) => string | null): Part {
-  const part = createPart(spec, {
-    launch: crew.launcher.launch,
-    log: addLog(crew, spec.name, toShow),
-    tell: (line) => crew.screen.part(spec.name, line),
+function addChild(
+  stack: Stack,
+  spec: ChildSpec,
+  toShow: (line: string) => string | null,
+): SupervisedChild {
+  const child = superviseChild(spec, {
+    launch: stack.launcher.launch,
+    log: addLog(stack, spec.name, toShow),
+    report: (line) => stack.screen.note(spec.name, line),
     onPid: (pid, state) => {
-      if (state === 'gone') return crew.guard.remove(pid)
-      crew.lock.note(spec.name, pid, spec.stopSignal)
-      if (crew.published) publish(crew)
+      if (state === 'gone') return stack.reaper.remove(pid)
+      stack.lock.addChild(spec.name, pid, spec.stopSignal)
+      if (stack.published) publish(stack)
     },
   })
-  crew.parts.set(spec.name, part)
-  return part
+  stack.children.set(spec.name, child)
+  return child
 }
 
-function publish(crew: Crew): void {
+function publish(stack: Stack): void {
   const pids: StackFile['pids'] = {}
   for (const name of [...SERVER_NAMES, ...SERVICE_NAMES]) {
-    const pid = crew.parts.get(name)?.pid()
+    const pid = stack.children.get(name)?.pid()
     if (pid !== undefined) pids[name] = pid
   }
-  const { demo } = crew.secrets
+  const { demo } = stack.secrets
   const content: StackFile = {
-    ...crew.urls,
-    internal: internalUrls(crew.settings),
-    admin_token: crew.secrets.admin_token,
+    ...stack.urls,
+    internal: internalUrls(stack.settings),
+    admin_token: stack.secrets.admin_token,
     pids,
-    ...(crew.analysts ? { analysts: crew.analysts.url } : {}),
+    ...(stack.analysts ? { analysts: stack.analysts.url } : {}),
     ...(demo ? { demo } : {}),
   }
-  writeJson(stackFilePath(crew.settings.dataDir), content)
+  writeJson(stackFilePath(stack.settings.dataDir), content)
 }
 
 function internalUrls(settings: LocalSettings): StackFile['internal'] {
@@ -413,14 +424,14 @@ function internalUrls(settings: LocalSettings): StackFile['internal'] {
   return Object.fromEntries(urls) as StackFile['internal']
 }
 
-async function stopCrew(crew: Crew, grace: typeof STOP): Promise<void> {
-  crew.stopping = true
-  const stopAll = (names: readonly PartName[], graceMs: number) =>
-    Promise.all(names.map((name) => crew.parts.get(name)?.stop(graceMs)))
-  await crew.analysts?.close()
+async function stopStack(stack: Stack, grace: typeof STOP): Promise<void> {
+  stack.stopping = true
+  const stopAll = (names: readonly ChildName[], graceMs: number) =>
+    Promise.all(names.map((name) => stack.children.get(name)?.stop(graceMs)))
+  await stack.analysts?.close()
   await stopAll(SERVICE_NAMES, grace.servicesMs)
   await stopAll(SERVER_NAMES, grace.serversMs)
-  await crew.guard.close()
-  for (const log of crew.logs) log.close()
-  crew.lock.release()
+  await stack.reaper.close()
+  for (const log of stack.logs) log.close()
+  stack.lock.release()
 }

@@ -1,6 +1,6 @@
-// The small files of the data folder: secrets made once, the ports used last, and stack.json, which
-// tells other programs where everything is. Each is replaced by one rename and readable for its
-// owner alone, so nobody ever sees half a file or somebody else's secret.
+// The state files of the data folder: the secrets, the ports of the last start, and stack.json
+// with the addresses of everything. Each is replaced by one rename and readable only by its
+// owner.
 
 import { randomBytes } from 'node:crypto'
 import {
@@ -31,20 +31,20 @@ export type Secrets = {
   demo?: DemoTenant
 }
 
-export type PartName = ServiceName | ServerName
+export type ChildName = ServiceName | ServerName
 
-/** The facts of a running stack. An external server has no process id here. */
-export type StackFile = Record<PartName, string> & {
-  /** Where readiness and metrics of each service are. */
+/** The content of stack.json. An external server has no process id. */
+export type StackFile = Record<ChildName, string> & {
+  /** The URLs of readiness and metrics. */
   internal: Record<ServiceName, string>
   admin_token: string
-  pids: Partial<Record<PartName, number>>
-  /** Where analysts ask the embedded ClickHouse. */
+  pids: Partial<Record<ChildName, number>>
+  /** The analysts' URL of the embedded ClickHouse. */
   analysts?: string
   demo?: DemoTenant
 }
 
-/** Writes JSON so that a reader finds the old file or the new one, never a part. Mode 0600. */
+/** Replaces a JSON file atomically. Mode 0600. */
 export function writeJson(file: string, value: unknown): void {
   const fresh = `${file}.${process.pid}.tmp`
   writeFileSync(fresh, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 })
@@ -62,20 +62,20 @@ export function readJson<T>(file: string): T | null {
 }
 
 /**
- * The secrets of this data folder, made on the first start. Refuses to make new ones for old data:
- * without its master key nothing sealed in it could ever be read again.
+ * The secrets of this data folder, created on the first start. Throws when the folder has data but
+ * no secrets: without its master key the sealed data cannot be read.
  */
 export function openSecrets(dataDir: string): Secrets {
   const file = join(dataDir, 'secrets.json')
-  const known = readJson<Secrets>(file)
-  if (known) return known
+  const existing = readJson<Secrets>(file)
+  if (existing) return existing
   if (existsSync(join(dataDir, 'postgres'))) {
     throw new StartError(
       `${file} is missing, and the data in ${dataDir} cannot be opened without it. ` +
-        `Bring it back, or remove the folder to start empty.`,
+        `Restore it, or remove the folder to start empty.`,
     )
   }
-  // Letters and digits only: these stand in URLs.
+  // Letters and digits only, because passwords are part of URLs.
   const password = () => `p${randomBytes(18).toString('hex')}`
   const secrets: Secrets = {
     master_key: randomBytes(32).toString('base64'),
@@ -87,17 +87,17 @@ export function openSecrets(dataDir: string): Secrets {
   return secrets
 }
 
-/** Records the demo tenant's credentials beside the other secrets. */
-export function keepDemoTenant(dataDir: string, demo: DemoTenant): void {
+/** Saves the demo tenant's credentials with the other secrets. */
+export function saveDemoTenant(dataDir: string, demo: DemoTenant): void {
   const file = join(dataDir, 'secrets.json')
   writeJson(file, { ...readJson<Secrets>(file), demo })
 }
 
-/** Makes the data folder and the private folders in it. */
+/** Creates the data folder and the private folders in it. */
 export function openDataDir(dataDir: string): void {
   try {
     const isNew = mkdirSync(dataDir, { recursive: true }) !== undefined
-    // Servers that run as other users must get to their own folders in it; the rest is private.
+    // Servers that run as other users must reach their own folders in it; the rest is private.
     if (isNew) chmodSync(dataDir, 0o711)
     for (const name of ['logs', 'nats', 'clickhouse']) {
       mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
@@ -111,7 +111,7 @@ export function stackFilePath(dataDir: string): string {
   return join(dataDir, 'stack.json')
 }
 
-/** Forgets an earlier run's facts, so that whoever waits for the file waits for this run. */
+/** Removes the file of an earlier run, so that programs that wait for it wait for this run. */
 export function removeStackFile(dataDir: string): void {
   rmSync(stackFilePath(dataDir), { force: true })
 }

@@ -17,8 +17,8 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type ConnectionMode, prepareConnection, type SessionSettings } from './postgres-session.ts'
 
 /**
- * One statement. A `name` makes it a prepared statement of its connection, where there is no pooler
- * in between: use for hot reads.
+ * One statement. A `name` makes it a prepared statement of its connection, where there is no
+ * pooler in between: use for hot reads.
  */
 export type Sql = { text: string; values?: readonly unknown[]; name?: string }
 
@@ -50,7 +50,9 @@ export type Postgres = Queryable & {
    * PostgresUnavailableError too, so what must not happen twice needs a key of its own.
    */
   transaction: <T>(work: (tx: Queryable) => Promise<T>) => Promise<T>
-  /** Runs `work` on one connection. It is thrown away afterwards when anything went wrong on it. */
+  /**
+   * Runs `work` on one connection. It is thrown away afterwards when anything went wrong on it.
+   */
   withSession: <T>(work: (session: Session) => Promise<T>) => Promise<T>
   /** For `/readyz`: null when a round trip works, else what is missing. */
   checkReady: () => Promise<string | null>
@@ -77,7 +79,9 @@ export type PostgresOptions = {
   settings?: SessionSettings
 }
 
-/** Postgres cannot be reached, is going down, or has no room: try again later. A 503 to clients. */
+/**
+ * Postgres cannot be reached, is going down, or has no room: try again later. A 503 to clients.
+ */
 export class PostgresUnavailableError extends Problem {
   constructor(cause: unknown) {
     super('unavailable', 'The database cannot answer at the moment.', { retryAfterSeconds, cause })
@@ -109,7 +113,9 @@ export function isSqlState(error: unknown, state: string, constraint?: string): 
   )
 }
 
-/** Whether the same may well succeed in a moment: the server is away, or others were in the way. */
+/**
+ * Whether the same may well succeed in a moment: the server is away, or others were in the way.
+ */
 export function isPassing(error: unknown): boolean {
   const { lockNotAvailable, serializationFailure, deadlockDetected } = sqlStates
   return (
@@ -129,7 +135,9 @@ export function isOfValue(error: unknown): boolean {
 const unavailableClasses = new Set(['08', '28', '53', '58'])
 const unavailableStates = new Set(['57P01', '57P02', '57P03', '57P05', '57014', '25006', '25P03'])
 
-/** The server's own errors keep their SQLSTATE; whatever else a connection throws is an outage. */
+/**
+ * The server's own errors keep their SQLSTATE; whatever else a connection throws is an outage.
+ */
 function toPostgresError(error: unknown): unknown {
   if (error instanceof PostgresUnavailableError) return error
   // A value that cannot be sent is a mistake in our code, not an outage.
@@ -187,7 +195,8 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
   }
   const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
     const client = await openClient()
-    // Between two queries nobody else listens for a broken connection, and unheard it would end us.
+    // Between two queries nobody else listens for a broken connection, and unheard it would end
+    // us.
     let broken: Error | undefined
     const onError = (error: Error) => {
       broken = error

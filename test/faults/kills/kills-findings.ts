@@ -7,9 +7,9 @@ import { shuffle } from '../../../services/fleet/random.ts'
 import type { ApiAlert, Tenant } from '../../support/http/tenant-client.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
+import { awaitAllReady } from './child-kills.ts'
 import { alertKey, compareDevice, toExpectedAlerts } from './kills-history.ts'
 import type { KillsLoad } from './kills-load.ts'
-import { awaitAllReady } from './kills-parts.ts'
 import {
   connectQuietly,
   endClaims,
@@ -32,7 +32,9 @@ export type KillsFindings = {
   alerts: number
   devices: number
   webhooks: number
-  /** Webhooks that were sent more than once, and deliveries recorded with more than one attempt. */
+  /**
+   * Webhooks that were sent more than once, and deliveries recorded with more than one attempt.
+   */
   webhooksAgain: number
   deliveriesAgain: number
   settledMs: number

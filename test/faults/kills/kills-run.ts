@@ -5,10 +5,10 @@
 import { createRandom } from '../../../services/fleet/random.ts'
 import { createTenant, type Tenant } from '../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
+import { type ChildKill, childNames, killAtRandom } from './child-kills.ts'
 import { type CounterWatch, watchCounters } from './kills-counters.ts'
 import { findBreaches, type KillsFindings } from './kills-findings.ts'
 import { type KillsLoad, type LoadOptions, startKillsLoad } from './kills-load.ts'
-import { killAtRandom, type PartKill, partNames } from './kills-parts.ts'
 import { type KillsReceiver, startKillsReceiver } from './kills-receiver.ts'
 import { type KillsUsers, startKillsUsers } from './kills-users.ts'
 
@@ -115,12 +115,12 @@ export type KillsOptions = WorldOptions & {
   /** Over about so many seconds. */
   seconds: number
   hurryClaims?: boolean
-  onKill?: (kill: PartKill, n: number) => void
+  onKill?: (kill: ChildKill, n: number) => void
   onStep?: (line: string) => void
 }
 
 export type KillsResult = {
-  kills: PartKill[]
+  kills: ChildKill[]
   findings: KillsFindings
   evidence: Evidence
   outcomes: ReadonlyMap<string, number>
@@ -138,11 +138,11 @@ export function killUnderLoad(options: KillsOptions): Promise<KillsResult> {
     const startedMs = performance.now()
     const kills = await killAtRandom(running, {
       each,
-      parts: partNames,
+      children: childNames,
       random: createRandom(seed, 'kills'),
-      meanGapMs: (1_000 * seconds) / (each * partNames.length),
-      before: async (part) => {
-        if (counting.has(part)) await counters.readNow(part)
+      meanGapMs: (1_000 * seconds) / (each * childNames.length),
+      before: async (child) => {
+        if (counting.has(child)) await counters.readNow(child)
       },
       openEvents: load.open,
       ...(onKill === undefined ? {} : { onKill }),

@@ -6,12 +6,12 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
+import { childNames } from './child-kills.ts'
 import { judgeBreaches } from './kills-findings.ts'
-import { partNames } from './kills-parts.ts'
 import { judgeEvidence, type KillsResult, killUnderLoad } from './kills-run.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
-/** Each part is left alone for eighteen seconds on average, and back after a few. */
+/** Each child is left alone for eighteen seconds on average, and back after a few. */
 const secondsPerKill = 2.25
 /** From so many kills of each on, everything that a kill can lead to must have happened. */
 const fullEach = 20
@@ -28,10 +28,10 @@ export async function run(args: string[]): Promise<void> {
     },
   })
   const each = Number(values.each)
-  const total = each * partNames.length
+  const total = each * childNames.length
   const seconds = Number(values.seconds ?? total * secondsPerKill)
   const [rate, seed] = [Number(values.rate), Number(values.seed)]
-  say(`${each} kills of each of ${partNames.length} processes in about ${Math.round(seconds)} s,`)
+  say(`${each} kills of each of ${childNames.length} processes in about ${Math.round(seconds)} s,`)
   say(`${rate} events/s, --seed ${seed}`)
   const result = await killUnderLoad({
     each,
@@ -40,8 +40,8 @@ export async function run(args: string[]): Promise<void> {
     ratePerSecond: rate,
     tenants: 3,
     eventsPerDevice: 12,
-    onKill: ({ part, openEvents }, n) => {
-      if (n % 8 === 0) say(`  ${n} kills, the last of ${part} with ${openEvents} events open`)
+    onKill: ({ child, openEvents }, n) => {
+      if (n % 8 === 0) say(`  ${n} kills, the last of ${child} with ${openEvents} events open`)
     },
     onStep: (line) => say(`  ${line}`),
   })
@@ -60,12 +60,12 @@ export const describeCounts = (counts: ReadonlyMap<string, number>) =>
 
 /** Prints what was killed and what came of it. */
 function reportKills({ kills, findings, evidence, ...result }: KillsResult): void {
-  const perPart = partNames.map((part) => {
-    const own = kills.filter((kill) => kill.part === part)
-    return `${part} ${own.length}`
+  const perChild = childNames.map((child) => {
+    const own = kills.filter((kill) => kill.child === child)
+    return `${child} ${own.length}`
   })
   const busy = kills.filter((kill) => kill.openEvents > 0).length
-  say(`killed: ${perPart.join(', ')}; ${busy} of ${kills.length} with events on their way`)
+  say(`killed: ${perChild.join(', ')}; ${busy} of ${kills.length} with events on their way`)
   say(`tries: ${describeCounts(result.outcomes)}`)
   say(`  events accepted after a try that ended unknown: ${evidence.resolved}`)
   say(`reads: ${describeCounts(result.reads)}; dispositions: ${describeCounts(result.changes)}`)

@@ -1,7 +1,7 @@
 /**
- * All of the service as the local stack runs it, supervisor included, but part by part: each server
- * can be paused, taken down for as long as it takes, or have its disk filled. Whatever ends by
- * itself is started again by the supervisor, and counted.
+ * All of the service as the local stack runs it, supervisor included, but child by child: each
+ * server can be paused, taken down for as long as it takes, or have its disk filled. Whatever
+ * ends by itself is started again by the supervisor, and counted.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -12,9 +12,8 @@ import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickho
 import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
 import { ensureStreams } from '#shared/io/nats/streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { openChildLog } from '../../../deploy/local/stack/child-log.ts'
 import { createLauncher, sendSignal } from '../../../deploy/local/stack/launch.ts'
-import { createPart, type PartSpec } from '../../../deploy/local/stack/part.ts'
-import { openPartLog } from '../../../deploy/local/stack/part-log.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
 import {
   type EmbeddedServer,
@@ -23,7 +22,7 @@ import {
   embeddedPostgres,
   type ServerContext,
 } from '../../../deploy/local/stack/servers.ts'
-import { serviceEnv, servicePart } from '../../../deploy/local/stack/services.ts'
+import { serviceEnv, serviceSpec } from '../../../deploy/local/stack/services.ts'
 import {
   type Env,
   internalAddress,
@@ -35,6 +34,7 @@ import {
   type ServiceName,
 } from '../../../deploy/local/stack/settings.ts'
 import { openSecrets } from '../../../deploy/local/stack/state-files.ts'
+import { type ChildSpec, superviseChild } from '../../../deploy/local/stack/supervised-child.ts'
 import { type Closing, startWhole } from '../../support/process/closing.ts'
 import { freePortBase } from '../../support/process/stack.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
@@ -67,7 +67,7 @@ export type OutageRig = {
   /** Calls the admin API. @throws on anything but a 2xx */
   admin: (path: string, body: object) => Promise<Record<string, unknown>>
   /** What the supervisor had to say. */
-  told: string[]
+  reported: string[]
   stop: () => Promise<void>
 }
 
@@ -109,14 +109,14 @@ async function startAll(
     clickhouse: await embeddedClickHouse(contextOf('clickhouse')),
   }
   const urls = mapNames(SERVER_NAMES, (name) => embedded[name].url)
-  const servers = mapNames(SERVER_NAMES, (name) => supervisor.keep(embedded[name].part))
+  const servers = mapNames(SERVER_NAMES, (name) => supervisor.keep(embedded[name].spec))
   await Promise.all(SERVER_NAMES.map((name) => servers[name].start()))
   await embedded.postgres.afterReady()
   await migratePostgres(urls.postgres)
   await migrateClickhouse(urls.clickhouse, urls.postgres)
   const stores = await openStores(urls, closing)
   const services = mapNames(SERVICE_NAMES, (name) =>
-    supervisor.keep(servicePart(settings, name, serviceEnv(settings, secrets, urls))),
+    supervisor.keep(serviceSpec(settings, name, serviceEnv(settings, secrets, urls))),
   )
   await Promise.all(SERVICE_NAMES.map((name) => services[name].start()))
   const serviceUrls = mapNames(SERVICE_NAMES, (name) => `http://${listenAddress(settings, name)}`)
@@ -125,7 +125,7 @@ async function startAll(
     services,
     disks,
     stop,
-    told: supervisor.told,
+    reported: supervisor.reported,
     urls: serviceUrls,
     internalUrls: mapNames(SERVICE_NAMES, (name) => `http://${internalAddress(settings, name)}`),
     ...stores,
@@ -162,17 +162,17 @@ function toEnv(dir: string, portBase: number): Env {
 
 function createSupervisor(dir: string, closing: Closing) {
   const launcher = createLauncher({ pathVar: process.env.PATH })
-  const told: string[] = []
+  const reported: string[] = []
   const pids: (() => number | undefined)[] = []
-  // A server that is paused would outlive this process: it is told of no end before it goes on.
+  // A paused server receives no signal but SIGKILL, so it would outlive this process.
   const killAll = () => {
     for (const pid of pids) if (pid() !== undefined) sendSignal(pid()!, 'SIGKILL')
   }
   process.on('exit', killAll)
   closing.push(() => process.off('exit', killAll))
-  const keep = (spec: PartSpec): Kept => {
+  const keep = (spec: ChildSpec): Kept => {
     const { name } = spec
-    const log = openPartLog({
+    const log = openChildLog({
       file: join(dir, `${name}.log`),
       toShow: () => null,
       show: () => undefined,
@@ -180,38 +180,38 @@ function createSupervisor(dir: string, closing: Closing) {
     let launches = 0
     let starts = 0
     const create = () =>
-      createPart(spec, {
+      superviseChild(spec, {
         launch: launcher.launch,
         log,
-        tell: (line) => told.push(`${name}: ${line}`),
+        report: (line) => reported.push(`${name}: ${line}`),
         onPid: (_pid, state) => {
           if (state === 'started') launches++
         },
       })
-    let part = create()
+    let child = create()
     const down = async () => {
-      const pid = part.pid()
-      const stopped = part.stop(0)
+      const pid = child.pid()
+      const stopped = child.stop(0)
       if (pid !== undefined) sendSignal(pid, 'SIGKILL')
       await stopped
     }
-    pids.push(() => part.pid())
+    pids.push(() => child.pid())
     closing.push(down)
     return {
       start: async () => {
-        if (starts > 0) part = create()
+        if (starts > 0) child = create()
         starts++
         const before = launches
-        await part.start(new AbortController().signal)
+        await child.start(new AbortController().signal)
         // The first start is tried again where its predecessor is not quite gone.
         launches = before + 1
       },
       down,
-      signal: (signal) => sendSignal(part.pid()!, signal),
+      signal: (signal) => sendSignal(child.pid()!, signal),
       restarts: () => launches - starts,
     }
   }
-  return { launcher, told, keep }
+  return { launcher, reported, keep }
 }
 
 async function openStores(

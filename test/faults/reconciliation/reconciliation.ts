@@ -17,7 +17,7 @@ import { until } from '../../support/process/until.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const parts = [
+const children = [
   ...(['scorer', 'ingest', 'delivery', 'console', 'api'] as const),
   ...(['clickhouse', 'postgres', 'nats'] as const),
 ]
@@ -36,7 +36,7 @@ export async function run(args: string[]): Promise<void> {
   try {
     const fleet = startFleet(running.dataDir, values)
     await pause((1_000 * Number(values.seconds)) / 10)
-    await killEach(running, (800 * Number(values.seconds)) / parts.length)
+    await killEach(running, (800 * Number(values.seconds)) / children.length)
     const summary = await fleet
     say(toSummaryText(summary))
     const reconciliation = await readSettled(running, summary.tenant_id)
@@ -82,20 +82,20 @@ function startFleet(
 
 /** kill -9, one after the other; each is waited for until another has taken its place. */
 async function killEach(running: TestStack, everyMs: number): Promise<void> {
-  for (const part of parts) {
+  for (const child of children) {
     const startedMs = performance.now()
-    const pid = running.stack.pids[part]
+    const pid = running.stack.pids[child]
     process.kill(pid, 'SIGKILL')
     const next = await until(
-      `another ${part}`,
+      `another ${child}`,
       () => {
-        const now = running.stack.pids[part]
+        const now = running.stack.pids[child]
         return now === pid ? null : now
       },
       60_000,
     )
     say(
-      `${part}: killed ${pid}, now ${next}, after ${Math.round(performance.now() - startedMs)} ms`,
+      `${child}: killed ${pid}, now ${next}, after ${Math.round(performance.now() - startedMs)} ms`,
     )
     await pause(Math.max(0, everyMs - (performance.now() - startedMs)))
   }

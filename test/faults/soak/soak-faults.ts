@@ -4,22 +4,24 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Nats } from '#shared/io/nats/nats.ts'
-import type { PartName } from '../../../deploy/local/stack/state-files.ts'
+import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
 import type { Random } from '../../../services/fleet/random.ts'
 import type { TestStack } from '../../support/process/stack.ts'
-import { partNames, runningPid, signalPart } from '../kills/kills-parts.ts'
+import { childNames, runningPid, signalChild } from '../kills/child-kills.ts'
 import { readProgress } from '../kills/kills-read.ts'
 
 export type FaultKind = 'killed' | 'paused' | 'down'
 
 export type SoakFault = {
   kind: FaultKind
-  part: PartName
+  child: ChildName
   /** From its beginning to its end. */
   lastedMs: number
   /** Processes that were hit: more than one where a store was kept down. */
   hits: number
-  /** From its end until nothing of before it waits; null when that took longer than was waited. */
+  /**
+   * From its end until nothing of before it waits; null when that took longer than was waited.
+   */
   lagMs: number | null
   /** Messages that waited at most. */
   pendingMax: number
@@ -37,42 +39,42 @@ export async function suffer(running: TestStack, nats: Nats, random: Random): Pr
     ['paused', 2],
     ['down', 3],
   ])
-  const part =
+  const child =
     kind === 'killed'
-      ? random.pick(partNames)
+      ? random.pick(childNames)
       : kind === 'paused'
         ? 'nats'
         : random.pick(['postgres', 'clickhouse'] as const)
   const startedMs = performance.now()
-  const hits = await inflict[kind](running, part, random)
+  const hits = await inflict[kind](running, child, random)
   const lastedMs = performance.now() - startedMs
-  return { kind, part, lastedMs, hits, ...(await awaitLevel(nats)) }
+  return { kind, child, lastedMs, hits, ...(await awaitLevel(nats)) }
 }
 
-type Inflict = (running: TestStack, part: PartName, random: Random) => Promise<number>
+type Inflict = (running: TestStack, child: ChildName, random: Random) => Promise<number>
 
 const inflict: Record<FaultKind, Inflict> = {
-  killed: async (running, part) => (signalPart(running, part, 'SIGKILL') === null ? 0 : 1),
-  paused: async (running, part, random) => {
-    const pid = signalPart(running, part, 'SIGSTOP')
+  killed: async (running, child) => (signalChild(running, child, 'SIGKILL') === null ? 0 : 1),
+  paused: async (running, child, random) => {
+    const pid = signalChild(running, child, 'SIGSTOP')
     if (pid === null) return 0
     try {
       await pause(random.int(...pausedMs))
     } finally {
-      if (runningPid(running, part) === pid) process.kill(pid, 'SIGCONT')
+      if (runningPid(running, child) === pid) process.kill(pid, 'SIGCONT')
     }
     return 1
   },
   // Whatever the supervisor starts in its place is killed as well, until the time is over.
-  down: async (running, part) => {
+  down: async (running, child) => {
     const endMs = performance.now() + downMs
     let hits = 0
     while (performance.now() < endMs) {
-      if (signalPart(running, part, 'SIGKILL') !== null) hits++
+      if (signalChild(running, child, 'SIGKILL') !== null) hits++
       await pause(50)
     }
     // The supervisor pauses longer after each end: what it starts now is left alone.
-    while (runningPid(running, part) === null) await pause(50)
+    while (runningPid(running, child) === null) await pause(50)
     return hits
   },
 }

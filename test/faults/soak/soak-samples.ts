@@ -5,12 +5,12 @@
  * end, so of these it is judged what is left once nobody uses them.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import type { PartName } from '../../../deploy/local/stack/state-files.ts'
+import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
 import type { TestStack } from '../../support/process/stack.ts'
-import { partNames, runningPid } from '../kills/kills-parts.ts'
+import { childNames, runningPid } from '../kills/child-kills.ts'
 
 export type Sample = {
-  part: PartName
+  child: ChildName
   pid: number
   atMs: number
   megabytes: number
@@ -20,7 +20,7 @@ export type Sample = {
 }
 
 export type Flatness = {
-  part: PartName
+  child: ChildName
   lives: number
   /** Minutes of lives that are old enough to be judged by how they grow. */
   judgedMinutes: number
@@ -43,7 +43,7 @@ type Held = {
 
 /** Heaps, caches and the ten minutes of message ids that NATS remembers fill at first. */
 const warmMs = 10 * 60_000
-/** Moments closer than this tell of garbage and parts that come and go. */
+/** Moments closer than this tell of garbage and children that come and go. */
 const apartMs = 5 * 60_000
 /**
  * What merges and questions open is closed within seconds; what nobody closes is there then, too.
@@ -62,9 +62,9 @@ export function sampleParts(running: TestStack, everyMs: number): () => Sample[]
 
 /** What every process that runs holds at the moment. */
 export function takeSamples(running: TestStack): Sample[] {
-  return partNames.flatMap((part) => {
-    const pid = runningPid(running, part)
-    const sample = pid === null ? null : readSample(part, pid)
+  return childNames.flatMap((child) => {
+    const pid = runningPid(running, child)
+    const sample = pid === null ? null : readSample(child, pid)
     return sample === null ? [] : [sample]
   })
 }
@@ -73,15 +73,15 @@ export function takeSamples(running: TestStack): Sample[] {
  * PostgreSQL is a process for each connection and shares its buffers among them, so of these only
  * what is their own is counted, over all of them.
  */
-function readSample(part: PartName, pid: number): Sample | null {
+function readSample(child: ChildName, pid: number): Sample | null {
   try {
-    const pids = part === 'postgres' ? [pid, ...childrenOf(pid)] : [pid]
-    const field = part === 'postgres' ? 'RssAnon' : 'VmRSS'
+    const pids = child === 'postgres' ? [pid, ...childrenOf(pid)] : [pid]
+    const field = child === 'postgres' ? 'RssAnon' : 'VmRSS'
     const bytes = pids.reduce((sum, one) => sum + readKib(one, field) * 1_024, 0)
     const open = pids.flatMap((one) => readTargets(`/proc/${one}/fd`))
     const connections = open.filter((target) => target.startsWith('socket:')).length
     const files = open.length - connections
-    return { part, pid, atMs: Date.now(), megabytes: bytes / 1e6, files, connections }
+    return { child, pid, atMs: Date.now(), megabytes: bytes / 1e6, files, connections }
   } catch {
     // It, or one of its children, ended just now.
     return null
@@ -112,12 +112,12 @@ const childrenOf = (pid: number) =>
     .filter(Boolean)
     .map(Number)
 
-/** What each part held, and by how much it grew within the lives of its processes. */
+/** What each child held, and by how much it grew within the lives of its processes. */
 export function toFlatness(samples: readonly Sample[]): Flatness[] {
   const begunMs = Math.min(...samples.map(({ atMs }) => atMs))
   const thirdMs = (Math.max(...samples.map(({ atMs }) => atMs)) - begunMs) / 3
-  return partNames.map((part) => {
-    const own = samples.filter((sample) => sample.part === part)
+  return childNames.map((child) => {
+    const own = samples.filter((sample) => sample.child === child)
     const lives = [...Map.groupBy(own, (sample) => sample.pid).values()]
     const isWarm = (life: Sample[]) => (one: Sample) => one.atMs - life[0]!.atMs >= warmMs
     const warm = lives.map((life) => life.filter(isWarm(life)))
@@ -142,7 +142,7 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
       }
     }
     return {
-      part,
+      child,
       lives: lives.length,
       judgedMinutes: judgedMs / 60_000,
       megabytes: describe(
@@ -162,7 +162,9 @@ function betweenBursts(life: readonly Sample[]): Sample[] {
 
 const lastsMs = (life: readonly Sample[]) => life.at(-1)!.atMs - life[0]!.atMs
 
-/** Between moments of a life: a collection of garbage here and there does not move their median. */
+/**
+ * Between moments of a life: a collection of garbage here and there does not move their median.
+ */
 function slopesOf(life: readonly Sample[], pick: (sample: Sample) => number): number[] {
   const slopes: number[] = []
   for (const [at, first] of life.entries()) {
@@ -191,25 +193,25 @@ const megabytesPerHourMax = 60
 const growthShareMax = 0.5
 
 /**
- * Judged by how the lives grew that were old enough, and for those that were not by what the part
+ * Judged by how the lives grew that were old enough, and for those that were not by what the child
  * usually held early and late in the run.
  * @returns what grew in words
  */
-export function judgeFlatness(parts: readonly Flatness[]): string[] {
-  return parts.flatMap(({ part, judgedMinutes, megabytes, files }) => {
+export function judgeFlatness(children: readonly Flatness[]): string[] {
+  return children.flatMap(({ child, judgedMinutes, megabytes, files }) => {
     const grown: string[] = []
     const old = judgedMinutes >= judgedMinutesMin
     const most = Math.max(megabytesPerHourMax, megabytes.median * growthShareMax)
     if (old && megabytes.perHour > most) {
-      grown.push(`the memory of ${part} grows by ${Math.round(megabytes.perHour)} MB an hour`)
+      grown.push(`the memory of ${child} grows by ${Math.round(megabytes.perHour)} MB an hour`)
     }
     if (old && files.perHour > Math.max(filesPerHourMax, files.median * filesGrowthMax)) {
-      grown.push(`the open files of ${part} grow by ${Math.round(files.perHour)} an hour`)
+      grown.push(`the open files of ${child} grow by ${Math.round(files.perHour)} an hour`)
     }
     if (rises(megabytes, megabytesPerHourMax)) {
-      grown.push(`${part} held ${Math.round(megabytes.usualLast)} MB late in the run`)
+      grown.push(`${child} held ${Math.round(megabytes.usualLast)} MB late in the run`)
     }
-    if (rises(files, filesPerHourMax)) grown.push(`${part} held ${files.usualLast} files late`)
+    if (rises(files, filesPerHourMax)) grown.push(`${child} held ${files.usualLast} files late`)
     return grown
   })
 }
@@ -225,11 +227,11 @@ const earlyMs = 5 * 60_000
  */
 export function judgeConnections(samples: readonly Sample[], idle: readonly Sample[]): string[] {
   const begunMs = Math.min(...samples.map(({ atMs }) => atMs))
-  return idle.flatMap(({ part, connections }) => {
-    const early = samples.filter((one) => one.part === part && one.atMs <= begunMs + earlyMs)
+  return idle.flatMap(({ child, connections }) => {
+    const early = samples.filter((one) => one.child === child && one.atMs <= begunMs + earlyMs)
     const least = Math.min(...early.map((one) => one.connections))
     if (connections <= least + connectionsLeftMax) return []
-    return [`${part} holds ${connections} connections that nobody uses, and had ${least} early`]
+    return [`${child} holds ${connections} connections that nobody uses, and had ${least} early`]
   })
 }
 

@@ -1,9 +1,9 @@
 /**
  * `npm run faults -- soak [--minutes 60] [--rate R] [--seed S]`: a whole stack at half of what it
- * takes on this machine, which is measured first where no rate is given, with a random fault every
- * minute. Prints each fault and how long the consumers needed to be level again, what every process
- * held, and what was read back; ends with status 1 when that took longer than 30 s, memory or open
- * files grow, or anything accepted is lost or there twice.
+ * takes on this machine, which is measured first where no rate is given, with a random fault
+ * every minute. Prints each fault and how long the consumers needed to be level again, what every
+ * process held, and what was read back; ends with status 1 when that took longer than 30 s,
+ * memory or open files grow, or anything accepted is lost or there twice.
  */
 import { randomInt } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -125,14 +125,14 @@ async function sufferFor(
   }
 }
 
-function describeFault({ kind, part, lastedMs, hits, lagMs, pendingMax }: SoakFault): string {
+function describeFault({ kind, child, lastedMs, hits, lagMs, pendingMax }: SoakFault): string {
   const lasted = kind === 'killed' ? '' : ` for ${Math.round(lastedMs / 1_000)} s`
   const level = lagMs === null ? 'not level again' : `level after ${(lagMs / 1_000).toFixed(1)} s`
-  return `${part} ${kind}${lasted} (${hits} hit), ${pendingMax} messages waiting, ${level}`
+  return `${child} ${kind}${lasted} (${hits} hit), ${pendingMax} messages waiting, ${level}`
 }
 
 function reportFaults(faults: readonly SoakFault[]): void {
-  const kinds = Map.groupBy(faults, ({ kind, part }) => `${part} ${kind}`)
+  const kinds = Map.groupBy(faults, ({ kind, child }) => `${child} ${kind}`)
   for (const [what, own] of kinds) {
     const lags = own.map(({ lagMs }) => lagMs ?? Infinity)
     const [median, most] = [0.5, 1].map((rank) => (percentile(lags, rank) / 1_000).toFixed(1))
@@ -142,11 +142,11 @@ function reportFaults(faults: readonly SoakFault[]): void {
   }
 }
 
-function reportFlatness(parts: readonly Flatness[]): void {
-  for (const { part, lives, judgedMinutes, megabytes, files } of parts) {
+function reportFlatness(children: readonly Flatness[]): void {
+  for (const { child, lives, judgedMinutes, megabytes, files } of children) {
     const perHour = (slope: number) =>
       Number.isNaN(slope) ? 'too short a life to say' : `${slope.toFixed(1)} an hour`
-    say(`${part}: ${lives} lives, ${judgedMinutes.toFixed(1)} minutes of them judged`)
+    say(`${child}: ${lives} lives, ${judgedMinutes.toFixed(1)} minutes of them judged`)
     const thirds = [megabytes.usualFirst, megabytes.usualLast].map(Math.round).join(' and ')
     say(
       `  ${Math.round(megabytes.median)} MB, usually below ${thirds} in the first and last third,`,
@@ -159,11 +159,11 @@ function reportFlatness(parts: readonly Flatness[]): void {
 }
 
 function reportConnections(samples: readonly Sample[], idle: readonly Sample[]): void {
-  const held = idle.map(({ part, connections }) => {
+  const held = idle.map(({ child, connections }) => {
     const most = samples
-      .filter((sample) => sample.part === part)
+      .filter((sample) => sample.child === child)
       .reduce((max, sample) => Math.max(max, sample.connections), 0)
-    return `${part} ${most} and ${connections}`
+    return `${child} ${most} and ${connections}`
   })
   say(`connections at most, and when nobody used them any more: ${held.join(', ')}`)
 }

@@ -9,7 +9,11 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
-
+import {
+  openChildLog,
+  showJsonWarnings,
+  showNatsWarnings,
+} from '../../../deploy/local/stack/child-log.ts'
 import { endLeftovers, lockDataDir } from '../../../deploy/local/stack/data-lock.ts'
 import {
   createLauncher,
@@ -20,14 +24,9 @@ import {
   sendSignal,
   startToken,
 } from '../../../deploy/local/stack/launch.ts'
-import { createPart } from '../../../deploy/local/stack/part.ts'
-import {
-  openPartLog,
-  showJsonWarnings,
-  showNatsWarnings,
-} from '../../../deploy/local/stack/part-log.ts'
 import { isPortFree } from '../../../deploy/local/stack/ports.ts'
-import { natsLostWhen } from '../../../deploy/local/stack/servers.ts'
+import { natsStoreBroken } from '../../../deploy/local/stack/servers.ts'
+import { superviseChild } from '../../../deploy/local/stack/supervised-child.ts'
 import { survivors } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -43,26 +42,26 @@ const stubborn = `process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)
 
 describe('a child of the stack', () => {
   // The program stands for the stack: it launches one stubborn child and prints both ids.
-  const program = (useKernel: boolean, guarded: boolean) => `
+  const program = (useKernel: boolean, withReaper: boolean) => `
     import { createLauncher } from '${projectDir}deploy/local/stack/launch.ts'
-    import { startGuard } from '${projectDir}deploy/local/stack/guard-client.ts'
-    const guard = ${guarded} ? startGuard(process.env) : { add: () => {}, pid: () => 0 }
+    import { startOrphanReaper } from '${projectDir}deploy/local/stack/start-orphan-reaper.ts'
+    const reaper = ${withReaper} ? startOrphanReaper(process.env) : { add: () => {}, pid: () => 0 }
     const { launch } = createLauncher({
-      pathVar: process.env.PATH, useKernel: ${useKernel}, onLaunch: guard.add,
+      pathVar: process.env.PATH, useKernel: ${useKernel}, onLaunch: reaper.add,
     })
     const args = ['-e', ${JSON.stringify(stubborn)}]
     const child = launch({
       command: process.execPath, args, env: process.env,
-      orphanSignal: ${guarded} ? 'SIGTERM' : 'SIGKILL',
+      orphanSignal: ${withReaper} ? 'SIGTERM' : 'SIGKILL',
     })
     const tell = (ids) => process.stdout.write(JSON.stringify(ids) + '\\n')
-    // Before that the kernel may not have been told whose end to watch: that moment is the guard's.
-    child.stdout.once('data', () => tell({ child: child.pid, guard: guard.pid() }))
-    process.on('SIGUSR2', () => tell({ guard: guard.pid() }))
+    // Before that the kernel may not watch the parent yet: the reaper covers that moment.
+    child.stdout.once('data', () => tell({ child: child.pid, reaper: reaper.pid() }))
+    process.on('SIGUSR2', () => tell({ reaper: reaper.pid() }))
     setInterval(() => {}, 1000)`
 
-  async function startStandIn(useKernel: boolean, guarded: boolean) {
-    const args = ['--input-type=module', '-e', program(useKernel, guarded)]
+  async function startStandIn(useKernel: boolean, withReaper: boolean) {
+    const args = ['--input-type=module', '-e', program(useKernel, withReaper)]
     const parent = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     let printed = ''
     parent.stdout.on('data', (chunk) => {
@@ -70,7 +69,7 @@ describe('a child of the stack', () => {
     })
     const lines = () => printed.trim().split('\n').filter(Boolean)
     const first = await until('its ids', () => lines()[0], 10_000)
-    const ids = JSON.parse(first) as { child: number; guard: number }
+    const ids = JSON.parse(first) as { child: number; reaper: number }
     return { parent, lines, ...ids }
   }
 
@@ -81,22 +80,22 @@ describe('a child of the stack', () => {
     expect(await survivors([child], 2_000)).toEqual([])
   })
 
-  test('ends within 2 s when its parent is killed -9, by the guard, which ends too', async () => {
-    const { parent, child, guard } = await startStandIn(false, true)
+  test('ends within 2 s when its parent is killed -9, by the orphan reaper, which ends too', async () => {
+    const { parent, child, reaper } = await startStandIn(false, true)
     parent.kill('SIGKILL')
-    expect(await survivors([child, guard], 2_500)).toEqual([])
+    expect(await survivors([child, reaper], 2_500)).toEqual([])
   })
 
-  test('is guarded again after the guard itself was killed -9', async () => {
-    const { parent, child, guard, lines } = await startStandIn(false, true)
-    sendSignal(guard, 'SIGKILL')
-    expect(await survivors([guard], 2_000)).toEqual([])
+  test('has a new reaper after the reaper itself was killed -9', async () => {
+    const { parent, child, reaper, lines } = await startStandIn(false, true)
+    sendSignal(reaper, 'SIGKILL')
+    expect(await survivors([reaper], 2_000)).toEqual([])
     const next = await until(
-      'a new guard',
+      'a new reaper',
       async () => {
         parent.kill('SIGUSR2')
-        const now = JSON.parse(lines().at(-1) ?? '{}').guard as number
-        return now !== guard && isAlive(now) ? now : null
+        const now = JSON.parse(lines().at(-1) ?? '{}').reaper as number
+        return now !== reaper && isAlive(now) ? now : null
       },
       5_000,
     )
@@ -174,16 +173,16 @@ describe('the lock of a data folder', () => {
   })
 })
 
-describe('a supervised part', () => {
-  function partOf(script: string, isReady: () => Promise<boolean>, lostWhen?: RegExp) {
-    const told: string[] = []
+describe('a supervised child', () => {
+  function superviseScript(script: string, isReady: () => Promise<boolean>, killOnOutput?: RegExp) {
+    const reported: string[] = []
     const pids: number[] = []
-    const log = openPartLog({
-      file: join(workDir, `part-${Math.random()}.log`),
+    const log = openChildLog({
+      file: join(workDir, `child-${Math.random()}.log`),
       toShow: () => null,
       show: () => undefined,
     })
-    const part = createPart(
+    const child = superviseChild(
       {
         name: 'scorer',
         launchSpec: () => ({
@@ -195,30 +194,30 @@ describe('a supervised part', () => {
         isReady,
         readyLimitMs: 10_000,
         stopSignal: 'SIGTERM',
-        ...(lostWhen === undefined ? {} : { lostWhen }),
+        ...(killOnOutput === undefined ? {} : { killOnOutput }),
       },
       {
         launch: launcher.launch,
         log,
-        tell: (line) => told.push(line),
+        report: (line) => reported.push(line),
         onPid: (pid, state) => (state === 'started' ? pids.push(pid) : 0),
       },
     )
-    return { part, told, pids, log }
+    return { child, reported, pids, log }
   }
 
-  test('is started again when it ends, with its exit and last words told, until it is stopped', async () => {
+  test('is started again when it ends, with its exit and last words shown, until it is stopped', async () => {
     const script = 'process.stdout.write("my last words\\n"); setInterval(() => {}, 1000)'
-    const { part, told, pids, log } = partOf(script, async () => true)
-    await part.start(new AbortController().signal)
+    const { child, reported, pids, log } = superviseScript(script, async () => true)
+    await child.start(new AbortController().signal)
     for (const round of [1, 2]) {
       await until('its words', () => log.lastLines().length > 0, 5_000)
-      sendSignal(part.pid() as number, 'SIGKILL')
+      sendSignal(child.pid() as number, 'SIGKILL')
       await until('a new process', () => pids.length === round + 1, 5_000)
     }
-    expect(told[0]).toContain('ended (signal SIGKILL)')
-    expect(told[0]).toContain('my last words')
-    await part.stop(1_000)
+    expect(reported[0]).toContain('ended (signal SIGKILL)')
+    expect(reported[0]).toContain('my last words')
+    await child.stop(1_000)
     expect(await survivors(pids, 0)).toEqual([])
     expect(pids).toHaveLength(3)
   })
@@ -227,33 +226,33 @@ describe('a supervised part', () => {
     const said = '[ERR] Filestore [TELEMETRY] Critical write error: no space left on device'
     const script = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)
       setTimeout(() => process.stderr.write(${JSON.stringify(`${said}\n`)}), 200)`
-    const { part, told, pids } = partOf(script, async () => true, natsLostWhen)
-    await part.start(new AbortController().signal)
+    const { child, reported, pids } = superviseScript(script, async () => true, natsStoreBroken)
+    await child.start(new AbortController().signal)
     await until('a new process', () => pids.length === 2, 5_000)
-    expect(told[0]).toContain('ended (signal SIGKILL)')
-    expect(told[0]).toContain(said)
-    await part.stop(0)
+    expect(reported[0]).toContain('ended (signal SIGKILL)')
+    expect(reported[0]).toContain(said)
+    await child.stop(0)
     expect(await survivors(pids, 1_000)).toEqual([])
   })
 
   test('that cannot start says why, and is not left running', async () => {
-    const { part, pids } = partOf(
+    const { child, pids } = superviseScript(
       'process.stderr.write("PORT is bad\\n"); process.exitCode = 3',
       async () => false,
     )
-    await expect(part.start(new AbortController().signal)).rejects.toThrow(
+    await expect(child.start(new AbortController().signal)).rejects.toThrow(
       /ended at start \(code 3\)[\s\S]*PORT is bad/,
     )
     expect(await survivors(pids, 0)).toEqual([])
   })
 })
 
-describe('the log of a part', () => {
+describe('the log of a child', () => {
   test('stays bounded in size, keeps what is newest, and floods no terminal', async () => {
     const shown: string[] = []
     const dir = join(workDir, 'logs')
     mkdirSync(dir)
-    const log = openPartLog({
+    const log = openChildLog({
       file: join(dir, 'scorer.log'),
       toShow: showJsonWarnings,
       show: (line) => shown.push(line),

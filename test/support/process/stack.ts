@@ -19,16 +19,16 @@ import {
 } from '../../../deploy/local/stack/launch.ts'
 import { isPortFree } from '../../../deploy/local/stack/ports.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
-import type { DemoTenant, PartName } from '../../../deploy/local/stack/state-files.ts'
+import type { ChildName, DemoTenant } from '../../../deploy/local/stack/state-files.ts'
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 const READY_LIMIT_MS = 100_000
 
 /** stack.json of a stack that runs all its parts itself. */
-export type StackFacts = Record<PartName, string> & {
+export type StackFacts = Record<ChildName, string> & {
   internal: Record<ServiceName, string>
   admin_token: string
-  pids: Record<PartName, number>
+  pids: Record<ChildName, number>
   demo: DemoTenant
 }
 
@@ -64,7 +64,9 @@ export type StackOptions = {
   runAs?: RunAs
 }
 
-/** Starts a stack and waits for its `ready`. Throws with everything it printed when none comes. */
+/**
+ * Starts a stack and waits for its `ready`. Throws with everything it printed when none comes.
+ */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'di-stack-'))
   const portBase = options.portBase ?? (await freePortBase())

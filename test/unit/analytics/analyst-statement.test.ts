@@ -2,7 +2,7 @@
 // engine's tokens. The tokens here are those that the engine gave.
 import { describe, expect, it } from 'vitest'
 import { toRefusedNames } from '../../../deploy/local/clickhouse/analyst-functions.ts'
-import { judgeStatement, parseTokens } from '../../../deploy/local/clickhouse/analyst-statement.ts'
+import { checkStatement, parseTokens } from '../../../deploy/local/clickhouse/analyst-statement.ts'
 
 const toFunction = (name: string, categories: string, alias_to = '', is_aggregate = 0) => ({
   name,
@@ -57,7 +57,7 @@ function judge(query: string, parameters: [string, string][] = []) {
     begin = end
   }
   const read = parseTokens(JSON.stringify([[tokens]]))
-  return judgeStatement({ query, parameters }, read, refused)?.name ?? null
+  return checkStatement({ query, parameters }, read, refused)?.name ?? null
 }
 
 describe('a statement', () => {
@@ -91,6 +91,6 @@ describe('a statement', () => {
   it('is refused when the engine did not read it to its end', () => {
     const tokens = [{ begin: 0, end: 6, type: 'BareWord' }]
     const asked = { query: 'select file(a)', parameters: [] }
-    expect(judgeStatement(asked, tokens, refused)?.name).toBe('SYNTAX_ERROR')
+    expect(checkStatement(asked, tokens, refused)?.name).toBe('SYNTAX_ERROR')
   })
 })

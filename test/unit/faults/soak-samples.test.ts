@@ -20,7 +20,7 @@ function hourOf(
   return Array.from({ length: hourMs / everyMs }, (_, n) => {
     const atMs = n * everyMs
     const pid = Math.floor(atMs / lifeMs)
-    return { part: 'api', pid, atMs, connections: 9 + (n % 90), ...held(atMs % lifeMs, atMs) }
+    return { child: 'api', pid, atMs, connections: 9 + (n % 90), ...held(atMs % lifeMs, atMs) }
   })
 }
 const judge = (samples: Sample[]) => judgeFlatness(toFlatness(samples))

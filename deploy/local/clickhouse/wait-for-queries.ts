@@ -3,17 +3,19 @@
 // written before its answer), so idle connections have nothing left to lose then. Only a Buffer
 // table, should somebody make one, keeps acknowledged rows in memory until the tables shut down.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { askEngine, type EngineAddress } from './ask.ts'
+import { type EngineAddress, queryEngine } from './query-engine.ts'
 
 const othersRunning = 'SELECT count() FROM system.processes WHERE query_id != currentQueryID()'
 const pauseMs = 50
 
-/** Resolves when the server runs no query but this one, or is silent, or when `maxMs` are over. */
-export async function drainQueries(server: EngineAddress, maxMs: number): Promise<void> {
+/**
+ * Resolves when the server runs no query but this one, or is silent, or when `maxMs` are over.
+ */
+export async function waitForQueries(server: EngineAddress, maxMs: number): Promise<void> {
   const deadline = performance.now() + maxMs
   const leftMs = () => deadline - performance.now()
   while (leftMs() > pauseMs) {
-    const running = await askEngine(server, othersRunning, leftMs())
+    const running = await queryEngine(server, othersRunning, leftMs())
     if (running === null || Number.parseInt(running, 10) === 0) return
     await sleep(pauseMs)
   }

@@ -3,7 +3,7 @@
 // the other servers' data. An ordinary user's process stays what it is.
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { giveFolder } from '../stack/give-folder.ts'
+import { changeOwner } from '../stack/change-owner.ts'
 
 /** No account has this id, so no other program's files are readable to it alone. */
 const engineUser = { uid: 65_533, gid: 65_533 }
@@ -21,7 +21,7 @@ export function becomeEngineUser(dataDir: string): string | null {
   if (closed !== null) {
     return `only root may enter ${closed}, so the engine runs as root; move DATA_DIR elsewhere`
   }
-  giveFolder(dataDir, engineUser)
+  changeOwner(dataDir, engineUser)
   process.setgroups?.([])
   process.setgid?.(engineUser.gid)
   process.setuid?.(engineUser.uid)

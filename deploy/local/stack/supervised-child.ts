@@ -1,57 +1,57 @@
-// One supervised child of the stack. It is started and waited for; when it ends by itself it is
-// started again, after a growing pause, with its exit and last words shown. Stopping is final.
+// Supervises one child process of the stack: starts it, waits until it is ready, and restarts it
+// with backoff when it exits. Reports the exit with the last log lines. A stop is final.
 
 import type { ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { awaitReady } from './await-ready.ts'
+import type { ChildLog } from './child-log.ts'
 import { type Exit, endChild, exitOf, type LaunchSpec } from './launch.ts'
-import type { PartLog } from './part-log.ts'
 import { StartError } from './settings.ts'
-import type { PartName } from './state-files.ts'
+import type { ChildName } from './state-files.ts'
 
 const FIRST_PAUSE_MS = 100
-/** Short enough that a server which is killed again and again is there most of the time. */
+/** Short, so that a server that is killed repeatedly still runs most of the time. */
 const PAUSE_MS_MAX = 3_000
-/** A child that ran this long was healthy: the next pause is the first again. */
+/** A child that ran this long was healthy, so the pause resets. */
 const HEALTHY_MS = 20_000
 const FIRST_START_TRIES = 3
-/** What a child wrote just before its end may still be in the pipe. */
-const LAST_WORDS_MS = 30
+/** The last output of a child may still be in the pipe when it exits. */
+const LAST_OUTPUT_MS = 30
 const LINE_CHARS_MAX = 4_096
 
-export type PartSpec = {
-  name: PartName
+export type ChildSpec = {
+  name: ChildName
   launchSpec: () => LaunchSpec
   isReady: () => Promise<boolean>
   readyLimitMs: number
   stopSignal: NodeJS.Signals
   /**
-   * What it prints when it runs on but will not do its work again until it is started anew: then it
-   * is killed, and started again as if it had ended by itself.
+   * Output that means the child runs but cannot recover without a restart. The supervisor kills it
+   * and starts it again.
    */
-  lostWhen?: RegExp
+  killOnOutput?: RegExp
 }
 
-export type PartTools = {
+export type SupervisorTools = {
   launch: (spec: LaunchSpec) => ChildProcess
-  log: PartLog
-  /** Tells the person at the terminal something about this part. */
-  tell: (line: string) => void
-  /** Called with each new process id, and with null when that process has gone. */
+  log: ChildLog
+  /** Shows a line about this child at the terminal. */
+  report: (line: string) => void
+  /** Called when a process starts and when it has exited. */
   onPid: (pid: number, state: 'started' | 'gone') => void
 }
 
-export type Part = {
-  name: PartName
+export type SupervisedChild = {
+  name: ChildName
   pid: () => number | undefined
-  /** Resolves when the part is usable for the first time; from then on it is kept running. */
+  /** Resolves when the child is ready for the first time; after that it is kept running. */
   start: (signal: AbortSignal) => Promise<void>
-  /** Ends it within `graceMs` and a kill. */
+  /** Stops it; kills it after `graceMs`. */
   stop: (graceMs: number) => Promise<void>
 }
 
-export function createPart(spec: PartSpec, tools: PartTools): Part {
+export function superviseChild(spec: ChildSpec, tools: SupervisorTools): SupervisedChild {
   let child: ChildProcess | undefined
   let startedAt = 0
   const stopping = new AbortController()
@@ -63,7 +63,7 @@ export function createPart(spec: PartSpec, tools: PartTools): Part {
     startedAt = performance.now()
     tools.log.follow(started.stdout)
     tools.log.follow(started.stderr)
-    if (spec.lostWhen) killWhen(started, spec.lostWhen)
+    if (spec.killOnOutput) killWhen(started, spec.killOnOutput)
     const { pid } = started
     if (pid !== undefined) {
       tools.onPid(pid, 'started')
@@ -83,10 +83,10 @@ export function createPart(spec: PartSpec, tools: PartTools): Part {
       } catch (error) {
         const timedOut = started.exitCode === null && started.signalCode === null
         await endChild(started, { signal: 'SIGKILL', graceMs: 0 })
-        await sleep(LAST_WORDS_MS)
-        const called = signal.aborted || stopping.signal.aborted
-        if (called || timedOut || attempt === FIRST_START_TRIES) {
-          throw new StartError(withLastWords((error as Error).message, tools.log))
+        await sleep(LAST_OUTPUT_MS)
+        const cancelled = signal.aborted || stopping.signal.aborted
+        if (cancelled || timedOut || attempt === FIRST_START_TRIES) {
+          throw new StartError(withLastLines((error as Error).message, tools.log))
         }
         await sleep(FIRST_PAUSE_MS * 2 ** attempt)
       }
@@ -96,16 +96,16 @@ export function createPart(spec: PartSpec, tools: PartTools): Part {
   async function keepRunning(first: ChildProcess): Promise<void> {
     let current = first
     let pauseMs = FIRST_PAUSE_MS
-    let lastComplaint = ''
+    let lastReport = ''
     while (true) {
       const exit = await exitOf(current)
-      await sleep(LAST_WORDS_MS)
+      await sleep(LAST_OUTPUT_MS)
       if (stopping.signal.aborted) return
       if (performance.now() - startedAt > HEALTHY_MS) pauseMs = FIRST_PAUSE_MS
-      const complaint = withLastWords(`ended (${describeExit(exit)})`, tools.log)
-      const text = complaint === lastComplaint ? `ended again (${describeExit(exit)})` : complaint
-      lastComplaint = complaint
-      tools.tell(`${text}\nrestarting in ${pauseMs / 1000} s`)
+      const report = withLastLines(`ended (${describeExit(exit)})`, tools.log)
+      const text = report === lastReport ? `ended again (${describeExit(exit)})` : report
+      lastReport = report
+      tools.report(`${text}\nrestarting in ${pauseMs / 1000} s`)
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       if (stopping.signal.aborted) return
       pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)
@@ -114,16 +114,16 @@ export function createPart(spec: PartSpec, tools: PartTools): Part {
     }
   }
 
-  /** A restarted part may wait for others as long as they need: no limit, only its end. */
+  /** A restarted child may wait for other children without a time limit. */
   async function announce(restarted: ChildProcess): Promise<void> {
     const since = performance.now()
     const { name, isReady } = spec
     const { signal } = stopping
     try {
       await awaitReady({ name, child: restarted, isReady, limitMs: Infinity, signal })
-      tools.tell(`ready again after ${((performance.now() - since) / 1000).toFixed(1)} s`)
+      tools.report(`ready again after ${((performance.now() - since) / 1000).toFixed(1)} s`)
     } catch {
-      // It ended or is being stopped: keepRunning tells.
+      // It exited or is being stopped; keepRunning reports that.
     }
   }
 
@@ -144,7 +144,7 @@ function killWhen(child: ChildProcess, lost: RegExp): void {
     stream?.on('data', (chunk: string) => {
       const lines = (line + chunk).split('\n')
       line = (lines.pop() ?? '').slice(-LINE_CHARS_MAX)
-      // By force: an orderly end would write its files anew, where it could not write before.
+      // SIGKILL, because an orderly stop would rewrite files that the failed write has spared.
       if (lines.some((one) => lost.test(one))) child.kill('SIGKILL')
     })
   }
@@ -154,6 +154,6 @@ function describeExit(exit: Exit): string {
   return exit.signal ? `signal ${exit.signal}` : `code ${exit.code}`
 }
 
-function withLastWords(text: string, log: PartLog): string {
+function withLastLines(text: string, log: ChildLog): string {
   return [text, ...log.lastLines().map((line) => `  | ${line.slice(0, 400)}`)].join('\n')
 }

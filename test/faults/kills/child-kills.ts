@@ -5,18 +5,18 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { SERVER_NAMES, SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
-import type { PartName } from '../../../deploy/local/stack/state-files.ts'
+import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
 import { type Random, shuffle } from '../../../services/fleet/random.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
-export const partNames: readonly PartName[] = [...SERVICE_NAMES, ...SERVER_NAMES]
+export const childNames: readonly ChildName[] = [...SERVICE_NAMES, ...SERVER_NAMES]
 
-export type PartKill = { part: PartName; pid: number; atMs: number; openEvents: number }
+export type ChildKill = { child: ChildName; pid: number; atMs: number; openEvents: number }
 
-/** The part's process now, or null while there is none. */
-export function runningPid(running: TestStack, part: PartName): number | null {
-  const pid = running.stack.pids[part]
+/** The child's process now, or null while there is none. */
+export function runningPid(running: TestStack, child: ChildName): number | null {
+  const pid = running.stack.pids[child]
   return pid !== undefined && parentOf(pid) === running.pid ? pid : null
 }
 
@@ -32,12 +32,12 @@ function parentOf(pid: number): number | null {
 }
 
 /** @returns the process that got the signal, or null where there is none at the moment */
-export function signalPart(
+export function signalChild(
   running: TestStack,
-  part: PartName,
+  child: ChildName,
   signal: NodeJS.Signals,
 ): number | null {
-  const pid = runningPid(running, part)
+  const pid = runningPid(running, child)
   if (pid === null) return null
   try {
     process.kill(pid, signal)
@@ -48,45 +48,45 @@ export function signalPart(
 }
 
 export type KillPlan = {
-  /** Kills of each part. */
+  /** Kills of each child. */
   each: number
-  parts: readonly PartName[]
+  children: readonly ChildName[]
   /** Between two kills, on average: exponentially distributed, so that some come at once. */
   meanGapMs: number
   random: Random
   /** Called before each kill. */
-  before: (part: PartName) => Promise<void>
+  before: (child: ChildName) => Promise<void>
   openEvents: () => number
-  onKill?: (kill: PartKill, n: number) => void
+  onKill?: (kill: ChildKill, n: number) => void
 }
 
 /**
- * Kills every part so often, in random order at random moments; whoever is down is killed later.
+ * Kills every child so often, in random order at random moments; whoever is down is killed later.
  */
-export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<PartKill[]> {
+export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<ChildKill[]> {
   const { random } = plan
-  const all = plan.parts.flatMap((part) => Array.from({ length: plan.each }, () => part))
+  const all = plan.children.flatMap((child) => Array.from({ length: plan.each }, () => child))
   const left = shuffle(all, random)
-  const kills: PartKill[] = []
+  const kills: ChildKill[] = []
   while (left.length > 0) {
     await pause(random.exponential(plan.meanGapMs))
     const at = await until(
       'a process to kill',
       () => {
-        const up = left.findIndex((part) => runningPid(running, part) !== null)
+        const up = left.findIndex((child) => runningPid(running, child) !== null)
         return up === -1 ? null : { up }
       },
       60_000,
     )
-    const part = left[at.up]!
-    await plan.before(part)
-    const pid = signalPart(running, part, 'SIGKILL')
+    const child = left[at.up]!
+    await plan.before(child)
+    const pid = signalChild(running, child, 'SIGKILL')
     if (pid === null) continue
     left.splice(at.up, 1)
-    const kill = { part, pid, atMs: Date.now(), openEvents: plan.openEvents() }
+    const kill = { child, pid, atMs: Date.now(), openEvents: plan.openEvents() }
     kills.push(kill)
     plan.onKill?.(kill, kills.length)
-    await until(`the end of ${part}`, () => parentOf(pid) !== running.pid, 10_000)
+    await until(`the end of ${child}`, () => parentOf(pid) !== running.pid, 10_000)
   }
   return kills
 }
@@ -98,7 +98,7 @@ export async function awaitAllReady(running: TestStack): Promise<number> {
   const sinceMs = performance.now()
   await until(
     'all processes run',
-    () => partNames.every((part) => runningPid(running, part) !== null),
+    () => childNames.every((child) => runningPid(running, child) !== null),
     readyLimitMs,
   )
   for (const name of SERVICE_NAMES) {

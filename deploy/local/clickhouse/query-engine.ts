@@ -4,7 +4,7 @@ import { request } from 'node:http'
 export type EngineAddress = { url: string; password: string }
 
 /** @returns the answer's text, or null when there was none in `maxMs` or it was a refusal */
-export function askEngine(
+export function queryEngine(
   server: EngineAddress,
   query: string,
   maxMs: number,

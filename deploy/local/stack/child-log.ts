@@ -1,5 +1,5 @@
-// What a child prints goes to its own file in DATA_DIR/logs, bounded in size; what a person must
-// see of it (warnings, errors) goes to the terminal as well, and never in a flood.
+// Writes a child's output to its own file in DATA_DIR/logs, with a size limit. Warnings and errors
+// also go to the terminal, at a limited rate.
 
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 import type { Readable } from 'node:stream'
@@ -10,30 +10,30 @@ const LAST_LINES = 20
 const SHOWN_PER_WINDOW = 8
 const WINDOW_MS = 10_000
 
-export type PartLog = {
+export type ChildLog = {
   /** Reads a child's output to its end. */
   follow: (stream: Readable | null) => void
   /** The newest lines of the current child. */
   lastLines: () => string[]
-  /** Forgets the lines of the child before. */
+  /** Clears the lines of the previous child. */
   newChild: () => void
   close: () => void
 }
 
 /**
  * @param options.file the log file; when it is full it becomes `<file>.1`
- * @param options.toShow what the terminal gets of a line, or null for nothing
+ * @param options.toShow the text to show at the terminal, or null
  * @param options.show prints a line on the terminal
  */
-export function openPartLog(options: {
+export function openChildLog(options: {
   file: string
   toShow: (line: string) => string | null
   show: (line: string) => void
-}): PartLog {
+}): ChildLog {
   let handle = openSync(options.file, 'a', 0o600)
   let bytes = fstatSync(handle).size
   let last: string[] = []
-  const gate = createGate(options.show, options.file)
+  const showLimited = limitRate(options.show, options.file)
 
   function write(text: string): void {
     if (bytes > FILE_BYTES_MAX) {
@@ -45,11 +45,11 @@ export function openPartLog(options: {
     bytes += writeSync(handle, text)
   }
 
-  function takeLine(line: string): void {
+  function addLine(line: string): void {
     if (line === '') return
     last = [...last.slice(1 - LAST_LINES), line]
     const shown = options.toShow(line)
-    if (shown !== null) gate(shown)
+    if (shown !== null) showLimited(shown)
   }
 
   return {
@@ -61,9 +61,9 @@ export function openPartLog(options: {
         const lines = (rest + chunk).split('\n')
         rest = lines.pop() ?? ''
         if (rest.length > LINE_CHARS_MAX) rest = rest.slice(0, LINE_CHARS_MAX)
-        for (const line of lines) takeLine(line)
+        for (const line of lines) addLine(line)
       })
-      stream?.on('end', () => takeLine(rest))
+      stream?.on('end', () => addLine(rest))
       stream?.on('error', () => undefined)
     },
     lastLines: () => last,
@@ -74,7 +74,7 @@ export function openPartLog(options: {
   }
 }
 
-function createGate(show: (line: string) => void, file: string): (line: string) => void {
+function limitRate(show: (line: string) => void, file: string): (line: string) => void {
   let windowStart = 0
   let shown = 0
   return (line) => {
@@ -96,12 +96,12 @@ const LEVEL_NAMES = new Map([
   [60, 'fatal'],
 ])
 
-/** Node's own remarks about deprecated options: for whoever works on the code, in the log file. */
-const NODE_REMARK = /^\(node:\d+\) |^\(Use `node --trace/
+/** Node's warnings about deprecated options, which go only to the log file. */
+const NODE_WARNING = /^\(node:\d+\) |^\(Use `node --trace/
 
-/** Services and the ClickHouse front log JSON lines; anything else they print is a complaint. */
+/** Services and the ClickHouse server log JSON lines; any other output is shown as it is. */
 export function showJsonWarnings(line: string): string | null {
-  if (NODE_REMARK.test(line)) return null
+  if (NODE_WARNING.test(line)) return null
   if (!line.startsWith('{')) return line
   try {
     const entry = JSON.parse(line) as { level?: number; msg?: string; err?: { message?: string } }
@@ -113,13 +113,13 @@ export function showJsonWarnings(line: string): string | null {
   }
 }
 
-/** nats-server's warnings and errors, but for the one about the password in its own config. */
+/** Warnings and errors of nats-server, except the one about passwords in its configuration. */
 export function showNatsWarnings(line: string): string | null {
   if (line.includes('Plaintext passwords detected')) return null
   return /\[(WRN|ERR|FTL)\]/.test(line) ? line.replace(/^\[\d+\] \S+ \S+ /, '') : null
 }
 
-/** PostgreSQL reports statement errors to their client; only what concerns the server is shown. */
+/** Failures of the PostgreSQL server. Statement errors go to the client that caused them. */
 export function showPostgresFailures(line: string): string | null {
   if (line.includes('the database system is')) return null
   return /\b(FATAL|PANIC):/.test(line) ? line.replace(/^.*\] /, '') : null
