@@ -22,29 +22,29 @@ grant select on `device_intelligence`.devices to analytics_reader;
 
 grant select on `device_intelligence`.user_devices to analytics_reader;
 
-grant select on `device_intelligence`.alerts_mirror to analytics_reader;
+grant select on `device_intelligence`.alerts_replica to analytics_reader;
 
-grant select on `device_intelligence`.deliveries_mirror to analytics_reader;
+grant select on `device_intelligence`.deliveries_replica to analytics_reader;
 
-grant select on `device_intelligence`.ledger_entries to analytics_reader;
+grant select on `device_intelligence`.reconciliation_entries to analytics_reader;
 
-grant select on `device_intelligence`.ledger_accepted to analytics_reader;
+grant select on `device_intelligence`.reconciliation_accepted to analytics_reader;
 
-grant select on `device_intelligence`.ledger_alerts to analytics_reader;
+grant select on `device_intelligence`.reconciliation_expected_alerts to analytics_reader;
 
-grant select on `device_intelligence`.ledger_cutoffs to analytics_reader;
+grant select on `device_intelligence`.reconciliation_cutoffs to analytics_reader;
 
-grant select on `device_intelligence`.signal_jumps to analytics_reader;
+grant select on `device_intelligence`.prevalence_spikes to analytics_reader;
 
 grant select on `device_intelligence`.shadow_decisions to analytics_reader;
 
-grant select on `device_intelligence`.mirror_rounds to analytics_reader;
+grant select on `device_intelligence`.replication_rounds to analytics_reader;
 
-grant select on `device_intelligence`.ledger_marks to analytics_reader;
+grant select on `device_intelligence`.reconciliation_watermarks to analytics_reader;
 
-grant select on `device_intelligence`.ledger_beginning to analytics_reader;
+grant select on `device_intelligence`.reconciliation_start to analytics_reader;
 
-grant select on `device_intelligence`.signal_jump_checks to analytics_reader;
+grant select on `device_intelligence`.prevalence_checks to analytics_reader;
 
 create row policy if not exists of_tenant on `device_intelligence`.telemetry to analytics_reader;
 
@@ -78,60 +78,60 @@ alter row policy of_tenant on `device_intelligence`.user_devices
 create row policy if not exists of_service on `device_intelligence`.user_devices
   for select using 1 to all except analytics_reader;
 
-create row policy if not exists of_tenant on `device_intelligence`.alerts_mirror to analytics_reader;
+create row policy if not exists of_tenant on `device_intelligence`.alerts_replica to analytics_reader;
 
-alter row policy of_tenant on `device_intelligence`.alerts_mirror
+alter row policy of_tenant on `device_intelligence`.alerts_replica
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
-create row policy if not exists of_service on `device_intelligence`.alerts_mirror
+create row policy if not exists of_service on `device_intelligence`.alerts_replica
   for select using 1 to all except analytics_reader;
 
-create row policy if not exists of_tenant on `device_intelligence`.deliveries_mirror to analytics_reader;
+create row policy if not exists of_tenant on `device_intelligence`.deliveries_replica to analytics_reader;
 
-alter row policy of_tenant on `device_intelligence`.deliveries_mirror
+alter row policy of_tenant on `device_intelligence`.deliveries_replica
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
-create row policy if not exists of_service on `device_intelligence`.deliveries_mirror
+create row policy if not exists of_service on `device_intelligence`.deliveries_replica
   for select using 1 to all except analytics_reader;
 
-create row policy if not exists of_tenant on `device_intelligence`.ledger_entries to analytics_reader;
+create row policy if not exists of_tenant on `device_intelligence`.reconciliation_entries to analytics_reader;
 
-alter row policy of_tenant on `device_intelligence`.ledger_entries
+alter row policy of_tenant on `device_intelligence`.reconciliation_entries
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
-create row policy if not exists of_service on `device_intelligence`.ledger_entries
+create row policy if not exists of_service on `device_intelligence`.reconciliation_entries
   for select using 1 to all except analytics_reader;
 
-create row policy if not exists of_tenant on `device_intelligence`.ledger_accepted to analytics_reader;
+create row policy if not exists of_tenant on `device_intelligence`.reconciliation_accepted to analytics_reader;
 
-alter row policy of_tenant on `device_intelligence`.ledger_accepted
+alter row policy of_tenant on `device_intelligence`.reconciliation_accepted
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
-create row policy if not exists of_service on `device_intelligence`.ledger_accepted
+create row policy if not exists of_service on `device_intelligence`.reconciliation_accepted
   for select using 1 to all except analytics_reader;
 
-create row policy if not exists of_tenant on `device_intelligence`.ledger_alerts to analytics_reader;
+create row policy if not exists of_tenant on `device_intelligence`.reconciliation_expected_alerts to analytics_reader;
 
-alter row policy of_tenant on `device_intelligence`.ledger_alerts
+alter row policy of_tenant on `device_intelligence`.reconciliation_expected_alerts
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
-create row policy if not exists of_service on `device_intelligence`.ledger_alerts
+create row policy if not exists of_service on `device_intelligence`.reconciliation_expected_alerts
   for select using 1 to all except analytics_reader;
 
-create row policy if not exists of_tenant on `device_intelligence`.ledger_cutoffs to analytics_reader;
+create row policy if not exists of_tenant on `device_intelligence`.reconciliation_cutoffs to analytics_reader;
 
-alter row policy of_tenant on `device_intelligence`.ledger_cutoffs
+alter row policy of_tenant on `device_intelligence`.reconciliation_cutoffs
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
-create row policy if not exists of_service on `device_intelligence`.ledger_cutoffs
+create row policy if not exists of_service on `device_intelligence`.reconciliation_cutoffs
   for select using 1 to all except analytics_reader;
 
-create row policy if not exists of_tenant on `device_intelligence`.signal_jumps to analytics_reader;
+create row policy if not exists of_tenant on `device_intelligence`.prevalence_spikes to analytics_reader;
 
-alter row policy of_tenant on `device_intelligence`.signal_jumps
+alter row policy of_tenant on `device_intelligence`.prevalence_spikes
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
-create row policy if not exists of_service on `device_intelligence`.signal_jumps
+create row policy if not exists of_service on `device_intelligence`.prevalence_spikes
   for select using 1 to all except analytics_reader;
 
 create row policy if not exists of_tenant on `device_intelligence`.shadow_decisions to analytics_reader;

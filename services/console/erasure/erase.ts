@@ -275,7 +275,7 @@ function toCounts(before: Counts, after: Counts): Record<string, ErasureCount> {
 
 async function toNotes(session: Session, subject: ErasureSubject, pass: Pass): Promise<string[]> {
   const notes = [
-    'clickhouse.sdk_norms keeps places of bitmaps, never ids, and expires within 8 days.',
+    'clickhouse.sdk_baselines keeps places of bitmaps, never ids, and expires within 8 days.',
     'Postgres writes over the space of removed rows in time; its write-ahead log and backups of ' +
       'any store keep what they held until they are recycled.',
   ]

@@ -18,22 +18,22 @@ export const guardedTables = [
   'sessions',
   'devices',
   'user_devices',
-  'alerts_mirror',
-  'deliveries_mirror',
-  'ledger_entries',
-  'ledger_accepted',
-  'ledger_alerts',
-  'ledger_cutoffs',
-  'signal_jumps',
+  'alerts_replica',
+  'deliveries_replica',
+  'reconciliation_entries',
+  'reconciliation_accepted',
+  'reconciliation_expected_alerts',
+  'reconciliation_cutoffs',
+  'prevalence_spikes',
   'shadow_decisions',
 ] as const
 
 /** Those without a tenant: instants and positions, the same for everybody. */
 export const sharedTables = [
-  'mirror_rounds',
-  'ledger_marks',
-  'ledger_beginning',
-  'signal_jump_checks',
+  'replication_rounds',
+  'reconciliation_watermarks',
+  'reconciliation_start',
+  'prevalence_checks',
 ] as const
 
 /**

@@ -74,15 +74,15 @@ const history: TableRights = {
   user_devices: read,
 }
 const reconciliation: TableRights = {
-  ledger_entries: read,
-  ledger_accepted: read,
-  ledger_alerts: read,
-  ledger_marks: read,
-  ledger_cutoffs: read,
-  ledger_beginning: read,
-  alerts_mirror: read,
-  deliveries_mirror: read,
-  mirror_rounds: read,
+  reconciliation_entries: read,
+  reconciliation_accepted: read,
+  reconciliation_expected_alerts: read,
+  reconciliation_watermarks: read,
+  reconciliation_cutoffs: read,
+  reconciliation_start: read,
+  alerts_replica: read,
+  deliveries_replica: read,
+  replication_rounds: read,
 }
 
 /** Tables of the service's own database, `analytics.*` for the views, `system.*` for its state. */
@@ -90,10 +90,10 @@ export const clickhouseRights = {
   scorer: {
     telemetry: add,
     activity: add,
-    sdk_norms: read,
+    sdk_baselines: read,
     signal_patterns: add,
-    ledger_entries: add,
-    ledger_alerts: add,
+    reconciliation_entries: add,
+    reconciliation_expected_alerts: add,
     shadow_decisions: add,
   },
   api: { ...history, ...reconciliation, 'analytics.*': read },

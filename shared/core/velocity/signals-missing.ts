@@ -37,7 +37,7 @@ export function toBaselineWindow(atMs: number): { fromMs: number; toMs: number }
   return { fromMs: toMs - baselineHours * hourMs, toMs }
 }
 
-/** Places of the bitmaps that devices are counted by, as in `clickhouse/0005-sdk-norms.sql`. */
+/** Places of the bitmaps that devices are counted by, as in `clickhouse/0003-velocity.sql`. */
 const places = 65_536
 
 /**

@@ -71,7 +71,7 @@ export function createPrevalenceSpikeStore(clickhouse: Clickhouse): PrevalenceSp
   return {
     listActiveTenants: async (atMs) => {
       const rows = await read<[string]>(
-        `select distinct tenant_id from sdk_norms
+        `select distinct tenant_id from sdk_baselines
          where hour >= fromUnixTimestamp64Milli({at:Int64}) - interval 25 hour order by tenant_id`,
         { at: atMs },
       )
@@ -88,7 +88,7 @@ export function createPrevalenceSpikeStore(clickhouse: Clickhouse): PrevalenceSp
     saveSpikes: (tenantId, spikes) =>
       insertRows(
         clickhouse,
-        'signal_jumps',
+        'prevalence_spikes',
         spikes.map((spike) => toSpikeRow(tenantId, spike)),
       ),
     findAffected: async ({ tenantId, platform, sdkVersion, signal, fromMs, untilMs }) => {
@@ -104,16 +104,16 @@ export function createPrevalenceSpikeStore(clickhouse: Clickhouse): PrevalenceSp
     },
     readCheckedAt: async () => {
       const [row] = await read<[number]>(
-        'select toUnixTimestamp64Milli(max(checked_at)) from signal_jump_checks',
+        'select toUnixTimestamp64Milli(max(checked_at)) from prevalence_checks',
         {},
       )
       return row![0]
     },
     markChecked: (atMs) =>
-      insertRows(clickhouse, 'signal_jump_checks', [{ only_one: 1, checked_at: toInstant(atMs) }]),
+      insertRows(clickhouse, 'prevalence_checks', [{ singleton: 1, checked_at: toInstant(atMs) }]),
     countOpen: async () => {
       const [row] = await read<[number]>(
-        'select count() from signal_jumps final where ended_at is null',
+        'select count() from prevalence_spikes final where ended_at is null',
         {},
       )
       return row![0]
@@ -202,7 +202,7 @@ const spikesSql = `
     platform, sdk_version, signal, toUnixTimestamp64Milli(started_at),
     toUnixTimestamp64Milli(checked_at), toUnixTimestamp64Milli(ended_at), share, earlier_share,
     elsewhere_share, z_score, devices, alerts
-  from signal_jumps final
+  from prevalence_spikes final
   where tenant_id = {tenant:String} and (ended_at is null or not {open:Bool})
   order by started_at desc, platform, sdk_version, signal
   limit {limit:UInt32}`
@@ -254,7 +254,7 @@ const affectedSql = `
         and has(detected_signals, {signal:String})
     ),
     affected as (
-      select alert_id, created_at from alerts_mirror final
+      select alert_id, created_at from alerts_replica final
       where tenant_id = {tenant:String} and created_at >= begun
         and event_id in (select event_id from found)
         and arrayExists(

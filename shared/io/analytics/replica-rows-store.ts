@@ -6,7 +6,7 @@ import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { type Clickhouse, insertRows, toInstant } from '#shared/io/clickhouse/clickhouse.ts'
 import type { AlertReplicaRow, DeliveryReplicaRow, ReplicaRemoval } from './replication-store.ts'
 
-const tables = { alert: 'alerts_mirror', delivery: 'deliveries_mirror' } as const
+const tables = { alert: 'alerts_replica', delivery: 'deliveries_replica' } as const
 const idColumns = { alert: 'alert_id', delivery: 'delivery_id' } as const
 type Kind = keyof typeof tables
 
@@ -71,8 +71,8 @@ export async function markRound(
   clickhouse: Clickhouse,
   { round, copiedAtMs }: { round: number; copiedAtMs: number },
 ): Promise<void> {
-  await insertRows(clickhouse, 'mirror_rounds', [
-    { only_one: 1, round, copied_at: toInstant(copiedAtMs) },
+  await insertRows(clickhouse, 'replication_rounds', [
+    { singleton: 1, round, replicated_at: toInstant(copiedAtMs) },
   ])
 }
 
@@ -81,7 +81,7 @@ export async function readMark(
   clickhouse: Clickhouse,
 ): Promise<{ round: number; copiedAtMs: number }> {
   const result = await clickhouse.query({
-    query: `select max(round), toUnixTimestamp64Milli(max(copied_at)) from mirror_rounds`,
+    query: `select max(round), toUnixTimestamp64Milli(max(replicated_at)) from replication_rounds`,
     format: 'JSONCompactEachRow',
   })
   const [row] = await result.json<[number, number]>()

@@ -68,7 +68,7 @@ const rulePerformanceSql = `
         ),
         arrayMap(signal -> ('signal', signal), arrayDistinct(arrayFlatten(signals_of)))
       ) as things
-    from alerts_mirror final
+    from alerts_replica final
     where tenant_id = {tenant:String} and created_at >= fromUnixTimestamp64Milli({since:Int64})
   )
   array join things.1 as kind, things.2 as what

@@ -22,9 +22,9 @@ const erasureTables = [
   'devices',
   'user_devices',
   'activity',
-  'alerts_mirror',
-  'deliveries_mirror',
-  'ledger_entries',
+  'alerts_replica',
+  'deliveries_replica',
+  'reconciliation_entries',
   'shadow_decisions',
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
@@ -86,7 +86,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
     countLater: async (traces) => {
       const { where, params } = toConditions(traces)
       const text = `select count() from telemetry where ${where.anyTelemetry}
-        and position > {last:UInt64}`
+        and stream_offset > {last:UInt64}`
       return Number((await read<[number]>(clickhouse, text, params))[0]![0])
     },
     eraseRows: async (traces) => {
@@ -106,7 +106,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
       for (const some of chunksOf(alertIds, mutationValuesMax)) {
         await clickhouse.command({
           // In the text: a parameter of a mutation travels in the address, which takes 128 KiB.
-          query: `alter table ledger_alerts delete where tenant_id = {tenant:String}
+          query: `alter table reconciliation_expected_alerts delete where tenant_id = {tenant:String}
             and alert_id in ${quoteTexts(some)}`,
           query_params: { tenant: tenantId },
           clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
@@ -166,7 +166,7 @@ async function readTraces(
       clickhouse,
       `select distinct event_id from telemetry
        where tenant_id = {tenant:String} and device_id in {devices:Array(String)}
-         and position <= {last:UInt64}
+         and stream_offset <= {last:UInt64}
          ${kind === 'user' ? 'and (user_id = {id:String} or account_id = {id:String})' : ''}`,
       { ...params, devices: some },
     )
@@ -176,7 +176,7 @@ async function readTraces(
   const active = await read<[string]>(
     clickhouse,
     `select distinct toString(event_hash) from activity
-     where tenant_id = {tenant:String} and key_hash = {key:UInt64} and position <= {last:UInt64}`,
+     where tenant_id = {tenant:String} and key_hash = {key:UInt64} and stream_offset <= {last:UInt64}`,
     { ...params, key: BigInt(toKeyHash(kind, id)) },
   )
   const hashes = new Set([...eventIds.map(toHash), ...active.map(([eventHash]) => eventHash)])
@@ -220,8 +220,8 @@ function toConditions(traces: ErasureTraces) {
     and ${subject.kind === 'device' ? device : `(${is('user_id')} or ${is('account_id')})`}`
   const where = {
     anyTelemetry,
-    telemetry: `${anyTelemetry} and position <= {last:UInt64}`,
-    shadow_decisions: `${anyTelemetry} and position <= {last:UInt64}`,
+    telemetry: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
+    shadow_decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
     sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     user_devices: `tenant_id = {tenant:String}
@@ -236,7 +236,7 @@ const toEventCondition = (eventHashes: readonly string[]): string =>
 
 /** Whether a reconciliation entry names an event of the subject. */
 const isNamed = (eventHashes: readonly string[]): string => `(id, place) ->
-  position + place <= {last:UInt64} and
+  stream_offset + place <= {last:UInt64} and
   reinterpretAsUInt64(SHA256(concat('evt_', left(base64URLEncode(id), 22)))) in (${eventHashes.join(',')})`
 
 /**
@@ -249,7 +249,7 @@ async function eraseNamed(
 ): Promise<void> {
   const kept = `arrayMap(named -> not named, arrayMap(${isNamed(eventHashes)}, ids, places))`
   await clickhouse.command({
-    query: `alter table ledger_entries update
+    query: `alter table reconciliation_entries update
       ids = arrayFilter((one, keep) -> keep, ids, ${kept}),
       places = arrayFilter((one, keep) -> keep, places, ${kept})
       where tenant_id = {tenant:String} and arrayExists(${isNamed(eventHashes)}, ids, places)`,
@@ -258,9 +258,9 @@ async function eraseNamed(
   })
 }
 
-const replicaTables = ['alerts_mirror', 'deliveries_mirror'] as const
+const replicaTables = ['alerts_replica', 'deliveries_replica'] as const
 type ReplicaTable = (typeof replicaTables)[number]
-type CountedOnce = Exclude<ErasureTable, 'activity' | 'ledger_entries' | ReplicaTable>
+type CountedOnce = Exclude<ErasureTable, 'activity' | 'reconciliation_entries' | ReplicaTable>
 
 /** Each row in one of them: an alert may name another user of its event. */
 function toReplicaConditions(traces: ErasureTraces): string[] {
@@ -303,10 +303,10 @@ async function countRows(
   for (const some of chunksOf(traces.eventHashes, mutationValuesMax)) {
     await count('activity', 'count()', toEventCondition(some))
     const named = `sum(arrayCount(${isNamed(some)}, ids, places))`
-    await count('ledger_entries', named, 'tenant_id = {tenant:String}')
+    await count('reconciliation_entries', named, 'tenant_id = {tenant:String}')
   }
   for (const table of replicaTables) {
-    const id = table === 'alerts_mirror' ? 'alert_id' : 'delivery_id'
+    const id = table === 'alerts_replica' ? 'alert_id' : 'delivery_id'
     for (const condition of toReplicaConditions(traces)) {
       await count(table, `uniqExact(created_at, ${id})`, condition)
     }
@@ -388,7 +388,7 @@ const partPollMs = 100
 
 async function dropOldParts(clickhouse: Clickhouse, limitMs: number): Promise<number> {
   const isOld = 'database = currentDatabase() and table in {tables:Array(String)} and not active'
-  const params = { tables: [...erasureTables, 'ledger_alerts'] }
+  const params = { tables: [...erasureTables, 'reconciliation_expected_alerts'] }
   // Those of later merges are nobody's business here.
   const old = await read<[string, string]>(
     clickhouse,

@@ -249,7 +249,7 @@ export function toSliceQuery(
     group by of_device, of_session`
   const raised = `
     select device_id, session_id, ${raisedBy('REVIEW')}, ${raisedBy('BLOCK')}
-    from alerts_mirror final
+    from alerts_replica final
     where tenant_id = {tenant:String} and ${inDevices(slice)}
     group by device_id, session_id`
   const changed = (sql: string) => `toFloat64(if(old_actions = new_actions, 0, ${sql}))`

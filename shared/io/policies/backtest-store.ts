@@ -87,7 +87,7 @@ export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal
       select(
         `select toString(action) as action, toString(disposition) as disposition,
            toFloat64(count()) as alerts
-         from alerts_mirror final
+         from alerts_replica final
          where tenant_id = {tenant:String} and risk_score > rasp_score
            and created_at >= fromUnixTimestamp64Milli({since:Int64})
          group by action, disposition order by action, disposition`,

@@ -66,8 +66,8 @@ const bySession = `
     ${bit('shadow_action')} as new_actions,
     max(active_risk_score) as old_peak,
     max(shadow_risk_score) as new_peak,
-    argMin(platform, position) as on_platform,
-    argMin(sdk_version, position) as version,
+    argMin(platform, stream_offset) as on_platform,
+    argMin(sdk_version, stream_offset) as version,
     groupUniqArrayArrayIf(active_flags, toUInt8(active_action) > 0) as old_codes,
     groupUniqArrayArrayIf(shadow_flags, toUInt8(shadow_action) > 0) as new_codes
   from ${rows}
@@ -110,7 +110,7 @@ const dispositionsSql = `
   ) as decided
   join (
     select device_id, session_id, toString(action) as action, toString(disposition) as disposition
-    from alerts_mirror final where tenant_id = {tenant:String}
+    from alerts_replica final where tenant_id = {tenant:String}
   ) as raised using (device_id, session_id, action)
   group by disposition order by disposition`
 

@@ -22,7 +22,7 @@ export type ShadowDecisionWriter = {
   insertDecisions: (decisions: readonly ShadowDecision[]) => Promise<void>
 }
 
-const into = `shadow_decisions (tenant_id, received_at, event_id, position, device_id, session_id,
+const into = `shadow_decisions (tenant_id, received_at, event_id, stream_offset, device_id, session_id,
   user_id, account_id, platform, sdk_version, shadow_version, shadow_policy_hash,
   shadow_rasp_score, shadow_risk_score, shadow_action, shadow_flags, active_policy_version,
   active_policy_hash, active_rasp_score, active_risk_score, active_action, active_flags)`

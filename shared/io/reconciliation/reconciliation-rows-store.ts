@@ -15,9 +15,9 @@ import {
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 
-const entriesInto = `ledger_entries
-  (tenant_id, hour, stage, position, events, refused, ids, places)`
-const alertsInto = 'ledger_alerts (tenant_id, alert_id, first)'
+const entriesInto = `reconciliation_entries
+  (tenant_id, hour, stage, stream_offset, events, refused, ids, places)`
+const alertsInto = 'reconciliation_expected_alerts (tenant_id, alert_id, first)'
 
 /** An alert that an event deserves. */
 export type ExpectedAlert = { alertId: string; event: AcceptedEvent }
@@ -81,7 +81,7 @@ export async function insertAcceptedClaims(
 ): Promise<void> {
   await insertRows(
     clickhouse,
-    'ledger_accepted',
+    'reconciliation_accepted',
     claims.flatMap(({ edge_id, hour_ms, accepted }) =>
       Object.entries(accepted).map(([tenant_id, count]) => ({
         tenant_id,
@@ -100,7 +100,9 @@ export async function markDecided(
   clickhouse: Clickhouse,
   { streamOffset, atMs }: { streamOffset: number; atMs: number },
 ): Promise<void> {
-  await insertRows(clickhouse, 'ledger_marks', [{ at: toInstant(atMs), position: streamOffset }])
+  await insertRows(clickhouse, 'reconciliation_watermarks', [
+    { at: toInstant(atMs), stream_offset: streamOffset },
+  ])
 }
 
 /** Before which instants retention removes a tenant's data; null for without limit. */
@@ -119,7 +121,7 @@ export async function insertCutoffs(
   const toCutoff = (ms: number | null) => toInstant(Math.max(0, ms ?? 0))
   await insertRows(
     clickhouse,
-    'ledger_cutoffs',
+    'reconciliation_cutoffs',
     cutoffs.map(({ tenantId, eventsMs, alertsMs, deliveriesMs }) => ({
       tenant_id: tenantId,
       events: toCutoff(eventsMs),

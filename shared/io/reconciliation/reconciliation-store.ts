@@ -84,17 +84,17 @@ export function createReconciliationStore(
     },
     countUnknownMessages: async ({ from, to, step }) => {
       const [row] = await read<[number]>(
-        `select uniqExact(position) from ledger_entries
-         where stage = 'stored' and position >= {from:UInt64} and position < {to:UInt64}`,
+        `select uniqExact(stream_offset) from reconciliation_entries
+         where stage = 'stored' and stream_offset >= {from:UInt64} and stream_offset < {to:UInt64}`,
         { from, to },
       )
       return Math.max(0, (to - from) / step - row![0])
     },
     readFirstStreamOffset: async (sinceMs) => {
       const [row] = await read<[number, number]>(
-        `select min(position), count() from ledger_entries
+        `select min(stream_offset), count() from reconciliation_entries
          where stage = 'stored' and hour >= fromUnixTimestamp({since:Int64})
-           and position > (select max(position) from ledger_beginning)`,
+           and stream_offset > (select max(stream_offset) from reconciliation_start)`,
         { since: Math.floor(sinceMs / 1_000) },
       )
       return row![1] === 0 ? null : row![0]
@@ -108,8 +108,8 @@ type Read = <Row>(
   settings?: ClickHouseSettings,
 ) => Promise<Row[]>
 
-const endSql = `select toUnixTimestamp64Milli(max(at)), max(position) from ledger_marks
-  where at <= (select max(copied_at) from mirror_rounds)`
+const endSql = `select toUnixTimestamp64Milli(max(at)), max(stream_offset) from reconciliation_watermarks
+  where at <= (select max(replicated_at) from replication_rounds)`
 
 type HourRow = [tenantId: string, hourSeconds: number, ...counts: number[]]
 
@@ -138,15 +138,15 @@ function toBounds({ fromMs, toMs }: ReconciliationSpan): ClickHouseSettings {
     `${column} >= ${at(fromMs - marginMs)} and ${column} < ${at(toMs + marginMs)}`
   const days = `day >= toDate(${at(fromMs - alertLateMs)}) and day <= toDate(${at(toMs + alertLateMs)})`
   return {
-    // Else every day of `ledger_alerts` is read for what an alert may have elsewhere.
+    // Else every day of `reconciliation_expected_alerts` is read for what an alert may have elsewhere.
     do_not_merge_across_partitions_select_final: 1,
     additional_table_filters: SettingsMap.from({
-      ledger_accepted: within('hour'),
-      ledger_entries: within('hour'),
+      reconciliation_accepted: within('hour'),
+      reconciliation_entries: within('hour'),
       telemetry: within('received_at'),
-      ledger_alerts: days,
-      alerts_mirror: within('created_at', alertLateMs),
-      deliveries_mirror: within('created_at', alertLateMs),
+      reconciliation_expected_alerts: days,
+      alerts_replica: within('created_at', alertLateMs),
+      deliveries_replica: within('created_at', alertLateMs),
     }),
   }
 }
@@ -216,11 +216,11 @@ async function nameHour(read: Read, hour: ReconciliationHour, end: number): Prom
 
 const inHour = `received_at >= toDateTime64({hour:UInt32}, 3, 'UTC')
   and received_at < toDateTime64({hour:UInt32} + ${reconciliationHourMs / 1_000}, 3, 'UTC')`
-const entriesOf = (stage: 'stored' | 'decided') => `from ledger_entries final
+const entriesOf = (stage: 'stored' | 'decided') => `from reconciliation_entries final
   array join ids as id, places as place
   where tenant_id = {tenant:String} and hour = toDateTime({hour:UInt32}, 'UTC')
-    and stage = '${stage}' and position < {end:UInt64}
-    and position > (select max(position) from ledger_beginning)`
+    and stage = '${stage}' and stream_offset < {end:UInt64}
+    and stream_offset > (select max(stream_offset) from reconciliation_start)`
 
 /** Events without a row at their place, and those whose row is stored under another place. */
 async function findMissingRows(
@@ -229,10 +229,10 @@ async function findMissingRows(
 ): Promise<{ missing: string[]; replaced: number }> {
   const candidates = await read<[string]>(
     `select hex(id) ${entriesOf('stored')}
-       and position + place not in (
-         select position from telemetry where tenant_id = {tenant:String} and ${inHour})
-       and position + place not in (select position + place ${entriesOf('decided')})
-     order by position, place limit ${lookedUpMax}`,
+       and stream_offset + place not in (
+         select stream_offset from telemetry where tenant_id = {tenant:String} and ${inHour})
+       and stream_offset + place not in (select stream_offset + place ${entriesOf('decided')})
+     order by stream_offset, place limit ${lookedUpMax}`,
     params,
   )
   const ids = [...new Set(candidates.map(([hex]) => fromEventIdBytes(Buffer.from(hex, 'hex'))))]
@@ -247,23 +247,23 @@ async function findMissingRows(
   return { missing: ids.filter((id) => !found.has(id)), replaced: found.size }
 }
 
-const dueInHour = `from ledger_alerts final
+const dueInHour = `from reconciliation_expected_alerts final
   where tenant_id = {tenant:String} and first.hour = toDateTime({hour:UInt32}, 'UTC')
-    and first.position < {end:UInt64}`
-const alertIds = 'select alert_id from alerts_mirror final where tenant_id = {tenant:String}'
+    and first.stream_offset < {end:UInt64}`
+const alertIds = 'select alert_id from alerts_replica final where tenant_id = {tenant:String}'
 const idQueries: Record<string, string> = {
   'rows unexplained': `select event_id from telemetry
-    where tenant_id = {tenant:String} and ${inHour} and position < {end:UInt64}
-      and position > (select max(position) from ledger_beginning)
-      and position not in (select position + place ${entriesOf('stored')})
-      and position not in (select position + place ${entriesOf('decided')})`,
+    where tenant_id = {tenant:String} and ${inHour} and stream_offset < {end:UInt64}
+      and stream_offset > (select max(stream_offset) from reconciliation_start)
+      and stream_offset not in (select stream_offset + place ${entriesOf('stored')})
+      and stream_offset not in (select stream_offset + place ${entriesOf('decided')})`,
   'alerts missing': `select alert_id ${dueInHour} and alert_id not in (${alertIds})`,
   'alerts unexplained': `${alertIds}
     and toStartOfHour(created_at) = toDateTime({hour:UInt32}, 'UTC')
-    and created_at >= (select max(at) from ledger_beginning)
+    and created_at >= (select max(at) from reconciliation_start)
     and alert_id not in (
-      select alert_id from ledger_alerts where tenant_id = {tenant:String})`,
+      select alert_id from reconciliation_expected_alerts where tenant_id = {tenant:String})`,
   'deliveries missing': `select alert_id ${dueInHour} and alert_id in (${alertIds})
-    and alert_id not in (select alert_id from deliveries_mirror final
+    and alert_id not in (select alert_id from deliveries_replica final
       where tenant_id = {tenant:String} and event = 'risk.alert')`,
 }

@@ -13,8 +13,8 @@ export const retainedTables = [
   'sessions',
   'devices',
   'user_devices',
-  'ledger_entries',
-  'ledger_accepted',
+  'reconciliation_entries',
+  'reconciliation_accepted',
   'shadow_decisions',
 ] as const
 export type RetainedTable = (typeof retainedTables)[number]
@@ -46,8 +46,8 @@ const mutationMaxMs = 10 * 60_000
 /** Tables with one row per record, and the column of its time; the others hold sums. */
 const timeColumns: Partial<Record<RetainedTable, string>> = {
   telemetry: 'received_at',
-  ledger_entries: 'hour',
-  ledger_accepted: 'hour',
+  reconciliation_entries: 'hour',
+  reconciliation_accepted: 'hour',
   shadow_decisions: 'received_at',
 }
 

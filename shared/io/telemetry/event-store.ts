@@ -45,7 +45,7 @@ type Row = Omit<
 // few granules, and the order picks the row that FINAL would.
 const eventSql = `
   select tenant_id as tenantId, device_id as deviceId, session_id as sessionId,
-    toFloat64(position) as streamOffset, toUnixTimestamp64Milli(received_at) as receivedAtMs,
+    toFloat64(stream_offset) as streamOffset, toUnixTimestamp64Milli(received_at) as receivedAtMs,
     user_id as userId, account_id as accountId, sdk_version as sdkVersion, platform,
     rasp_score as raspScore,
     toString(rasp_action) as raspAction, flags, reasons, policy_version as policyVersion,

@@ -138,8 +138,8 @@ async function askFirsts(
 ): Promise<FirstRow[]> {
   const result = await clickhouse.query({
     query: `
-      select tenant_id, toString(key_hash), toString(event_hash), min(position) as first,
-        toUnixTimestamp64Milli(argMin(received_at, position))
+      select tenant_id, toString(key_hash), toString(event_hash), min(stream_offset) as first,
+        toUnixTimestamp64Milli(argMin(received_at, stream_offset))
       from ${from}
       group by tenant_id, key_hash, event_hash
       order by first desc

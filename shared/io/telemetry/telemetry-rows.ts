@@ -24,7 +24,7 @@ export const telemetryColumns = [
   'device_id',
   'session_id',
   'event_id',
-  'position',
+  'stream_offset',
   'received_at',
   'occurred_at',
   'user_id',

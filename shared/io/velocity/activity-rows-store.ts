@@ -94,8 +94,8 @@ export function ofKeys(keys: Iterable<ActivityKey>, lastStreamOffset: number): P
   const ofTenants = tenantsIn(tenants)
   return {
     text: `activity prewhere ${hashIn('key_hash', hashes)}
-      where ${ofTenants.text} and position <= {last_position:UInt64}`,
-    params: { ...ofTenants.params, last_position: lastStreamOffset },
+      where ${ofTenants.text} and stream_offset <= {last_stream_offset:UInt64}`,
+    params: { ...ofTenants.params, last_stream_offset: lastStreamOffset },
   }
 }
 
@@ -159,16 +159,16 @@ export function latestOf(
   const [tenantId, keyHash] = partsOf(key)
   return {
     text: `(
-      select tenant_id, key_hash, position, received_at, event_hash, session_hash, user_hash,
+      select tenant_id, key_hash, stream_offset, received_at, event_hash, session_hash, user_hash,
         account_hash, platform_hash, user_device_hash, session_device_hash, detected_bits,
         clean_bits
       from activity
       where tenant_id = {tenant:String} and key_hash = {key:UInt64}
-        and position <= {last_position:UInt64}
-      order by tenant_id desc, key_hash desc, position desc
+        and stream_offset <= {last_stream_offset:UInt64}
+      order by tenant_id desc, key_hash desc, stream_offset desc
       limit {most:UInt32}
     )`,
-    params: { tenant: tenantId, key: keyHash, last_position: lastStreamOffset, most: rowsMax },
+    params: { tenant: tenantId, key: keyHash, last_stream_offset: lastStreamOffset, most: rowsMax },
   }
 }
 
@@ -213,7 +213,7 @@ async function readRows(
   const found = new Map<ActivityKey, ActivityRow[]>()
   const result = await clickhouse.query({
     query: `
-      select tenant_id, toString(key_hash), position, toUnixTimestamp64Milli(received_at),
+      select tenant_id, toString(key_hash), stream_offset, toUnixTimestamp64Milli(received_at),
         ${short('event_hash')}, ${short('session_hash')}, ${short('user_hash')},
         ${short('account_hash')}, ${short('platform_hash')}, ${short('user_device_hash')},
         ${short('session_device_hash')}, ${halves('detected_bits')}, ${halves('clean_bits')}

@@ -324,8 +324,8 @@ async function askScreen(
         count() as rows,
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
-          (toString(told_event), position),
-          session_hash != 0 and ${hashIn('told_event', events)}
+          (toString(packed_event_hash), stream_offset),
+          session_hash != 0 and ${hashIn('packed_event_hash', events)}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
       from ${of.text}
@@ -349,7 +349,7 @@ async function askScreen(
  * @param after the parameter with the beginning of the window
  */
 function toCondition(metric: VelocityMetric, threshold: number, after: string): string {
-  const recent = `told_ms > {${after}:Int64}`
+  const recent = `received_at_ms > {${after}:Int64}`
   if (metric === 'signal_flips') {
     const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent})`
     return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`

@@ -91,7 +91,7 @@ async function readBaselines(
     query: `
       select tenant_id, sdk_version, platform, end,
         ${counts.map((count) => `groupBitmapMerge(${count})`).join(', ')}
-      from sdk_norms
+      from sdk_baselines
       array join {ends:Array(UInt32)} as end
       where tenant_id in {tenants:Array(String)} and sdk_version in {versions:Array(String)}
         and platform in {platforms:Array(String)}

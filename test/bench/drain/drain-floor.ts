@@ -61,7 +61,7 @@ const toReadable = (column: string): string =>
  */
 async function* readObjects(from: Clickhouse, rowsPerRead: number): AsyncGenerator<ObjectRow[]> {
   const all = await from.query({
-    query: 'select position from telemetry order by position',
+    query: 'select stream_offset from telemetry order by stream_offset',
     format: 'JSONCompactEachRow',
   })
   const streamOffsets = (await all.json<[number]>()).map(([streamOffset]) => streamOffset)
@@ -69,7 +69,7 @@ async function* readObjects(from: Clickhouse, rowsPerRead: number): AsyncGenerat
     const last = streamOffsets[Math.min(at + rowsPerRead, streamOffsets.length) - 1]!
     const some = await from.query({
       query: `select ${telemetryColumns.map(toReadable).join(', ')} from telemetry
-        where position between ${streamOffsets[at]} and ${last} order by position`,
+        where stream_offset between ${streamOffsets[at]} and ${last} order by stream_offset`,
       format: 'JSONEachRow',
     })
     yield await some.json<ObjectRow>()

@@ -333,9 +333,9 @@ async function checkDrain({ nats, clickhouse, options, postgres }: Outcome): Pro
   const rows = await read('select count(), uniqExact(event_id) from telemetry final')
   const noted = await read(
     `select sumIf(events, stage = 'stored'), sumIf(events, stage = 'decided'),
-       sumIf(length(ids), stage = 'decided') from ledger_entries final`,
+       sumIf(length(ids), stage = 'decided') from reconciliation_entries final`,
   )
-  const due = await read('select count() from ledger_alerts final')
+  const due = await read('select count() from reconciliation_expected_alerts final')
   const raised = await postgres.query<{ alerts: number; deliveries: number; counted: number }>(
     `select (select count(*) from alerts)::int as alerts,
        (select count(*) from deliveries)::int as deliveries,

@@ -21,13 +21,15 @@ export async function fillActivity(
     const count = Math.min(perInsert, to - at)
     await clickhouse.command({
       query: `
-        insert into activity (tenant_id, key_hash, position, received_at, event_hash, facts)
+        insert into activity (tenant_id, key_hash, stream_offset, received_at, event_hash,
+          packed_facts)
         select '${tenantId}',
           reinterpretAsUInt64(SHA256(concat(kind, ' ', kind, '-',
             toString(if(kind = 'session', event, ${deviceOf('event')}))))),
-          event + 1, fromUnixTimestamp64Milli(toInt64(${firstMs} + event * ${msPerEvent})),
-          reinterpretAsUInt64(SHA256(concat('event-', toString(event)))),
-          toFixedString(if(
+          event + 1, fromUnixTimestamp64Milli(toInt64(${firstMs} + event * ${msPerEvent}))
+            as received_at,
+          reinterpretAsUInt64(SHA256(concat('event-', toString(event)))) as event_hash,
+          toFixedString(concat(toFixedString(if(
             kind = 'device',
             concat(
               reinterpretAsFixedString(sipHash64('session', event)),
@@ -39,7 +41,8 @@ export async function fillActivity(
               repeat('\\0', if(kind = 'user', 48, 56)),
               reinterpretAsFixedString(sipHash64('device', ${deviceOf('event')}))
             )
-          ), 64)
+          ), 64), reinterpretAsFixedString(event_hash),
+            reinterpretAsFixedString(toUnixTimestamp64Milli(received_at))), 80)
         from (select number + ${at} as event from numbers(${count}))
         array join ['device', 'session', 'user'] as kind`,
     })

@@ -61,7 +61,7 @@ export async function insertSlice(
     query: `
       insert into telemetry (tenant_id, device_id, session_id, event_id, received_at, user_id,
         account_id, sdk_version, platform, batch_type, client_action, rasp_score, rasp_action,
-        flags, reasons, policy_version, policy_hash, epoch, signals, body, position)
+        flags, reasons, policy_version, policy_hash, epoch, signals, body, stream_offset)
       select
         [${names}][d % ${tenants.length} + 1],
         ${sqlText(`concat('device ', toString(d))`)},

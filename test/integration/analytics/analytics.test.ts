@@ -394,8 +394,8 @@ describe('an erasure', () => {
     await running.stop()
     await replication.runRound()
     expect(receipt.counts).toMatchObject({
-      'clickhouse.alerts_mirror': { before: lost, after: 0 },
-      'clickhouse.deliveries_mirror': { before: lost, after: 0 },
+      'clickhouse.alerts_replica': { before: lost, after: 0 },
+      'clickhouse.deliveries_replica': { before: lost, after: 0 },
     })
     const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
     const ofDevices = views.filter((one) => one.columns.some(({ name }) => name === 'device_id'))

@@ -189,14 +189,14 @@ describe('a round of copying', () => {
       const answer = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
       return (await answer.json<[number]>())[0]![0]
     }
-    expect(await count('alerts_mirror')).toBe(0)
+    expect(await count('alerts_replica')).toBe(0)
     await clickhouse.command({
-      query: `insert into ledger_alerts (tenant_id, alert_id, first)
+      query: `insert into reconciliation_expected_alerts (tenant_id, alert_id, first)
         select '${tenantId}', concat('alr_', leftPad(toString(number), 28, '0')), (1, now())
         from numbers(5501)`,
     })
     await createErasureStore(clickhouse).eraseExpectedAlerts(tenantId, ids)
-    expect(await count('ledger_alerts')).toBe(1)
+    expect(await count('reconciliation_expected_alerts')).toBe(1)
   })
 
   it('misses nothing of a transaction that commits after later ones were copied', async () => {
@@ -302,7 +302,7 @@ describe('a round of copying', () => {
   it('copies everything anew when ClickHouse or Postgres was put back to an older state', async () => {
     await raise(5)
     await replication.runRound()
-    for (const table of ['alerts_mirror', 'deliveries_mirror', 'mirror_rounds']) {
+    for (const table of ['alerts_replica', 'deliveries_replica', 'replication_rounds']) {
       await clickhouse.command({ query: `truncate table ${table}` })
     }
     expect(await replication.runRound()).toBe('copied')
@@ -365,7 +365,7 @@ describe('an erasure', () => {
         store.eraseReplicas(found),
       )
       const after = await store.countRows(found)
-      return [before, after].map((of) => [of.alerts_mirror, of.deliveries_mirror])
+      return [before, after].map((of) => [of.alerts_replica, of.deliveries_replica])
     }
     expect(await erase({ kind: 'device', id: 'phone-Qx7canary' }, [])).toEqual([
       [3, 3],
@@ -380,7 +380,7 @@ describe('an erasure', () => {
     await expectEqual()
     expect((await readCopy()).alerts).toHaveLength(2)
     const raw = await clickhouse.query({
-      query: `select count() from alerts_mirror where device_id in ('phone-Qx7canary', 'tablet')`,
+      query: `select count() from alerts_replica where device_id in ('phone-Qx7canary', 'tablet')`,
       format: 'JSONCompactEachRow',
     })
     expect(await raw.json()).toEqual([[0]])

@@ -252,7 +252,7 @@ describe('ClickHouse', () => {
   const ofScorer: Tries = {
     'remove events': 'alter table telemetry delete where 1',
     'change what is stored': `alter table telemetry update device_id = '' where 1`,
-    'read copies of alerts': 'select * from alerts_mirror',
+    'read copies of alerts': 'select * from alerts_replica',
     'read the history of devices': 'select * from devices',
     'write a history': `insert into devices (tenant_id, device_id) values ('a', 'd')`,
     'say what is migrated': `insert into schema_migrations (name) values ('x')`,
@@ -261,7 +261,7 @@ describe('ClickHouse', () => {
   const ofApi: Tries = {
     'remove events': 'alter table telemetry delete where 1',
     'write an event': `insert into telemetry (tenant_id) values ('a')`,
-    'write reconciliation': `insert into ledger_entries (tenant_id) values ('a')`,
+    'write reconciliation': `insert into reconciliation_entries (tenant_id) values ('a')`,
     'read what the scorer counts': 'select * from activity',
     'say what is migrated': `insert into schema_migrations (name) values ('x')`,
   }
@@ -284,7 +284,7 @@ describe('ClickHouse', () => {
   test.each([
     `alter table telemetry drop partition id '202001'`,
     `alter table sessions delete where tenant_id = 'a' settings mutations_sync = 1`,
-    `alter table ledger_entries update alert_id = '' where tenant_id = 'a'`,
+    `alter table reconciliation_entries update alert_id = '' where tenant_id = 'a'`,
     'select count() from system.parts',
     'select count() from system.mutations',
     'select count() from analytics.ledger',

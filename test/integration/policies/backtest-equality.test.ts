@@ -71,7 +71,7 @@ describe('a stored event', () => {
         '{}' as signals,
         kind = 0 as signals_refused,
         -- From before there were positions and bits.
-        if(kind = 1, 0, position) as position,
+        if(kind = 1, 0, stream_offset) as stream_offset,
         0 as detected_bits,
         0 as clean_bits,
         -- A list that nobody knew, and more unknown signals than are named.

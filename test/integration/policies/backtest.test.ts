@@ -390,7 +390,7 @@ describe('events from before there were patterns', () => {
     await run(`insert into telemetry (* except row_version)
       select * replace (
         if(kind = 0, pattern, '') as pattern,
-        if(kind = 2, 0, position) as position,
+        if(kind = 2, 0, stream_offset) as stream_offset,
         if(kind = 2, 0, detected_bits) as detected_bits,
         if(kind = 2, 0, clean_bits) as clean_bits
       ) except kind from (select *, cityHash64(event_id) % 3 as kind from kept)`)

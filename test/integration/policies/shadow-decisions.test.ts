@@ -130,7 +130,7 @@ type DecisionRow = {
   event_id: string
   device_id: string
   session_id: string
-  position: number
+  stream_offset: number
   shadow_version: number
   shadow_policy_hash: string
   shadow: Verdict
@@ -145,7 +145,7 @@ async function read<Row>(query: string): Promise<Row[]> {
 /** The rows of a tenant in the order of the stream. */
 async function decisionsOf(tenantId: string): Promise<DecisionRow[]> {
   const rows = await read<Record<string, unknown>>(
-    `select * from shadow_decisions final where tenant_id = '${tenantId}' order by position`,
+    `select * from shadow_decisions final where tenant_id = '${tenantId}' order by stream_offset`,
   )
   const verdict = (row: Record<string, unknown>, who: string) => ({
     rasp_score: row[`${who}_rasp_score`],
@@ -191,7 +191,9 @@ async function readAlerting(tenantId: string): Promise<unknown> {
       `select disposition, decision, sum(alert_count) as n from alert_counts_by_day where tenant_id = $1
        group by 1, 2 order by 1, 2`,
     ),
-    due: await read(`select count() as n from ledger_alerts final where tenant_id = '${tenantId}'`),
+    due: await read(
+      `select count() as n from reconciliation_expected_alerts final where tenant_id = '${tenantId}'`,
+    ),
   }
 }
 

@@ -35,10 +35,11 @@ beforeAll(async () => {
   // would be merged into one part at once.
   await clickhouse.command({ query: 'system stop merges telemetry' })
   await clickhouse.command({
-    query: 'insert into ledger_marks values (now64(3), 1000000000000000)',
+    query: 'insert into reconciliation_watermarks values (now64(3), 1000000000000000)',
   })
   await clickhouse.command({
-    query: 'insert into mirror_rounds (only_one, round, copied_at) values (0, 1, now64(3) + 1)',
+    query:
+      'insert into replication_rounds (singleton, round, replicated_at) values (0, 1, now64(3) + 1)',
   })
 })
 afterAll(async () => {
@@ -56,18 +57,18 @@ async function insertDay(daysAgo: number): Promise<void> {
   const id = `hex(sipHash64(number, ${daysAgo}))`
   const numbers = `from numbers(${24 * eventsPerHour})`
   for (const into of [
-    `ledger_entries select 'acme', toStartOfHour(${at}), 'stored', ${streamOffset}, 1, 0,
+    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'stored', ${streamOffset}, 1, 0,
        [toFixedString(toString(number), 17)], [0] ${numbers}`,
-    `ledger_entries select 'acme', toStartOfHour(${at}), 'decided', ${streamOffset}, 1, 0, [], []
+    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'decided', ${streamOffset}, 1, 0, [], []
        ${numbers}`,
-    `ledger_alerts (tenant_id, alert_id, first, day)
+    `reconciliation_expected_alerts (tenant_id, alert_id, first, day)
        select 'acme', concat('alr_', ${id}), (${streamOffset}, toStartOfHour(${at})), toDate(${at})
        ${numbers}`,
-    `telemetry (tenant_id, device_id, session_id, event_id, received_at, position)
+    `telemetry (tenant_id, device_id, session_id, event_id, received_at, stream_offset)
        select 'acme', ${id}, 's', concat('evt_', ${id}), ${at}, ${streamOffset} ${numbers}`,
-    `alerts_mirror (tenant_id, alert_id, created_at)
+    `alerts_replica (tenant_id, alert_id, created_at)
        select 'acme', concat('alr_', ${id}), ${at} ${numbers}`,
-    `deliveries_mirror (tenant_id, delivery_id, alert_id, event, created_at)
+    `deliveries_replica (tenant_id, delivery_id, alert_id, event, created_at)
        select 'acme', concat('dlv_', ${id}), concat('alr_', ${id}), 'risk.alert', ${at} ${numbers}`,
   ]) {
     await clickhouse.command({ query: `insert into ${into}` })
@@ -138,7 +139,7 @@ describe('a look at the last hours', () => {
 
 it('due alerts are removed by day once reconciliation does not compare them any more', async () => {
   const { rows } = await clickhouse
-    .query({ query: `show create table ledger_alerts`, format: 'JSONCompact' })
+    .query({ query: `show create table reconciliation_expected_alerts`, format: 'JSONCompact' })
     .then((result) => result.json<[string]>())
     .then(({ data }) => ({ rows: data }))
   expect(rows[0]![0]).toMatch(/TTL day \+ toIntervalDay\(40\)/)

@@ -156,7 +156,12 @@ describe('reconciliation agrees', () => {
     const before = await readHour('acme')
     await rig.redeliverAll()
     await settle()
-    for (const table of ['telemetry', 'ledger_entries', 'ledger_alerts', 'ledger_accepted']) {
+    for (const table of [
+      'telemetry',
+      'reconciliation_entries',
+      'reconciliation_expected_alerts',
+      'reconciliation_accepted',
+    ]) {
       await command(`optimize table ${table} final`)
     }
     expect(await readHour('acme')).toEqual(before)
@@ -367,7 +372,7 @@ describe('reconciliation names', () => {
     expect(await differenceOf('alerts')).toBe(1)
     expect(await differenceOf('deliveries')).toBe(1)
     await rig.clickhouse.command({
-      query: `insert into alerts_mirror (tenant_id, created_at, alert_id, round)
+      query: `insert into alerts_replica (tenant_id, created_at, alert_id, round)
         values ('kept', now64(3), 'alr_forged', 1)`,
     })
     const forged = (await keeper.check(atMs)).filter(({ tenantId }) => tenantId === 'kept')
@@ -384,7 +389,7 @@ describe('reconciliation names', () => {
     ])
     await rig.publish(makeEvents('kept', 1, atMs + 4 * hourMs))
     await settle()
-    await command(`alter table ledger_entries delete where stage = 'stored'
+    await command(`alter table reconciliation_entries delete where stage = 'stored'
       and tenant_id = 'kept' and hour = toDateTime(${(atMs + 4 * hourMs) / 1_000})`)
     const lost = (await keeper.check(atMs)).filter(({ stage }) => stage === 'messages')
     expect(lost).toMatchObject([{ kind: 'missing', count: 1, tenantId: null }])

@@ -86,7 +86,7 @@ describe('an accepted event', () => {
       signals_refused: false,
       signals_left_out: 0,
       placeholder_ids: [],
-      position: 256,
+      stream_offset: 256,
       filled_categories: 0b000100,
       unknown_signals: [],
       detected_bits: expect.anything(),

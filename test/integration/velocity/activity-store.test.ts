@@ -1,16 +1,13 @@
 // What velocity rules count, in a real ClickHouse: as of each event's place in the stream, exactly,
 // however often and in whatever order rows were inserted.
-import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { activityQueryMax } from '#shared/core/base/limits.ts'
-import { splitStatements } from '#shared/core/base/sql-statements.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { VelocityRule } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
 import { type Clickhouse, createClickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
-import { readMigrations } from '#shared/io/migrations/migrate.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import {
   activityBounds,
@@ -23,8 +20,6 @@ import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
-
-const clickhouseFolder = fileURLToPath(new URL('../../../clickhouse', import.meta.url))
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
@@ -75,17 +70,6 @@ const watch = (onQuery: (query: string) => void) =>
             return target.query(params)
           },
   })
-
-/** Every row of `activity` and all that it tells, as one number; retries count. */
-const activityRows = async () => {
-  const columns = `key_hash, position, received_at, event_hash, session_hash, user_hash,
-    account_hash, platform_hash, detected_bits, clean_bits, user_device_hash, session_device_hash`
-  const result = await clickhouse.query({
-    query: `select count(), sum(sipHash64(tenant_id, ${columns})) from activity final`,
-    format: 'JSONCompactEachRow',
-  })
-  return result.json()
-}
 
 const sessions = (tenantId: string, n: number, fromMs = nowMs): EventFacts[] =>
   Array.from({ length: n }, (_, index) => ({
@@ -228,50 +212,6 @@ describe('activity', () => {
     expect(await ask(events)).toEqual(before)
   })
 
-  it('is the same when the migrations that pack it are applied to what is there', async () => {
-    const users = ['u1', 'u2', 'u3', 'u4', 'u5'].map((userId, nonce) => ({
-      tenantId: 'upgraded',
-      userId,
-      receivedAtMs: nowMs + nonce,
-      nonce,
-      signals: { root: { su_binary: nonce % 2 === 0 } },
-    }))
-    const events = makeEvents([...sessions('upgraded', 25, nowMs + 1000), ...users])
-    await store.insertTelemetry(events)
-    const [retry] = makeEvents([sessions('upgraded', 1, nowMs + 2000)[0]!], 9)
-    await store.insertTelemetry([retry!])
-    // What a tenant keeps for less than 35 days is counted all the same.
-    await clickhouse.command({ query: 'truncate table telemetry' })
-    const before = await ask(events)
-    expect(new Set(before.flatMap(({ counts }) => [...counts.keys()])).size).toBeGreaterThan(2)
-    const migrations = await readMigrations(clickhouseFolder)
-    const statements = migrations
-      .filter(({ name }) => /^001[02]/.test(name))
-      .flatMap(({ text }) => splitStatements(text))
-    expect(statements.length).toBeGreaterThan(10)
-    const rows = await activityRows()
-    // Also after it was broken off at any place.
-    for (let count = 1; count <= statements.length; count++) {
-      for (const query of statements.slice(0, count)) await clickhouse.command({ query })
-    }
-    // Rows that were put together as they were read, beside new ones, and merged with them.
-    const [last] = makeEvents([sessions('upgraded', 1, nowMs + 3000)[0]!], 10)
-    await store.insertTelemetry([last!])
-    for (const merged of [false, true]) {
-      if (merged) await clickhouse.command({ query: 'optimize table activity final' })
-      expect(await ask(events)).toEqual(before)
-      expect(await ask([retry!, last!])).toEqual([
-        expect.objectContaining({ retry: true }),
-        expect.objectContaining({ retry: true }),
-      ])
-    }
-    await clickhouse.command({
-      query: `alter table activity delete where position = ${last!.streamOffset}
-        settings mutations_sync = 2`,
-    })
-    expect(await activityRows()).toEqual(rows)
-  })
-
   it('can be asked about more tenants than one parameter of a query takes', async () => {
     const [event] = makeEvents(sessions('one-of-many', 1))
     const tenant = (n: number) => `${'t'.repeat(56)}-${n}`.slice(0, 63)
@@ -355,9 +295,13 @@ describe('activity', () => {
   it('looks at the latest rows of what everybody shares, and reads no further', async () => {
     const many = 2_000_000
     await clickhouse.command({
-      query: `insert into activity (tenant_id, key_hash, position, received_at, event_hash, facts)
-        select 'crowd', ${toKeyHash('user', 'guest')}, number, fromUnixTimestamp64Milli(${nowMs - dayMs} + intDiv(number, 30)),
-          number, toFixedString(concat(repeat('\\0', 48), reinterpretAsFixedString(number + 1)), 64)
+      query: `insert into activity (tenant_id, key_hash, stream_offset, received_at, event_hash,
+          packed_facts)
+        select 'crowd', ${toKeyHash('user', 'guest')}, number, fromUnixTimestamp64Milli(${nowMs - dayMs} + intDiv(number, 30)) as received_at,
+          number as event_hash, toFixedString(concat(repeat('\\0', 48),
+            reinterpretAsFixedString(number + 1), repeat('\\0', 8),
+            reinterpretAsFixedString(event_hash),
+            reinterpretAsFixedString(toUnixTimestamp64Milli(received_at))), 80)
         from numbers(${many})`,
     })
     const events = makeEvents(

@@ -165,7 +165,7 @@ describe('an answer', () => {
     await insert(events)
     await insert(events.slice(100).reverse())
     expect(await find(ask('again'))).toEqual(before)
-    await clickhouse.command({ query: 'optimize table sdk_norms final' })
+    await clickhouse.command({ query: 'optimize table sdk_baselines final' })
     expect(await find(ask('again'))).toEqual(before)
     await insert(events.slice(0, 50))
     expect(await find(ask('again'))).toEqual(before)
@@ -274,9 +274,9 @@ describe('baselines are apart', () => {
       receivedAtMs: nowMs - 10 * 24 * hourMs,
     }))
     await insert(old)
-    await clickhouse.command({ query: 'optimize table sdk_norms final' })
+    await clickhouse.command({ query: 'optimize table sdk_baselines final' })
     const result = await clickhouse.query({
-      query: `select tenant_id, count() from sdk_norms
+      query: `select tenant_id, count() from sdk_baselines
         where tenant_id in ('hostile', 'forgotten') group by tenant_id`,
       format: 'JSONCompactEachRow',
     })

@@ -156,7 +156,7 @@ const internalTables: Attempt[] = [
   ],
   ['a table as a set', "select 1 where 'x' in device_intelligence.telemetry", denied],
   ['activity', 'select * from device_intelligence.activity', denied],
-  ['alerts_mirror', 'select * from device_intelligence.alerts_mirror', denied],
+  ['alerts_replica', 'select * from device_intelligence.alerts_replica', denied],
   ['schema_migrations', 'select * from device_intelligence.schema_migrations', denied],
   ['an inner table of a view', 'select * from device_intelligence.activity_of_telemetry', denied],
   ['merge()', "select * from merge('device_intelligence', '.*')", 'CANNOT_EXTRACT_TABLE_STRUCTURE'],

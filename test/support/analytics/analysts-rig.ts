@@ -49,24 +49,24 @@ export type AnalystsRig = {
 /** 50 events of 5 users on 10 devices of each tenant, and 5 alerts with their deliveries. */
 const rowsOf = (tenant: string) => [
   `insert into telemetry (tenant_id, device_id, session_id, event_id, received_at, user_id, body,
-     rasp_score, detected_signals, platform, position)
+     rasp_score, detected_signals, platform, stream_offset)
    select '${tenant}', concat('${tenant}-', toString(number % 10)), toString(number % 20),
      concat('${tenant}-', toString(number)), now64(3) - number, concat('${tenant}-u', toString(number % 5)),
      '{"signals":{}}', number, ['root.su_binary'], 'android', number + 1
    from numbers(50)`,
-  `insert into alerts_mirror (tenant_id, created_at, alert_id, seq, device_id, action, risk_score,
+  `insert into alerts_replica (tenant_id, created_at, alert_id, seq, device_id, action, risk_score,
      reason_codes, reason_weights, reason_evidence, disposition, disposition_at, disposition_from,
      disposition_to, disposition_actor, disposition_note, round)
    select '${tenant}', now64(3) - number, concat('alr_${tenant}', toString(number)), number,
      concat('${tenant}-', toString(number)), 'BLOCK', 90, ['X'], [90], ['{}'], 'CONFIRMED',
      [now64(3)], ['OPEN'], ['CONFIRMED'], ['ann'], ['note of ${tenant}'], 1
    from numbers(5)`,
-  `insert into deliveries_mirror (tenant_id, created_at, delivery_id, alert_id, device_id, event,
+  `insert into deliveries_replica (tenant_id, created_at, delivery_id, alert_id, device_id, event,
      state, round)
    select '${tenant}', now64(3) - number, toString(number), concat('alr_${tenant}', toString(number)),
      concat('${tenant}-', toString(number)), 'risk.alert', 'delivered', 1
    from numbers(5)`,
-  `insert into ledger_accepted values ('${tenant}', toStartOfHour(now()), 'edge', 50)`,
+  `insert into reconciliation_accepted values ('${tenant}', toStartOfHour(now()), 'edge', 50)`,
 ]
 
 export async function createAnalystsRig(): Promise<AnalystsRig> {

@@ -122,13 +122,13 @@ export async function multiplyHistory(
   events: number,
 ): Promise<number> {
   const run = (query: string) => clickhouse.command({ query })
-  for (const view of ['activity', 'sdk_norms'])
+  for (const view of ['activity', 'sdk_baselines'])
     await run(`drop view if exists ${view}_of_telemetry`)
   await run(
     'create table seeds engine = MergeTree order by tuple() as ' +
       'select * except row_version from telemetry final',
   )
-  for (const table of ['alerts_mirror', 'deliveries_mirror']) {
+  for (const table of ['alerts_replica', 'deliveries_replica']) {
     await run(`create table seeds_${table} engine = MergeTree order by tuple() as
       select * from ${table} final`)
   }
@@ -158,11 +158,11 @@ async function insertCopies(run: Run, { from, to }: { from: number; to: number }
         ${tenantOf}, ${moved('received_at')}) except copy
       from (${of('seeds')}) ${settings}`)
     const shared = ['alert_id', 'device_id', 'event_id', 'user_id']
-    await run(`insert into alerts_mirror
+    await run(`insert into alerts_replica
       select * replace (${ids([...shared, 'session_id'])}, ${tenantOf}, ${moved('created_at')},
         seq * 10000 + copy as seq) except copy
       from (${of('seeds_alerts_mirror')}) ${settings}`)
-    await run(`insert into deliveries_mirror
+    await run(`insert into deliveries_replica
       select * replace (${ids([...shared, 'delivery_id'])}, ${tenantOf}, ${moved('created_at')})
         except copy
       from (${of('seeds_deliveries_mirror')}) ${settings}`)

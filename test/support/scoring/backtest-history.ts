@@ -17,7 +17,7 @@ import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
 
 export const historyTenant = 'fleet'
 
-const views = ['devices', 'sessions', 'user_devices', 'activity', 'sdk_norms']
+const views = ['devices', 'sessions', 'user_devices', 'activity', 'sdk_baselines']
 const historyStartMs = Date.UTC(2026, 8, 1)
 const seed = 7
 
@@ -51,7 +51,7 @@ export async function fillHistory(clickhouse: Clickhouse, events: number): Promi
 /** The alert of every session and action, one in twenty raised by more than its own score. */
 async function insertAlerts(run: (query: string) => Promise<unknown>): Promise<void> {
   await run(`
-    insert into alerts_mirror (tenant_id, created_at, alert_id, seq, device_id, session_id,
+    insert into alerts_replica (tenant_id, created_at, alert_id, seq, device_id, session_id,
       event_id, action, risk_score, rasp_score, disposition, round)
     select '${historyTenant}', min(received_at), hex(sipHash128(session_id, rasp_action)),
       rowNumberInAllBlocks(), device_id, session_id, any(event_id), toString(rasp_action),
@@ -116,7 +116,7 @@ async function insertCopies(
           substring(hex(sipHash128(intDiv(n, 4), 1)), 1, 23)) as session_id,
         concat('evt_', leftPad(toString(n), 9, '0'),
           substring(hex(sipHash128(n)), 1, 30)) as event_id,
-        n + 1000 as position,
+        n + 1000 as stream_offset,
         fromUnixTimestamp64Milli(
           ${historyStartMs} + toInt64(sipHash64(intDiv(n, 4)) % (28 * 86400000)), 'UTC'
         ) as received_at

@@ -181,7 +181,7 @@ export function needsBody(policies: readonly Policy[]): string {
   const paths = [...new Set(listed)].filter(isText).sort()
   return [
     'signals_refused',
-    'position = 0',
+    'stream_offset = 0',
     `(notEmpty(unknown_signals) and (length(unknown_signals) >= ${unknownSignalsMax} or hasAny(` +
       `unknown_signals, ${quoteTexts(paths)})))`,
   ].join(' or ')

@@ -1,83 +1,4 @@
--- The ledger: what every stage says it did with the events of an hour, kept apart from what it did.
--- The hour of an event is that of its received_at, which the edge gives it once: every stage counts
--- it in the same hour, however late it gets there. An edge says what it answered with a 200, a
--- scorer says of every message which events it brings before it acknowledges it, and again what it
--- decided; rows, alerts and deliveries are counted where they are. Everything here may be written
--- again and changes nothing: redelivery, restarts and crashes need no correction.
-
--- One row of each message, tenant, hour and stage. Stored: the events that the message brings.
--- Decided: those that were decided, and which of them were repeats of bytes that had come before.
-create table if not exists ledger_entries (
-  -- Empty for a message that brings no event at all.
-  tenant_id LowCardinality(String),
-  hour DateTime('UTC') codec(Delta, ZSTD(1)),
-  stage Enum8('stored' = 1, 'decided' = 2),
-  -- Of the message's first event: it names the message.
-  position UInt64 codec(Delta, ZSTD(1)),
-  events UInt16,
-  -- Those of them that the engine refused; they are dead letters.
-  refused UInt16,
-  -- Stored: the events with a row. Decided: the repeats. The bits of an event's id, and its place in
-  -- the message. An erasure takes its events out, and events keeps their number.
-  ids Array(FixedString(17)),
-  places Array(UInt8)
-)
-engine = ReplacingMergeTree
-partition by toYYYYMM(hour)
-order by (tenant_id, hour, stage, position)
-ttl hour + interval 8 day delete where tenant_id = '';
-
--- What edges claim to have answered with a 200: each counts from its start, so the highest is right.
-create table if not exists ledger_accepted (
-  tenant_id LowCardinality(String),
-  hour DateTime('UTC'),
-  edge_id String,
-  accepted SimpleAggregateFunction(max, UInt64)
-)
-engine = AggregatingMergeTree
-order by (tenant_id, hour, edge_id);
-
--- The alerts that events deserved, written before they are raised.
-create table if not exists ledger_alerts (
-  tenant_id LowCardinality(String),
-  alert_id String,
-  -- The event that deserved it first.
-  first SimpleAggregateFunction(min, Tuple(position UInt64, hour DateTime('UTC')))
-)
-engine = AggregatingMergeTree
-order by (tenant_id, alert_id);
-
--- Up to which position everything had been decided at an instant, by the clock of Postgres.
-create table if not exists ledger_marks (
-  at DateTime64(3, 'UTC'),
-  position UInt64
-)
-engine = MergeTree
-order by at
-ttl toDateTime(at) + interval 1 day;
-
--- Before which instant retention removed what. It only rises: a limit that is lengthened brings
--- nothing back.
-create table if not exists ledger_cutoffs (
-  tenant_id LowCardinality(String),
-  events SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
-  alerts SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
-  deliveries SimpleAggregateFunction(max, DateTime64(3, 'UTC'))
-)
-engine = AggregatingMergeTree
-order by tenant_id;
-
--- What is older than the ledger is none of its business.
-create table if not exists ledger_beginning (
-  position UInt64,
-  at DateTime64(3, 'UTC')
-)
-engine = MergeTree
-order by at;
-
-insert into ledger_beginning
-select max(position), now64(3) from telemetry
-having (select count() from ledger_beginning) = 0;
+-- The view of reconciliation for fraud teams and for `di reconcile`.
 
 create or replace view {analytics:Identifier}.ledger (
   tenant_id LowCardinality(String) comment 'The tenant.',
@@ -106,12 +27,13 @@ create or replace view {analytics:Identifier}.ledger (
   as_of DateTime64(3, 'UTC') comment 'Everything decided by then is compared, nothing later.'
 ) as
 with
-  assumeNotNull((select max(copied_at) from mirror_rounds)) as copied,
-  assumeNotNull((select max(at) from ledger_marks where at <= copied)) as compared_at,
-  -- Nothing at this position or after it is compared.
-  assumeNotNull((select max(position) from ledger_marks where at <= copied)) as end_position,
-  assumeNotNull((select max(position) from ledger_beginning)) as first_position,
-  assumeNotNull((select max(at) from ledger_beginning)) as begun_at
+  assumeNotNull((select max(replicated_at) from replication_rounds)) as copied,
+  assumeNotNull((select max(at) from reconciliation_watermarks where at <= copied)) as compared_at,
+  -- Nothing at this offset or after it is compared.
+  assumeNotNull((select max(stream_offset) from reconciliation_watermarks where at <= copied))
+    as end_offset,
+  assumeNotNull((select max(stream_offset) from reconciliation_start)) as start_offset,
+  assumeNotNull((select max(at) from reconciliation_start)) as begun_at
 select
   tenant_id, hour, accepted, stored_all as stored, repeats, refused, erased, rows, decided,
   alerts_due, alerts, deliveries, attempted, delivered, in_flight,
@@ -137,28 +59,30 @@ from (
     sums['delivered'] as delivered, sums['in_flight'] as in_flight
   from (
     select tenant_id, hour, map('accepted', sum(accepted)) as counts
-    from ledger_accepted final
+    from reconciliation_accepted final
     group by tenant_id, hour
     union all
     select
       tenant_id, hour,
       map(
         'stored', sumIf(events, stage = 'stored'),
-        'in_flight', sumIf(events, stage = 'stored' and position >= end_position),
-        'refused', sumIf(refused, stage = 'stored' and position < end_position),
-        'rows_due', sumIf(length(ids), stage = 'stored' and position < end_position),
-        'decided', sumIf(events, stage = 'decided' and position < end_position),
-        'repeats', sumIf(length(ids), stage = 'decided' and position < end_position)
+        'in_flight', sumIf(events, stage = 'stored' and stream_offset >= end_offset),
+        'refused', sumIf(refused, stage = 'stored' and stream_offset < end_offset),
+        'rows_due', sumIf(length(ids), stage = 'stored' and stream_offset < end_offset),
+        'decided', sumIf(events, stage = 'decided' and stream_offset < end_offset),
+        'repeats', sumIf(length(ids), stage = 'decided' and stream_offset < end_offset)
       ) as counts
-    from ledger_entries final
-    where tenant_id != '' and position > first_position
+    from reconciliation_entries final
+    where tenant_id != '' and stream_offset > start_offset
     group by tenant_id, hour
     union all
-    select tenant_id, toStartOfHour(received_at) as hour, map('rows', uniqExact(position)) as counts
+    select
+      tenant_id, toStartOfHour(received_at) as hour,
+      map('rows', uniqExact(stream_offset)) as counts
     from telemetry
-    where position > first_position and position < end_position
-      and (tenant_id, position) not in (
-        select tenant_id, position + place from ledger_entries
+    where stream_offset > start_offset and stream_offset < end_offset
+      and (tenant_id, stream_offset) not in (
+        select tenant_id, stream_offset + place from reconciliation_entries
         array join places as place
         where stage = 'decided'
       )
@@ -180,28 +104,28 @@ from (
         max(is_sent) as sent, max(is_tried) as tried, max(is_taken) as taken,
         max(created) as created_at,
         if(due, max(due_hour), toStartOfHour(created_at)) as hour,
-        max(at_position) as deserved_at
+        max(at_offset) as deserved_at
       from (
         select
           tenant_id, alert_id, true as is_due, false as is_present, false as is_sent,
           false as is_tried, false as is_taken, toDateTime64(0, 3, 'UTC') as created,
-          first.hour as due_hour, first.position as at_position
-        from ledger_alerts final
+          first.hour as due_hour, first.stream_offset as at_offset
+        from reconciliation_expected_alerts final
         union all
         select
           tenant_id, alert_id, false, true, false, false, false, created_at,
           toDateTime(0, 'UTC'), 0
-        from alerts_mirror final
+        from alerts_replica final
         union all
         select
           tenant_id, alert_id, false, false, true, notEmpty(attempt_at), state = 'delivered',
           toDateTime64(0, 3, 'UTC'), toDateTime(0, 'UTC'), 0
-        from deliveries_mirror final
+        from deliveries_replica final
         where event = 'risk.alert'
       )
       group by tenant_id, alert_id
     )
-    where deserved_at < end_position and (due or present)
+    where deserved_at < end_offset and (due or present)
     group by tenant_id, hour
   )
   group by tenant_id, hour
@@ -212,7 +136,7 @@ left join (
     max(events) as events_kept,
     toStartOfHour(max(alerts)) + interval 1 hour as alerts_kept,
     toStartOfHour(max(deliveries)) + interval 1 hour as deliveries_kept
-  from ledger_cutoffs
+  from reconciliation_cutoffs
   group by tenant_id
 ) as cutoffs using (tenant_id)
 comment 'What every stage did with the events of an hour, and where they differ: the columns that end in missing, and alerts_unexplained, are 0 when all agree. Cheap by tenant with hour.';

@@ -1,122 +1,8 @@
--- The stable surface for fraud teams: views in a database of their own, whose name follows that of
--- this one ({analytics:Identifier}; the migration puts it in). Names and types stay as they are; what
--- is new is added at the end. A filter by tenant, time, device or user reaches the keys below: rows
--- are joined by FINAL, which lets a filter through, never by GROUP BY over what it filters.
---
--- Beside them the tables that copy what lives in Postgres: alerts with their dispositions, and
--- deliveries. A row is replaced by the one of a later round of copying.
-
-alter table telemetry
-  -- category.signal of every boolean that was found detected, sorted; from the body where the insert
-  -- does not say. Signals are detected when true, tamper.app_attest_valid when false.
-  add column if not exists detected_signals Array(LowCardinality(String))
-    default arraySlice(arraySort(arrayDistinct(arrayFlatten(arrayMap(
-      category -> arrayMap(
-        found -> concat(category, '.', found.1),
-        arrayFilter(
-          found -> length(found.1) <= 64
-            and found.2 = if(category = 'tamper' and found.1 = 'app_attest_valid', 'false', 'true'),
-          JSONExtractKeysAndValuesRaw(
-            JSONExtract(body, 'signals', 'Map(String, String)')[category]
-          )
-        )
-      ),
-      ['root', 'emulator', 'debugger', 'tamper', 'ecosystem', 'network']
-    )))), 1, 256) after clean_bits,
-  -- Names a row of signal_patterns; empty where it was not kept. A dictionary of each part holds the
-  -- names, so an event has a byte or two.
-  add column if not exists pattern LowCardinality(String) after detected_signals,
-  add index if not exists account_id_bloom account_id type bloom_filter(0.01) granularity 1;
-
--- What policies can see of an event's signals, once for all events that are alike in it: nothing that
--- tells people apart, no numbers but the beginnings of ranges, no texts but known ones. A backtest
--- scores these and looks every event up. Columns mean what those of telemetry do; a missing row makes
--- a backtest slower and no different. Rows are few and stay: a process adds at most 5,000 a tenant.
-create table if not exists signal_patterns (
-  tenant_id LowCardinality(String),
-  pattern String,
-  -- Which ranges and texts there were.
-  version UInt16,
-  signals JSON(max_dynamic_paths = 256, max_dynamic_types = 2),
-  -- category.signal of what was left out.
-  hidden Array(LowCardinality(String)),
-  detected_bits UInt64,
-  clean_bits UInt64
-)
-engine = ReplacingMergeTree
-order by (tenant_id, pattern)
-settings min_bytes_for_wide_part = 1073741824;
-
-create table if not exists alerts_mirror (
-  tenant_id LowCardinality(String),
-  created_at DateTime64(3, 'UTC'),
-  alert_id String,
-  seq UInt64,
-  device_id String,
-  session_id String,
-  -- Empty when the event named none.
-  user_id String,
-  event_id String,
-  action LowCardinality(String),
-  risk_score UInt8,
-  rasp_score UInt8,
-  reason_codes Array(LowCardinality(String)),
-  reason_weights Array(Float64),
-  -- JSON text.
-  reason_evidence Array(String),
-  policy_version UInt32,
-  disposition LowCardinality(String),
-  disposition_at Array(DateTime64(3, 'UTC')),
-  disposition_from Array(LowCardinality(String)),
-  disposition_to Array(LowCardinality(String)),
-  disposition_actor Array(String),
-  disposition_note Array(String),
-  round UInt64,
-  -- A row of a key and nothing else: gone from Postgres.
-  removed UInt8,
-  index alert_device_bloom device_id type bloom_filter(0.01) granularity 1,
-  index alert_user_bloom user_id type bloom_filter(0.01) granularity 1,
-  index alert_id_bloom alert_id type bloom_filter(0.01) granularity 1
-)
-engine = ReplacingMergeTree(round, removed)
-order by (tenant_id, created_at, alert_id)
-settings index_granularity = 1024;
-
-create table if not exists deliveries_mirror (
-  tenant_id LowCardinality(String),
-  created_at DateTime64(3, 'UTC'),
-  delivery_id String,
-  -- Empty when it is of no alert, as are the three after it.
-  alert_id String,
-  device_id String,
-  user_id String,
-  event_id String,
-  event LowCardinality(String),
-  state LowCardinality(String),
-  reason LowCardinality(String),
-  ended_at Nullable(DateTime64(3, 'UTC')),
-  attempt_at Array(DateTime64(3, 'UTC')),
-  attempt_duration_ms Array(UInt32),
-  attempt_status Array(Nullable(UInt16)),
-  attempt_error_kind Array(LowCardinality(String)),
-  round UInt64,
-  removed UInt8,
-  index delivery_device_bloom device_id type bloom_filter(0.01) granularity 1,
-  index delivery_user_bloom user_id type bloom_filter(0.01) granularity 1,
-  index delivery_alert_bloom alert_id type bloom_filter(0.01) granularity 1
-)
-engine = ReplacingMergeTree(round, removed)
-order by (tenant_id, created_at, delivery_id)
-settings index_granularity = 1024;
-
--- One row, replaced: what the last round of copying saw.
-create table if not exists mirror_rounds (
-  only_one UInt8,
-  round UInt64,
-  copied_at DateTime64(3, 'UTC')
-)
-engine = ReplacingMergeTree(round)
-order by only_one;
+-- The SQL interface of fraud teams: views in a database of their own, whose name follows that of
+-- the service's database ({analytics:Identifier}; the migration fills it in). Names and types are
+-- stable; new columns are added at the end. Filters by tenant, time, device or user reach the keys
+-- of the tables: duplicates are removed by FINAL, which passes a filter through, and not by GROUP
+-- BY.
 
 create database if not exists {analytics:Identifier};
 
@@ -284,7 +170,7 @@ select
       note String
     ))
   ) as history
-from alerts_mirror final
+from alerts_replica final
 comment 'Every alert with its current disposition and the history of it. Copied from the service''s own database: freshness says up to when. Cheap by tenant with time, and with device, user or alert.';
 
 create or replace view {analytics:Identifier}.dispositions (
@@ -303,7 +189,7 @@ create or replace view {analytics:Identifier}.dispositions (
 select
   tenant_id, created_at, alert_id, device_id, user_id, action, at, from_disposition,
   to_disposition, actor, note
-from alerts_mirror final
+from alerts_replica final
 array join
   disposition_at as at, disposition_from as from_disposition, disposition_to as to_disposition,
   disposition_actor as actor, disposition_note as note
@@ -325,7 +211,7 @@ create or replace view {analytics:Identifier}.reasons (
 select
   tenant_id, created_at, alert_id, device_id, session_id, user_id, action, disposition, code,
   weight, evidence
-from alerts_mirror final
+from alerts_replica final
 array join reason_codes as code, reason_weights as weight, reason_evidence as evidence
 comment 'One row for every reason of an alert. Cheap as alerts is.';
 
@@ -401,12 +287,12 @@ select
   tenant_id, created_at, delivery_id, alert_id, device_id, user_id, event, state, reason, ended_at,
   length(attempt_at) as attempts, attempt_at, attempt_duration_ms, attempt_status,
   attempt_error_kind
-from deliveries_mirror final
+from deliveries_replica final
 comment 'Every delivery with its attempts, oldest first. Neither addresses nor answers are here. Copied from the service''s own database: freshness says up to when. Cheap by tenant with time, and with device, user or alert.';
 
 create or replace view {analytics:Identifier}.freshness (
   copied_at DateTime64(3, 'UTC')
     comment 'Alerts, dispositions and deliveries are here as they were committed at this instant.'
 ) as
-select copied_at from mirror_rounds final
+select replicated_at as copied_at from replication_rounds final
 comment 'Up to when alerts, dispositions, reasons and deliveries are copied. Events are here within a second of being accepted.';

@@ -1,33 +1,6 @@
--- What can be learned from what people said of alerts: how often a flag, a reason or a signal is
--- right, and who is around a confirmed case. And signals whose share jumped within one SDK version,
--- as the console found them: a row is replaced by that of a later check.
-
-create table if not exists signal_jumps (
-  tenant_id LowCardinality(String),
-  platform String,
-  sdk_version String,
-  signal String,
-  -- The beginning of the 24 hours in which it was found first.
-  started_at DateTime64(3, 'UTC'),
-  checked_at DateTime64(3, 'UTC'),
-  ended_at Nullable(DateTime64(3, 'UTC')),
-  share Float64,
-  earlier_share Nullable(Float64),
-  elsewhere_share Nullable(Float64),
-  z_score Float64,
-  devices UInt64,
-  alerts UInt64
-)
-engine = ReplacingMergeTree(checked_at)
-order by (tenant_id, platform, sdk_version, signal, started_at);
-
--- One row, replaced: when all tenants were checked last.
-create table if not exists signal_jump_checks (
-  only_one UInt8,
-  checked_at DateTime64(3, 'UTC')
-)
-engine = ReplacingMergeTree(checked_at)
-order by only_one;
+-- Views about policies in practice: how often flags, reasons and signals are right by the
+-- dispositions of alerts, entities linked to confirmed cases, prevalence spikes, and decisions of
+-- shadow policies.
 
 create or replace view {analytics:Identifier}.precision_by_flag (
   tenant_id LowCardinality(String) comment 'The tenant.',
@@ -58,7 +31,7 @@ from (
     tenant_id, flag, count() as alerts, countIf(disposition = 'CONFIRMED') as confirmed,
     countIf(disposition = 'FALSE_POSITIVE') as false_positive,
     confirmed + false_positive as judged
-  from alerts_mirror final
+  from alerts_replica final
   array join arrayDistinct(reason_codes) as flag
   group by tenant_id, flag
 ) as counted
@@ -67,7 +40,7 @@ left join (
     tenant_id,
     countIf(disposition = 'CONFIRMED')
       / nullIf(countIf(disposition in ('CONFIRMED', 'FALSE_POSITIVE')), 0) as precision
-  from alerts_mirror final
+  from alerts_replica final
   group by tenant_id
 ) as base using (tenant_id)
 comment 'How often each flag is right, of the alerts that people have judged. The bounds are Wilson''s: few judgements give a wide range, never a certainty. Cheap by tenant.';
@@ -109,7 +82,7 @@ from (
     count() as alerts, countIf(disposition = 'CONFIRMED') as confirmed,
     countIf(disposition = 'FALSE_POSITIVE') as false_positive,
     confirmed + false_positive as judged
-  from alerts_mirror final
+  from alerts_replica final
   array join reason_codes as reason, reason_evidence as evidence
   group by tenant_id, reason, seen_from
 ) as counted
@@ -118,7 +91,7 @@ left join (
     tenant_id,
     countIf(disposition = 'CONFIRMED')
       / nullIf(countIf(disposition in ('CONFIRMED', 'FALSE_POSITIVE')), 0) as precision
-  from alerts_mirror final
+  from alerts_replica final
   group by tenant_id
 ) as base using (tenant_id)
 comment 'How often each reason is right, told apart by what it was seen from: a flag that is right by one signal may be wrong by another. Cheap by tenant.';
@@ -152,7 +125,7 @@ from (
     tenant_id, signal, count() as alerts, countIf(disposition = 'CONFIRMED') as confirmed,
     countIf(disposition = 'FALSE_POSITIVE') as false_positive,
     confirmed + false_positive as judged
-  from alerts_mirror final
+  from alerts_replica final
   array join arrayDistinct(arrayFlatten(arrayMap(
     evidence -> JSONExtract(evidence, 'signals', 'Array(String)'), reason_evidence
   ))) as signal
@@ -163,7 +136,7 @@ left join (
     tenant_id,
     countIf(disposition = 'CONFIRMED')
       / nullIf(countIf(disposition in ('CONFIRMED', 'FALSE_POSITIVE')), 0) as precision
-  from alerts_mirror final
+  from alerts_replica final
   group by tenant_id
 ) as base using (tenant_id)
 comment 'How often each signal is right, of the alerts that it took part in. Signals without a weight in the policy take part in none. Cheap by tenant.';
@@ -198,7 +171,7 @@ select
   raised.confirmed as confirmed
 from (
   select tenant_id, created_at, alert_id, device_id, disposition_at
-  from alerts_mirror final
+  from alerts_replica final
   where disposition = 'CONFIRMED'
 ) as cases
 join (
@@ -210,7 +183,7 @@ join (
 left join (
   select
     tenant_id, device_id, count() as alerts, countIf(disposition = 'CONFIRMED') as confirmed
-  from alerts_mirror final
+  from alerts_replica final
   group by tenant_id, device_id
 ) as raised on raised.tenant_id = pairs.tenant_id and raised.device_id = pairs.device_id
 comment 'Who and what is around a confirmed case: the users seen on its device, and the other devices of those users with their alerts. A device on which nobody signed in has no row. Cheap by tenant with time or alert.';
@@ -238,5 +211,38 @@ create or replace view {analytics:Identifier}.signal_jumps (
 select
   tenant_id, platform, sdk_version, signal, started_at, checked_at, ended_at, share,
   earlier_share, elsewhere_share, z_score, devices, alerts
-from signal_jumps final
+from prevalence_spikes final
 comment 'Signals whose share jumped within one SDK version: mostly a release that is wrong. Found by the console, which looks every hour. Cheap by tenant.';
+
+create or replace view {analytics:Identifier}.shadow_decisions (
+  tenant_id LowCardinality(String) comment 'The tenant.',
+  received_at DateTime64(3, 'UTC') comment 'When the edge accepted the event.',
+  device_id String comment 'The device.',
+  session_id String comment 'The session, unique within its device.',
+  user_id String comment 'The user that the client named; empty when none.',
+  account_id String comment 'The account that the client named; empty when none.',
+  event_id String comment 'The event.',
+  platform LowCardinality(String) comment 'android, ios, ..., as the SDK says.',
+  sdk_version LowCardinality(String) comment 'The SDK''s version.',
+  shadow_version UInt32 comment 'The version of the tenant''s shadow policy that decided.',
+  shadow_policy_hash LowCardinality(String) comment 'The content address of that policy.',
+  shadow_rasp_score UInt8 comment 'What the shadow makes of the signals, 0 to 100.',
+  shadow_risk_score UInt8
+    comment 'The same raised by what is known of the device and by the shadow''s rules, 0 to 100.',
+  shadow_action LowCardinality(String) comment 'ALLOW, REVIEW or BLOCK: what it would have been.',
+  shadow_flags Array(LowCardinality(String)) comment 'The codes of the reasons for it, heaviest first.',
+  active_policy_version UInt32 comment 'The version of the active policy that decided.',
+  active_policy_hash LowCardinality(String) comment 'The content address of that policy.',
+  active_rasp_score UInt8 comment 'The event''s score, as the edge answered it.',
+  active_risk_score UInt8 comment 'The event''s risk score, as an alert would have it.',
+  active_action LowCardinality(String) comment 'ALLOW, REVIEW or BLOCK: what was decided.',
+  active_flags Array(LowCardinality(String)) comment 'The codes of the reasons for it, heaviest first.'
+) as
+select
+  tenant_id, received_at, device_id, session_id, user_id, account_id, event_id, platform,
+  sdk_version, shadow_version, shadow_policy_hash, shadow_rasp_score, shadow_risk_score,
+  shadow_action, shadow_flags, active_policy_version, active_policy_hash, active_rasp_score,
+  active_risk_score, active_action, active_flags
+from shadow_decisions final
+settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0
+comment 'What the tenant''s shadow policy would have decided of every event while one was set, and what was decided: nobody was alerted by it. An alert is one per device, session and action. A repeat of the same bytes was decided when they first came. Cheap by tenant with time, and with device, user or account.';

@@ -1,11 +1,7 @@
--- What is known of devices, sessions and users, kept up to date by the insert of the telemetry
--- itself. Every aggregate is idempotent (min, max, unique set), so that a row that is inserted
--- again changes nothing. Readers aggregate again: merges need not have happened. None is
--- partitioned by time: a history is one key range, however old it is. Small granules and blocks,
--- because reads are by key: what is decompressed for one of them is a few KB.
---
--- A device's whole history is a range of sessions; devices is the same, summed up per device, for
--- whoever looks at many of them.
+-- The history of devices, sessions and users, maintained by materialized views of telemetry. Every
+-- aggregate is idempotent (min, max, set), so a row that is inserted again changes nothing. Readers
+-- aggregate again, because rows of a key may not be merged yet. No table is partitioned by time: a
+-- history is one key range. Granules and blocks are small because reads are by key.
 
 create table if not exists devices (
   tenant_id LowCardinality(String),
@@ -13,12 +9,16 @@ create table if not exists devices (
   first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')),
   last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
   peak_rasp_score SimpleAggregateFunction(max, UInt8),
-  -- Users and accounts alike.
+  -- Users and accounts.
   users SimpleAggregateFunction(groupUniqArrayArray, Array(String))
 )
 engine = AggregatingMergeTree
 order by (tenant_id, device_id)
-settings index_granularity = 256, min_compress_block_size = 4096, max_compress_block_size = 16384;
+settings
+  index_granularity = 256,
+  min_compress_block_size = 4096,
+  max_compress_block_size = 16384,
+  merge_selector_base = 10;
 
 create materialized view if not exists devices_of_telemetry to devices as
 select
@@ -34,10 +34,12 @@ create table if not exists sessions (
   tenant_id LowCardinality(String),
   device_id String,
   session_id String,
+  -- Counting and paging the sessions of a device reads 8 bytes of each instead of its id.
+  session_hash SimpleAggregateFunction(any, UInt64) default cityHash64(session_id),
   started_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')),
   last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
-  -- Highest score first, its action and its flags with it; the order is total, so that neither
-  -- duplicates nor the order of arrival can change which verdict is the session's.
+  -- The verdict of the highest score. The order is total, so duplicates and the order of arrival do
+  -- not change it.
   verdict SimpleAggregateFunction(max, Tuple(
     score UInt8,
     action Enum8('ALLOW' = 0, 'REVIEW' = 1, 'BLOCK' = 2),
@@ -47,7 +49,13 @@ create table if not exists sessions (
 )
 engine = AggregatingMergeTree
 order by (tenant_id, device_id, session_id)
-settings index_granularity = 256, min_compress_block_size = 4096, max_compress_block_size = 16384;
+settings
+  index_granularity = 256,
+  min_compress_block_size = 4096,
+  max_compress_block_size = 16384,
+  -- Compact parts: the history of a device is a few rows of every part and nearly all columns, and
+  -- opening a file per column is more than a quarter of its cost.
+  min_bytes_for_wide_part = 1073741824;
 
 create materialized view if not exists sessions_of_telemetry to sessions as
 select
@@ -69,7 +77,11 @@ create table if not exists user_devices (
 )
 engine = AggregatingMergeTree
 order by (tenant_id, user_id, device_id)
-settings index_granularity = 256, min_compress_block_size = 4096, max_compress_block_size = 16384;
+settings
+  index_granularity = 256,
+  min_compress_block_size = 4096,
+  max_compress_block_size = 16384,
+  merge_selector_base = 10;
 
 create materialized view if not exists user_devices_of_telemetry to user_devices as
 select
