@@ -1,6 +1,4 @@
-/**
- * What the delivery process is told by its environment, and the laws between its settings.
- */
+/** Configuration of the delivery process, with the constraints between its settings. */
 import { z } from 'zod'
 import {
   deliveriesInFlightMax,
@@ -26,7 +24,7 @@ const shape = {
   ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
   WEBHOOK_ALLOW_NETWORKS: variables.WEBHOOK_ALLOW_NETWORKS,
   PARENT_PID: variables.PARENT_PID,
-  /** Webhook requests in flight in this process; half of them at most are retries. */
+  /** Webhook requests in flight in this process; at most half of them are retries. */
   DELIVERY_CONCURRENCY: count.default(deliveriesInFlightMax),
   /** The same of one tenant. */
   DELIVERY_TENANT_CONCURRENCY: count.default(deliveriesInFlightPerTenantMax),

@@ -1,7 +1,7 @@
 /**
- * The delivery engine: Postgres, the outbound side and the clock put together. It needs nothing but
- * Postgres to find and send what is due; whoever has a hint calls `wake`. Any number of engines may
- * work on one database.
+ * The delivery engine: finds due deliveries, sends them and records the outcomes. It needs only
+ * Postgres; hints call `wake` to save the wait for the next sweep. Any number of engines may work
+ * on one database. Data flow: sweep or hint -> claim loop -> attempt -> outcome recorder.
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -14,29 +14,30 @@ import {
 } from '#shared/core/deliveries/delivery-limits.ts'
 import type { Network } from '#shared/core/deliveries/outbound-address.ts'
 import { toWebhookKeys, type WebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
-import type { ClaimedDelivery, Lane } from '#shared/io/deliveries/delivery-claim-store.ts'
-import { createDeliveryStore, type RecordedHealth } from '#shared/io/deliveries/delivery-store.ts'
-import type { Outbound } from '#shared/io/deliveries/outbound-http.ts'
+import type { ClaimedDelivery, DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
+import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
+import type { Outbound } from '#shared/io/deliveries/outbound/outbound-client.ts'
+import type { RecordedHealth } from '#shared/io/deliveries/record-outcomes.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
-import { type Ask, createClaimLoop } from './claim/claim-due.ts'
-import { createSlots, type SlotBounds } from './claim/slots.ts'
-import { startSweep } from './claim/sweep-due.ts'
+import { createClaimLoop } from './claim/claim-loop.ts'
+import { createSendLimiter, type SendLimits } from './claim/send-limiter.ts'
+import { startSweep } from './claim/sweep.ts'
 import { createDeliveryMetrics } from './metrics.ts'
-import { createBreaker } from './send/breaker.ts'
 import {
-  type DeliverDeps,
-  deliverAlert,
+  type AttemptDeps,
+  attemptDelivery,
   type FreshClaim,
   type ReleaseReason,
-} from './send/deliver-alert.ts'
+} from './send/attempt-delivery.ts'
+import { createCircuitBreaker } from './send/circuit-breaker.ts'
+import { createOutcomeRecorder } from './send/outcome-recorder.ts'
 import { createReadWebhook } from './send/read-webhook.ts'
-import { createRecorder } from './send/record-outcomes.ts'
 import { createFindTarget } from './send/webhook-targets.ts'
-import { createStop } from './stop.ts'
+import { createStopSignal } from './stop-signal.ts'
 
 export type EngineDeps = {
   postgres: Postgres
@@ -44,16 +45,16 @@ export type EngineDeps = {
   sealer: Sealer
   log: Log
   metrics: Metrics
-  /** The wall clock, for receivers; nothing of ours is compared with it. */
+  /** The wall clock, for timestamps that receivers see. */
   nowMs: () => number
   monotonicMs: () => number
   random: () => number
-  /** Unique in the world: names this process's claims. */
+  /** A globally unique id for a claim. */
   newId: () => string
 }
 
 export type EngineSettings = {
-  bounds: SlotBounds
+  limits: SendLimits
   allowPrivate: boolean
   allowNetworks?: readonly Network[]
   sweepMs?: number
@@ -62,40 +63,42 @@ export type EngineSettings = {
 }
 
 export type Engine = {
-  wake: (lane: Lane) => void
+  wake: (queue: DeliveryQueue) => void
   metrics: ReturnType<typeof createDeliveryMetrics>
   /**
-   * Claims nothing more, lets what is in flight end, gives up the rest and gives its claims back.
-   * @param graceMs for requests in flight
+   * Stops claiming, waits for requests in flight, aborts the rest and releases their claims.
+   * @param graceMs how long to wait for requests in flight
    */
   stop: (graceMs: number) => Promise<void>
 }
 
-/** How long after a failure of Postgres other processes get to record what they did meanwhile. */
+/**
+ * After a Postgres failure expired claims are not taken over for this long: their processes may
+ * still have outcomes to record.
+ */
 const takeOverPauseMs = 10_000
 /**
- * For the last outcomes to be written, once nothing is in flight any more: what is not written is
- * sent again, so it gets most of what a stop has left.
+ * How long a stop waits for the last outcomes: a delivery without a recorded outcome is sent again.
  */
 const recordGraceMs = 2_000
 
 /** Builds an engine and starts its sweep. */
 export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine {
   const { postgres, log, nowMs, monotonicMs } = deps
-  const slots = createSlots(settings.bounds)
-  const metrics = createDeliveryMetrics(deps.metrics, slots.inFlight)
-  const stopping = createStop()
-  const watched = watchFailures(postgres, monotonicMs)
-  const store = createDeliveryStore(watched.postgres)
-  const breaker = createBreaker()
-  const recorder = createRecorder({
+  const limiter = createSendLimiter(settings.limits)
+  const metrics = createDeliveryMetrics(deps.metrics, limiter.inFlight)
+  const stopping = createStopSignal()
+  const observed = observeFailures(postgres, monotonicMs)
+  const store = createDeliveryStore(observed.postgres)
+  const breaker = createCircuitBreaker()
+  const recorder = createOutcomeRecorder({
     record: (outcomes) => store.recordOutcomes(outcomes, monotonicMs()),
-    onHealth: (health) => onHealth(health),
+    onHealth: (health) => handleHealth(health),
     monotonicMs,
     log,
     metrics,
   })
-  const deliverDeps: DeliverDeps = {
+  const attemptDeps: AttemptDeps = {
     connect: deps.outbound.connect,
     readWebhook: createReadWebhook({
       read: store.readWebhooks,
@@ -109,8 +112,8 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
       },
       monotonicMs,
     }),
-    openKeys: rememberKeys(deps.sealer),
-    noteAttempt: (tenantId, url, ok) => breaker.note(tenantId, url, ok, monotonicMs()),
+    openKeys: createKeyCache(deps.sealer),
+    recordAttempt: (tenantId, url, ok) => breaker.record(tenantId, url, ok, monotonicMs()),
     findTarget: createFindTarget({
       allowPrivate: settings.allowPrivate,
       allowNetworks: settings.allowNetworks ?? [],
@@ -130,52 +133,52 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     timeoutMs: settings.timeoutMs ?? webhookTimeoutMs,
   }
   const loop = createClaimLoop({
-    claim: async (asks: readonly Ask[]) => {
+    claim: async (queues) => {
       const claimMs = settings.claimMs ?? deliveryClaimMs
-      const begunMs = monotonicMs()
+      const startMs = monotonicMs()
       const claimed = await store.claimDeliveries({
-        asks,
+        queues,
         claim: deps.newId(),
         claimMs,
-        takeOver: watched.quietForMs() > takeOverPauseMs,
+        takeOver: observed.healthyForMs() > takeOverPauseMs,
       })
-      return claimed.map((one) => toFreshClaim(one, { begunMs, claimMs }))
+      return claimed.map((one) => toFreshClaim(one, { startMs, claimMs }))
     },
-    deliver: (claimed) => deliverAlert(claimed, deliverDeps, stopping),
-    slots,
+    attempt: (claimed) => attemptDelivery(claimed, attemptDeps, stopping),
+    limiter,
     recorder,
     monotonicMs,
     log,
     metrics,
   })
   const sweep = startSweep({
-    findDueLanes: store.findDueLanes,
+    findDueQueues: store.findDueQueues,
     countDue: store.countDue,
     wake: loop.wake,
     everyMs: settings.sweepMs ?? deliverySweepMs,
     log,
     metrics,
   })
-  /** A webhook that failed or recovered: says so once, and does what follows at once. */
-  const onHealth = async (health: RecordedHealth): Promise<void> => {
-    const { tenantId, failingForMs, failedAttempts, wasHeld, isHeld } = health
+  /** Logs a change of a webhook's circuit once, and acts on it. */
+  const handleHealth = async (health: RecordedHealth): Promise<void> => {
+    const { tenantId, failingForMs, failedAttempts, wasCircuitOpen, isCircuitOpen } = health
     const about = { tenant_id: tenantId, failed_attempts: failedAttempts }
     if (failingForMs === null) {
-      if (!wasHeld) return
-      metrics.holds.inc({ change: 'ended' })
-      log.info(about, 'a webhook works again: its deliveries are no longer held')
+      if (!wasCircuitOpen) return
+      metrics.circuitChanges.inc({ state: 'closed' })
+      log.info(about, 'a webhook works again: its circuit is closed')
       for (const retry of [false, true]) loop.wake({ tenantId, retry })
       return
     }
-    if (!wasHeld && isHeld) {
-      metrics.holds.inc({ change: 'begun' })
-      log.warn(about, 'a webhook fails: its deliveries are held and probed')
+    if (!wasCircuitOpen && isCircuitOpen) {
+      metrics.circuitChanges.inc({ state: 'open' })
+      log.warn(about, 'a webhook fails: its circuit is open, half-open probes follow')
     }
     const isLong = failingForMs >= webhookFailingMaxMs
     if (!isLong || failedAttempts < webhookFailedAttemptsMin) return
     if (!(await store.switchFailingOff(health))) return
     metrics.switchedOff.inc({ reason: 'failing' })
-    log.warn(about, 'a webhook has failed for five days: it is off')
+    log.warn(about, 'a webhook has failed for five days: it is switched off')
   }
   return {
     wake: loop.wake,
@@ -192,30 +195,27 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   }
 }
 
-/** A claim with its moments on the monotonic clock, counted from before it was asked for. */
+/** Converts a claim's times to the monotonic clock, counted from before the claim was sent. */
 function toFreshClaim(
   { ageMs, secretLeaseMs, webhook, ...claimed }: ClaimedDelivery,
-  { begunMs, claimMs }: { begunMs: number; claimMs: number },
+  { startMs, claimMs }: { startMs: number; claimMs: number },
 ): FreshClaim {
   return {
     ...claimed,
-    claimedUntilMs: begunMs + claimMs,
-    createdAtMs: begunMs - ageMs,
-    webhook: { ...webhook, signUntilMs: begunMs + secretLeaseMs },
+    claimedUntilMs: startMs + claimMs,
+    createdAtMs: startMs - ageMs,
+    webhook: { ...webhook, signUntilMs: startMs + secretLeaseMs },
   }
 }
 
-/**
- * Opens each sealed secret once, one of each tenant. A rotated secret is another sealed text, so
- * none is used too long.
- */
-function rememberKeys(sealer: Sealer): DeliverDeps['openKeys'] {
+/** Caches one unsealed secret per tenant. A rotated secret has another sealed text. */
+function createKeyCache(sealer: Sealer): AttemptDeps['openKeys'] {
   const opened = new LRUCache<string, { sealed: string; keys: WebhookKeys }>({
     max: webhooksRememberedMax,
   })
   return (sealed, tenantId) => {
-    const known = opened.get(tenantId)
-    if (known?.sealed === sealed) return known.keys
+    const cached = opened.get(tenantId)
+    if (cached?.sealed === sealed) return cached.keys
     const keys = toWebhookKeys(sealer.unseal(sealed, { tenantId, kind: 'webhook' }))
     opened.set(tenantId, { sealed, keys })
     return keys
@@ -231,10 +231,10 @@ function logRelease(log: Log, about: object, why: ReleaseReason, error: unknown)
   }
 }
 
-/** Remembers when Postgres last failed us. */
-function watchFailures(postgres: Postgres, monotonicMs: () => number) {
+/** Records when Postgres last failed. */
+function observeFailures(postgres: Postgres, monotonicMs: () => number) {
   let failedAtMs = Number.NEGATIVE_INFINITY
-  const watch = async <T>(work: Promise<T>): Promise<T> => {
+  const observe = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work
     } catch (error) {
@@ -242,10 +242,10 @@ function watchFailures(postgres: Postgres, monotonicMs: () => number) {
       throw error
     }
   }
-  const watched: Postgres = {
+  const observed: Postgres = {
     ...postgres,
-    query: (sql, values) => watch(postgres.query(sql, values)),
-    transaction: (work) => watch(postgres.transaction(work)),
+    query: (sql, values) => observe(postgres.query(sql, values)),
+    transaction: (work) => observe(postgres.transaction(work)),
   }
-  return { postgres: watched, quietForMs: () => monotonicMs() - failedAtMs }
+  return { postgres: observed, healthyForMs: () => monotonicMs() - failedAtMs }
 }

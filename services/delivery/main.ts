@@ -1,11 +1,10 @@
 /**
- * The delivery process: sends webhooks for as long as Postgres answers, at once where a hint comes
- * and within a second where none does. NATS carries hints only, so without it the process stays
- * ready.
+ * The delivery process: sends webhooks, at once after a hint and within a second without one. It
+ * needs only Postgres. NATS carries hints only, so the process is ready without it.
  */
 import { randomUUID } from 'node:crypto'
 import { deliveryConsumer } from '#shared/core/telemetry/nats-names.ts'
-import { createOutbound } from '#shared/io/deliveries/outbound-http.ts'
+import { createOutbound } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { type ConsumeLimits, type Consumption, consume } from '#shared/io/nats/consume.ts'
 import { openNats } from '#shared/io/nats/nats.ts'
@@ -17,19 +16,14 @@ import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createMasterKeyCheck } from '#shared/io/tenants/sealed-secret-store.ts'
 import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
-import { followHint } from './claim/follow-hints.ts'
+import { handleHint } from './claim/handle-hint.ts'
 import { type DeliveryConfig, readDeliveryConfig } from './config.ts'
 import { type Engine, startEngine } from './engine.ts'
 
-/**
- * How long requests in flight may take to end; recording and leaving follow within the stop's
- * limit.
- */
+/** How long a stop waits for requests in flight. Recording follows within the stop's limit. */
 const stopGraceMs = 5_500
 
-/**
- * A new connection takes Postgres four answers: with 2 s for each there are webhooks all the same.
- */
+/** A new connection takes four round trips: webhooks still work if each takes 2 s. */
 const connectTimeoutMs = 10_000
 
 async function main(): Promise<void> {
@@ -71,7 +65,7 @@ async function main(): Promise<void> {
       newId: randomUUID,
     },
     {
-      bounds: {
+      limits: {
         total: config.DELIVERY_CONCURRENCY,
         retries: Math.max(1, config.DELIVERY_CONCURRENCY >> 1),
         perTenant: config.DELIVERY_TENANT_CONCURRENCY,
@@ -80,7 +74,7 @@ async function main(): Promise<void> {
       allowNetworks: config.WEBHOOK_ALLOW_NETWORKS,
     },
   )
-  const hints = followInBackground({ config, engine, log, metrics })
+  const hints = consumeHints({ config, engine, log, metrics })
   lifecycle.onStop('nats', hints.close)
 
   const url = await serveInternally({
@@ -96,7 +90,7 @@ async function main(): Promise<void> {
   log.info({ url }, 'listening')
 }
 
-/** Small messages that each cost a wake: what matters is that none waits for company. */
+/** Hints are handled at once: nothing is gained by larger batches. */
 const hintLimits: ConsumeLimits = {
   batchMessagesMax: 256,
   batchBytesMax: 64 * 1024,
@@ -104,8 +98,8 @@ const hintLimits: ConsumeLimits = {
   batchIntervalMaxMs: 0,
 }
 
-/** Without NATS every delivery still goes out, up to a sweep later: nothing here waits for it. */
-function followInBackground(options: {
+/** Consumes hints once NATS is connected. Without NATS deliveries wait for the next sweep. */
+function consumeHints(options: {
   config: DeliveryConfig
   engine: Engine
   log: Log
@@ -128,7 +122,7 @@ function followInBackground(options: {
         nats,
         durable: deliveryConsumer,
         handle: async (messages) => {
-          for (const { data } of messages) followHint(data, engine.wake, engine.metrics)
+          for (const { data } of messages) handleHint(data, engine.wake, engine.metrics)
         },
         limits: hintLimits,
         log,

@@ -1,18 +1,15 @@
-/**
- * What the delivery process counts: every attempt, every end, every claim that was given back or
- * lost, and how long alerts and requests took.
- */
-import type { DeliveryOutcome } from '#shared/io/deliveries/delivery-store.ts'
+/** Metrics of the delivery process: attempts, ended deliveries, claims, latencies. */
+import type { DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 
 export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>
 
-/** @param inFlight asked at every scrape */
+/** @param inFlight read at every scrape */
 export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) {
   const buckets = latencyBucketsSeconds
   const attempts = metrics.counter(
     'di_delivery_attempts_total',
-    'Webhook attempts by what became of the delivery and why the attempt failed',
+    'Webhook attempts, by outcome of the delivery and kind of error',
     ['outcome', 'error_kind'],
   )
   const ended = metrics.counter('di_deliveries_ended_total', 'Deliveries that ended, by state', [
@@ -21,7 +18,7 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
   ])
   const lost = metrics.counter(
     'di_delivery_claims_lost_total',
-    'Outcomes that were not recorded because the claim had run out and was taken over',
+    'Outcomes not recorded because another process had taken the claim over',
   )
   const attemptSeconds = metrics.histogram(
     'di_delivery_attempt_seconds',
@@ -35,7 +32,7 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
   })
 
   const countOutcomes = (batch: readonly DeliveryOutcome[], recorded: ReadonlySet<string>) => {
-    // Most of a batch went the same way: one increment for all of them.
+    // Most outcomes of a batch are alike: one increment for all of them.
     const ways = new Map<string, { outcome: string; error_kind: string; n: number }>()
     const ends = new Map<string, { state: string; reason: string; n: number }>()
     for (const { deliveryId, attempt, next } of batch) {
@@ -61,21 +58,21 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
     countOutcomes,
     firstAttemptSeconds: metrics.histogram(
       'di_delivery_first_attempt_seconds',
-      'From the alert to the first byte of its first attempt',
+      'Time from the alert to the start of its first attempt',
       { buckets },
     ),
     released: metrics.counter(
       'di_delivery_released_total',
-      'Claims given back without an attempt, by reason',
+      'Claims released without an attempt, by reason',
       ['reason'],
     ),
     switchedOff: metrics.counter('di_webhooks_switched_off_total', 'Webhooks switched off', [
       'reason',
     ]),
-    holds: metrics.counter(
-      'di_delivery_holds_total',
-      'Webhooks whose deliveries began or ended to be held because their receiver fails',
-      ['change'],
+    circuitChanges: metrics.counter(
+      'di_delivery_circuit_changes_total',
+      'Changes of webhook circuits, by new state',
+      ['state'],
     ),
     unrecorded: metrics.counter(
       'di_delivery_unrecorded_total',
@@ -83,11 +80,11 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
     ),
     redials: metrics.counter(
       'di_delivery_redials_total',
-      'Attempts sent once more over a fresh connection, because a used one had ended',
+      'Attempts sent again over a new connection, because a reused one had ended',
     ),
     leaseExtensions: metrics.counter(
       'di_delivery_secret_lease_extensions_total',
-      'Times that secrets were allowed to sign longer because Postgres was slow',
+      'Extensions of the webhook secret lease because Postgres was slow',
     ),
     claimFailures: metrics.counter('di_delivery_claim_failures_total', 'Claims that failed'),
     sweeps: metrics.counter('di_delivery_sweeps_total', 'Sweeps by result', ['result']),
@@ -95,7 +92,7 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
     due: metrics.gauge('di_delivery_due', 'Deliveries that are due, counted up to 100,000'),
     oldestDueSeconds: metrics.gauge(
       'di_delivery_oldest_due_seconds',
-      'How long the oldest due delivery has been due, at the last sweep',
+      'Time for which the oldest due delivery has been due, at the last sweep',
     ),
   }
 }

@@ -13,7 +13,7 @@ import {
   checkClickhouse,
   createClickhouse,
 } from '#shared/io/clickhouse/clickhouse.ts'
-import { publishDeliveryHints } from '#shared/io/deliveries/delivery-hint-publisher.ts'
+import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
 import { type ReadyCheck, serveInternally } from '#shared/io/http/internal-server.ts'
 import { type ConsumedMessage, consume } from '#shared/io/nats/consume.ts'
 import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'

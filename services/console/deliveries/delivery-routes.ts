@@ -7,7 +7,7 @@ import {
   type DeliveryPosition,
   findDeliveries,
   listDeliveries,
-} from '#shared/io/deliveries/delivery-operations-store.ts'
+} from '#shared/io/deliveries/list-deliveries.ts'
 import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'

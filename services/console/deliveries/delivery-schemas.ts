@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { parseInstant } from '#shared/core/base/instants.ts'
 import { cursorCharactersMax } from '#shared/core/base/limits.ts'
-import { deliveryStates } from '#shared/io/deliveries/delivery-operations-store.ts'
+import { deliveryStates } from '#shared/io/deliveries/list-deliveries.ts'
 import { limitSchema, tenantIdSchema } from '../http/schemas.ts'
 
 const alertIdSchema = z.string().min(1).max(64)

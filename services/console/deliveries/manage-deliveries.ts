@@ -6,17 +6,16 @@
 import { replayedShownMax } from '#shared/core/deliveries/delivery-limits.ts'
 import { toTestEvent } from '#shared/core/deliveries/test-event.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { insertTestEvent } from '#shared/io/deliveries/insert-test-event.ts'
+import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import {
   beginReplay,
-  type DeliveryView,
-  findDeliveries,
-  insertTestEvent,
   type ReplayScope,
   replayAlert,
   replayNext,
-} from '#shared/io/deliveries/delivery-operations-store.ts'
+} from '#shared/io/deliveries/replay-deliveries.ts'
 import {
-  holdWebhook,
+  lockWebhook,
   pauseWebhook,
   probeNow,
   resumeWebhook,
@@ -161,7 +160,7 @@ export async function setWebhookPaused(
   const { tenantId, paused, actor } = wanted
   const answer = await deps.postgres.transaction(async (tx) => {
     const { webhook_health: health } = await requireTenant(tx, tenantId)
-    const webhook = await holdWebhook(tx, tenantId)
+    const webhook = await lockWebhook(tx, tenantId)
     if (paused && webhook.state === 'off') throw notOn(tenantId, webhook)
     if (!paused && webhook.url === null) {
       const why = `The webhook of ${tenantId} has no URL, so there is nothing to resume. Set one.`
@@ -187,7 +186,7 @@ export async function setWebhookPaused(
 /** Off, its deliveries would be skipped at once; paused, they would wait unseen. */
 async function requireWebhookOn(tx: Queryable, tenantId: string): Promise<void> {
   await requireTenant(tx, tenantId)
-  const webhook = await holdWebhook(tx, tenantId)
+  const webhook = await lockWebhook(tx, tenantId)
   if (webhook.state !== 'on') throw notOn(tenantId, webhook)
 }
 

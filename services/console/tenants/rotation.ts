@@ -6,7 +6,7 @@
  * by the sweep.
  */
 import { Problem } from '#shared/core/http/problem.ts'
-import { holdSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
+import { lockSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
@@ -225,7 +225,7 @@ async function switchOthers(
   old: { hmac?: string | null },
 ): Promise<number | null> {
   const store = createCredentialStore(tx)
-  const leaseMs = made.webhook === undefined ? null : await holdSecretLease(tx)
+  const leaseMs = made.webhook === undefined ? null : await lockSecretLease(tx)
   const before: Record<string, unknown> = {}
   const after: Record<string, unknown> = {}
   const note = (name: string, oldLast4: string | null, last4: string) => {

@@ -1,30 +1,32 @@
 /**
- * What becomes of a delivery after an attempt, by the public contract: 2xx delivers it, 410 ends it
- * and the webhook, anything else is tried again on the schedule until that is exhausted. Pure.
+ * Decides the next state of a delivery after an attempt, by the public contract: 2xx delivers it,
+ * 410 ends it and switches the webhook off, anything else is retried until the schedule is
+ * exhausted.
  */
 import { parseRetryAfterMs, retryDelayMs } from '#shared/core/deliveries/retry-schedule.ts'
-import type { DeliveryOutcome } from '#shared/io/deliveries/delivery-store.ts'
+import type { DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
 
 export type Attempted = {
-  /** Which attempt it was since the delivery was made or last replayed, from 1. */
+  /** Number of the attempt since the delivery was created or last replayed, from 1. */
   attempt: number
-  /** Whether a failure is tried again at all: a test event is not. */
+  /** Whether a failure is final: a test event is not retried. */
   once: boolean
-  /** Null when no answer came. */
+  /** Null when there was no response. */
   status: number | null
-  /** The answer's `Retry-After`, as sent. */
+  /** The `Retry-After` header, as sent. */
   retryAfter: string | undefined
 }
 
 export type NextDecision = {
-  next: /** To be tried again after a wait. */
-  { state: 'pending'; delayMs: number } | Exclude<DeliveryOutcome['next'], { state: 'pending' }>
-  /** The receiver said that it is gone for good. */
+  next:
+    | { state: 'pending'; delayMs: number }
+    | Exclude<DeliveryOutcome['next'], { state: 'pending' }>
+  /** The receiver answered 410. */
   gone: boolean
 }
 
 const gone = 410
-/** Only these may ask for a later attempt: too many requests, and not available. */
+/** Only these statuses may delay the next attempt with `Retry-After`. */
 const mayDelay = [429, 503]
 
 /**
@@ -37,11 +39,11 @@ export function decideNext(attempted: Attempted, nowMs: number, random: number):
     return { next: { state: 'delivered' }, gone: false }
   }
   if (status === gone) return { next: { state: 'failed', reason: 'gone' }, gone: true }
-  const askedMs =
+  const requestedMs =
     status !== null && mayDelay.includes(status)
       ? parseRetryAfterMs(attempted.retryAfter, nowMs)
       : null
-  const delayMs = attempted.once ? null : retryDelayMs(attempt, random, askedMs)
+  const delayMs = attempted.once ? null : retryDelayMs(attempt, random, requestedMs)
   if (delayMs === null) return { next: { state: 'failed', reason: 'exhausted' }, gone: false }
   return { next: { state: 'pending', delayMs }, gone: false }
 }

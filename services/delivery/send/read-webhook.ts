@@ -1,10 +1,10 @@
 /**
- * The webhook of a tenant as it is now, for many senders at once: everybody who asks while a read
- * is under way shares the next one. An answer is therefore never older than its question.
+ * Reads the current webhook of a tenant. Requests that arrive during a read share the next one, so
+ * a result is never older than its request.
  */
-import type { CurrentWebhook, WebhooksRead } from '#shared/io/deliveries/delivery-store.ts'
+import type { CurrentWebhook, WebhooksRead } from '#shared/io/deliveries/current-webhooks.ts'
 
-/** A webhook with the moment, on the monotonic clock, until which its secret may sign. */
+/** A webhook with the monotonic time until which its secret may sign. */
 export type FreshWebhook = CurrentWebhook & { signUntilMs: number }
 
 export type ReadWebhook = (tenantId: string) => Promise<FreshWebhook | null>
@@ -12,33 +12,33 @@ export type ReadWebhook = (tenantId: string) => Promise<FreshWebhook | null>
 export type ReadWebhookDeps = {
   /** One statement for many tenants. */
   read: (tenantIds: readonly string[]) => Promise<WebhooksRead>
-  /** Lets what is read from now on sign for this long. */
+  /** Extends the lease of secrets that are read from now on. */
   extendLease: (leaseMs: number) => Promise<void>
   monotonicMs: () => number
-  /** How many statements may be under way at once. */
+  /** Maximum number of concurrent statements. */
   readsMax?: number
 }
 
-type Waiting = {
+type Request = {
   tenantId: string
   resolve: (webhook: FreshWebhook | null) => void
   reject: (error: unknown) => void
 }
 
-/** Reads webhooks whose secrets may still sign when they arrive, however slow the database is. */
+/** Retries until the secrets may still sign when they arrive, however slow the database is. */
 export function createReadWebhook(deps: ReadWebhookDeps): ReadWebhook {
   const { read, extendLease, monotonicMs, readsMax = 2 } = deps
-  let waiting: Waiting[] = []
+  let waiting: Request[] = []
   let reads = 0
 
   const readInTime = async (tenantIds: readonly string[]) => {
     for (;;) {
-      const begunMs = monotonicMs()
+      const startMs = monotonicMs()
       const { webhooks, secretLeaseMs } = await read(tenantIds)
-      const tookMs = monotonicMs() - begunMs
-      // Half of it is left for signing, and for a read that takes somewhat longer.
+      const tookMs = monotonicMs() - startMs
+      // Leave half of the lease for signing and for a slower read.
       if (tookMs > secretLeaseMs / 2) await extendLease(2 * tookMs)
-      const signUntilMs = begunMs + secretLeaseMs
+      const signUntilMs = startMs + secretLeaseMs
       if (monotonicMs() < signUntilMs) return { webhooks, signUntilMs }
     }
   }

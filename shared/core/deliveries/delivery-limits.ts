@@ -39,7 +39,7 @@ export const deliveriesInFlightPerTenantMax = 64
  * forgotten first.
  */
 export const webhooksRememberedMax = 10_000
-export const tenantRoomsMax = 100_000
+export const rememberedTenantLimitsMax = 100_000
 
 /**
  * How long a claim on a delivery lasts: twice an attempt's time limit, so that an attempt and its

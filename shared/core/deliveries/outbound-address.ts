@@ -1,7 +1,7 @@
 /**
  * Where a webhook may go: the shape of its URL and the addresses its name may stand for. Everything
  * that is not plainly a public unicast address is refused, whatever it is wrapped in; the shell
- * asks again for the very address it dials (`shared/io/deliveries/outbound-dial.ts`).
+ * asks again for the very address it dials (`shared/io/deliveries/outbound/connect.ts`).
  */
 import { urlCharactersMax } from '#shared/core/base/limits.ts'
 

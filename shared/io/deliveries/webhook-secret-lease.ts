@@ -38,7 +38,7 @@ export async function extendSecretLease(db: Queryable, leaseMs: number): Promise
  * reading of the old secret can have. Nobody extends it until the transaction ends.
  * @returns ms to wait after the commit
  */
-export async function holdSecretLease(tx: Queryable): Promise<number> {
+export async function lockSecretLease(tx: Queryable): Promise<number> {
   const { rows } = await tx.query<{ lease_ms: number }>(
     `select case when ${isExtended} then lease_ms else ${webhookSecretLeaseMs} end as lease_ms
      from webhook_secret_lease for share`,

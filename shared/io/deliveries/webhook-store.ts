@@ -14,7 +14,7 @@ export const resetHealth = `failing_since = null, failed_attempts = 0, last_fail
   circuit_open_until = null, failed_probes = 0`
 
 /** Reads a tenant's webhook and keeps it as it is until the transaction ends. */
-export async function holdWebhook(tx: Queryable, tenantId: string): Promise<Webhook> {
+export async function lockWebhook(tx: Queryable, tenantId: string): Promise<Webhook> {
   const { rows } = await tx.query<{
     state: WebhookState
     url: string | null

@@ -4,7 +4,7 @@
  */
 import type { ProcessName } from '#shared/core/base/process-rights.ts'
 import { listingSession } from '#shared/io/alerts/alert-listing-store.ts'
-import { deliverySession } from '#shared/io/deliveries/delivery-claim-store.ts'
+import { deliverySession } from '#shared/io/deliveries/claim-deliveries.ts'
 import { type PostgresOptions, toSettings } from './postgres.ts'
 import type { SessionSettings } from './postgres-session.ts'
 

@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
-import { publishDeliveryHints } from '#shared/io/deliveries/delivery-hint-publisher.ts'
+import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
 import { createRandom } from '../../../services/fleet/random.ts'
 import { makeAlertCandidates } from './delivery-alerts.ts'
 import type { Kill, RaisedDelivery, StoredDelivery } from './delivery-check.ts'

@@ -11,7 +11,7 @@ import {
   createDnsResolve,
   createOutbound,
   OutboundError,
-} from '#shared/io/deliveries/outbound-http.ts'
+} from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { forbiddenAddresses, spelledHosts } from '../../support/deliveries/address-corpus.ts'
 import { startDns, type Zone } from '../../support/servers/dns-server.ts'
 

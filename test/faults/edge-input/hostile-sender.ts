@@ -10,15 +10,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { webhookTimeoutMs } from '#shared/core/deliveries/delivery-limits.ts'
 import { toWebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
-import { createOutbound, type Outbound } from '#shared/io/deliveries/outbound-http.ts'
+import { createOutbound, type Outbound } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import {
-  type DeliverDeps,
-  deliverAlert,
+  type AttemptDeps,
+  attemptDelivery,
   type FreshClaim,
-} from '../../../services/delivery/send/deliver-alert.ts'
+} from '../../../services/delivery/send/attempt-delivery.ts'
 import type { FreshWebhook } from '../../../services/delivery/send/read-webhook.ts'
 import { createFindTarget } from '../../../services/delivery/send/webhook-targets.ts'
-import { createStop } from '../../../services/delivery/stop.ts'
+import { createStopSignal } from '../../../services/delivery/stop-signal.ts'
 
 export type SenderOrders = {
   /** How many attempts at once. */
@@ -52,7 +52,7 @@ const trustedCertificates = readFileSync(
 const create = () => createOutbound({ resolve: async () => ['127.0.0.1'], trustedCertificates })
 const monotonicMs = () => performance.now()
 
-function toDeps(outbound: Outbound, webhook: FreshWebhook): DeliverDeps {
+function toDeps(outbound: Outbound, webhook: FreshWebhook): AttemptDeps {
   return {
     connect: outbound.connect,
     readWebhook: async () => webhook,
@@ -61,7 +61,7 @@ function toDeps(outbound: Outbound, webhook: FreshWebhook): DeliverDeps {
     nowMs: Date.now,
     monotonicMs,
     random: Math.random,
-    noteAttempt: () => false,
+    recordAttempt: () => false,
     onSend: () => undefined,
     onRedial: () => undefined,
     onRelease: (_claimed, why, error) => {
@@ -99,7 +99,7 @@ async function attempt(
     createdAtMs: begunMs,
   }
   const deps = toDeps(outbound, webhook)
-  const outcome = await deliverAlert(claimed, deps, createStop())
+  const outcome = await attemptDelivery(claimed, deps, createStopSignal())
   const made = outcome.attempt
   const ended = String(made?.status ?? made?.errorKind ?? 'released')
   return { url, ended, durationMs: monotonicMs() - begunMs }

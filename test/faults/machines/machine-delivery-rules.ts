@@ -13,7 +13,7 @@ import {
   retryAfterDelayMaxMs,
 } from '#shared/core/deliveries/delivery-limits.ts'
 import { jitterShare, retryDelaysMs } from '#shared/core/deliveries/retry-schedule.ts'
-import { createBreaker } from '../../../services/delivery/send/breaker.ts'
+import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
 import { decideNext } from '../../../services/delivery/send/decide-next.ts'
 import {
   anyCommands,
@@ -36,11 +36,11 @@ type Answer = { status: number | null; retryAfterS: number | null; random: numbe
 function createHistory(note: Note) {
   let nowMs = 0
   const deliveries: Delivery[] = []
-  const breaker = createBreaker()
+  const breaker = createCircuitBreaker()
   /** Every attempt since the last time that none of those remembered had failed. */
   let past: { ok: boolean; atMs: number }[] = []
   const noteAttempt = (ok: boolean) => {
-    const held = breaker.note('acme', 'https://example.com', ok, nowMs)
+    const opens = breaker.record('acme', 'https://example.com', ok, nowMs)
     past.push({ ok, atMs: nowMs })
     const latest = past
       .filter(({ atMs }) => nowMs - atMs <= breakerWindowMs)
@@ -49,8 +49,8 @@ function createHistory(note: Note) {
     if (failed === 0) past = []
     const wanted =
       latest.length >= breakerAttemptsMin && failed >= latest.length * breakerFailedShare
-    demandEqual(held, failed > 0 && wanted, 'whether the webhook is held')
-    if (held) note('held')
+    demandEqual(opens, failed > 0 && wanted, 'whether the circuit opens')
+    if (opens) note('circuit opens')
   }
   return {
     add: () => {

@@ -5,12 +5,9 @@
  * are numbered without a gap, and nothing is handed out early or while it is paused.
  */
 import fc from 'fast-check'
-import { beginReplay, replayNext } from '#shared/io/deliveries/delivery-operations-store.ts'
-import {
-  type AttemptRecord,
-  createDeliveryStore,
-  type DeliveryOutcome,
-} from '#shared/io/deliveries/delivery-store.ts'
+import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
+import type { AttemptRecord, DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
+import { beginReplay, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { decideNext } from '../../../services/delivery/send/decide-next.ts'
 import { createDeliveryFixtures } from '../../support/deliveries/delivery-fixtures.ts'
@@ -63,8 +60,8 @@ async function createHistory(postgres: Postgres, note: Note) {
     })
   const claimOnce = async (process: Process, takeOver: boolean) => {
     const claim = `claim-${++claims}`
-    const asks = [false, true].map((retry) => ({ tenantId, retry, room: 100 }))
-    const got = await store.claimDeliveries({ asks, claim, claimMs, takeOver })
+    const queues = [false, true].map((retry) => ({ tenantId, retry, limit: 100 }))
+    const got = await store.claimDeliveries({ queues, claim, claimMs, takeOver })
     untilMs.set(claim, nowMs + claimMs)
     for (const { deliveryId, attempts, attemptsBefore: before, body } of got) {
       const text = body.toString()

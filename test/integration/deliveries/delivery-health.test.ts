@@ -158,8 +158,8 @@ test('deliveries to a receiver that fails are held unspent, probed one by one, t
     [ids],
   )
   expect(rows[0]!.n).toBe(300)
-  expect(await engine.count('di_delivery_holds_total', { change: 'begun' })).toBe(1)
-  expect(await engine.count('di_delivery_holds_total', { change: 'ended' })).toBe(1)
+  expect(await engine.count('di_delivery_circuit_changes_total', { state: 'open' })).toBe(1)
+  expect(await engine.count('di_delivery_circuit_changes_total', { state: 'closed' })).toBe(1)
 })
 
 test('of several processes one probes, and another tenant notices nothing', async () => {

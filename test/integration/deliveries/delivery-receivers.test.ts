@@ -3,10 +3,7 @@
 // was wrong.
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import {
-  type DeliveryView,
-  findDeliveries,
-} from '#shared/io/deliveries/delivery-operations-store.ts'
+import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { startTestEngine } from '../../support/deliveries/delivery-engine.ts'

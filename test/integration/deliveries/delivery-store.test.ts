@@ -1,17 +1,10 @@
 // Claims, outcomes and listings of deliveries against a real PostgreSQL, with the clock handed in.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { webhookSecretLeaseMs } from '#shared/core/deliveries/delivery-limits.ts'
-import type { Lane } from '#shared/io/deliveries/delivery-claim-store.ts'
-import {
-  type DeliveryQuery,
-  listDeliveries,
-} from '#shared/io/deliveries/delivery-operations-store.ts'
-import {
-  type AttemptRecord,
-  createDeliveryStore,
-  type DeliveryOutcome,
-  type DeliveryStore,
-} from '#shared/io/deliveries/delivery-store.ts'
+import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
+import { createDeliveryStore, type DeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
+import { type DeliveryQuery, listDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
+import type { AttemptRecord, DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import {
@@ -53,16 +46,16 @@ const at = (ms: number): DeliveryStore => {
   return store
 }
 
-function claim(ms: number, lanes: (Lane & { room?: number })[], takeOver = true) {
-  const asks = lanes.map(({ room = 100, ...lane }) => ({ ...lane, room }))
-  return at(ms).claimDeliveries({ asks, claim: `c${++claims}`, claimMs, takeOver })
+function claim(ms: number, queues: (DeliveryQueue & { limit?: number })[], takeOver = true) {
+  const limited = queues.map(({ limit = 100, ...queue }) => ({ ...queue, limit }))
+  return at(ms).claimDeliveries({ queues: limited, claim: `c${++claims}`, claimMs, takeOver })
 }
 /** What is recorded at a moment, with the outcomes' moments beside it. */
 const record = (outcomes: readonly DeliveryOutcome[], ms: number) =>
   at(ms).recordOutcomes(outcomes, ms)
 const list = async (query: DeliveryQuery) => (await listDeliveries(postgres, query)).deliveries
-const first = (tenantId: string): Lane => ({ tenantId, retry: false })
-const retry = (tenantId: string): Lane => ({ tenantId, retry: true })
+const first = (tenantId: string): DeliveryQueue => ({ tenantId, retry: false })
+const retry = (tenantId: string): DeliveryQueue => ({ tenantId, retry: true })
 
 const attempt = (some: Partial<AttemptRecord> = {}): AttemptRecord => ({
   attempt: 1,
@@ -149,7 +142,7 @@ test('many processes at once never hold the same delivery', async () => {
     for (;;) {
       const got = await claim(
         start,
-        tenantIds.map((id) => ({ ...first(id), room: 7 })),
+        tenantIds.map((id) => ({ ...first(id), limit: 7 })),
       )
       if (got.length === 0) return mine
       mine.push(...ids(got))
@@ -160,16 +153,16 @@ test('many processes at once never hold the same delivery', async () => {
   expect(new Set(held)).toEqual(new Set(all))
 })
 
-test('each lane gives at most what was asked of it, oldest first', async () => {
+test('a claim takes at most the limit of each queue, oldest first', async () => {
   const a = await fixtures.addTenant({ url: 'https://example.com/' })
   const b = await fixtures.addTenant({ url: 'https://example.com/' })
   const late = await fixtures.addDeliveries(a.tenantId, 2, { atMs: start })
   const early = await fixtures.addDeliveries(a.tenantId, 2, { atMs: start - 1_000 })
   const other = await fixtures.addDeliveries(b.tenantId, 5, { atMs: start })
   const got = await claim(start, [
-    { ...first(a.tenantId), room: 3 },
-    { ...first(b.tenantId), room: 2 },
-    { ...retry(b.tenantId), room: 9 },
+    { ...first(a.tenantId), limit: 3 },
+    { ...first(b.tenantId), limit: 2 },
+    { ...retry(b.tenantId), limit: 9 },
   ])
   const mine = ids(got.filter((one) => one.tenantId === a.tenantId))
   expect(mine).toHaveLength(3)
@@ -182,7 +175,7 @@ test('a suspended tenant and a paused webhook wait; without a webhook there is n
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
   const dueNow = async () =>
-    (await at(start).findDueLanes()).filter((lane) => lane.tenantId === tenantId)
+    (await at(start).findDueQueues()).filter((queue) => queue.tenantId === tenantId)
   const setStatus = (status: string) =>
     postgres.query('update tenants set status = $2 where tenant_id = $1', [tenantId, status])
   await setStatus('suspended')
@@ -201,7 +194,7 @@ test('a suspended tenant and a paused webhook wait; without a webhook there is n
   expect(await fixtures.read(id!)).toMatchObject({ state: 'skipped', reason: 'no_webhook' })
 })
 
-test('the sweep finds each lane that has something due, with its oldest', async () => {
+test('the sweep finds each queue that has a delivery due, with the age of its oldest', async () => {
   const a = await fixtures.addTenant({ url: 'https://example.com/' })
   const b = await fixtures.addTenant({ url: 'https://example.com/' })
   const c = await fixtures.addTenant({ url: 'https://example.com/' })
@@ -209,19 +202,19 @@ test('the sweep finds each lane that has something due, with its oldest', async 
   await fixtures.addDeliveries(a.tenantId, 3, { atMs: start - 1_000 })
   await fixtures.addDeliveries(b.tenantId, 1, { atMs: start + 5_000 })
   const [again] = await fixtures.addDeliveries(c.tenantId, 2, { atMs: start - 9_000 })
-  const got = await claim(start, [{ ...first(c.tenantId), room: 2 }])
+  const got = await claim(start, [{ ...first(c.tenantId), limit: 2 }])
   const held = got.find((one) => one.deliveryId === again)!
   await record([outcome(held, { state: 'pending', dueAtMs: start - 1 })], start)
   const mine = [a, b, c].map(({ tenantId }) => tenantId)
   const due = async (ms: number) =>
-    (await at(ms).findDueLanes()).filter((lane) => mine.includes(lane.tenantId))
+    (await at(ms).findDueQueues()).filter((queue) => mine.includes(queue.tenantId))
   expect(await due(start)).toEqual([
     { ...first(a.tenantId), overdueMs: 2_000 },
     { ...retry(c.tenantId), overdueMs: 1 },
   ])
   // The other delivery of c is being sent: it is due again when its claim has run out.
   const later = await due(start + claimMs)
-  expect(later.map((lane) => [lane.tenantId, lane.retry])).toEqual([
+  expect(later.map((queue) => [queue.tenantId, queue.retry])).toEqual([
     [a.tenantId, false],
     [b.tenantId, false],
     [c.tenantId, false],
@@ -295,7 +288,7 @@ test('a list is the tenant’s own, newest first, by state and bounded', async (
   await fixtures.addDeliveries(theirs.tenantId, 3)
   const older = await fixtures.addDeliveries(mine.tenantId, 2, { atMs: start })
   const [newer] = await fixtures.addDeliveries(mine.tenantId, 1, { atMs: start + 1 })
-  const got = await claim(start, [{ ...first(mine.tenantId), room: 2 }])
+  const got = await claim(start, [{ ...first(mine.tenantId), limit: 2 }])
   await record(
     got.map((one) => outcome(one, { state: 'delivered' })),
     start,

@@ -4,11 +4,8 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { retryDelaysMs } from '#shared/core/deliveries/retry-schedule.ts'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
-import {
-  type DeliveryView,
-  findDeliveries,
-} from '#shared/io/deliveries/delivery-operations-store.ts'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
+import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import {
@@ -219,7 +216,7 @@ test('410 ends the delivery and switches the webhook off; what waits behind it i
   const there = await receiver(status(410))
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   // One slot: the others still wait when the answer comes.
-  const one = engine({ bounds: { total: 1, retries: 1, perTenant: 1 } })
+  const one = engine({ limits: { total: 1, retries: 1, perTenant: 1 } })
   const ids = await fixtures.addDeliveries(tenantId, 5)
   for (const id of ids)
     await waitFor(async () => expect((await fixtures.read(id)).ended_at).not.toBeNull())
@@ -393,7 +390,7 @@ test('what a dead process held is sent again after its claim, with the same id a
   const clock = createClock(Date.now())
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: clock.nowMs() })
   const [dead] = await createDeliveryStore(atTime(postgres, clock)).claimDeliveries({
-    asks: [{ tenantId, retry: false, room: 1 }],
+    queues: [{ tenantId, retry: false, limit: 1 }],
     claim: 'a process that died',
     claimMs: 30_000,
     takeOver: true,
@@ -415,7 +412,7 @@ test('a hanging receiver with a backlog does not delay another tenant', async ()
   const slow = await fixtures.addTenant({ url: hanging.url })
   const fine = await fixtures.addTenant({ url: quick.url })
   await fixtures.addDeliveries(slow.tenantId, 500)
-  engine({ bounds: { total: 16, retries: 8, perTenant: 8 } })
+  engine({ limits: { total: 16, retries: 8, perTenant: 8 } })
   await waitFor(() => expect(hanging.requests.length).toBeGreaterThan(0))
   for (let round = 0; round < 5; round++) {
     const begun = performance.now()

@@ -12,7 +12,7 @@ import {
   createOutbound,
   OutboundError,
   type Resolve,
-} from '#shared/io/deliveries/outbound-http.ts'
+} from '#shared/io/deliveries/outbound/outbound-client.ts'
 import {
   allowedAddresses,
   forbiddenAddresses,

@@ -15,7 +15,7 @@ import {
   OutboundError,
   type OutboundOptions,
   StaleConnectionError,
-} from '#shared/io/deliveries/outbound-http.ts'
+} from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { startRawReceiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
 import { startDns } from '../../support/servers/dns-server.ts'

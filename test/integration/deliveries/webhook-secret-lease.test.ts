@@ -4,7 +4,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
-import { holdSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
+import { lockSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createDeliveryFixtures } from '../../support/deliveries/delivery-fixtures.ts'
@@ -79,7 +79,7 @@ test('nothing signs with a secret whose rotation has returned', async () => {
       if (one.does === 'rotate') {
         const { sealed } = await read()
         const leaseMs = await db.transaction(async (tx) => {
-          const wait = await holdSecretLease(tx)
+          const wait = await lockSecretLease(tx)
           await createDeliveryFixtures(tx).rotateSecret(tenantId)
           return wait
         })

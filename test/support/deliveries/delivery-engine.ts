@@ -1,7 +1,10 @@
 // A delivery engine for tests: the production engine on a real database, with a clock that the test
-// moves, bounds small enough to reach, and a sweep that comes round every few milliseconds.
+// moves, limits small enough to reach, and a sweep every few milliseconds.
 import { randomUUID } from 'node:crypto'
-import { createOutbound, type OutboundOptions } from '#shared/io/deliveries/outbound-http.ts'
+import {
+  createOutbound,
+  type OutboundOptions,
+} from '#shared/io/deliveries/outbound/outbound-client.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -53,7 +56,7 @@ export function startTestEngine(postgres: Postgres, options: TestEngineOptions =
       newId: randomUUID,
     },
     {
-      bounds: { total: 64, retries: 32, perTenant: 16 },
+      limits: { total: 64, retries: 32, perTenant: 16 },
       allowPrivate: true,
       sweepMs: 20,
       ...settings,

@@ -4,42 +4,44 @@ import {
   breakerAttemptsMin,
   webhooksRememberedMax,
 } from '#shared/core/deliveries/delivery-limits.ts'
-import { createBreaker } from '../../../services/delivery/send/breaker.ts'
+import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
 import { createFindTarget } from '../../../services/delivery/send/webhook-targets.ts'
 
 const many = webhooksRememberedMax + 100
 
 test('a tenant that changes its URL again and again takes nobody else’s place', () => {
-  const breaker = createBreaker()
+  const breaker = createCircuitBreaker()
   const findTarget = createFindTarget({ allowPrivate: false })
   const url = 'https://receiver.example/'
   const target = findTarget('acme', url, 'live')
   for (let n = 1; n < breakerAttemptsMin; n++) {
-    expect(breaker.note('acme', url, false, 0)).toBe(false)
+    expect(breaker.record('acme', url, false, 0)).toBe(false)
   }
   for (let n = 0; n < many; n++) {
-    breaker.note('rival', `${url}${n}`, false, 0)
+    breaker.record('rival', `${url}${n}`, false, 0)
     findTarget('rival', `${url}${n}`, 'live')
   }
   expect(findTarget('acme', url, 'live')).toBe(target)
-  expect(breaker.note('acme', url, false, 0)).toBe(true)
+  expect(breaker.record('acme', url, false, 0)).toBe(true)
 })
 
 test('a webhook that fails now is never forgotten for others that failed before', () => {
-  const breaker = createBreaker()
+  const breaker = createCircuitBreaker()
   for (let n = 1; n < breakerAttemptsMin; n++) {
-    breaker.note('acme', 'https://receiver.example/', false, 0)
-    for (let m = 0; m < 1_000; m++) breaker.note(`tenant-${n}-${m}`, 'https://x.example/', false, 0)
+    breaker.record('acme', 'https://receiver.example/', false, 0)
+    for (let m = 0; m < 1_000; m++)
+      breaker.record(`tenant-${n}-${m}`, 'https://x.example/', false, 0)
   }
-  expect(breaker.note('acme', 'https://receiver.example/', false, 0)).toBe(true)
+  expect(breaker.record('acme', 'https://receiver.example/', false, 0)).toBe(true)
 })
 
 test('a changed URL or environment is another target, and another record of attempts', () => {
-  const breaker = createBreaker()
+  const breaker = createCircuitBreaker()
   const findTarget = createFindTarget({ allowPrivate: false })
   const first = findTarget('acme', 'https://a.example/', 'live')
   expect(findTarget('acme', 'https://b.example/', 'live')).not.toBe(first)
   expect(findTarget('acme', 'https://b.example/', 'sandbox').rules.environment).toBe('sandbox')
-  for (let n = 1; n < breakerAttemptsMin; n++) breaker.note('acme', 'https://a.example/', false, 0)
-  expect(breaker.note('acme', 'https://b.example/', false, 0)).toBe(false)
+  for (let n = 1; n < breakerAttemptsMin; n++)
+    breaker.record('acme', 'https://a.example/', false, 0)
+  expect(breaker.record('acme', 'https://b.example/', false, 0)).toBe(false)
 })

@@ -1,7 +1,7 @@
 /**
- * One request and its answer on a connection that stands already, by Node's own HTTP client. The
- * final status decides: answers of 1xx before it are passed over, and an answer whose status has
- * arrived counts, however its body ends. What a receiver can make us read is bounded on the wire.
+ * One request and its response on an established connection, with Node's HTTP client. Informational
+ * (1xx) responses are skipped. A response counts once its final status has arrived, however its
+ * body ends. The bytes read from a receiver are bounded.
  */
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
@@ -13,8 +13,8 @@ import {
   webhookAnswerKeptBytesMax,
   webhookAnswerPiecesMax,
 } from '#shared/core/deliveries/delivery-limits.ts'
-import { OutboundError } from './outbound-dial.ts'
-import { readRefusedHead, refusedHeadBytesMax } from './outbound-refused-head.ts'
+import { lenientHeadBytesMax, readHeadLeniently } from './lenient-head.ts'
+import { OutboundError } from './outbound-error.ts'
 
 export type OutboundAnswer = {
   status: number
@@ -26,45 +26,45 @@ export type OutboundAnswer = {
   body: Buffer
   /** The address that answered. */
   address: string
-  /** What is wrong with an answer that counts all the same. */
+  /** What is wrong with a response that counts nevertheless. */
   fault: string | null
 }
 
 /**
- * A connection that was used before ended without a byte of an answer, so the receiver may have
- * closed it for being idle or used: the request may be sent once more over a fresh one.
+ * A reused connection ended before the first byte of a response: the receiver may have closed it
+ * while it was idle, so the request may be sent again over a new connection.
  */
 export class StaleConnectionError extends Error {
   constructor() {
-    super('a connection that was used before had ended')
+    super('a reused connection had ended')
     this.name = 'StaleConnectionError'
   }
 }
 
-/** A connected socket on which requests follow one another. */
+/** A connected socket that carries one request after another. */
 export type Connection = {
   socket: Socket
   address: string
   agent: Agent
-  /** Requests that were begun on it. */
+  /** Requests started on it. */
   begun: number
-  /** Takes note of each piece that is read. */
+  /** Called with each chunk that is read. */
   onRead: (piece: Buffer) => void
 }
 
 /**
- * @param address the one that the socket is connected to
- * @param idleMs how long it is kept unused, unless the receiver says that it keeps it for less
+ * @param address the remote address of the socket
+ * @param idleMs how long it may be idle, unless the receiver announces less
  */
 export function createConnection(socket: Socket, address: string, idleMs: number): Connection {
   const agent = new Agent({ keepAlive: true, maxSockets: 1, timeout: idleMs })
-  let given = false
+  let used = false
   agent.createConnection = (_options, callback) => {
-    if (!given) {
-      given = true
+    if (!used) {
+      used = true
       return socket
     }
-    // It never connects by itself: that is what `dial` does.
+    // The agent must never open a connection: `connect` does.
     callback?.(new StaleConnectionError(), socket)
     return undefined
   }
@@ -73,14 +73,14 @@ export function createConnection(socket: Socket, address: string, idleMs: number
     address,
     agent,
     begun: 0,
-    // Nobody has asked: what is said now would pass for the answer to a later request.
+    // Bytes before a request would be taken for the response to the next one.
     onRead: () => socket.destroy(),
   }
   socket.on('data', (piece: Buffer) => connection.onRead(piece))
   return connection
 }
 
-/** A request on a socket of its own of which nothing is written yet. */
+/** A request that has its socket, with nothing written yet. */
 export type Exchange = {
   /**
    * Writes the request at once and waits for its answer.
@@ -92,11 +92,11 @@ export type Exchange = {
     headers: Record<string, string>,
     signal: AbortSignal,
   ) => Promise<OutboundAnswer>
-  /** Ends it, and the connection, with nothing written. */
+  /** Ends the request and its connection with nothing written. */
   abandon: () => void
 }
 
-/** Answers of 1xx before the real one; `102 Processing` is the only one that repeats. */
+/** Informational responses before the final one; only `102 Processing` repeats. */
 const informationalMax = 16
 
 class AnswerTooLongError extends Error {
@@ -106,7 +106,7 @@ class AnswerTooLongError extends Error {
   }
 }
 
-/** Begins a request; it is ready when it has its socket. */
+/** Starts a request; it is ready when it has its socket. */
 export async function beginExchange(connection: Connection, url: URL): Promise<Exchange> {
   connection.begun += 1
   const sent = request({
@@ -118,7 +118,7 @@ export async function beginExchange(connection: Connection, url: URL): Promise<E
   })
   sent.maxHeadersCount = webhookAnswerHeadersMax
   const answer = readAnswer(connection, sent)
-  // Whatever comes before the request is written is looked at when it is.
+  // A failure before the request is written is reported by `post`.
   answer.catch(() => undefined)
   await new Promise<void>((resolve) => {
     sent.once('socket', () => resolve())
@@ -146,7 +146,7 @@ export async function beginExchange(connection: Connection, url: URL): Promise<E
 
 const empty = Buffer.alloc(0)
 
-/** Reads one answer within its bounds. Rejects with whatever ended it before a status came. */
+/** Reads one response within its bounds. Rejects when it ends before a status has arrived. */
 function readAnswer(connection: Connection, sent: ClientRequest): Promise<OutboundAnswer> {
   const { socket, address } = connection
   const isFirst = connection.begun === 1
@@ -157,18 +157,18 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
     let kept: Buffer | undefined
     let [otherBytes, bodyBytes, bodyPieces, keptBytes, informational] = [0, 0, 0, 0, 0]
     let bodyBytesMax = webhookAnswerBytesMax
-    const giveUp = (what: string) => sent.destroy(new AnswerTooLongError(what))
+    const abort = (what: string) => sent.destroy(new AnswerTooLongError(what))
 
     connection.onRead = (piece) => {
-      // What is read and not known to be body: all of the head, then chunk sizes and trailers.
+      // Bytes that are not body: all of the head, then chunk sizes and trailers.
       const boundBytes =
         head === undefined ? webhookAnswerHeadBytesMax : webhookAnswerFramingBytesMax
-      if (otherBytes > boundBytes) giveUp(tooLongHead)
+      if (otherBytes > boundBytes) abort(tooLongHead)
       otherBytes += piece.length
       answered = true
       if (head === undefined) headPieces.push(piece)
-      // A head this large is read once or not at all.
-      if (otherBytes > refusedHeadBytesMax) headPieces.length = 0
+      // The lenient parser never reads a head this large.
+      if (otherBytes > lenientHeadBytesMax) headPieces.length = 0
     }
     let ended = false
     const end = (error?: Error) => {
@@ -177,7 +177,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
       if (error !== undefined) {
         // An answer that was cut short, by us or by them, leaves a socket that nobody can use.
         socket.destroy()
-        head ??= readRefusedHead(error, headPieces)
+        head ??= readHeadLeniently(error, headPieces)
       }
       connection.onRead = () => socket.destroy()
       if (head !== undefined)
@@ -187,7 +187,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
     }
     sent.on('information', () => {
       informational += 1
-      if (informational > informationalMax) giveUp('too many informational answers')
+      if (informational > informationalMax) abort('too many informational answers')
     })
     sent.on('upgrade', () => end(new OutboundError('protocol', 'the answer is an upgrade')))
     sent.on('error', end)
@@ -200,21 +200,21 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
       const { statusCode: status = 0, headers } = response
       const { 'retry-after': retryAfter, location } = headers
       head = { status, retryAfter, location, fault: null }
-      // A body that says that it is too long is not worth reading further than it is kept.
+      // Of a body with a Content-Length above the limit, read only the part that is kept.
       const isTooLong = Number(headers['content-length']) > webhookAnswerBytesMax
       if (isTooLong) bodyBytesMax = webhookAnswerKeptBytesMax - 1
       otherBytes = 0
       headPieces.length = 0
       response.on('data', (piece: Buffer) => {
         const wanted = Math.min(piece.length, webhookAnswerKeptBytesMax - keptBytes)
-        // Copied to one place: a piece is a view of all that was read with it, and may be a byte.
+        // Copied, because a chunk may be a tiny view of a large buffer.
         kept ??= Buffer.allocUnsafe(webhookAnswerKeptBytesMax)
         keptBytes += piece.copy(kept, keptBytes, 0, wanted)
         bodyBytes += piece.length
         bodyPieces += 1
-        // Not below zero: what came in one piece with the end of the head was not counted.
+        // Body bytes in the same chunk as the end of the head were not counted: stay above zero.
         otherBytes = Math.max(0, otherBytes - piece.length)
-        if (bodyBytes > bodyBytesMax || bodyPieces > webhookAnswerPiecesMax) giveUp('the body')
+        if (bodyBytes > bodyBytesMax || bodyPieces > webhookAnswerPiecesMax) abort('the body')
       })
       response.on('end', () => {
         if (!sent.shouldKeepAlive) socket.destroy()
@@ -227,7 +227,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
 
 const tooLongHead = `the head of the answer is above ${webhookAnswerHeadBytesMax / 1024} KiB`
 
-/** Whether the connection broke, rather than what was said on it. */
+/** Whether the connection ended, as opposed to an invalid response. */
 function isEnded(error: Error | undefined): boolean {
   if (error instanceof StaleConnectionError || error?.message === 'closed') return true
   const { code } = (error ?? {}) as NodeJS.ErrnoException

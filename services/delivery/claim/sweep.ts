@@ -1,24 +1,25 @@
 /**
- * Finds what no hint will tell of: retries that have become due, deliveries whose hint was lost or
- * whose process died, tenants that were resumed. The only thing that runs while nothing happens.
+ * Periodically finds due deliveries without a hint: retries, deliveries whose hint was lost or
+ * whose process died, and those of resumed tenants.
  */
-import type { DueLane, Lane } from '#shared/io/deliveries/delivery-claim-store.ts'
+import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
+import type { DueQueue } from '#shared/io/deliveries/find-due-deliveries.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 
 export type SweepDeps = {
-  findDueLanes: () => Promise<DueLane[]>
+  findDueQueues: () => Promise<DueQueue[]>
   countDue: () => Promise<number>
-  wake: (lane: Lane) => void
+  wake: (queue: DeliveryQueue) => void
   everyMs: number
   log: Log
   metrics: DeliveryMetrics
 }
 
-/** Counting walks what is due, so it is done more rarely than finding. */
+/** Counting reads every due delivery, so it runs less often. */
 const sweepsPerCount = 5
 
-/** Sweeps at once and then again and again, each time a pause after the last one ended. */
+/** Sweeps at once, and again `everyMs` after the end of each sweep. */
 export function startSweep(deps: SweepDeps): { stop: () => Promise<void> } {
   const { log, metrics } = deps
   let timer: NodeJS.Timeout | undefined
@@ -28,9 +29,9 @@ export function startSweep(deps: SweepDeps): { stop: () => Promise<void> } {
 
   const sweep = async (): Promise<void> => {
     try {
-      const lanes = await deps.findDueLanes()
-      for (const { tenantId, retry } of lanes) deps.wake({ tenantId, retry })
-      const oldestMs = lanes.reduce((most, { overdueMs }) => Math.max(most, overdueMs), 0)
+      const queues = await deps.findDueQueues()
+      for (const { tenantId, retry } of queues) deps.wake({ tenantId, retry })
+      const oldestMs = queues.reduce((most, { overdueMs }) => Math.max(most, overdueMs), 0)
       metrics.oldestDueSeconds.set(oldestMs / 1_000)
       if (sweeps++ % sweepsPerCount === 0) metrics.due.set(await deps.countDue())
       metrics.sweeps.inc({ result: 'ok' })

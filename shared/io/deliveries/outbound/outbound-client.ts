@@ -1,44 +1,40 @@
 /**
- * Webhook requests over pooled keep-alive connections, safe against whatever answers: no redirects,
- * no decompression, one time limit from the caller's signal, bounds on what is read. A socket is
- * lent to one request at a time and only ever serves the tenant, origin and address rules that it
- * was dialled for, so neither a changed URL nor another tenant can inherit it.
+ * The HTTP client for webhooks, safe against hostile receivers: no redirects, no decompression, one
+ * time limit by the caller's signal, bounded reads. It pools keep-alive connections by tenant,
+ * origin and address rules, so neither another tenant nor a changed URL can reuse a connection.
+ * This file is the entry of the folder: `resolve`, `connect`, then `exchange`.
  */
 import type { WebhookRules } from '#shared/core/deliveries/outbound-address.ts'
-import { type DialOptions, dial } from './outbound-dial.ts'
+import { type ConnectOptions, connect } from './connect.ts'
 import {
   beginExchange,
   type Connection,
   createConnection,
   type OutboundAnswer,
-} from './outbound-exchange.ts'
+} from './exchange.ts'
 
-export {
-  checkWebhookTarget,
-  createDnsResolve,
-  OutboundError,
-  type OutboundErrorKind,
-  type Resolve,
-} from './outbound-dial.ts'
-export { type OutboundAnswer, StaleConnectionError } from './outbound-exchange.ts'
+export { checkWebhookTarget } from './connect.ts'
+export { type OutboundAnswer, StaleConnectionError } from './exchange.ts'
+export { OutboundError, type OutboundErrorKind } from './outbound-error.ts'
+export { createDnsResolve, type Resolve } from './resolve.ts'
 
 export type OutboundTarget = {
   url: URL
   rules: WebhookRules
-  /** Whose connection it is: connections are never shared between owners. */
+  /** Connections are never shared between owners. */
   owner: string
 }
 
-/** A connected socket, lent to one request. */
+/** A connection leased to one request. */
 export type OutboundConnection = {
-  /** The address it is connected to. */
+  /** The remote address. */
   address: string
   /**
-   * Posts, reads the answer and gives the connection back. An answer whose status has arrived
-   * counts, however its body ends.
+   * Posts, reads the response and returns the connection to the pool. A response counts once its
+   * status has arrived, however its body ends.
    * @param headers names in lower case
    * @param signal its abort ends the request with the signal's reason
-   * @throws StaleConnectionError when a connection that was used before ended without an answer
+   * @throws StaleConnectionError when a reused connection ended without a response
    * @throws OutboundError when no status arrived
    */
   post: (
@@ -46,14 +42,14 @@ export type OutboundConnection = {
     headers: Record<string, string>,
     signal: AbortSignal,
   ) => Promise<OutboundAnswer>
-  /** Gives the connection back unused. */
+  /** Closes the connection unused. */
   release: () => void
 }
 
 export type Outbound = {
   /**
-   * An idle connection of this target, else a new one.
-   * @param fresh asks for a new one, whatever is idle
+   * Leases an idle connection of this target, or opens one.
+   * @param fresh always opens one
    * @throws OutboundError
    */
   connect: (
@@ -61,17 +57,17 @@ export type Outbound = {
     signal: AbortSignal,
     fresh?: boolean,
   ) => Promise<OutboundConnection>
-  /** Connections that wait to be used again. */
+  /** Idle connections in the pool. */
   idleCount: () => number
-  /** Closes idle connections; busy ones close when they are given back. */
+  /** Closes idle connections; busy ones close when their request ends. */
   close: () => void
 }
 
-export type OutboundOptions = DialOptions & {
-  /** How long a connection is kept unused; 4 s, below what servers keep (5 s and more). */
+export type OutboundOptions = ConnectOptions & {
+  /** How long a connection may be idle; 4 s, because servers close theirs after 5 s or more. */
   idleMs?: number
   /**
-   * How old a connection may be when it is used again: then its name is resolved and judged anew.
+   * The age at which a connection is not reused, so that its name is resolved and checked again.
    */
   ageMaxMs?: number
   monotonicMs?: () => number
@@ -79,7 +75,7 @@ export type OutboundOptions = DialOptions & {
 
 type Pooled = Connection & { key: string; bornAtMs: number }
 
-/** One outbound side of a process. */
+/** The webhook client of a process. */
 export function createOutbound(options: OutboundOptions = {}): Outbound {
   const monotonicMs = options.monotonicMs ?? (() => performance.now())
   const { ageMaxMs = 60_000, idleMs = 4_000 } = options
@@ -89,7 +85,7 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
   const takeIdle = (key: string): Pooled | null => {
     const waiting = idle.get(key) ?? []
     let found: Pooled | null = null
-    // The youngest first: the others may then grow old and go.
+    // The newest first, so that the others can expire.
     while (waiting.length > 0 && found === null) {
       const last = waiting.pop()!
       if (!last.socket.destroyed && monotonicMs() - last.bornAtMs < ageMaxMs) found = last
@@ -103,7 +99,7 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
     if (rest.length === 0) idle.delete(pooled.key)
     else idle.set(pooled.key, rest)
   }
-  const giveBack = (pooled: Pooled): void => {
+  const returnToPool = (pooled: Pooled): void => {
     if (closed) pooled.socket.destroy()
     if (pooled.socket.destroyed) return
     const waiting = idle.get(pooled.key)
@@ -111,7 +107,7 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
     else waiting.push(pooled)
   }
   const open = async (target: OutboundTarget, key: string, signal: AbortSignal) => {
-    const { socket, address } = await dial(target.url, target.rules, options, signal)
+    const { socket, address } = await connect(target.url, target.rules, options, signal)
     const connection = createConnection(socket, address, idleMs)
     const pooled: Pooled = Object.assign(connection, { key, bornAtMs: monotonicMs() })
     socket.on('close', () => forget(pooled))
@@ -128,7 +124,7 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
         address: pooled.address,
         post: async (body, headers, postSignal) => {
           const answer = await exchange.post(body, headers, postSignal)
-          giveBack(pooled)
+          returnToPool(pooled)
           return answer
         },
         release: exchange.abandon,

@@ -7,20 +7,20 @@ import {
   type OutboundAnswer,
   OutboundError,
   StaleConnectionError,
-} from '#shared/io/deliveries/outbound-http.ts'
+} from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
 import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import {
-  type DeliverDeps,
-  deliverAlert,
+  type AttemptDeps,
+  attemptDelivery,
   type FreshClaim,
-} from '../../../services/delivery/send/deliver-alert.ts'
+} from '../../../services/delivery/send/attempt-delivery.ts'
 import {
   createReadWebhook,
   type FreshWebhook,
 } from '../../../services/delivery/send/read-webhook.ts'
 import { createFindTarget } from '../../../services/delivery/send/webhook-targets.ts'
-import { createStop, type Stop } from '../../../services/delivery/stop.ts'
+import { createStopSignal, type StopSignal } from '../../../services/delivery/stop-signal.ts'
 
 const start = Date.parse('2027-01-01T00:00:00Z')
 const url = 'https://receiver.example/hook'
@@ -57,7 +57,7 @@ const released = (dueAtMs: number) => ({
 /**
  * A world that behaves, with what a test changes about it, and everything that was posted in it.
  */
-function play(some: Partial<DeliverDeps> = {}) {
+function play(some: Partial<AttemptDeps> = {}) {
   const posted: { headers: Record<string, string>; body: Buffer }[] = []
   const releases: string[] = []
   const world = {
@@ -79,7 +79,7 @@ function play(some: Partial<DeliverDeps> = {}) {
       address: '93.184.215.14',
     }),
   }
-  const deps: DeliverDeps = {
+  const deps: AttemptDeps = {
     connect: async (_target, _signal, fresh = false) => {
       world.asked.push(fresh)
       return {
@@ -96,7 +96,7 @@ function play(some: Partial<DeliverDeps> = {}) {
       signUntilMs: world.monotonicMs + webhookSecretLeaseMs,
     }),
     openKeys: (sealed) => toWebhookKeys(sealed.replace('sealed:', 'whsec_')),
-    noteAttempt: () => false,
+    recordAttempt: () => false,
     findTarget: createFindTarget({ allowPrivate: false }),
     nowMs: () => world.nowMs,
     monotonicMs: () => world.monotonicMs,
@@ -107,7 +107,8 @@ function play(some: Partial<DeliverDeps> = {}) {
     timeoutMs: webhookTimeoutMs,
     ...some,
   }
-  const deliver = (one = claimed, stop: Stop = createStop()) => deliverAlert(one, deps, stop)
+  const deliver = (one = claimed, stop: StopSignal = createStopSignal()) =>
+    attemptDelivery(one, deps, stop)
   return { world, deps, posted, releases, deliver }
 }
 
@@ -128,7 +129,7 @@ test('an attempt sends the stored bytes and is recorded with its number, times a
       answer: 'ok',
     },
     next: { state: 'delivered' },
-    health: { url, ok: true, failure: null, probe: false, hold: false },
+    health: { url, ok: true, failure: null, probe: false, openCircuit: false },
   })
   expect(posted).toHaveLength(1)
   expect(posted[0]!.body.equals(claimed.body)).toBe(true)
@@ -244,7 +245,7 @@ test('an error of the connection is an attempt with its kind; a stop is none', a
   expect(await failing.deliver()).toMatchObject({
     attempt: { errorKind: 'tls', error: 'TLS failed', address: '93.184.215.14', answer: null },
   })
-  const stop = createStop()
+  const stop = createStopSignal()
   const stopped = play({
     connect: (_target, signal) => {
       stop.stop()
@@ -287,14 +288,14 @@ test('a replayed delivery counts on and has its whole schedule again', async () 
   expect(await deliver(replayed)).toMatchObject({
     attempt: { attempt: 12 },
     next: { state: 'pending', dueAtMs: 5_000 },
-    health: { url, ok: false, failure: 'status 500', probe: false, hold: false },
+    health: { url, ok: false, failure: 'status 500', probe: false, openCircuit: false },
   })
   expect(posted[0]!.headers['x-service-attempt']).toBe('12')
 })
 
 test('a test event is tried once, and its failure is not held against the webhook', async () => {
   const noted: boolean[] = []
-  const { world, deliver } = play({ noteAttempt: (_tenant, _url, ok) => noted.push(ok) < 0 })
+  const { world, deliver } = play({ recordAttempt: (_tenant, _url, ok) => noted.push(ok) < 0 })
   const test = { ...claimed, event: 'webhook.test', attempts: 0 }
   expect(await deliver(test)).toMatchObject({ next: { state: 'delivered' }, health: { ok: true } })
   world.post = () => Promise.reject(new OutboundError('timeout', 'no answer'))

@@ -1,35 +1,36 @@
 /**
- * A second look at the head of an answer that Node's strict parser refuses. Some servers repeat
- * `Content-Length` with the same value, or send it beside `Transfer-Encoding`: how the body ends
- * may be in doubt then, the status is not. A lenient parser reads it; conflicting lengths stay a
- * fault.
+ * Reads the head of a response that Node's strict parser rejects. Some servers repeat
+ * `Content-Length` with the same value, or send it beside `Transfer-Encoding`: the end of the body
+ * is then ambiguous, the status is not. Conflicting lengths remain an error.
  */
 import { HTTPParser } from 'http-parser-js'
 
-/** Largest head that is looked at again: servers that repeat a length have small ones. */
-export const refusedHeadBytesMax = 16 * 1024
+/** Largest head to parse again: servers that repeat a length send small ones. */
+export const lenientHeadBytesMax = 16 * 1024
 
-export type RefusedHead = {
+export type LenientHead = {
   status: number
   retryAfter: string | undefined
   location: string | undefined
-  /** Why the strict parser refuses it. */
+  /** Why the strict parser rejects it. */
   fault: string
 }
 
 /**
- * The final head among the bytes that were read, or undefined when it is not whole or not to be
- * understood.
  * @param error of Node's parser
- * @param pieces all that was read of the answer
+ * @param pieces all bytes read of the response
+ * @returns the final head, or undefined when it is incomplete or cannot be parsed
  */
-export function readRefusedHead(error: Error, pieces: readonly Buffer[]): RefusedHead | undefined {
+export function readHeadLeniently(
+  error: Error,
+  pieces: readonly Buffer[],
+): LenientHead | undefined {
   const { code = '', reason } = error as Error & { code?: string; reason?: string }
   if (!code.startsWith('HPE_')) return undefined
   const bytes = Buffer.concat(pieces)
-  // Folded lines are obsolete, and what that parser does with them is not linear in their length.
-  if (bytes.length > refusedHeadBytesMax || /\n[ \t]/.test(bytes.toString('latin1'))) return
-  let found: RefusedHead | undefined
+  // Folded lines are obsolete, and this parser takes more than linear time for them.
+  if (bytes.length > lenientHeadBytesMax || /\n[ \t]/.test(bytes.toString('latin1'))) return
+  let found: LenientHead | undefined
   const parser = new HTTPParser(HTTPParser.RESPONSE)
   parser[HTTPParser.kOnHeadersComplete] = ({ statusCode, headers }) => {
     if (found !== undefined || statusCode < 200 || hasTwoLengths(headers)) return

@@ -1,32 +1,32 @@
 /**
- * Writes outcomes to Postgres in batches: those that come while a write is under way travel
- * together in the next one, so an idle process adds no delay. An outage only delays: what happened
- * is kept until it is written, for a request that was answered must not be sent again.
+ * Writes outcomes to Postgres in batches: outcomes that arrive during a write go into the next one,
+ * so an idle process adds no delay. During an outage outcomes are kept until they are written,
+ * since an answered request must not be sent again.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type {
   DeliveryOutcome,
   Recorded,
   RecordedHealth,
-} from '#shared/io/deliveries/delivery-store.ts'
+} from '#shared/io/deliveries/record-outcomes.ts'
 import { isPassing } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 
-export type Recorder = {
-  /** Takes an outcome; it is written as soon as possible. */
+export type OutcomeRecorder = {
+  /** Queues an outcome; it is written as soon as possible. */
   add: (outcome: DeliveryOutcome) => void
   /** Outcomes not yet written. */
   waiting: () => number
-  /** Resolves when nothing is waiting. */
+  /** Resolves when all outcomes are written. */
   drained: () => Promise<void>
-  /** Gives up what cannot be written: the claims run out by themselves. */
+  /** Drops outcomes that cannot be written; their claims expire. */
   stop: () => void
 }
 
 export type RecorderDeps = {
   record: (outcomes: readonly DeliveryOutcome[]) => Promise<Recorded>
-  /** Told of each webhook that fails or has recovered, once that is recorded. */
+  /** Called for each webhook that fails or has recovered, after it is recorded. */
   onHealth: (health: RecordedHealth) => Promise<void>
   monotonicMs: () => number
   log: Log
@@ -34,15 +34,15 @@ export type RecorderDeps = {
 }
 
 /**
- * From the beginning of one statement to the next. It costs Postgres the better part of a
- * millisecond whatever it holds; a first outcome waits for none of this.
+ * Time from the start of one statement to the next. A statement costs Postgres almost a millisecond
+ * however few outcomes it has. The first outcome does not wait.
  */
 const writeEveryMs = 10
-/** Outcomes in one statement. Answers are up to 4 KiB each, so a batch is 2 MiB at most. */
+/** Outcomes per statement. Responses are up to 4 KiB each, so a batch is at most 2 MiB. */
 const batchMax = 500
 const pauseMaxMs = 1_000
 
-export function createRecorder(deps: RecorderDeps): Recorder {
+export function createOutcomeRecorder(deps: RecorderDeps): OutcomeRecorder {
   const { record, onHealth, monotonicMs, log, metrics } = deps
   const queue: DeliveryOutcome[] = []
   let drains: (() => void)[] = []
@@ -58,13 +58,13 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       log.warn({ tenant_id: tenantId }, 'a receiver answered 410: its webhook is off')
     }
     for (const one of health) {
-      // What could not be done now is asked for again by the next failed attempt.
+      // The next failed attempt tries again.
       await onHealth(one).catch((error: unknown) =>
         log.warn({ err: error, tenant_id: one.tenantId }, 'a webhook could not be switched off'),
       )
     }
   }
-  /** Postgres refused the batch itself: one bad outcome must not hold up the others. */
+  /** After Postgres rejects a batch: one bad outcome must not block the others. */
   const writeOneByOne = async (batch: DeliveryOutcome[]): Promise<void> => {
     for (const outcome of batch) {
       try {
@@ -72,7 +72,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       } catch (error) {
         if (isPassing(error)) throw error
         log.error({ err: error, delivery_id: outcome.deliveryId }, 'an outcome cannot be recorded')
-        // What the receiver sent can be at fault, the outcome itself hardly.
+        // Texts from the receiver are the likely cause: record the outcome without them.
         await write([withoutTexts(outcome)]).catch((again: unknown) => {
           if (isPassing(again)) throw again
           metrics.unrecorded.inc()
@@ -83,8 +83,8 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   const run = async (): Promise<void> => {
     writing = true
     for (let pauseMs = 25; queue.length > 0 && !stopped; ) {
-      const earlyMs = lastWriteMs + writeEveryMs - monotonicMs()
-      if (earlyMs > 0) await pause(earlyMs)
+      const waitMs = lastWriteMs + writeEveryMs - monotonicMs()
+      if (waitMs > 0) await pause(waitMs)
       const batch = queue.slice(0, batchMax)
       lastWriteMs = monotonicMs()
       try {

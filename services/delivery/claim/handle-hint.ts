@@ -1,18 +1,18 @@
 /**
- * Turns hints into wakes. A hint is acknowledged as soon as its lanes are awake: the delivery
- * itself is a row in Postgres, so a hint that is lost, late or repeated costs at most one sweep.
+ * Wakes the queues that a hint names. A hint is acknowledged as soon as its queues are ready: the
+ * delivery itself is a row in Postgres, so a lost, late or repeated hint costs at most one sweep.
  */
 import { deliveryHintSchema } from '#shared/core/deliveries/delivery-hint.ts'
-import type { Lane } from '#shared/io/deliveries/delivery-claim-store.ts'
+import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 
 /**
  * Handles one hint.
  * @param data the message: JSON of a DeliveryHint
  */
-export function followHint(
+export function handleHint(
   data: Uint8Array,
-  wake: (lane: Lane) => void,
+  wake: (queue: DeliveryQueue) => void,
   metrics: Pick<DeliveryMetrics, 'hints'>,
 ): void {
   const hint = deliveryHintSchema.safeParse(parseJson(data))
@@ -22,7 +22,7 @@ export function followHint(
   }
   metrics.hints.inc({ result: 'followed' })
   const tenantId = hint.data.tenant_id
-  // What is hinted at is new, or an old delivery that somebody wants to be sent again.
+  // A hint announces a new delivery, or an old one that an operator replays.
   wake({ tenantId, retry: false })
   wake({ tenantId, retry: true })
 }

@@ -1,9 +1,8 @@
 /**
- * The way from a webhook URL to a connected socket, and the place where the address policy is
- * enforced: every answer of the resolver is judged, only judged addresses are dialled, and the
- * address of the connected socket is judged again before a byte, TLS included, is written to it.
+ * Connects to a webhook URL and enforces the address policy: every address that the resolver
+ * returns is checked, only checked addresses are dialled, and the address of the connected socket
+ * is checked again before any byte, TLS included, is written to it.
  */
-import { lookup, Resolver } from 'node:dns/promises'
 import net from 'node:net'
 import { networkInterfaces } from 'node:os'
 import tls from 'node:tls'
@@ -16,103 +15,31 @@ import {
   unwrapNat64,
   type WebhookRules,
 } from '#shared/core/deliveries/outbound-address.ts'
+import { OutboundError, type OutboundErrorKind } from './outbound-error.ts'
+import { type Resolve, resolveLocally, resolvePublicly } from './resolve.ts'
 
-/**
- * Why there was no answer: which step failed, or what ended it. `aborted` means that we gave up the
- * attempt ourselves, because the process stops.
- */
-export type OutboundErrorKind =
-  | 'dns'
-  | 'refused_address'
-  | 'connect'
-  | 'tls'
-  | 'timeout'
-  | 'reset'
-  | 'protocol'
-  | 'aborted'
-
-/** An attempt without an answer; the message is meant for the operator and the tenant. */
-export class OutboundError extends Error {
-  readonly kind: OutboundErrorKind
-  /** The address it was about, as far as the attempt came. */
-  readonly address: string | null
-
-  constructor(kind: OutboundErrorKind, message: string, address: string | null = null) {
-    super(message)
-    this.name = 'OutboundError'
-    this.kind = kind
-    this.address = address
-  }
-}
-
-/**
- * All addresses of a name, IPv4 and IPv6.
- * @throws OutboundError of kind `dns`
- */
-export type Resolve = (hostname: string, signal: AbortSignal) => Promise<string[]>
-
-export type DialOptions = {
-  /** For names under public rules; by default DNS itself, past hosts file and search domains. */
+export type ConnectOptions = {
+  /** For names under public rules; DNS by default. */
   resolve?: Resolve
   /** PEM certificates to trust instead of Node's. */
   trustedCertificates?: string
   connectTimeoutMs?: number
 }
 
-export type Dialled = { socket: net.Socket; address: string }
+export type ConnectedSocket = { socket: net.Socket; address: string }
 
-/** Addresses of one name that are tried, one after another, within the one time limit. */
+/** Addresses of one name to try in sequence, within one time limit. */
 const addressesTriedMax = 4
 
 /**
- * Asks DNS, and nothing else on the machine. c-ares rather than getaddrinfo: a receiver whose name
- * server is dead must not occupy one of the four threads that all look-ups would share.
- * @param servers `host:port` of name servers, by default the machine's
- */
-export function createDnsResolve(servers?: readonly string[]): Resolve {
-  return async (hostname, signal) => {
-    // A resolver per look-up: it can be cancelled alone and sees a changed resolv.conf.
-    const resolver = new Resolver({ timeout: 1_500, tries: 2 })
-    if (servers !== undefined) resolver.setServers(servers)
-    const cancel = () => resolver.cancel()
-    signal.addEventListener('abort', cancel, { once: true })
-    try {
-      const answers = await Promise.allSettled([
-        resolver.resolve4(hostname),
-        resolver.resolve6(hostname),
-      ])
-      const addresses = answers.flatMap((a) => (a.status === 'fulfilled' ? a.value : []))
-      if (addresses.length > 0) return addresses
-      const failed = answers.find((answer) => answer.status === 'rejected')
-      const code = (failed?.reason as NodeJS.ErrnoException | undefined)?.code ?? 'no address'
-      throw new OutboundError('dns', `the name ${hostname} cannot be resolved: ${code}`)
-    } finally {
-      signal.removeEventListener('abort', cancel)
-    }
-  }
-}
-
-/** As the machine itself resolves, hosts file and all: for receivers on private networks. */
-const resolveLocally: Resolve = async (hostname) => {
-  try {
-    return (await lookup(hostname, { all: true })).map(({ address }) => address)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new OutboundError('dns', `the name ${hostname} cannot be resolved: ${code}`)
-  }
-}
-
-const resolvePublicly = createDnsResolve()
-
-/**
- * Checks a webhook URL as it is saved: its text, and every address its name stands for right now.
- * No connection is made. Each attempt checks again, since names change.
- * @returns the URL as it is to be stored, or why it is refused
+ * Checks a webhook URL before it is saved: its text and every address that its name resolves to
+ * now. It makes no connection. Each attempt checks again, because names change.
+ * @returns the URL to store, or why it is refused
  */
 export async function checkWebhookTarget(
   text: string,
   rules: WebhookRules,
-  options: DialOptions = {},
+  options: ConnectOptions = {},
 ): Promise<{ ok: true; url: string } | { ok: false; why: string }> {
   const verdict = checkWebhookUrl(text, rules)
   if (!verdict.ok) return verdict
@@ -125,19 +52,19 @@ export async function checkWebhookTarget(
   }
 }
 
-const limitOf = (options: DialOptions) => options.connectTimeoutMs ?? webhookConnectTimeoutMs
+const limitOf = (options: ConnectOptions) => options.connectTimeoutMs ?? webhookConnectTimeoutMs
 
 /**
  * Connects to a URL's host within 5 s, name look-up and TLS included.
  * @param signal ends it with the signal's reason
  * @throws OutboundError
  */
-export async function dial(
+export async function connect(
   url: URL,
   rules: WebhookRules,
-  options: DialOptions,
+  options: ConnectOptions,
   signal: AbortSignal,
-): Promise<Dialled> {
+): Promise<ConnectedSocket> {
   const limitMs = limitOf(options)
   const limit = new AbortController()
   const giveUp = () => limit.abort(signal.reason)
@@ -153,9 +80,7 @@ export async function dial(
   }
 }
 
-/**
- * The reason of the limit's abort: whichever step it meets turns it into an error of its own kind.
- */
+/** The abort reason of the limit. The step that it interrupts turns it into its kind of error. */
 class ConnectLimit extends Error {
   constructor(limitMs: number) {
     super(`no connection within ${limitMs} ms`)
@@ -163,11 +88,11 @@ class ConnectLimit extends Error {
   }
 }
 
-/** @throws OutboundError when the name has no address, or any address that must not be touched */
+/** @throws OutboundError when the name has no address, or one that the policy refuses */
 async function findAddresses(
   url: URL,
   rules: WebhookRules,
-  options: DialOptions,
+  options: ConnectOptions,
   signal: AbortSignal,
 ): Promise<string[]> {
   const literal = toIpLiteral(url.hostname)
@@ -177,8 +102,8 @@ async function findAddresses(
   if (addresses.length === 0) {
     throw new OutboundError('dns', `the name ${url.hostname} has no address`)
   }
-  // One bad answer condemns the name: picking the good ones would let a mixed answer be retried
-  // until the bad one is all that is left.
+  // One refused address refuses the name: otherwise a mixed answer could be retried until only the
+  // refused address is left.
   for (const address of addresses) requireAllowed(address, rules)
   return addresses
 }
@@ -192,7 +117,7 @@ function requireAllowed(address: string, rules: WebhookRules): void {
   }
 }
 
-/** Whether one of this machine's interfaces has the address: its services are not for webhooks. */
+/** Whether the address is one of this machine's: its services are not for webhooks. */
 function isOwnAddress(address: string): boolean {
   const reached = unwrapNat64(address)
   return Object.values(networkInterfaces()).some((entries) =>
@@ -203,14 +128,14 @@ function isOwnAddress(address: string): boolean {
 type Connecting = {
   url: URL
   rules: WebhookRules
-  options: DialOptions
+  options: ConnectOptions
   addresses: string[]
   limitMs: number
   signal: AbortSignal
 }
 
-/** Tries the addresses one after another; only a TCP connection that cannot be made moves on. */
-async function connectToOne(connecting: Connecting): Promise<Dialled> {
+/** Tries the addresses in sequence; only a failed TCP connection leads to the next one. */
+async function connectToOne(connecting: Connecting): Promise<ConnectedSocket> {
   const { url, rules, options, signal } = connecting
   const addresses = interleave(connecting.addresses).slice(0, addressesTriedMax)
   const shareMs = Math.ceil(connecting.limitMs / addresses.length)
@@ -235,12 +160,14 @@ async function connectToOne(connecting: Connecting): Promise<Dialled> {
   throw failure
 }
 
-/** IPv4 first, then in turns: where one family leads nowhere, the second try has the other. */
+/**
+ * Alternates IPv4 and IPv6, IPv4 first: if one family does not work, the second try is the other.
+ */
 function interleave(addresses: readonly string[]): string[] {
   const v4 = addresses.filter((address) => net.isIPv4(address))
   const v6 = addresses.filter((address) => !net.isIPv4(address))
-  const turns = Math.max(v4.length, v6.length)
-  return Array.from({ length: turns }, (_, i) => [v4[i], v6[i]])
+  const pairs = Math.max(v4.length, v6.length)
+  return Array.from({ length: pairs }, (_, i) => [v4[i], v6[i]])
     .flat()
     .filter((address) => address !== undefined)
 }
@@ -251,8 +178,8 @@ function withAddress(error: unknown, address: string): unknown {
 }
 
 /**
- * Where every connection's bytes land first, to be copied out at once. Left to itself Node takes
- * 64 KiB for each read: 200 receivers that answer too much then cost 50 MB before the first is cut.
+ * A shared read buffer; every read is copied out at once. By default Node allocates 64 KiB per
+ * read: 200 receivers that send too much then cost 50 MB before the first connection is closed.
  */
 const readBuffer = Buffer.alloc(4 * 1024)
 
@@ -262,7 +189,7 @@ function connectTcp(to: {
   shareMs: number
   signal: AbortSignal
 }): Promise<net.Socket> {
-  // An address, never a name: nothing is looked up between the verdict and the connection.
+  // An address, never a name: there is no look-up between the check and the connection.
   const socket: net.Socket = net.connect({
     host: to.address,
     port: to.port,
@@ -295,7 +222,7 @@ function connectTcp(to: {
 function startTls(
   socket: net.Socket,
   url: URL,
-  options: DialOptions,
+  options: ConnectOptions,
   signal: AbortSignal,
 ): Promise<net.Socket> {
   const literal = toIpLiteral(url.hostname)
@@ -322,7 +249,7 @@ function startTls(
   )
 }
 
-/** Waits for a step, or for the signal: then the step is abandoned and its error has its kind. */
+/** Waits for a step or for the signal, which abandons the step with an error of its kind. */
 function orAborted<T>(
   kind: OutboundErrorKind,
   step: Promise<T>,

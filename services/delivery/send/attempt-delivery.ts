@@ -1,66 +1,62 @@
 /**
- * One claimed delivery, from the connection to its outcome. The webhook and its secret are read
- * after the connection stands and just before the request is written, so a rotated secret, a
- * changed URL or a suspended tenant counts at once. The bytes and the delivery id are the same on
- * every attempt.
+ * Makes one attempt for a claimed delivery: connects, signs, posts, and decides the outcome. It
+ * checks the lease of the webhook secret just before it writes the request, so a rotated secret, a
+ * changed URL or a suspended tenant takes effect at once. Every attempt has the same body and
+ * delivery id.
  */
 import { locationCharactersMax } from '#shared/core/deliveries/delivery-limits.ts'
 import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'
 import { signDelivery, type WebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
-import type { ClaimedDelivery } from '#shared/io/deliveries/delivery-claim-store.ts'
-import type {
-  AttemptHealth,
-  AttemptRecord,
-  DeliveryOutcome,
-} from '#shared/io/deliveries/delivery-store.ts'
+import type { ClaimedDelivery } from '#shared/io/deliveries/claim-deliveries.ts'
 import {
   type Outbound,
   type OutboundAnswer,
   type OutboundConnection,
   OutboundError,
   StaleConnectionError,
-} from '#shared/io/deliveries/outbound-http.ts'
+} from '#shared/io/deliveries/outbound/outbound-client.ts'
+import type {
+  AttemptHealth,
+  AttemptRecord,
+  DeliveryOutcome,
+} from '#shared/io/deliveries/record-outcomes.ts'
 import { PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
 import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
-import type { Stop } from '../stop.ts'
+import type { StopSignal } from '../stop-signal.ts'
 import { decideNext, type NextDecision } from './decide-next.ts'
 import type { FreshWebhook, ReadWebhook } from './read-webhook.ts'
 import type { FindTarget } from './webhook-targets.ts'
 
-/**
- * A claimed delivery with its webhook as it was when the claim was made. Moments are on the
- * process's monotonic clock.
- */
+/** A claimed delivery with its webhook at the time of the claim. Times are monotonic. */
 export type FreshClaim = Omit<ClaimedDelivery, 'webhook' | 'ageMs' | 'secretLeaseMs'> & {
   webhook: FreshWebhook
   claimedUntilMs: number
   createdAtMs: number
 }
 
-export type DeliverDeps = {
+export type AttemptDeps = {
   connect: Outbound['connect']
   readWebhook: ReadWebhook
   /** @throws UnsealError */
   openKeys: (sealed: string, tenantId: string) => WebhookKeys
   findTarget: FindTarget
-  /** The wall clock, for receivers: nothing of ours is compared with it. */
+  /** The wall clock, for timestamps that receivers see. */
   nowMs: () => number
   monotonicMs: () => number
   random: () => number
-  /** Notes an attempt; says whether its webhook's deliveries are to be held. */
-  noteAttempt: (tenantId: string, url: string, ok: boolean) => boolean
-  /** The request is about to be written. */
+  /** Records an attempt. @returns whether the webhook's circuit must open */
+  recordAttempt: (tenantId: string, url: string, ok: boolean) => boolean
+  /** Called just before the request is written. */
   onSend: (claimed: FreshClaim) => void
-  /** A connection that was used before had ended: the same attempt goes over a fresh one. */
+  /** Called when a reused connection had ended and the attempt goes over a new one. */
   onRedial: () => void
-  /** Nothing was sent and the claim is given back. */
+  /** Called when nothing was sent and the claim is released. */
   onRelease: (claimed: FreshClaim, why: ReleaseReason, error?: unknown) => void
-  /** Of an attempt: connecting, and from the request to its answer. Our own database's time is not
-   * the receiver's. */
+  /** Limit for connecting and for the request until its response, without our database's time. */
   timeoutMs: number
 }
 
-/** Why a claim was given back without an attempt. */
+/** Why a claim was released without an attempt. */
 export type ReleaseReason =
   | 'stopping'
   | 'claim_too_old'
@@ -71,22 +67,22 @@ export type ReleaseReason =
   | 'database'
   | 'error'
 
-/** How long a claim that was given back stays untouched. */
+/** How long a released delivery waits until it is due again. */
 const releaseMs: Record<ReleaseReason, number> = {
   stopping: 0,
   claim_too_old: 0,
   webhook_changed: 0,
-  // A suspended tenant and a paused webhook are passed over by claims, however long they last.
+  // Claims skip suspended tenants and paused webhooks.
   waiting: 0,
-  // A rotation has the old secret off and the new one not yet on: that takes a moment.
+  // A rotation has switched the old secret off and will switch the new one on in a moment.
   no_secret: 1_000,
-  // Only an operator can mend these.
+  // Only an operator can fix these.
   unsealable: 60_000,
   database: 0,
   error: 10_000,
 }
 
-/** Not an attempt: the delivery goes back as it was. */
+/** Ends an attempt before anything was sent: the delivery stays as it was. */
 class Release extends Error {
   readonly why: ReleaseReason
   constructor(why: ReleaseReason, cause?: unknown) {
@@ -97,13 +93,13 @@ class Release extends Error {
 }
 
 /**
- * Makes one attempt. Never rejects: what is no attempt is a release.
- * @param stop gives the attempt up, because the process stops
+ * Makes one attempt, or releases the claim. Never rejects.
+ * @param stop aborts the attempt, because the process stops
  */
-export async function deliverAlert(
+export async function attemptDelivery(
   claimed: FreshClaim,
-  deps: DeliverDeps,
-  stop: Stop,
+  deps: AttemptDeps,
+  stop: StopSignal,
 ): Promise<DeliveryOutcome> {
   const { tenantId, deliveryId, claim, webhook } = claimed
   const base = { tenantId, deliveryId, claim, attempt: null }
@@ -160,18 +156,18 @@ function toNext({ next }: NextDecision, nowMs: number): DeliveryOutcome['next'] 
   return next.state === 'pending' ? { state: 'pending', dueAtMs: nowMs + next.delayMs } : next
 }
 
-/** What an attempt says of its webhook. A test that fails says nothing: somebody is trying. */
+/** What an attempt shows about its webhook. A failed test event shows nothing. */
 function toHealth(
   claimed: FreshClaim,
   url: string,
   { status, errorKind }: AttemptRecord,
-  deps: DeliverDeps,
+  deps: AttemptDeps,
 ): AttemptHealth | null {
   const ok = errorKind === null
   if (!ok && claimed.event === webhookTestEvent) return null
-  const hold = deps.noteAttempt(claimed.tenantId, url, ok)
+  const openCircuit = deps.recordAttempt(claimed.tenantId, url, ok)
   const failure = ok ? null : errorKind === 'status' ? `status ${status}` : errorKind
-  return { url, ok, failure, probe: claimed.probe, hold }
+  return { url, ok, failure, probe: claimed.probe, openCircuit }
 }
 
 function toReleaseReason(error: unknown): ReleaseReason {
@@ -180,45 +176,45 @@ function toReleaseReason(error: unknown): ReleaseReason {
   return error instanceof PostgresUnavailableError ? 'database' : 'error'
 }
 
-/** The limits of one attempt: the process's end, and the time that the receiver may take in all. */
+/** Limits of one attempt: the process's stop, and the total time of the receiver. */
 type Limit = {
   signal: AbortSignal
-  /** The receiver's time runs during this step. */
+  /** Counts the duration of this step as the receiver's time. */
   during: <T>(step: () => Promise<T>) => Promise<T>
-  /** Time that the receiver has had, in ms. */
+  /** The receiver's time so far. */
   usedMs: () => number
   end: () => void
 }
 
-function limitTime({ timeoutMs, monotonicMs }: DeliverDeps, stop: Stop): Limit {
+function limitTime({ timeoutMs, monotonicMs }: AttemptDeps, stop: StopSignal): Limit {
   const controller = new AbortController()
   const onStop = () => controller.abort(new OutboundError('aborted', 'the process is stopping'))
   const onTimeout = () =>
     controller.abort(new OutboundError('timeout', `no answer within ${timeoutMs} ms`))
   let usedMs = 0
   if (stop.stopped) onStop()
-  else stop.add(onStop)
+  else stop.addListener(onStop)
   return {
     signal: controller.signal,
     during: async (step) => {
-      const begunMs = monotonicMs()
+      const startMs = monotonicMs()
       const timer = setTimeout(onTimeout, timeoutMs - usedMs)
       try {
         return await step()
       } finally {
         clearTimeout(timer)
-        usedMs += monotonicMs() - begunMs
+        usedMs += monotonicMs() - startMs
       }
     },
     usedMs: () => usedMs,
-    end: () => stop.remove(onStop),
+    end: () => stop.removeListener(onStop),
   }
 }
 
 type Sendable = FreshClaim & { url: string }
 
 /** @throws OutboundError for a failed attempt, Release for none */
-async function send(claimed: Sendable, deps: DeliverDeps, limit: Limit): Promise<OutboundAnswer> {
+async function send(claimed: Sendable, deps: AttemptDeps, limit: Limit): Promise<OutboundAnswer> {
   const { tenantId, url, webhook } = claimed
   const target = deps.findTarget(tenantId, url, webhook.environment)
   const attempt = async (fresh: boolean) => {
@@ -229,20 +225,20 @@ async function send(claimed: Sendable, deps: DeliverDeps, limit: Limit): Promise
     return await attempt(false)
   } catch (error) {
     if (!(error instanceof StaleConnectionError)) throw error
-    // Receivers end connections that were idle, or at their second request: that is no failure.
+    // Receivers close idle connections, or after one request: that is no failure.
     deps.onRedial()
     return await attempt(true)
   }
 }
 
 /**
- * Signs with a secret that no rotation has ended, and posts. Nothing is awaited between the last
- * look at its lease and the bytes on the socket.
+ * Signs with a secret whose lease is valid, and posts. There is no await between the last check of
+ * the lease and the bytes on the socket.
  */
 async function signAndPost(
   claimed: Sendable,
   connection: OutboundConnection,
-  deps: DeliverDeps,
+  deps: AttemptDeps,
   limit: Limit,
 ): Promise<OutboundAnswer> {
   let posting = false
@@ -253,7 +249,7 @@ async function signAndPost(
       const headers = sign(claimed, webhook, deps)
       limit.signal.throwIfAborted()
       requireClaim(claimed, deps)
-      // After the signature, not before: a process that was stopped in between must not send it.
+      // Check again after signing: the process may have been suspended in between.
       if (!maySign()) continue
       deps.onSend(claimed)
       posting = true
@@ -268,7 +264,7 @@ async function signAndPost(
 function sign(
   claimed: Sendable,
   webhook: FreshWebhook | null,
-  deps: DeliverDeps,
+  deps: AttemptDeps,
 ): Record<string, string> {
   const keys = openKeys(claimed, webhook, deps)
   const stamp = {
@@ -282,14 +278,14 @@ function sign(
 
 const userAgent = 'device-intelligence-webhook/1'
 
-/** A process that was held up for long may have lost its claim; then another one is sending. */
-function requireClaim(claimed: FreshClaim, deps: DeliverDeps): void {
+/** A process that was suspended for long may have lost its claim to another one. */
+function requireClaim(claimed: FreshClaim, deps: AttemptDeps): void {
   const left = claimed.claimedUntilMs - deps.monotonicMs()
   if (left < deps.timeoutMs) throw new Release('claim_too_old')
 }
 
 /** @throws Release when the webhook is no longer what the delivery was claimed for */
-function openKeys(claimed: Sendable, webhook: FreshWebhook | null, deps: DeliverDeps): WebhookKeys {
+function openKeys(claimed: Sendable, webhook: FreshWebhook | null, deps: AttemptDeps): WebhookKeys {
   if (webhook === null) throw new Release('webhook_changed')
   if (webhook.suspended || webhook.state === 'paused') throw new Release('waiting')
   const isSame = webhook.state === 'on' && webhook.url === claimed.url
@@ -303,7 +299,7 @@ function openKeys(claimed: Sendable, webhook: FreshWebhook | null, deps: Deliver
   }
 }
 
-/** What is to be known of an answer beside its status: where a redirect led, what was wrong. */
+/** The location of a redirect, and what was wrong with the response. */
 function toFault({ status, location, fault }: OutboundAnswer): string | null {
   const isRedirect = status >= 300 && status < 400 && location !== undefined
   const to = isRedirect ? location.slice(0, locationCharactersMax) : null
@@ -313,7 +309,7 @@ function toFault({ status, location, fault }: OutboundAnswer): string | null {
 
 const decoder = new TextDecoder()
 
-/** An answer as text, whatever it was. Postgres' text cannot hold a NUL. */
+/** A response body as text. Postgres cannot store NUL in text. */
 function toText(bytes: Uint8Array): string {
   return decoder.decode(bytes).replaceAll('\u0000', '\ufffd')
 }

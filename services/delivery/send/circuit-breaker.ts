@@ -1,0 +1,44 @@
+/**
+ * Decides when a webhook's circuit opens, from the latest attempts of this process. The state of
+ * the circuit and its half-open probes are in Postgres, for all processes.
+ */
+import { LRUCache } from 'lru-cache'
+import {
+  breakerAttemptsMax,
+  breakerAttemptsMin,
+  breakerFailedShare,
+  breakerWindowMs,
+  webhooksRememberedMax,
+} from '#shared/core/deliveries/delivery-limits.ts'
+
+export type CircuitBreaker = {
+  /** Records an attempt. @returns whether the webhook's circuit must open */
+  record: (tenantId: string, url: string, ok: boolean, nowMs: number) => boolean
+}
+
+type Attempt = { ok: boolean; atMs: number }
+
+/** Keeps no state of webhooks whose attempts succeed. */
+export function createCircuitBreaker(): CircuitBreaker {
+  // One webhook per tenant; the least recently used is evicted first.
+  const latest = new LRUCache<string, { url: string; attempts: Attempt[] }>({
+    max: webhooksRememberedMax,
+  })
+  return {
+    record: (tenantId, url, ok, nowMs) => {
+      const found = latest.get(tenantId)
+      const attempts = found?.url === url ? found.attempts : []
+      if (attempts.length === 0) {
+        if (ok) return false
+        latest.set(tenantId, { url, attempts })
+      }
+      attempts.push({ ok, atMs: nowMs })
+      while (attempts.length > breakerAttemptsMax || nowMs - attempts[0]!.atMs > breakerWindowMs) {
+        attempts.shift()
+      }
+      const failed = attempts.reduce((sum, one) => sum + (one.ok ? 0 : 1), 0)
+      if (failed === 0) latest.delete(tenantId)
+      return attempts.length >= breakerAttemptsMin && failed >= attempts.length * breakerFailedShare
+    },
+  }
+}
