@@ -1,4 +1,4 @@
-/** What the api needs to be told. */
+/** Configuration of the api process. */
 import { type Env, readConfig, variables } from '#shared/io/process/config.ts'
 
 /** @throws ConfigError with every fault */

@@ -1,6 +1,6 @@
 /**
  * The api process: reads alerts and policies from Postgres and device history from ClickHouse for
- * tenants. It starts without them: what does not need the one that is away is answered.
+ * tenants. It starts without either, and serves the routes whose database is available.
  */
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
@@ -23,7 +23,7 @@ import { readApiConfig } from './config.ts'
 
 const clickhouseTimeoutMs = 5_000
 const clickhouseConnectionsMax = 24
-/** How long a stop waits for requests: an answer takes no longer than a database may. */
+/** How long a stop waits for requests: longer than the database timeouts. */
 const unfinishedMs = 6_500
 
 async function main(): Promise<void> {
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   lifecycle.onStop('clickhouse', () => clickhouse.close())
   const teller = createFaultTeller('ClickHouse', log)
   const checkEngine = () => checkClickhouse(clickhouse, teller)
-  // Why one fails is said at start, not only when somebody asks.
+  // Log connection failures at start.
   void postgres.checkReady()
   void checkEngine()
   const internalUrl = await serveInternally({

@@ -1,7 +1,7 @@
 /**
- * Who is calling: every call to the API carries a tenant's public API key as a bearer token. The
- * key is looked up on each call, so a rotated key or a suspended tenant is out at once, everywhere.
- * All refusals look alike: no caller learns whether a key or a tenant exists.
+ * Authenticates API calls by a tenant's public API key as a bearer token. The key is looked up on
+ * every call, so a rotated key or a suspended tenant is rejected at once. All rejections are alike:
+ * no caller learns whether a key or a tenant exists.
  */
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
 import { LRUCache } from 'lru-cache'
@@ -14,18 +14,16 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import type { RateLimits } from './rate-limits.ts'
 
-/** An authenticated call. Whose data it may see is `tenantId`, and nothing else says so. */
+/** An authenticated call. It may read only the data of `tenantId`. */
 export type Call = {
   tenantId: string
   request: FastifyRequest
   reply: FastifyReply
-  /** Takes from the tenant's rate what an answer with so many rows costs. */
+  /** Charges the tenant's rate for a response with this many rows. */
   chargeRows: (rows: number) => void
 }
 
-/**
- * Lets a handler see only calls of known tenants within their rate. It returns the answer's body.
- */
+/** Runs the handler only for authenticated calls within the tenant's rate. It returns the body. */
 export type Guard = (handler: (call: Call) => Promise<object>) => RouteHandlerMethod
 
 export type GuardDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'> & {
@@ -41,7 +39,7 @@ type Refusal = 'missing' | 'malformed' | 'unknown' | 'suspended'
 export function createGuard(deps: GuardDeps): Guard {
   const refusals = deps.metrics.counter<'reason'>(
     'di_api_auth_refusals_total',
-    'Calls refused for want of a valid API key, by reason',
+    'Calls rejected without a valid API key, by reason',
     ['reason'],
   )
   const refuse = (reason: Refusal): never => {
@@ -71,10 +69,10 @@ export function createGuard(deps: GuardDeps): Guard {
   }
 }
 
-/** How stale the record of a key's last use may be. */
+/** How old the recorded last use of a key may be. */
 const useRecordedEveryMs = 60_000
 
-/** Notes in passing that a key is in use; nobody waits for it, and nothing fails when it does. */
+/** Records that a key is in use, in the background: a failure does not affect the call. */
 function createUseRecorder({ recordApiKeyUse, nowMs, log }: GuardDeps) {
   const triedAtMs = new LRUCache<string, number>({ max: foundKeysMax })
   return (keyHash: Buffer, lastUsedMs: number | null): void => {
@@ -83,7 +81,7 @@ function createUseRecorder({ recordApiKeyUse, nowMs, log }: GuardDeps) {
       typeof atMs === 'number' && now - atMs < useRecordedEveryMs
     if (isFresh(lastUsedMs)) return
     const id = keyHash.toString('base64')
-    // The row read just now may be older than an update that is on its way.
+    // The row may be older than an update in flight.
     if (isFresh(triedAtMs.get(id))) return
     triedAtMs.set(id, now)
     recordApiKeyUse(keyHash, now).catch((error: unknown) => {

@@ -1,19 +1,19 @@
 /**
- * Compresses large answers for clients that take gzip. Only lists of a tenant's own data are: they
- * contain no secret that the sizes of compressed answers could give away. Routes without a key are
- * not compressed, so that strangers cannot spend our processors on it.
+ * Compresses large responses for clients that accept gzip. Only lists of a tenant's own data are
+ * compressed: they contain no secret that the compressed size could reveal. Routes without
+ * authentication are not compressed, so that strangers cannot use our CPU.
  */
 import { constants } from 'node:zlib'
 import compress from '@fastify/compress'
 import type { FastifyInstance } from 'fastify'
 import { compressedBytesMin } from '#shared/core/base/limits.ts'
 
-/** Options of a route whose answers are compressed. zlib works on threads of its own. */
+/** Options of a route with compressed responses. zlib runs on its own threads. */
 export const compressed = {
   compress: {
     encodings: ['gzip' as const],
     threshold: compressedBytesMin,
-    // Nothing is compressed on the event loop.
+    // Never compress on the event loop.
     syncThreshold: 0,
     zlibOptions: { level: constants.Z_BEST_SPEED },
   },

@@ -1,7 +1,7 @@
 /**
- * Finds who holds an API key. A key that was found lately is looked up at once. Every other key may
- * be a guess: such look-ups share a few places of their own, so that no number of guesses keeps a
- * tenant waiting, and a key that was not found is remembered as unknown for a second.
+ * Looks up the holder of an API key. Any key that was not found recently may be a guess: these
+ * look-ups share a small semaphore, so guesses never delay tenants, and a key that does not exist
+ * is cached as unknown for a second.
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -19,10 +19,10 @@ import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
 type FindKeyHolder = TenantStore['findTenantByApiKey']
 
 /**
- * @param lookUp asks Postgres
+ * @param lookUp queries Postgres
  * @param monotonicMs a clock that never goes back
- * @returns the same, bounded. A key that is created works at once; one that was tried in the second
- *   before its creation works within that second.
+ * @returns the same look-up, limited. A new key works at once, or within a second if it was tried
+ *   just before its creation.
  * @throws Problem unavailable when too many unknown keys are looked up
  */
 export function createFindKeyHolder(
@@ -32,7 +32,7 @@ export function createFindKeyHolder(
 ): FindKeyHolder {
   const lookups = metrics.counter<'outcome'>(
     'di_api_key_lookups_total',
-    'Look-ups of API keys: found, not found, remembered as unknown, or refused for lack of places',
+    'Look-ups of API keys: found, not found, cached as unknown, or rejected at the limit',
     ['outcome'],
   )
   const clock = { ttlResolution: 0, perf: { now: monotonicMs } }
@@ -40,7 +40,7 @@ export function createFindKeyHolder(
   const unknown = new LRUCache<string, true>({ max: unknownKeysMax, ttl: unknownKeyMs, ...clock })
   const semaphore = createTenantSemaphore(strangerLookups)
 
-  const ask = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
+  const lookUpOnce = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
     const holder = await lookUp(keyHash)
     lookups.inc({ outcome: holder === null ? 'not_found' : 'found' })
     if (holder === null) {
@@ -58,7 +58,7 @@ export function createFindKeyHolder(
       throw unavailable('Too many unknown API keys are being looked up.')
     }
     try {
-      return await ask(keyHash, id)
+      return await lookUpOnce(keyHash, id)
     } finally {
       permit.release()
     }
@@ -69,6 +69,6 @@ export function createFindKeyHolder(
       lookups.inc({ outcome: 'remembered' })
       return null
     }
-    return found.has(id) ? ask(keyHash, id) : lookUpWithPermit(keyHash, id)
+    return found.has(id) ? lookUpOnce(keyHash, id) : lookUpWithPermit(keyHash, id)
   }
 }

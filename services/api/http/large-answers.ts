@@ -1,7 +1,6 @@
 /**
- * Bounds the answers with many rows that are under way: a few of each tenant and a few in all. An
- * answer keeps its place until its last byte is sent, since it is in memory until then; a client
- * that reads too slowly is cut off.
+ * Limits concurrent responses with many rows, per tenant and in total. A response holds its permit
+ * until its last byte is sent, because it is in memory until then. Slow readers are cut off.
  */
 import type { FastifyReply } from 'fastify'
 import { largeAnswerMs, largeAnswers } from '#shared/core/base/limits.ts'
@@ -10,24 +9,24 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 
 /**
- * Waits for a place and frees it when the connection has taken the answer or is gone.
- * @throws Problem unavailable when there is none in time
+ * Acquires a permit and releases it when the response is sent or the connection has ended.
+ * @throws Problem unavailable when there is no permit in time
  */
 export type BeginLargeAnswer = (tenantId: string, reply: FastifyReply) => Promise<void>
 
-/** @param longestMs how long an answer may take to its last byte; by default half a minute */
+/** @param longestMs how long a response may take to its last byte */
 export function createLargeAnswers(metrics: Metrics, longestMs = largeAnswerMs): BeginLargeAnswer {
   const semaphore = createTenantSemaphore(largeAnswers)
   const answers = metrics.counter<'outcome'>(
     'di_api_large_answers_total',
-    'Answers with many rows: begun, refused for lack of a place, or cut off as too slowly read',
+    'Responses with many rows: begun, rejected at the limit, or cut off because of a slow reader',
     ['outcome'],
   )
   return async (tenantId, { raw }) => {
     const permit = await semaphore.acquire(tenantId)
     if (permit === null) {
       answers.inc({ outcome: 'refused' })
-      throw unavailable('The tenant asks for more large answers at once than can be made.')
+      throw unavailable('The tenant has too many large responses in flight.')
     }
     if (raw.destroyed) return permit.release()
     answers.inc({ outcome: 'begun' })

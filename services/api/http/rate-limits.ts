@@ -1,7 +1,7 @@
 /**
- * One token bucket per tenant, in this process's memory. A call takes a token, and an answer with
- * many rows takes more of them: cost counts, not calls. Every answer says where the tenant stands,
- * as the IETF's draft on rate limit header fields has it; a refusal says when to come back.
+ * One token bucket per tenant, in this process's memory. A call takes one token, and a response
+ * with many rows takes more. Every response has the header fields of the IETF draft on rate limits;
+ * a rejection has `Retry-After`.
  */
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
@@ -29,7 +29,7 @@ export type RateLimits = {
    * @throws Problem rate_limited
    */
   take: (tenantId: string, own: Rate | null, reply: FastifyReply) => void
-  /** Takes what an answer of so many rows costs beyond the call itself. */
+  /** Charges the rows of a response beyond the call itself. */
   chargeRows: (tenantId: string, own: Rate | null, rows: number, reply: FastifyReply) => void
 }
 
@@ -39,7 +39,7 @@ const defaultRate: Rate = { perSecond: restRatePerSecond, burst: restBurst }
 export function createRateLimits(monotonicMs: () => number, metrics: Metrics): RateLimits {
   const refused = metrics.counter<'tenant'>(
     'di_api_rate_limited_total',
-    'Calls refused because their tenant was over its rate',
+    'Calls rejected because their tenant was over its rate',
     ['tenant'],
   )
   const buckets = new LRUCache<string, Bucket>({ max: cachedTenantsMax })

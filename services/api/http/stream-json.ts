@@ -1,13 +1,13 @@
 /**
- * Writes a JSON object with long lists in pieces: the event loop serves other requests between two
- * of them, and a client that reads slowly holds no more text than a piece.
+ * Streams a JSON object with long lists in chunks: the event loop serves other requests between two
+ * chunks, and a slow reader keeps at most one chunk of text in memory.
  */
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 export type JsonList = { items: readonly unknown[]; toItem: (item: never) => unknown }
 
-/** Items of one piece: of sessions some 60 KB, which take a millisecond to write. */
+/** Items per chunk: sessions are some 60 KB, which take a millisecond to serialize. */
 const itemsPerPiece = 200
 
 /**

@@ -1,15 +1,14 @@
 /**
- * Tells delivery that something is due, over JetStream. Only a hint: the row in Postgres is the
- * truth, and delivery's sweep finds whatever was not hinted at.
+ * Publishes hints over JetStream that deliveries are due. The row in Postgres is the truth: the
+ * sweep of the delivery process finds deliveries whose hint was lost.
  */
 import type { DeliveryHint } from '#shared/core/deliveries/delivery-hint.ts'
 import { deliveryHintSubject } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/nats.ts'
 
 /**
- * Publishes one hint per tenant with new deliveries, and waits for none of them longer than a
- * moment.
- * @param onFailure told of each hint that was not stored
+ * Publishes one hint per tenant with new deliveries, with a short timeout.
+ * @param onFailure called for each hint that was not stored
  */
 export async function publishDeliveryHints(
   nats: Nats,
@@ -40,8 +39,8 @@ export async function publishDeliveryHints(
 }
 
 /**
- * Says that a tenant has deliveries due, new or old ones. Unlike the hint of a new delivery it is
- * never taken for a repeat of an earlier one.
+ * Publishes that a tenant has deliveries due, new or old. Unlike the hint of a new delivery it is
+ * never deduplicated.
  * @param deliveryId one of them
  * @throws when it was not stored; the sweep then finds them
  */

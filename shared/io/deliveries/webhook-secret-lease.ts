@@ -1,9 +1,8 @@
 /**
- * How old a reading of a webhook secret may be when it signs: its lease. A delivery process counts
- * it on its own monotonic clock from before it asked, and a rotation waits as long before it
- * returns, so nothing signed with the old secret is sent afterwards, whatever stops, crashes or is
- * cut off meanwhile. Where Postgres answers too slowly for the lease, a delivery process extends it
- * first and reads again.
+ * The lease of a webhook secret: how long after a read the secret may sign. A delivery process
+ * counts it on its monotonic clock from before the read. A rotation waits for the lease before it
+ * returns, so nothing signed with the old secret is sent afterwards, even if processes stop or
+ * crash. If Postgres is too slow for the lease, a delivery process extends it and reads again.
  */
 import {
   webhookSecretLeaseExtendedMs,
@@ -12,16 +11,16 @@ import {
 } from '#shared/core/deliveries/delivery-limits.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
-/** SQL over `webhook_secret_lease`: the lease, in ms, of what this statement reads. */
+/** SQL over `webhook_secret_lease`: the lease in ms of secrets read by this statement. */
 export const secretLeaseMs = `case when webhook_secret_lease.extended_until > now()
   then webhook_secret_lease.lease_ms else ${webhookSecretLeaseMs} end`
 
-/** SQL: readings with the extended lease may still sign. */
+/** SQL: whether secrets with the extended lease may still sign. */
 const isExtended = `extended_until + lease_ms * interval '1 millisecond' > now()`
 
 /**
- * Extends the lease of what is read from now on, for five minutes. It never shortens a lease that a
- * reading may still have.
+ * Extends the lease of secrets read in the next five minutes. It never shortens a lease that is in
+ * use.
  */
 export async function extendSecretLease(db: Queryable, leaseMs: number): Promise<void> {
   const { rowCount } = await db.query(
@@ -34,8 +33,8 @@ export async function extendSecretLease(db: Queryable, leaseMs: number): Promise
 }
 
 /**
- * For the transaction that replaces a webhook secret, before it does: the longest lease that a
- * reading of the old secret can have. Nobody extends it until the transaction ends.
+ * Reads the longest lease that the old secret can have and locks it until the transaction ends.
+ * Call it in the transaction that replaces a webhook secret, before it does.
  * @returns ms to wait after the commit
  */
 export async function lockSecretLease(tx: Queryable): Promise<number> {

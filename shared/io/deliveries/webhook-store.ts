@@ -1,7 +1,6 @@
 /**
- * A tenant's webhook in Postgres: held while something depends on its state, paused and resumed.
- * What its health columns say is about the webhook as it was set: whoever sets it, resumes it or
- * switches it off begins that anew, in the same statement.
+ * Locks, pauses and resumes a tenant's webhook in Postgres. The health columns are about the
+ * present webhook: a statement that sets, resumes or switches it off also resets them.
  */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
@@ -9,11 +8,11 @@ export type WebhookState = 'on' | 'off' | 'paused'
 
 export type Webhook = { state: WebhookState; url: string | null; offReason: string | null }
 
-/** Assignments of an update of `webhooks`: nothing is known against it. */
+/** SQL assignments for `webhooks` that reset its health. */
 export const resetHealth = `failing_since = null, failed_attempts = 0, last_failure = null,
   circuit_open_until = null, failed_probes = 0`
 
-/** Reads a tenant's webhook and keeps it as it is until the transaction ends. */
+/** Reads a tenant's webhook and locks it until the transaction ends. */
 export async function lockWebhook(tx: Queryable, tenantId: string): Promise<Webhook> {
   const { rows } = await tx.query<{
     state: WebhookState
@@ -36,8 +35,8 @@ export async function pauseWebhook(tx: Queryable, tenantId: string): Promise<boo
 }
 
 /**
- * Switches a webhook on that has a URL, whatever it was, and forgets what was held against it.
- * @returns false when it is on and well, or has no URL
+ * Switches a webhook with a URL on, from any state, and resets its health.
+ * @returns false when it is on and healthy, or has no URL
  */
 export async function resumeWebhook(tx: Queryable, tenantId: string): Promise<boolean> {
   const { rowCount } = await tx.query(
@@ -49,7 +48,7 @@ export async function resumeWebhook(tx: Queryable, tenantId: string): Promise<bo
   return rowCount === 1
 }
 
-/** Brings the next probe of a webhook whose deliveries are held forward to now. */
+/** Makes the next half-open probe of an open circuit due now. */
 export async function probeNow(tx: Queryable, tenantId: string): Promise<void> {
   await tx.query(
     'update webhooks set circuit_open_until = now() where tenant_id = $1 and circuit_open_until > now()',

@@ -1,6 +1,6 @@
 /**
- * Where a request comes from: the address of its connection, or, where that is a trusted proxy, the
- * one that the proxy names in `X-Forwarded-For`.
+ * Finds the client address of a request: that of the connection, or, behind a trusted proxy, the
+ * one in `X-Forwarded-For`.
  */
 import type { IncomingMessage } from 'node:http'
 import proxyaddr from '@fastify/proxy-addr'
@@ -23,7 +23,7 @@ export function createClientAddresses(proxies: readonly string[]): ClientAddress
     of: (request) => {
       const peer = request.socket.remoteAddress ?? 'unknown'
       if (!trusts(peer)) return peer
-      // What a proxy passes on is text: as long as an address, at most.
+      // The header may contain any text: limit it to the length of an address.
       return proxyaddr(request, trusts).slice(0, 45)
     },
   }

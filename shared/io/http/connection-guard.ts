@@ -1,8 +1,8 @@
 /**
- * Bounds on the connections of a public server. A stranger is a connection that has shown no valid
- * signature, key or token. Strangers have a few seconds, a bounded number of places per source
- * address, and no place that another client needs: when the server is full, the oldest stranger
- * that waits for no answer is cut. Trusted proxies are never strangers.
+ * Limits the connections of a public server. A stranger is a connection without a valid signature,
+ * key or token so far. Strangers are closed after a few seconds and limited per source address.
+ * When the server is full, the oldest stranger that waits for no response makes room for a new
+ * client. Connections of trusted proxies are never strangers.
  */
 import type { Server, Socket } from 'node:net'
 import {
@@ -17,7 +17,7 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 export type ConnectionGuardOptions = {
   /** Whether an address is that of a proxy that many clients come through. */
   trusts: (address: string) => boolean
-  /** What a connection does now, as far as it is known. */
+  /** The present state of a connection. */
   stateOf: (socket: Socket) => 'idle' | 'receiving' | 'answering'
   metrics: Metrics
   /** Other than the service's own bound, for tests. */
@@ -25,7 +25,7 @@ export type ConnectionGuardOptions = {
 }
 
 export type ConnectionGuard = {
-  /** Whether a connection is a stranger's whose time is over: it ends with its next answer. */
+  /** Whether a stranger's time is over: its connection ends with the next response. */
   isOver: (socket: Socket) => boolean
 }
 
@@ -47,23 +47,23 @@ type Source = {
 type Reason =
   /** A stranger's time was over. */
   | 'stranger'
-  /** A stranger made room for another client. */
+  /** A stranger was closed to make room for another client. */
   | 'displaced'
-  /** Its source address has as many connections as it may have. */
+  /** The source address is at its limit. */
   | 'source'
   /** The server is full, and no stranger could make room. */
   | 'full'
 
 const sweepMs = 500
-/** A stranger who goes on sending is told with an answer that the connection ends, not cut. */
-const courtesyMs = 1_000
-/** Strangers that are looked at for one that waits for no answer. */
-const displacedLookMax = 64
+/** A stranger that is still sending gets a response with `Connection: close` first. */
+const graceMs = 1_000
+/** Strangers to check for one that waits for no response. */
+const displaceCandidatesMax = 64
 
-/** By connection, for whoever verifies what it shows. */
+/** Callbacks that end the stranger state, by socket. */
 const strangersOf = new WeakMap<Socket, () => void>()
 
-/** A connection has shown a valid signature, key or token: it is a stranger's no more. */
+/** Marks a connection as verified: it has shown a valid signature, key or token. */
 export function proveConnection(socket: Socket | null): void {
   if (socket !== null) strangersOf.get(socket)?.()
 }
@@ -99,11 +99,11 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
     cuts.inc({ reason })
     socket.destroy()
   }
-  /** Cuts the oldest of these that waits for no answer; @returns whether there was one */
+  /** Cuts the oldest stranger that waits for no response. @returns whether there was one */
   const displace = (from: ReadonlySet<Connection>): boolean => {
     let looked = 0
     for (const connection of from) {
-      if (looked++ === displacedLookMax) return false
+      if (looked++ === displaceCandidatesMax) return false
       if (stateOf(connection.socket) === 'answering') continue
       forget(connection)
       cut(connection.socket, 'displaced')
@@ -122,7 +122,7 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
     source.open--
     if (source.open === 0) sources.delete(source.key)
   }
-  /** @returns why there is no place for another one of this source, or null */
+  /** @returns why a new connection of this source is refused, or null */
   const makeRoom = (source: Source | null): Reason | null => {
     if (source !== null) {
       if (source.open >= connectionsPerSourceMax) return 'source'
@@ -132,12 +132,12 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
     return open >= max && !displace(strangers) ? 'full' : null
   }
 
-  // One more than may stay: room is made once it is known who comes.
+  // One more than the limit: the source of the new connection decides who is displaced.
   server.maxConnections = max + 1
   server.on('drop', () => cuts.inc({ reason: 'full' }))
   server.on('connection', (socket) => {
     const address = socket.remoteAddress
-    // It is gone already.
+    // The client has already disconnected.
     if (address === undefined) return void socket.destroy()
     const key = trusts(address) ? null : toSourceKey(address)
     const source =
@@ -160,7 +160,7 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
     performance.now() - openedMs >= strangerMs + moreMs
   const sweep = setInterval(() => {
     for (const connection of strangers) {
-      if (!isOver(connection, courtesyMs)) break
+      if (!isOver(connection, graceMs)) break
       if (stateOf(connection.socket) === 'idle') cut(connection.socket, 'stranger')
     }
   }, sweepMs)
@@ -174,7 +174,7 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
   }
 }
 
-/** One client's address: IPv4 as it is, of IPv6 the 64 bits that a network hands out. */
+/** One client's address: IPv4 in full, of IPv6 the network prefix of 64 bits. */
 function toSourceKey(address: string): string {
   const bytes = parseAddress(address.split('%', 1)[0]!)
   if (bytes === null) return address

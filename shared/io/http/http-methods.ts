@@ -1,14 +1,11 @@
 /**
- * Requests to an address that exists, with a method it does not take: OPTIONS says what it takes,
- * all else is a 405 that says so too. Answered before a body is read.
+ * Answers requests that no route handles, before their body is read: 404 for an unknown path, 405
+ * with `Allow` for an unsupported method, 204 with `Allow` for OPTIONS.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Problem } from '#shared/core/http/problem.ts'
 
-/**
- * Answers what no route of `app` took. Call it before the routes are added.
- * @param sendProblem how a problem leaves the process
- */
+/** Call it before the routes are added. */
 export function addUnroutedAnswers(
   app: FastifyInstance,
   sendProblem: (reply: FastifyReply, problem: Problem) => unknown,
@@ -34,7 +31,7 @@ export function addUnroutedAnswers(
   })
 }
 
-/** Whether a path is one of a route's: a parameter is any segment, a star is the rest. */
+/** Whether a path matches a route: a parameter is any segment, a star the rest. */
 function isOf(route: string, path: string): boolean {
   const wanted = route.split('/')
   const given = path.split('/')

@@ -1,7 +1,6 @@
 /**
- * The internal listener of a process: `/healthz` (alive), `/readyz` (able to do its job) and
- * `/metrics` (Prometheus text), for operators and their machines. It is a server of its own, so it
- * answers while the public one has as many connections as it takes.
+ * The internal listener of a process: `/healthz` (alive), `/readyz` (ready to work) and `/metrics`
+ * (Prometheus text). It is a separate server, so it answers when the public one is full.
  */
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { internalConnectionsMax } from '#shared/core/base/limits.ts'
@@ -14,7 +13,7 @@ import { within } from '#shared/io/process/pause.ts'
 import { listen, sendProblem, toProblem, toRequestId } from './http-server.ts'
 import { createRefusalLog } from './refusal-log.ts'
 
-/** One dependency's state for `/readyz`; null when it is fine, else what is missing. */
+/** One dependency's state for `/readyz`: null when it works, else what is missing. */
 export type ReadyCheck = () => Promise<string | null> | string | null
 
 export type InternalOptions = {
@@ -22,12 +21,12 @@ export type InternalOptions = {
   metrics: Metrics
   /** Named checks of what this process needs to do its job. */
   readyChecks: Record<string, ReadyCheck>
-  /** What an operator is to know while the process can still do its job. */
+  /** Checks whose failure is shown to operators while the process stays ready. */
   warnings?: Record<string, ReadyCheck>
   stopping: () => boolean
 }
 
-/** How long a request may hold up the end of the process. */
+/** How long a request may delay the end of the process. */
 const closeMs = 250
 /** How long a client may take to send a request, in ms. */
 const requestTimeoutMs = 5_000
@@ -96,7 +95,7 @@ export async function serveInternally(
   return await listen(app, address)
 }
 
-/** @returns what each check that found something says */
+/** @returns the results of the checks that failed */
 async function runChecks(checks: Record<string, ReadyCheck>): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   const run = async ([name, check]: [string, ReadyCheck]) => {
@@ -109,7 +108,7 @@ async function runChecks(checks: Record<string, ReadyCheck>): Promise<Record<str
 
 const isEmpty = (record: object): boolean => Object.keys(record).length === 0
 
-/** A check that hangs is a dependency that does not answer. */
+/** A check that hangs counts as a dependency that does not answer. */
 async function withLimit(check: ReadyCheck): Promise<string | null> {
   try {
     const fault = Promise.resolve(check())

@@ -1,19 +1,19 @@
 /**
- * One log line per refused request, so that the request id of an answer leads to its reason. In a
- * flood a bounded number of lines a second is written, and how many were left out.
+ * Logs every refused request with its request id and reason. Under a flood it writes a limited
+ * number of lines per second and one line with the number left out.
  */
 import type { Log } from '#shared/io/process/log.ts'
 
-/** Never a body, a header's value or an address that a client asked for. */
+/** Contains no body, header value or requested path. */
 export type RefusedRequest = {
   requestId: string
   status: number
   /** The problem's code. */
   code: string
-  /** More than the code says, from a closed set. */
+  /** More detail, from a closed set. */
   reason?: string
   method: string
-  /** The route's pattern, not what was asked for. */
+  /** The route's pattern, not the requested path. */
   route: string
   /** The client's address. */
   source: string

@@ -1,17 +1,17 @@
 /**
- * A lock of a name, held in Postgres by a transaction: of any number of processes one does a thing
- * at a time. It ends with its connection, so a crash leaves nothing to clean up. A transaction
- * rather than a session holds it, because that is what a pooler keeps on one connection.
+ * Named locks in Postgres, held by a transaction, so that one of any number of processes does a
+ * task at a time. A lock ends with its connection, so a crash leaves nothing behind. A transaction
+ * holds it, not a session, because a pooler keeps only a transaction on one connection.
  */
 import type { Postgres, Queryable, Session } from './postgres.ts'
 import { PostgresUnavailableError } from './postgres.ts'
 
-/** Where locks are held and where work under them is done: holders never use up the other pool. */
+/** Separate pools for holding locks and for the work under them. */
 export type Locks = { holders: Postgres; work: Postgres }
 
 /**
- * Runs `work` while nobody else holds the lock of this name.
- * @returns null when somebody does
+ * Runs `work` under the lock of this name.
+ * @returns null when another process holds it
  */
 export async function tryNamedLock<T>(
   locks: Locks,
@@ -22,10 +22,9 @@ export async function tryNamedLock<T>(
 }
 
 /**
- * Waits for the lock of a name, for as long as the holders' `lockTimeoutMs`, and runs `work` under
- * it.
- * @param work its session refuses to go on once the lock is lost with its connection
- * @throws lockNotAvailable when somebody kept it for longer
+ * Waits for the lock of this name, up to the holders' `lockTimeoutMs`, and runs `work` under it.
+ * @param work its session fails once the lock is lost with its connection
+ * @throws lockNotAvailable when the wait is over
  */
 export async function withNamedLock<T>(
   locks: Locks,
@@ -53,12 +52,12 @@ async function whileHeld<T>(
           outcome = { result: null }
           return
         }
-        // It is idle for as long as the work takes.
+        // The transaction is idle while the work runs.
         await tx.query('set local idle_in_transaction_session_timeout = 0')
         outcome = { result: await work(toFenced(postgres, name, await findHolder(tx))) }
       })
     } catch (error) {
-      // A lock that was lost after its work was done has done its duty.
+      // Losing the lock after the work has ended does no harm.
       if (outcome === undefined) throw error
     }
     return outcome!.result

@@ -1,6 +1,6 @@
 /**
- * Why a server cannot be reached, in words for `/readyz` and the log: the kind of failure, never a
- * credential, an address or a text of the server.
+ * Describes why a connection to a server fails, for `/readyz` and the log: the kind of failure,
+ * never a credential, an address or a message of the server.
  */
 import { ClickHouseError } from '@clickhouse/client'
 import pg from 'pg'
@@ -89,16 +89,16 @@ function describeTls(code: string): string {
 }
 
 export type FaultTeller = {
-  /** Says at `warn` why it failed, unless that was the last thing said. @returns the reason */
+  /** Logs the reason at `warn`, unless it is unchanged. @returns the reason */
   failed: (error: unknown) => string
-  /** Says at `info` that it works again, after a failure. */
+  /** Logs the recovery at `info`, after a failure. */
   worked: () => void
   /** The reason of the last failure; null once it works. */
   fault: () => string | null
 }
 
 /**
- * Says each reason once, however often a connection is tried.
+ * Logs each change of the state of a connection once.
  * @param server its name in the log, such as `NATS`
  */
 export function createFaultTeller(server: string, log: Log): FaultTeller {

@@ -1,4 +1,4 @@
-/** Tells what is wrong with a message, or with our code, from what is wrong with the world. */
+/** Distinguishes defects of a message or of our code from outages. */
 import { isOfValue } from '#shared/io/postgres/postgres.ts'
 
 /**

@@ -1,18 +1,18 @@
 /**
- * A process from start to end: configuration errors end it with a readable message, SIGTERM and
- * SIGINT drain it within its time limit, a lost parent ends it like a signal, and whatever nobody
- * caught ends it loudly so that its supervisor can restart it.
+ * The lifecycle of a process: configuration errors end it with a readable message; SIGTERM, SIGINT
+ * and the death of its parent drain it within a time limit; an uncaught error is logged and ends
+ * it, so that its supervisor restarts it.
  */
 import closeWithGrace from 'close-with-grace'
 import { ConfigError } from './config.ts'
 import type { Log } from './log.ts'
 
 export type Lifecycle = {
-  /** Registers what to do at the end. Steps run one after another, the last registered first. */
+  /** Registers a step of the stop. Steps run in sequence, the last registered first. */
   onStop: (name: string, step: () => Promise<void> | void) => void
   /** True from the moment the process began to stop: readiness answers 503. */
   stopping: () => boolean
-  /** Ends the process in order, as a signal would. */
+  /** Stops the process gracefully, as a signal does. */
   stop: (reason: string) => void
 }
 
@@ -28,7 +28,7 @@ export function createLifecycle(log: Log, parentPid?: number): Lifecycle {
   let stopping = false
   const grace = closeWithGrace({ delay: stopLimitMs, logger: false }, async ({ err, signal }) => {
     stopping = true
-    if (err !== undefined) log.fatal({ err }, 'stopping after an error that nobody caught')
+    if (err !== undefined) log.fatal({ err }, 'stopping after an uncaught error')
     else log.info({ signal }, 'stopping')
     for (const { name, step } of steps.reverse()) {
       try {
@@ -51,8 +51,8 @@ export function createLifecycle(log: Log, parentPid?: number): Lifecycle {
 }
 
 function watchParent(pid: number, gone: () => void): void {
-  // A direct child sees its parent change the moment the parent is gone, however fast the pid is
-  // given to another process; through a wrapper only the pid itself can be asked.
+  // A direct child sees its parent id change at once, even if the pid is reused. Behind a wrapper
+  // only the pid itself can be checked.
   const direct = process.ppid === pid
   const timer = setInterval(() => {
     if (direct ? process.ppid === pid : isAlive(pid)) return
@@ -71,10 +71,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/**
- * Runs a process's main function: what it throws at start is printed readably and ends the process
- * with status 1.
- */
+/** Runs a process's main function. An error at start is printed and ends it with status 1. */
 export function run(main: () => Promise<void>): void {
   main().catch((error: unknown) => {
     const text = error instanceof ConfigError ? error.message : describe(error)

@@ -37,19 +37,21 @@ export function createLog(service: string, level: string): Log {
       ],
       censor: '***',
     },
-    // An error's own enumerable fields may carry what a driver was sent; keep what we need.
+    // An error's enumerable fields may contain data sent to a driver: log only known fields.
     serializers: { err: toLogged },
   }
-  // Written at once: what is buffered until the exit is tried for ever when nobody reads it any
-  // more, and a process whose parent was killed would never end.
+  // Synchronous: with buffered output a process whose parent was killed would never exit, because
+  // it retries the last write forever when the pipe has no reader.
   return pino(options, destination({ fd: 1, sync: true }))
 }
 
-/** What of an error is logged: ClickHouse quotes the data in its texts, so of its only the code. */
+/**
+ * The logged fields of an error. ClickHouse quotes data in messages: log only its code and type.
+ */
 export function toLogged(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) }
   const { name, message, stack, code, type } = error as Error & { code?: unknown; type?: unknown }
-  // By its name: the edge, which has no use for it, need not load that client.
+  // By name, so that the edge need not load the ClickHouse client.
   if (error.constructor.name === 'ClickHouseError') {
     return { type: 'ClickHouseError', message: `ClickHouse answered ${type}`, code }
   }

@@ -1,13 +1,13 @@
 /**
- * Prometheus metrics of one process: a registry of its own, Node's default metrics, and short
- * makers so that every counter is declared where it is counted. Label values come from closed sets,
- * tenant slugs or a bounded number of what clients say.
+ * Prometheus metrics of one process: its registry, Node's default metrics, and short constructors,
+ * so that every metric is declared where it is used. Label values are from closed sets, tenant
+ * slugs or a bounded number of client values.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 export type Metrics = {
   registry: Registry
-  /** `collect` runs when metrics are asked for: for counts that a hot path keeps by itself. */
+  /** `collect` runs at every scrape: for counts that a hot path keeps in plain numbers. */
   counter: <L extends string = never>(
     name: string,
     help: string,

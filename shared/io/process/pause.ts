@@ -1,15 +1,15 @@
-/** Waits with an end: a pause that can be called off, and work that is waited for only so long. */
+/** A pause that can be aborted, and a wait with a time limit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Ends early, and without an error, when it is called off. */
+/** Ends early, without an error, when it is aborted. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => undefined)
 }
 
 /**
- * Waits for `work`, but no longer than this; it goes on either way.
+ * Waits for `work` up to a time limit; `work` continues afterwards.
  * @returns whether it ended in time
- * @throws what `work` does in time; what it throws later nobody hears
+ * @throws the error of `work`, if it fails in time; later errors are ignored
  */
 export async function within(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined

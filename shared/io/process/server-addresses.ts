@@ -1,7 +1,6 @@
 /**
- * The addresses of NATS, Postgres and ClickHouse as the configuration gives them. What an address
- * asks for and its client would ignore is refused, so that `tls` or `sslmode` never stands for
- * nothing.
+ * Parses the addresses of NATS, Postgres and ClickHouse. Options that the client would ignore are
+ * errors, so that `tls` or `sslmode` always takes effect.
  */
 
 /** The servers of a `NATS_URL` and how to sign in to them. */

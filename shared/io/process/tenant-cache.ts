@@ -1,6 +1,6 @@
 /**
- * A cache whose entries belong to tenants. Each tenant has a bound of its own, so the entries of
- * one never push out those of another; the least recently used entry makes room for a new one.
+ * A cache with a limit per tenant: entries of one tenant never evict those of another. The least
+ * recently used entry is evicted first.
  */
 import { LRUCache } from 'lru-cache'
 
@@ -10,11 +10,11 @@ export type TenantCache<Value extends object | string | number | boolean> = {
 }
 
 export type TenantCacheBounds = {
-  /** Tenants at once; the one that was used least recently is forgotten first. */
+  /** Maximum number of tenants; the least recently used is evicted first. */
   tenantsMax: number
   /** Entries of one tenant. */
   entriesMax: number
-  /** How long an entry is kept after it was set, in ms; without end when left out. */
+  /** Lifetime of an entry after it was set; unlimited when left out. */
   ttlMs?: number
 }
 
