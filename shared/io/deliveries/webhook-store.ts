@@ -51,7 +51,8 @@ export async function resumeWebhook(tx: Queryable, tenantId: string): Promise<bo
 /** Makes the next half-open probe of an open circuit due now. */
 export async function probeNow(tx: Queryable, tenantId: string): Promise<void> {
   await tx.query(
-    'update webhooks set circuit_open_until = now() where tenant_id = $1 and circuit_open_until > now()',
+    `update webhooks set circuit_open_until = now()
+     where tenant_id = $1 and circuit_open_until > now()`,
     [tenantId],
   )
 }
