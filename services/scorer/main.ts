@@ -1,10 +1,10 @@
 /**
  * The scorer process: takes accepted events from JetStream, writes them to ClickHouse, decides
- * alerts and writes those to Postgres with their deliveries. Several of it share the work.
+ * alerts and writes those to Postgres with their deliveries. Several scorers share the work.
  *
- * Storing and deciding are two consumers of one stream. A message is decided once it and all before
- * it are stored, by whichever process: that is the stored low watermark. So Postgres being down delays no
- * history, and what is decided never depends on who was faster.
+ * Storing and deciding are two consumers of one stream. A message is decided once it and all
+ * messages before it are stored, by any process: the stored low watermark says up to where that is.
+ * So a Postgres outage delays no history, and decisions never depend on which process was faster.
  */
 import { deciderConsumer, scorerConsumer } from '#shared/core/telemetry/nats-names.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'

@@ -176,7 +176,8 @@ async function readTraces(
   const active = await read<[string]>(
     clickhouse,
     `select distinct toString(event_hash) from activity
-     where tenant_id = {tenant:String} and key_hash = {key:UInt64} and stream_offset <= {last:UInt64}`,
+     where tenant_id = {tenant:String} and key_hash = {key:UInt64}
+       and stream_offset <= {last:UInt64}`,
     { ...params, key: BigInt(toKeyHash(kind, id)) },
   )
   const hashes = new Set([...eventIds.map(toHash), ...active.map(([eventHash]) => eventHash)])
