@@ -1,11 +1,11 @@
 /** The state of one run: its options, what it was given, and what it has measured. */
 import type { FleetContext } from './fleet-context.ts'
 import type { FleetTenant } from './fleet-tenant.ts'
-import type { Latencies } from './latencies.ts'
-import type { Screen } from './live-line.ts'
-import type { Plan } from './plan.ts'
-import type { Receiver } from './receiver.ts'
-import type { SentEvents } from './sent-events.ts'
+import type { Plan } from './phones/plan.ts'
+import type { Latencies } from './send/latencies.ts'
+import type { Screen } from './send/live-line.ts'
+import type { Receiver } from './send/receiver.ts'
+import type { SentEvents } from './send/sent-events.ts'
 
 export type FleetOptions = {
   tenant?: string | undefined

@@ -8,7 +8,6 @@ import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alerts/alert-raising-store.ts'
 import type { DeadLetter, DeadLetterLoss } from '#shared/io/nats/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
-import type { ShadowSkip } from './shadow/shadow-decisions.ts'
 
 export type ScorerStep =
   | 'insert'
@@ -20,6 +19,9 @@ export type ScorerStep =
   | 'hint'
   | 'shadow'
   | 'shadow_risk_features'
+
+/** Why events went without their shadow decision. */
+export type ShadowSkip = 'policy' | 'defect' | 'store' | 'late' | 'resting'
 
 export type ShadowObserver = {
   timed: ScorerObserver['timed']

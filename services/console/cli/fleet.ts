@@ -103,7 +103,7 @@ async function loadFleet() {
   try {
     const [run, summary, context] = await Promise.all([
       import('../../fleet/run-fleet.ts'),
-      import('../../fleet/summary.ts'),
+      import('../../fleet/check/summary.ts'),
       import('../../fleet/fleet-context.ts'),
     ])
     return { ...run, ...summary, ...context }

@@ -29,9 +29,6 @@ import type { ShadowVersions } from './shadow-versions.ts'
 /** An event that was decided, and on what. */
 export type Decided = { event: AcceptedEvent; policy: Policy; features: RiskFeatures; risk: Risk }
 
-/** Why events went without their shadow decision. */
-export type ShadowSkip = 'policy' | 'defect' | 'store' | 'late' | 'resting'
-
 export type ShadowDeps = {
   versions: ShadowVersions
   findPolicy: (policyHash: string) => Promise<Policy | null>

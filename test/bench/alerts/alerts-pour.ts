@@ -14,8 +14,8 @@ import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import type { Check, Figure } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 import { type Ask, createRandom, type Random, toCountSql, toStoreQuery } from './alert-cases.ts'
+import type { Page, Rig } from './alert-rig.ts'
 import { bigTenantId, smallTenants } from './alert-rows.ts'
-import type { Page, Rig } from './alerts.ts'
 
 const raisedAtOnce = 100
 const judgedAtOnce = 10

@@ -7,7 +7,6 @@
  */
 import { isDeepStrictEqual, parseArgs } from 'node:util'
 import { Client } from 'undici'
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { percentile } from '../../faults/support/percentile.ts'
@@ -23,15 +22,8 @@ import {
 } from '../measured-process.ts'
 import { type Check, type Figure, publishReport, readPostgresVersion } from '../report.ts'
 import { type Spread, toRatios, toSpread } from '../spread.ts'
-import {
-  type AlertCase,
-  type Ask,
-  createRandom,
-  toCases,
-  toCountSql,
-  toIdsSql,
-  toPath,
-} from './alert-cases.ts'
+import { type Ask, createRandom, toCases, toCountSql, toIdsSql, toPath } from './alert-cases.ts'
+import type { Page, Rig } from './alert-rig.ts'
 import { bigTenantId, fillAlerts } from './alert-rows.ts'
 import { pourAlerts } from './alerts-pour.ts'
 
@@ -46,19 +38,6 @@ const checkedDraws = 2
  * of it falls into the measuring.
  */
 const serverSettings = { fsync: 'on', max_wal_size: '8GB', shared_buffers: '4GB' }
-
-export type Page = { data: Alert[]; total: number; next_cursor: string | null }
-
-/** One size: a database, the api and the floor on it, and what is asked of them. */
-export type Rig = {
-  alerts: number
-  postgres: Postgres
-  /** Asks the api, or the floor. */
-  list: (ask: Ask) => Promise<Page>
-  floor: (ask: Ask) => Promise<Page>
-  cases: AlertCase[]
-  stop: () => Promise<void>
-}
 
 /** p50 in ms of each round, by case. */
 type Times = Map<string, { list: number[]; floor: number[] }>

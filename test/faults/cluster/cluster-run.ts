@@ -4,7 +4,7 @@
  * alert, in Postgres exactly once.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { type ClusterFault, type Suffered, suffer } from './cluster-faults.ts'
 import { type FleetLoad, startFleetLoad, type Try } from './cluster-load.ts'
 import { type Stored, startClusterRig } from './cluster-rig.ts'

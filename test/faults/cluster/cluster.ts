@@ -8,7 +8,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { percentile } from '../support/percentile.ts'
 import { type ClusterFault, clusterFaults, type Suffered } from './cluster-faults.ts'
 import { type ClusterRun, runCluster } from './cluster-run.ts'

@@ -2,7 +2,7 @@
  * What a bad receiver does to a request, and how often. Which request meets what follows from the
  * seed, the delivery and how often it was sent, so it depends on no order and no time.
  */
-import { hashToUnit } from '../../../services/fleet/random.ts'
+import { hashToUnit } from '../../../services/fleet/phones/random.ts'
 
 /** `ok` is what is left over. */
 export const receiverFaults = [

@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { makeAlertCandidates } from './delivery-alerts.ts'
 import type { Kill, RaisedDelivery, StoredDelivery } from './delivery-check.ts'
 import type { SeenRequest } from './delivery-receiver.ts'

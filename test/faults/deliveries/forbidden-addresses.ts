@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { isForbiddenAddress } from '#shared/core/deliveries/outbound-address.ts'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { isForbiddenV4, isForbiddenV6 } from '../../support/deliveries/address-corpus.ts'
 import type { AttemptsReport } from './forbidden-attempts.ts'
 

@@ -7,7 +7,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { readMemoryMb } from '../../bench/measured-process.ts'
 import { percentile } from '../support/percentile.ts'
 import { compareAnswers, compareTimes, toUnauthenticated, toUnsigned } from './edge-input-alike.ts'

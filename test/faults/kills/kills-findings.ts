@@ -2,8 +2,8 @@
  * What clients were told, held against what is there once everything has come to rest: events,
  * alerts, webhooks and the history of every device.
  */
-import type { Random } from '../../../services/fleet/random.ts'
-import { shuffle } from '../../../services/fleet/random.ts'
+import type { Random } from '../../../services/fleet/phones/random.ts'
+import { shuffle } from '../../../services/fleet/phones/random.ts'
 import type { ApiAlert, Tenant } from '../../support/http/tenant-client.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'

@@ -6,7 +6,7 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { signBody } from '#shared/core/telemetry/signature.ts'
-import type { Random } from '../../../services/fleet/random.ts'
+import type { Random } from '../../../services/fleet/phones/random.ts'
 import { type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { addAccepted, type DeviceModel, newDevice, type Verdict } from './kills-history.ts'

@@ -2,7 +2,7 @@
  * A whole local stack under open load while its processes are killed with kill -9 at random
  * moments; then everything is read back and compared with what the clients know.
  */
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { createTenant, type Tenant } from '../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { type ChildKill, childNames, killAtRandom } from './child-kills.ts'

@@ -3,7 +3,7 @@
  * history must never shrink, and an operator who sets dispositions and remembers what was answered.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Random } from '../../../services/fleet/random.ts'
+import type { Random } from '../../../services/fleet/phones/random.ts'
 import type { ApiAlert, Tenant } from '../../support/http/tenant-client.ts'
 import type { StackFacts } from '../../support/process/stack.ts'
 import type { DeviceModel, ShownDevice } from './kills-history.ts'

@@ -8,7 +8,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { percentile } from '../support/percentile.ts'
 import { judgeFindings, judgeOutage, submissionsOf, toTruths } from './outage-judge.ts'
 import { bothOf, type Outage, outages, pairs } from './outage-kinds.ts'

@@ -8,7 +8,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { type CutRun, type OrderRun, runCut, runOrder } from './power-run.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)

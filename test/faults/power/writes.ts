@@ -8,7 +8,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
-import { createRandom, type Random, shuffle } from '../../../services/fleet/random.ts'
+import { createRandom, type Random, shuffle } from '../../../services/fleet/phones/random.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { awaitAllReady, childNames, runningPid } from '../kills/child-kills.ts'
 import { killAtWrite, requireStrace } from '../kills/kill-at-write.ts'

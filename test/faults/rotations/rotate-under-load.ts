@@ -3,7 +3,7 @@
  * suffer. Each step of a plan is one rotation, and what happens to an edge before or during it.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { createRandom, type Random } from '../../../services/fleet/random.ts'
+import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
 import { checkAttempts, type Findings, type SeenRotation } from '../deliveries/check-attempts.ts'
 import { type SignedLoad, startSignedLoad } from '../support/signed-load.ts'
 import { createEdgeFaults, type FaultKind, faultKinds } from './edge-faults.ts'

@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Nats } from '#shared/io/nats/nats.ts'
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
-import type { Random } from '../../../services/fleet/random.ts'
+import type { Random } from '../../../services/fleet/phones/random.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { childNames, runningPid, signalChild } from '../kills/child-kills.ts'
 import { readProgress } from '../kills/kills-read.ts'

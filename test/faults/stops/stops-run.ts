@@ -2,7 +2,7 @@
  * All five processes of a running system stopped and started again and again, each in its own time,
  * while a fleet sends, a backend reads and a receiver takes its time.
  */
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { startReceiver } from '../../support/deliveries/receiver.ts'
 import { checkStops, type StopsFindings } from './stops-check.ts'
 import { type Stop, type StopsDeps, stopOnce } from './stops-cycle.ts'

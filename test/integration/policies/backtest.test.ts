@@ -24,7 +24,7 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
-import { registerPolicies } from '../../../services/console/cli/policies.ts'
+import { registerPolicies } from '../../../services/console/cli/policies/policies.ts'
 import {
   type BacktestAnswer,
   type BacktestLine,

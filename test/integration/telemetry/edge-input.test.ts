@@ -4,7 +4,7 @@
  * else.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import {
   compareAnswers,
   compareTimes,

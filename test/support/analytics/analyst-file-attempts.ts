@@ -1,5 +1,23 @@
 /** What an analyst tries in order to read a file of the machine by the function `file`. */
-import type { Attempt } from './analyst-attempts.ts'
+/**
+ * What an analyst of tenant acme tries in order to get out: what it wants, how, and what it must
+ * get instead: an error's name, or an answer with nothing of anybody else in it.
+ */
+
+export type Attempt = {
+  what: string
+  query: string
+  /** In the address. */
+  params?: Record<string, string>
+  headers?: Record<string, string>
+  /** Another user's name than the analyst's own, or another password. */
+  user?: string
+  password?: string
+  method?: string
+  path?: string
+  /** The name of an error, or the exact answer. */
+  gets: string
+}
 
 const denied = 'ACCESS_DENIED'
 

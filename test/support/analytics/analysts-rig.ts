@@ -20,7 +20,7 @@ import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-serv
 import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
-import type { Attempt } from './analyst-attempts.ts'
+import type { Attempt } from './analyst-file-attempts.ts'
 
 type ProxyLimits = Partial<Pick<AnalystProxyOptions, 'limits' | 'queryMaxMs' | 'sendMaxMs'>>
 

@@ -13,9 +13,9 @@ import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telem
 import { insertAlertRows, insertDeliveryRows } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import type { Plan, Session } from '../../../services/fleet/plan.ts'
-import type { Phone } from '../../../services/fleet/population.ts'
-import { prepareEvent } from '../../../services/fleet/telemetry-bodies.ts'
+import type { Plan, Session } from '../../../services/fleet/phones/plan.ts'
+import type { Phone } from '../../../services/fleet/phones/population.ts'
+import { prepareEvent } from '../../../services/fleet/phones/telemetry-bodies.ts'
 import { type HistoryEvent, type RaisedHistory, raiseAlerts } from './history-alerts.ts'
 import { type HistoryModel, historyStartMs, makeHistory, type Stories } from './history-model.ts'
 

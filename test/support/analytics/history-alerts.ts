@@ -7,8 +7,8 @@ import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { correlate, type Finding } from '#shared/core/velocity/correlation.ts'
 import type { AlertReplicaRow, DeliveryReplicaRow } from '#shared/io/analytics/replication-store.ts'
-import type { Phone } from '../../../services/fleet/population.ts'
-import { createRandom, type Random } from '../../../services/fleet/random.ts'
+import type { Phone } from '../../../services/fleet/phones/population.ts'
+import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
 import { hourMs, type Stories } from './history-model.ts'
 
 export type HistoryEvent = { event: AcceptedEvent; phone: Phone; detected: string[] }

@@ -4,8 +4,8 @@
  * users who move to a phone of a confirmed case, accounts that wake up on a new phone, sessions
  * that flap or are shared. What is planted is told, so that answers can be checked against it.
  */
-import { makePopulation, type Phone } from '../../../services/fleet/population.ts'
-import { createRandom, type Random } from '../../../services/fleet/random.ts'
+import { makePopulation, type Phone } from '../../../services/fleet/phones/population.ts'
+import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
 
 export const dayMs = 86_400_000
 export const hourMs = 3_600_000

@@ -1,10 +1,9 @@
 // A clock for the database: what production code asks of Postgres' `now()` is answered with the
 // test's own moment, in the text of each statement. Defaults of columns keep the real one.
 import type { Postgres, Queryable, Session, Sql } from '#shared/io/postgres/postgres.ts'
-import type { Clock } from '../deliveries/delivery-engine.ts'
 
 /** The same database at another time. */
-export function atTime(postgres: Postgres, clock: Pick<Clock, 'nowMs'>): Postgres {
+export function atTime(postgres: Postgres, clock: { nowMs: () => number }): Postgres {
   const shift = (sql: string | Sql): string | Sql => {
     const now = `timestamptz '${new Date(clock.nowMs()).toISOString()}'`
     const replace = (text: string) => text.replace(/\bnow\(\)/g, now)

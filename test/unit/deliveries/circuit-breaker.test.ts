@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { breakerAttemptsMin, breakerWindowMs } from '#shared/core/deliveries/delivery-limits.ts'
 import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
-import { createRandom } from '../../../services/fleet/random.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { seed } from '../../support/process/seed.ts'
 
 const url = 'https://receiver.example/hook'

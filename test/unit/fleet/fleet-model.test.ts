@@ -11,19 +11,19 @@ import {
   canBeFirst,
   dueMs,
   requiredActions,
-} from '../../../services/fleet/alert-model.ts'
+} from '../../../services/fleet/check/alert-model.ts'
 import {
   checkDevice,
   type DeviceModel,
   toDeviceModels,
-} from '../../../services/fleet/device-model.ts'
-import { createLatencies } from '../../../services/fleet/latencies.ts'
-import type { DeviceHistory } from '../../../services/fleet/read-back.ts'
+} from '../../../services/fleet/check/device-model.ts'
+import type { DeviceHistory } from '../../../services/fleet/check/read-back.ts'
+import { createLatencies } from '../../../services/fleet/send/latencies.ts'
 import {
   addMismatch,
   createMismatches,
   type EventFact,
-} from '../../../services/fleet/sent-events.ts'
+} from '../../../services/fleet/send/sent-events.ts'
 import { toSignalBits } from '../../../shared/core/velocity/signal-flips.ts'
 
 const scorer = compilePolicy(defaultPolicy)

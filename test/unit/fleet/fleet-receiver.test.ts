@@ -3,8 +3,8 @@
  * tells repeats of a delivery from new ones.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createRandom } from '../../../services/fleet/random.ts'
-import { type Receiver, startReceiver } from '../../../services/fleet/receiver.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { type Receiver, startReceiver } from '../../../services/fleet/send/receiver.ts'
 import { signDelivery } from '../../../shared/core/deliveries/webhook-signing.ts'
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`

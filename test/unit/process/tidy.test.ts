@@ -103,6 +103,36 @@ describe('import walls', () => {
   })
 })
 
+/** Every file that imports itself through others, types included, each circle once. */
+function findCircles(): string[] {
+  const graph = new Map(sources.map((file) => [file.path, targets(file)]))
+  const done = new Set<string>()
+  const circles: string[] = []
+  const visit = (path: string, trail: string[]): void => {
+    const at = trail.indexOf(path)
+    if (at >= 0) circles.push([...trail.slice(at), path].join(' -> '))
+    if (at >= 0 || done.has(path)) return
+    for (const target of graph.get(path) ?? []) visit(target, [...trail, path])
+    done.add(path)
+  }
+  for (const path of graph.keys()) visit(path, [])
+  return circles
+}
+
+describe('layout', () => {
+  it('has no circular imports, not even of types', () => {
+    expect(findCircles()).toEqual([])
+  })
+
+  it('keeps folders to about twenty files', () => {
+    const sizes = new Map<string, number>()
+    for (const { path } of sources) {
+      sizes.set(dirname(path), (sizes.get(dirname(path)) ?? 0) + 1)
+    }
+    expect([...sizes].filter(([, files]) => files > 20)).toEqual([])
+  })
+})
+
 describe('purity', () => {
   it('gives the core no clock, randomness, environment or timers', () => {
     const impure =

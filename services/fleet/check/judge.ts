@@ -4,11 +4,13 @@
  * called a lost one; what still does not agree then is a mismatch.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
+import type { Plan } from '../phones/plan.ts'
+import type { Get } from '../send/http-calls.ts'
+import type { Received } from '../send/receiver.ts'
+import { addMismatch, type Mismatch, type SentEvents } from '../send/sent-events.ts'
 import { type AlertModel, checkAlerts, countRequired, toAlertModel } from './check-alerts.ts'
 import { checkWebhooks } from './check-webhooks.ts'
 import { checkDevice, type DeviceModel, toDeviceModels } from './device-model.ts'
-import type { Get } from './http-calls.ts'
-import type { Plan } from './plan.ts'
 import {
   ApiAnswerError,
   countAlerts,
@@ -16,8 +18,6 @@ import {
   readAlerts,
   readHistory,
 } from './read-back.ts'
-import type { Received } from './receiver.ts'
-import { addMismatch, type Mismatch, type SentEvents } from './sent-events.ts'
 
 export type Judging = {
   tenantId: string

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { text as readAll } from 'node:stream/consumers'
-import { type CliContext, CliError } from './context.ts'
+import { type CliContext, CliError } from '../context.ts'
 
 /** Fields that `--json` adds to a policy document; the name is in both. */
 const facts = ['tenant_id', 'version', 'policy_hash', 'created_at', 'created_by', 'in_force']

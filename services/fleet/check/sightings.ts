@@ -4,7 +4,7 @@
  * was answered before the other was sent: the answer follows the storing. So every count has two
  * bounds, which meet wherever nothing was under way together.
  */
-import { type EventFact, isAccepted } from './sent-events.ts'
+import { type EventFact, isAccepted } from '../send/sent-events.ts'
 
 /** What a count must be at least and can be at most; of flips, also which signals can have them. */
 export type CountBounds = { low: number; high: number; signals?: readonly string[] }

@@ -5,7 +5,7 @@
  * that the service's own way of counting is checked and not repeated.
  */
 import { watchedSignals } from '#shared/core/velocity/signal-flips.ts'
-import { type EventFact, isAccepted } from './sent-events.ts'
+import { type EventFact, isAccepted } from '../send/sent-events.ts'
 import { type CountBounds, countBelow, placedByMs } from './sightings.ts'
 
 const none: CountBounds = { low: 0, high: 0 }

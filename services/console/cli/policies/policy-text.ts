@@ -4,7 +4,7 @@
  */
 import { type Policy, policySchema, type SignalWeight } from '#shared/core/policies/policy.ts'
 import { isObject } from '#shared/core/telemetry/submission.ts'
-import { toFields, toTable, toTime } from './tables.ts'
+import { toFields, toTable, toTime } from '../tables.ts'
 
 /** Signals listed by weight; the document has all of them. */
 const topWeights = 20

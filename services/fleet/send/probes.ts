@@ -3,9 +3,9 @@
  * first event until `GET /v1/di/devices/{id}` shows them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readNewestSessions } from '../check/read-back.ts'
 import type { Get } from './http-calls.ts'
 import type { Latencies } from './latencies.ts'
-import { readNewestSessions } from './read-back.ts'
 
 export type Prober = {
   /** Offers an event that was just accepted; a few a second are followed. */

@@ -5,10 +5,10 @@
 import type { Command } from 'commander'
 import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../policies/backtest.ts'
-import { type CliContext, CliError } from './context.ts'
+import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../../policies/backtest.ts'
+import { type CliContext, CliError } from '../context.ts'
+import { toTable, toTime } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
-import { toTable, toTime } from './tables.ts'
 
 /** Adds `backtest` to the group `policy`. */
 export function addBacktest(policy: Command, context: CliContext): void {

@@ -3,9 +3,9 @@
  * the model knows both histories, with the event and without it, and accepts either.
  */
 
-import type { Plan } from './plan.ts'
+import type { Plan } from '../phones/plan.ts'
+import { type EventFact, isAccepted, type Mismatch, maybeStored } from '../send/sent-events.ts'
 import type { DeviceHistory, SessionSummary } from './read-back.ts'
-import { type EventFact, isAccepted, type Mismatch, maybeStored } from './sent-events.ts'
 
 export type SessionModel = { sessionId: string; facts: EventFact[] }
 

@@ -4,7 +4,7 @@
  * one that is not as documented is an error of its own, not a silent mismatch.
  */
 import { z } from 'zod'
-import type { Get } from './http-calls.ts'
+import type { Get } from '../send/http-calls.ts'
 
 const instant = z.iso.datetime()
 

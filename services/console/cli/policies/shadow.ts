@@ -1,11 +1,11 @@
 /** `di policy shadow`: sets a shadow policy and compares its decisions with the active policy's. */
 import type { Command } from 'commander'
-import type { ShadowAnswer } from '../policies/manage-shadow.ts'
-import type { ShadowComparisonBody } from '../policies/shadow-schemas.ts'
-import { type CliContext, CliError } from './context.ts'
+import type { ShadowAnswer } from '../../policies/manage-shadow.ts'
+import type { ShadowComparisonBody } from '../../policies/shadow-schemas.ts'
+import { type CliContext, CliError } from '../context.ts'
+import { toFields, toTable, toTime } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyText } from './policy-text.ts'
-import { toFields, toTable, toTime } from './tables.ts'
 
 type Shown = Omit<ShadowAnswer, 'previous_version'> & { document: unknown }
 

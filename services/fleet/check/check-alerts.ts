@@ -7,6 +7,7 @@ import { toAlertId } from '#shared/core/base/ids.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { type Action, toSeverity } from '#shared/core/scoring/score.ts'
 import { countKey, toWindowText } from '#shared/core/velocity/correlation.ts'
+import { isAccepted, type Mismatch } from '../send/sent-events.ts'
 import {
   boundAlerts,
   canBeFirst,
@@ -19,7 +20,6 @@ import {
 } from './alert-model.ts'
 import type { DeviceModel } from './device-model.ts'
 import type { AlertList, ListedAlert } from './read-back.ts'
-import { isAccepted, type Mismatch } from './sent-events.ts'
 
 /** Bounds by session id, which are unique in a fleet. */
 export type AlertModel = Map<string, KnownSession>

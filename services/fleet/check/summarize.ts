@@ -1,10 +1,11 @@
 /**
  * Turns what a run left behind into its summary.
  */
+
+import type { Run } from '../fleet-run.ts'
+import { createLatencies } from '../send/latencies.ts'
 import { measureWebhooks, summarizeWebhooks } from './check-webhooks.ts'
-import type { Run } from './fleet-run.ts'
 import type { Judgement } from './judge.ts'
-import { createLatencies } from './latencies.ts'
 import type { Summary } from './summary.ts'
 
 /** How the sending went. */

@@ -1,14 +1,14 @@
 /** `di policy ...`: looking at a tenant's policy, setting it, and what there is to set. */
 import { type Command, InvalidArgumentError } from 'commander'
 import type { PolicyVersion } from '#shared/io/policies/policy-store.ts'
-import type { PolicyAnswer } from '../policies/manage-policies.ts'
+import type { PolicyAnswer } from '../../policies/manage-policies.ts'
+import { type CliContext, CliError } from '../context.ts'
+import { toLimit } from '../deliveries.ts'
+import { toFields, toTable, toTime } from '../tables.ts'
 import { addBacktest } from './backtest.ts'
-import { type CliContext, CliError } from './context.ts'
-import { toLimit } from './deliveries.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyDiff, toPolicyText } from './policy-text.ts'
 import { addShadow } from './shadow.ts'
-import { toFields, toTable, toTime } from './tables.ts'
 
 type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; document: object }
 type VersionPage = { data: (PolicyVersion & { in_force: boolean })[]; next: number | null }

@@ -6,12 +6,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toEventId } from '#shared/core/base/ids.ts'
+import type { Plan } from '../phones/plan.ts'
+import type { Random } from '../phones/random.ts'
+import type { PreparedEvent } from '../phones/telemetry-bodies.ts'
 import type { Answer, Post } from './http-calls.ts'
 import type { Latencies } from './latencies.ts'
-import type { Plan } from './plan.ts'
-import type { Random } from './random.ts'
 import { addMismatch, type EventFact, noteEnded, noteSent, type SentEvents } from './sent-events.ts'
-import type { PreparedEvent } from './telemetry-bodies.ts'
 
 export type Sending = {
   plan: Plan

@@ -1,9 +1,10 @@
 /**
  * What a run found, as one JSON document and as a page for a person.
  */
+
+import type { LatencySummary } from '../send/latencies.ts'
+import type { Mismatch } from '../send/sent-events.ts'
 import type { WebhookSummary } from './check-webhooks.ts'
-import type { LatencySummary } from './latencies.ts'
-import type { Mismatch } from './sent-events.ts'
 
 export type Summary = {
   tenant_id: string

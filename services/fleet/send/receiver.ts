@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { standardWebhooksKey, verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
-import type { Random } from './random.ts'
+import type { Random } from '../phones/random.ts'
 
 export type ReceivedDelivery = {
   deliveryId: string

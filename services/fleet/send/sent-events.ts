@@ -7,7 +7,7 @@
 import type { Score } from '#shared/core/scoring/score.ts'
 import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
 import type { SignalBits } from '#shared/core/velocity/signal-flips.ts'
-import type { Plan } from './plan.ts'
+import type { Plan } from '../phones/plan.ts'
 
 /**
  * `accepted`: answered 200. `refused`: certainly not stored. `unknown`: asked, but no answer says

@@ -4,12 +4,12 @@
  * attempts.
  */
 import { isDeepStrictEqual } from 'node:util'
+import type { Latencies } from '../send/latencies.ts'
+import type { Received, ReceivedDelivery } from '../send/receiver.ts'
+import type { Mismatch } from '../send/sent-events.ts'
 import { dueMs } from './alert-model.ts'
 import type { AlertModel } from './check-alerts.ts'
-import type { Latencies } from './latencies.ts'
 import type { ListedAlert } from './read-back.ts'
-import type { Received, ReceivedDelivery } from './receiver.ts'
-import type { Mismatch } from './sent-events.ts'
 
 export type WebhookSummary = {
   /** Requests that came, repeats included. */

@@ -8,12 +8,12 @@ import type { Score, Scorer } from '#shared/core/scoring/score.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
 import { toSignalBits } from '#shared/core/velocity/signal-flips.ts'
+import type { EventContent } from '../send/sent-events.ts'
 import { type BodyStyle, bodyStyles, toBodyText } from './body-text.ts'
 import { paint } from './clean-signals.ts'
 import type { Plan, Session } from './plan.ts'
 import type { Phone } from './population.ts'
 import { createRandom, hashToUnit, type Random } from './random.ts'
-import type { EventContent } from './sent-events.ts'
 
 export type PreparedEvent = EventContent & { body: Buffer }
 

@@ -17,9 +17,9 @@ import {
   type RiskLimits,
 } from '#shared/core/velocity/correlation.ts'
 import { findScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
+import { type EventFact, isAccepted } from '../send/sent-events.ts'
 import type { DeviceModel } from './device-model.ts'
 import { createFlips } from './flip-model.ts'
-import { type EventFact, isAccepted } from './sent-events.ts'
 import { type CountBounds, createSightings, type Sightings } from './sightings.ts'
 
 /**
