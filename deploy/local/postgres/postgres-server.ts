@@ -121,7 +121,7 @@ async function initialize(options: {
     rmSync(dir, { recursive: true, force: true })
     const { stderr, message } = error as { stderr?: string; message: string }
     const reason = stderr?.trim() || message
-    const hint = /could not look up .*user/.test(reason)
+    const hint = reason.includes('could not look up')
       ? `\nPostgreSQL runs only as a user that the system knows: give user id ${process.getuid?.()} ` +
         'an entry in /etc/passwd, run as another user, or set POSTGRES_URL.'
       : ''

@@ -49,7 +49,7 @@ async function addTenant(tenantId: string, document: unknown = defaultPolicy): P
 
 function setPolicy(tenantId: string, document: unknown): Promise<number> {
   const change = { tenantId, policy: toText(document), createdBy: 'test' }
-  return createPolicyStore(rig.postgres).insertVersion(change)
+  return rig.postgres.transaction((tx) => createPolicyStore(tx).insertVersion(change))
 }
 
 async function getSignals(key: string): Promise<SignalList> {

@@ -227,11 +227,12 @@ describe('the signal list of the admin API', () => {
     expect(signalListSchema.strict().parse(list)).toEqual(list)
     expect(list.policy).toMatchObject({ name: 'balanced', version: 1 })
     const policy = { ...defaultPolicy, name: 'changed' }
-    await createPolicyStore(rig.postgres).insertVersion({
+    const change = {
       tenantId: 'twin',
       createdBy: 'test',
       policy: { hash: toPolicyHash(policy), text: JSON.stringify(policy) },
-    })
+    }
+    await rig.postgres.transaction((tx) => createPolicyStore(tx).insertVersion(change))
     const after = await get('/tenants/twin/signals')
     expect(after.body.policy).toMatchObject({ name: 'changed', version: 2 })
     expect((await get('/tenants/nobody/signals')).body.code).toBe('tenant_not_found')
