@@ -89,6 +89,8 @@ type State = TenantDirectoryOptions & {
   registrations: number
   /** The revision of this edge's own entry, 0 when there is none. */
   ownRevision: number
+  /** Settles with the latest announcement. */
+  announcing: Promise<unknown>
   /** When the watch last brought anything. */
   heardMs: number
   /** Other edges by id: the revision of their newest announcement, and when we heard it. */
@@ -118,6 +120,8 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
       clearInterval(timer)
       state.lease.drop()
       state.watch?.stop()
+      // An announcement under way would stand after the edge is said to be gone.
+      await state.announcing
       const { directory, registeredAs, ownRevision } = state
       if (directory !== null && ownRevision > 0 && state.nats.connected()) {
         // An entry that stays only costs the next rotation a lease's wait.
@@ -149,7 +153,11 @@ function createState(options: TenantDirectoryOptions): State {
     lease: createEdgeLease({
       nowMs,
       leaseMs,
-      announce: (appliedRevision) => announce(state, appliedRevision),
+      announce: (appliedRevision) => {
+        const announced = announce(state, appliedRevision)
+        state.announcing = announced.catch(() => undefined)
+        return announced
+      },
       onCurrent: () => serve(state),
       onAnnounced: (outcome) => announcements.inc({ outcome }),
     }),
@@ -162,6 +170,7 @@ function createState(options: TenantDirectoryOptions): State {
     registeredAs: options.edgeId,
     registrations: 1,
     ownRevision: 0,
+    announcing: Promise.resolve(),
     heardMs: nowMs(),
     others: new Map(),
     leaseWasValid: false,
