@@ -63,12 +63,19 @@ async function connects(settings: NatsSettings): Promise<void> {
 }
 
 /** It says so, once, and goes on trying. */
-async function failsWith(settings: NatsSettings, why: string): Promise<NatsLink> {
+async function failsWith(
+  settings: NatsSettings,
+  why: string,
+  { sometimes = '' } = {},
+): Promise<NatsLink> {
   const link = open(settings)
   await until('it says why', () => link.fault() === `is not connected: it ${why}`)
   // Two more tries of those that say why.
   await new Promise((resolve) => setTimeout(resolve, 2_200))
-  expect(link.warnings).toEqual([`NATS ${why}; trying again`])
+  const rare = `NATS ${sometimes}; trying again`
+  const warnings = link.warnings.filter((warning) => warning !== rare)
+  expect(new Set(warnings)).toEqual(new Set([`NATS ${why}; trying again`]))
+  if (warnings.length === link.warnings.length) expect(warnings).toHaveLength(1)
   return link
 }
 
@@ -143,7 +150,10 @@ describe('tls://', () => {
     const { cert: certFile, key: keyFile } = ca.sign('ingest', 'DNS:ingest')
     const url = `tls://di:${password}@127.0.0.1:${port}`
     await connects({ url, caFile: ca.caFile, certFile, keyFile })
-    await failsWith({ url, caFile: ca.caFile }, 'asks for a client certificate')
+    // With TLS 1.3 the server's refusal may come after the client's first bytes, and those bytes
+    // have the operating system discard the refusal.
+    const sometimes = 'breaks the connection off'
+    await failsWith({ url, caFile: ca.caFile }, 'asks for a client certificate', { sometimes })
   })
 })
 
