@@ -6,7 +6,7 @@ import {
   createClickhouse,
   databaseOf,
 } from '#shared/io/clickhouse/clickhouse.ts'
-import { type Nats, type NatsLink, openNats } from '#shared/io/nats/nats.ts'
+import { type Nats, type NatsLink, openNats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'

@@ -15,9 +15,9 @@ export type AcceptedTally = {
   /** Counts one event, once its message is stored. */
   count: (tenantId: string, receivedAtMs: number) => void
   /** Takes what has changed since it was taken last, with its counts since the start. */
-  takeChanged: () => TallyPart[]
+  drainChanged: () => TallyPart[]
   /** Gives back what was taken and could not be reported. */
-  giveBack: (part: Pick<TallyPart, 'hourMs' | 'part'>) => void
+  requeue: (part: Pick<TallyPart, 'hourMs' | 'part'>) => void
 }
 
 /** Tenants of one report: 1,000 ids of 63 characters are less than 100 KB. */
@@ -61,7 +61,7 @@ export function createAcceptedTally(): AcceptedTally {
       last.accepted++
       lastHour.changed.add(last.part)
     },
-    takeChanged: () => {
+    drainChanged: () => {
       const taken = [...hours].flatMap(([hourMs, hour]) => takeHour(hourMs, hour))
       const newest = Math.max(...hours.keys())
       for (const [hourMs, { changed }] of hours) {
@@ -71,7 +71,7 @@ export function createAcceptedTally(): AcceptedTally {
       lastTenantId = ''
       return taken
     },
-    giveBack: ({ hourMs, part }) => hours.get(hourMs)?.changed.add(part),
+    requeue: ({ hourMs, part }) => hours.get(hourMs)?.changed.add(part),
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * The intake over HTTP: `POST /v1/rasp/ingest`, and `/healthz`. It is built before NATS is there:
+ * Ingest over HTTP: `POST /v1/rasp/ingest`, and `/healthz`. It is built before NATS is there:
  * without it the process lives, answers its health and refuses.
  */
 import type { KeyObject } from 'node:crypto'
@@ -32,27 +32,27 @@ import type { PublishBatch } from '#shared/io/telemetry/telemetry-publisher.ts'
 import type { TenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import { createAdmission } from './admission.ts'
+import type { BacklogLimit } from './backlog-limit.ts'
 import { createBodyBudget } from './body-budget.ts'
 import { type CommitLimits, createGroupCommit } from './group-commit.ts'
 import {
-  answerPending,
-  decideSubmission,
-  type Intake,
+  handleSubmission,
   ingestPath,
   type Pending,
-  receiveTelemetry,
+  processSubmission,
+  replySettled,
   type Submission,
-} from './intake.ts'
-import { createIngestObserver } from './observe.ts'
+  type SubmissionDeps,
+} from './http/handle-submission.ts'
+import { createIngestObserver } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
-import type { UndecidedRoom } from './undecided-room.ts'
 
-/** What the intake works with once NATS is there. */
+/** What ingest works with once NATS is there. */
 export type Edge = {
   directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'fault'>
   publish: PublishBatch
-  room: Pick<UndecidedRoom, 'stored' | 'mayWait' | 'warning'>
+  backlog: Pick<BacklogLimit, 'stored' | 'mayWait' | 'warning'>
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   close: () => Promise<void>
@@ -112,8 +112,8 @@ const commitLimits: CommitLimits = {
  */
 export function createIngest(deps: IngestDeps): Ingest {
   const { edge, log, metrics } = deps
-  const intake = createIntake(deps)
-  const { refusals } = intake
+  const submissions = createSubmissionDeps(deps)
+  const { refusals } = submissions
   const app = createHttpServer({
     log,
     metrics,
@@ -122,14 +122,14 @@ export function createIngest(deps: IngestDeps): Ingest {
     ...(deps.connectionsMax === undefined ? {} : { connectionsMax: deps.connectionsMax }),
     direct: (request, response) => {
       if (request.method !== 'POST' || !isIngest(request.url)) return false
-      receiveTelemetry(intake, request, response)
+      handleSubmission(submissions, request, response)
       return true
     },
   })
-  addRoute(app, intake)
+  addRoute(app, submissions)
   const drained = async () => {
-    await intake.admission.drained()
-    await intake.commit.drained()
+    await submissions.admission.drained()
+    await submissions.commit.drained()
   }
   const readyChecks: Record<string, ReadyCheck> = {
     nats: deps.natsFault,
@@ -137,9 +137,9 @@ export function createIngest(deps: IngestDeps): Ingest {
       const present = edge()
       return present === null ? 'is not loaded' : present.directory.fault()
     },
-    storage: intake.observe.findStorageFault,
+    storage: submissions.observe.findStorageFault,
   }
-  const warnings = { stream: () => edge()?.room.warning() ?? null }
+  const warnings = { stream: () => edge()?.backlog.warning() ?? null }
   return { app, readyChecks, warnings, drained }
 }
 
@@ -147,22 +147,22 @@ function isIngest(url: string | undefined): boolean {
   return url === ingestPath || url?.startsWith(`${ingestPath}?`) === true
 }
 
-function createIntake(deps: IngestDeps): Intake {
+function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
   const { edge, nowMs } = deps
   const observe = createIngestObserver(deps.metrics, {
     nowMs,
-    waiting: () => intake.commit.waiting(),
-    queued: () => intake.admission.queued(),
-    incompleteBytes: () => intake.bodies.bytes(),
-    delayedRefusals: () => intake.hold.held(),
+    waiting: () => submissions.commit.waiting(),
+    queued: () => submissions.admission.queued(),
+    incompleteBytes: () => submissions.bodies.bytes(),
+    delayedRefusals: () => submissions.refusalDelay.held(),
   })
-  const intake: Intake = {
+  const submissions: SubmissionDeps = {
     log: deps.log,
     addresses: createClientAddresses(deps.trustedProxies ?? []),
     refusals: createRefusalLog(deps.log),
     bodies: createBodyBudget(incompleteBodiesBytesMax),
     observe,
-    hold: createRefusalDelay({
+    refusalDelay: createRefusalDelay({
       later: setTimeout,
       stopping: deps.stopping,
       holdMs: refusalDelayMs,
@@ -171,22 +171,22 @@ function createIntake(deps: IngestDeps): Intake {
     staleSecretRequests: deps.staleSecretRequests,
     tally: deps.tally,
     stopping: deps.stopping,
-    stored: (...event) => edge()?.room.stored(...event),
+    stored: (...event) => edge()?.backlog.stored(...event),
     connected: () => edge()?.connected() === true,
     edge: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
       synced: () => edge()?.directory.synced() === true,
-      mayWait: (tenantId, share) => edge()?.room.mayWait(tenantId, share) !== false,
+      mayWait: (tenantId, share) => edge()?.backlog.mayWait(tenantId, share) !== false,
       verify: verifySignature,
       decoyKey: deps.decoyKey,
       nowMs,
       wallMs: deps.wallMs,
     },
     admission: createAdmission<Submission>({
-      decide: (submission) => decideSubmission(intake, submission),
+      decide: (submission) => processSubmission(submissions, submission),
       // Without a broker nothing is held: each is told so.
-      hasRoom: () => !intake.connected() || intake.commit.hasRoom(),
+      hasRoom: () => !submissions.connected() || submissions.commit.hasRoom(),
       defer: setImmediate,
       later: setTimeout,
       nowMs,
@@ -194,8 +194,8 @@ function createIntake(deps: IngestDeps): Intake {
     }),
     commit: createGroupCommit<Pending>({
       publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),
-      settle: (pending, settlement) => answerPending(intake, pending, settlement),
-      onSettled: () => intake.admission.resume(),
+      settle: (pending, settlement) => replySettled(submissions, pending, settlement),
+      onSettled: () => submissions.admission.resume(),
       defer: setImmediate,
       later: setTimeout,
       pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
@@ -205,15 +205,15 @@ function createIntake(deps: IngestDeps): Intake {
       observe: observe.commit,
     }),
   }
-  return intake
+  return submissions
 }
 
 /** Makes the address known, so that other methods are told what it takes. */
-function addRoute(app: FastifyInstance, intake: Intake): void {
+function addRoute(app: FastifyInstance, submissions: SubmissionDeps): void {
   // Only a spelling of the address that the direct way does not know, escaped, gets here.
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     reply.hijack()
-    receiveTelemetry(intake, request.raw, reply.raw)
+    handleSubmission(submissions, request.raw, reply.raw)
   }
   app.post(ingestPath, { onRequest, schema: { hide: true } as object }, () => undefined)
 }

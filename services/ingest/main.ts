@@ -6,7 +6,7 @@ import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
-import { type NatsLink, openNats } from '#shared/io/nats/nats.ts'
+import { type NatsLink, openNats } from '#shared/io/nats/connection.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'
 import { createLifecycle, type Lifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
@@ -18,9 +18,9 @@ import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts
 import { startStaleSecretReporter } from '#shared/io/tenants/stale-secret-requests.ts'
 import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
+import { openBacklogLimit } from './backlog-limit.ts'
 import { type IngestConfig, readIngestConfig } from './config.ts'
 import { createStaleSecretRequests, type StaleSecretRequests } from './stale-secret-requests.ts'
-import { openUndecidedRoom } from './undecided-room.ts'
 
 const nowMs = () => performance.now()
 
@@ -88,23 +88,23 @@ function openEdge(options: {
         metrics,
         ...staleSecretRequests,
       })
-      const { takeChanged, giveBack } = tally
+      const { drainChanged, requeue } = tally
       const claims = startClaimReporter({
         nats,
         edgeId,
         log,
         metrics,
-        takeChanged,
-        giveBack,
+        drainChanged,
+        requeue,
       })
-      const room = openUndecidedRoom({ nats, log, metrics, countEdges: directory.countEdges })
+      const backlog = openBacklogLimit({ nats, log, metrics, countEdges: directory.countEdges })
       edge = {
         directory,
-        room,
+        backlog,
         connected: nats.connected,
         publish: createTelemetryPublisher(nats, log, sealer.proverOf('telemetry batch')),
         close: async () => {
-          await room.close()
+          await backlog.close()
           await directory.close()
           await reporter.close()
           await claims.close()

@@ -17,9 +17,9 @@ export type StaleSecretRequests = {
    */
   note: (tenantId: string, last4: string, body: Buffer) => void
   /** Takes up to `max` tenants whose counts have changed since they were taken last. */
-  takeChanged: (max: number) => { tenantId: string; report: StaleSecretReport }[]
+  drainChanged: (max: number) => { tenantId: string; report: StaleSecretReport }[]
   /** Gives a tenant back that was taken and could not be reported. */
-  giveBack: (tenantId: string) => void
+  requeue: (tenantId: string) => void
 }
 
 /** Stands for a version that cannot be read. */
@@ -80,7 +80,7 @@ export function createStaleSecretRequests(
       if (waiting.length >= waitingBodiesMax) count()
       else timer ??= setTimeout(count, lookAfterMs)
     },
-    takeChanged: (max) => {
+    drainChanged: (max) => {
       count()
       const taken: { tenantId: string; report: StaleSecretReport }[] = []
       for (const tenantId of changed) {
@@ -90,7 +90,7 @@ export function createStaleSecretRequests(
       }
       return taken
     },
-    giveBack: (tenantId) => changed.add(tenantId),
+    requeue: (tenantId) => changed.add(tenantId),
   }
 }
 

@@ -7,7 +7,7 @@
  * So a Postgres outage delays no history, and decisions never depend on which process was faster.
  */
 import { deciderConsumer, scorerConsumer } from '#shared/core/telemetry/nats-names.ts'
-import { findUnraised, raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
+import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import {
   type Clickhouse,
   checkClickhouse,
@@ -15,10 +15,10 @@ import {
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
 import { type ReadyCheck, serveInternally } from '#shared/io/http/internal-server.ts'
+import { type Nats, openNats } from '#shared/io/nats/connection.ts'
 import { type ConsumedMessage, consume } from '#shared/io/nats/consume.ts'
 import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'
 import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/low-watermark.ts'
-import { type Nats, openNats } from '#shared/io/nats/nats.ts'
 import { observeStreams } from '#shared/io/nats/stream-metrics.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import { createShadowDecisionWriter } from '#shared/io/policies/shadow-decision-store.ts'
@@ -40,7 +40,7 @@ import {
   quarantineUndecided,
   quarantineUnstored,
 } from './decide/quarantine.ts'
-import { createScorerObserver, createShadowObserver, type ScorerObserver } from './observe.ts'
+import { createScorerObserver, createShadowObserver, type ScorerObserver } from './metrics.ts'
 import { createShadowDecisions, type ShadowDecisions } from './shadow/shadow-decisions.ts'
 import { createShadowVersions } from './shadow/shadow-versions.ts'
 import { createDecodedMessages, type DecodedMessages } from './store/decoded-messages.ts'

@@ -25,7 +25,7 @@ import {
 } from '#shared/io/erasure/erasure-streams.ts'
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'

@@ -18,7 +18,7 @@ import {
   type Telemetry,
   telemetrySchema,
 } from '#shared/core/telemetry/submission.ts'
-import { listSessionAlerts, type SessionAlert } from '#shared/io/alerts/session-alerts-store.ts'
+import { listSessionAlerts, type SessionAlert } from '#shared/io/alerts/list-session-alerts.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'

@@ -5,7 +5,7 @@
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'
 import {

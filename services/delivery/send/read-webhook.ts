@@ -2,7 +2,7 @@
  * Reads the current webhook of a tenant. Requests that arrive during a read share the next one, so
  * a result is never older than its request.
  */
-import type { CurrentWebhook, WebhooksRead } from '#shared/io/deliveries/current-webhooks.ts'
+import type { CurrentWebhook, WebhooksRead } from '#shared/io/deliveries/read-webhooks.ts'
 
 /** A webhook with the monotonic time until which its secret may sign. */
 export type FreshWebhook = CurrentWebhook & { signUntilMs: number }

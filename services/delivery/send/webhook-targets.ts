@@ -5,11 +5,11 @@
 import { LRUCache } from 'lru-cache'
 import { webhooksRememberedMax } from '#shared/core/deliveries/delivery-limits.ts'
 import { checkWebhookUrl, type WebhookRules } from '#shared/core/deliveries/outbound-address.ts'
-import type { CurrentWebhook } from '#shared/io/deliveries/current-webhooks.ts'
 import {
   OutboundError,
   type OutboundTarget,
 } from '#shared/io/deliveries/outbound/outbound-client.ts'
+import type { CurrentWebhook } from '#shared/io/deliveries/read-webhooks.ts'
 
 export type FindTarget = (
   tenantId: string,

@@ -5,8 +5,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { bodyBytesMax, refusedBodyBytesMax } from '#shared/core/base/limits.ts'
-import { type Refusal, refusals } from '../accept-telemetry.ts'
 import type { BodyBudget, IncompleteBody } from '../body-budget.ts'
+import { type Refusal, refusals } from '../decide-submission.ts'
 
 const jsonType = /^application\/json[ \t]*(;|$)/i
 

@@ -11,7 +11,7 @@ import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import { isDefect } from '#shared/io/process/defects.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
-import type { ScorerObserver } from '../observe.ts'
+import type { ScorerObserver } from '../metrics.ts'
 import type { DecodedMessages } from '../store/decoded-messages.ts'
 import { type DecideBatchDeps, decideBatch } from './decide-batch.ts'
 

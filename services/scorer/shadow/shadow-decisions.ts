@@ -23,7 +23,7 @@ import type {
 import type { Log } from '#shared/io/process/log.ts'
 import { within } from '#shared/io/process/pause.ts'
 import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
-import type { ShadowObserver } from '../observe.ts'
+import type { ShadowObserver } from '../metrics.ts'
 import type { ShadowVersions } from './shadow-versions.ts'
 
 /** An event that was decided, and on what. */

@@ -20,7 +20,7 @@ import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import type { ScorerObserver } from '../observe.ts'
+import type { ScorerObserver } from '../metrics.ts'
 import type { DecodedMessages } from './decoded-messages.ts'
 
 export type StoreBatchDeps = {

@@ -12,8 +12,8 @@ import {
   toUndecidedBytes,
   toUndecidedWarning,
 } from '#shared/core/telemetry/stream-room.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
 import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'

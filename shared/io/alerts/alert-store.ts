@@ -4,9 +4,9 @@
  */
 import type { Alert, AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { type DispositionChange, setDisposition } from './alert-disposition-store.ts'
-import { type AlertPage, type AlertQuery, findAlert, listAlerts } from './alert-listing-store.ts'
-import { type RaiseOutcome, raiseAlerts } from './alert-raising-store.ts'
+import { type AlertPage, type AlertQuery, findAlert, listAlerts } from './list-alerts.ts'
+import { type RaiseOutcome, raiseAlerts } from './raise-alerts.ts'
+import { type DispositionChange, setDisposition } from './set-disposition.ts'
 
 export type AlertStore = {
   raiseAlerts: (candidates: readonly AlertCandidate[], nowMs: () => number) => Promise<RaiseOutcome>

@@ -6,7 +6,7 @@
  */
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import type { CurrentWebhook } from './current-webhooks.ts'
+import type { CurrentWebhook } from './read-webhooks.ts'
 import { secretLeaseMs } from './webhook-secret-lease.ts'
 import type { WebhookState } from './webhook-store.ts'
 

@@ -4,8 +4,8 @@
  */
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { claimDeliveries } from './claim-deliveries.ts'
-import { readWebhooks } from './current-webhooks.ts'
 import { countDue, findDueQueues } from './find-due-deliveries.ts'
+import { readWebhooks } from './read-webhooks.ts'
 import { recordOutcomes, switchFailingOff } from './record-outcomes.ts'
 import { extendSecretLease } from './webhook-secret-lease.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { DeliveryHint } from '#shared/core/deliveries/delivery-hint.ts'
 import { deliveryHintSubject } from '#shared/core/telemetry/nats-names.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 
 /**
  * Publishes one hint per tenant with new deliveries, with a short timeout.

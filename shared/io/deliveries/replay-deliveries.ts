@@ -11,7 +11,7 @@ import {
   alertColumns,
   canBeStored,
   toAlertOfRow,
-} from '#shared/io/alerts/alert-listing-store.ts'
+} from '#shared/io/alerts/list-alerts.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { createdAtUs, type DeliveryPosition, instantOf } from './list-deliveries.ts'
 

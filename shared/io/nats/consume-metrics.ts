@@ -5,13 +5,13 @@
  */
 import type { Registry } from 'prom-client'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import type { Nats } from './connection.ts'
 import { isMessageGone } from './jetstream-errors.ts'
-import type { Nats } from './nats.ts'
 
 export type ConsumeMetrics = {
   batches: (messages: number, redelivered: number) => void
   failed: () => void
-  takeFailed: () => void
+  fetchFailed: () => void
   nacked: (reason: 'defect' | 'outage', messages: number) => void
   quarantined: () => void
 }
@@ -66,7 +66,7 @@ function createShared(metrics: Metrics): Shared {
         redelivered.inc({ consumer }, again)
       },
       failed: () => failures.inc({ consumer }),
-      takeFailed: () => takeFailures.inc({ consumer }),
+      fetchFailed: () => takeFailures.inc({ consumer }),
       nacked: (reason, count) => nacked.inc({ consumer, reason }, count),
       quarantined: () => quarantined.inc({ consumer }),
     }),

@@ -10,15 +10,15 @@ import { isDefect } from '#shared/io/process/defects.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'
+import type { Nats } from './connection.ts'
 import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
-import type { Nats } from './nats.ts'
-import type { TakenMessage } from './pull-messages.ts'
-import { ackWaitMs, consumerConfigs } from './streams.ts'
-import { type Taking, takeMessages } from './take-messages.ts'
+import { ackWaitMs, consumerConfigs } from './ensure-streams.ts'
+import type { DeliveredMessage } from './fetcher.ts'
+import { type ReconnectingFetcher, startFetching } from './reconnecting-fetcher.ts'
 
 /** A message as a handler sees it. */
 export type ConsumedMessage = Pick<
-  TakenMessage,
+  DeliveredMessage,
   'data' | 'proof' | 'sequence' | 'streamCreatedMs' | 'deliveries'
 >
 
@@ -94,10 +94,10 @@ const stopMaxMs = 5_000
 type State = ConsumeOptions & {
   stream: string
   counted: ConsumeMetrics
-  taking: Taking
-  buffer: TakenMessage[]
+  taking: ReconnectingFetcher
+  buffer: DeliveredMessage[]
   bufferBytes: number
-  inHand: readonly TakenMessage[]
+  inHand: readonly DeliveredMessage[]
   /**
    * Messages acknowledged so far; and of one that failed, how many it had been when it first did.
    */
@@ -120,7 +120,7 @@ export function consume(options: ConsumeOptions): Consumption {
   const { stream } = consumerConfigs[options.durable]!
   const counted = observeConsumer({ ...options, stream })
   const stopping = new AbortController()
-  const taking = takeMessages({
+  const taking = startFetching({
     ...options,
     stream,
     signal: stopping.signal,
@@ -131,7 +131,7 @@ export function consume(options: ConsumeOptions): Consumption {
     onFault: (fault) => {
       state.fault = fault
     },
-    onFailure: counted.takeFailed,
+    onFailure: counted.fetchFailed,
   })
   const state: State = {
     ...options,
@@ -258,10 +258,10 @@ function isFull(state: State): boolean {
 }
 
 /** Takes what may be handled by now, in the order of arrival, up to the limits of a batch. */
-function takeBatch(state: State, upTo: number | null): TakenMessage[] {
+function takeBatch(state: State, upTo: number | null): DeliveredMessage[] {
   const { batchMessagesMax, batchBytesMax } = state.limits
-  const batch: TakenMessage[] = []
-  const rest: TakenMessage[] = []
+  const batch: DeliveredMessage[] = []
+  const rest: DeliveredMessage[] = []
   let bytes = 0
   let full = false
   for (const message of state.buffer) {
@@ -283,7 +283,7 @@ function takeBatch(state: State, upTo: number | null): TakenMessage[] {
   return batch
 }
 
-async function handleBatch(state: State, batch: TakenMessage[]): Promise<void> {
+async function handleBatch(state: State, batch: DeliveredMessage[]): Promise<void> {
   const { counted, handledBefore } = state
   counted.batches(batch.length, batch.filter((message) => message.deliveries > 1).length)
   // One that hit a defect before would make the whole batch fail with it.
@@ -296,7 +296,7 @@ async function handleBatch(state: State, batch: TakenMessage[]): Promise<void> {
   state.inHand = []
 }
 
-async function handleTogether(state: State, batch: TakenMessage[]): Promise<void> {
+async function handleTogether(state: State, batch: DeliveredMessage[]): Promise<void> {
   if (batch.length === 0) return
   const error = await tryInPlace(state, batch)
   if (error === null) {
@@ -314,7 +314,7 @@ async function handleTogether(state: State, batch: TakenMessage[]): Promise<void
   }
 }
 
-function acknowledge(state: State, batch: readonly TakenMessage[]): void {
+function acknowledge(state: State, batch: readonly DeliveredMessage[]): void {
   for (const message of batch) {
     message.ack()
     state.handledBefore.delete(message.sequence)
@@ -324,7 +324,7 @@ function acknowledge(state: State, batch: readonly TakenMessage[]): void {
   state.acknowledged?.()
 }
 
-async function handleAlone(state: State, message: TakenMessage): Promise<void> {
+async function handleAlone(state: State, message: DeliveredMessage): Promise<void> {
   const error = await tryInPlace(state, [message])
   if (error === null) acknowledge(state, [message])
   else if (isDefect(error)) await nackDefect(state, message, error)
@@ -336,7 +336,7 @@ async function handleAlone(state: State, message: TakenMessage): Promise<void> {
  * only while others are handled: where all fail, the mistake is not in the message, and all of them
  * wait for a release that can handle them.
  */
-async function nackDefect(state: State, message: TakenMessage, error: unknown): Promise<void> {
+async function nackDefect(state: State, message: DeliveredMessage, error: unknown): Promise<void> {
   const { quarantine, handledBefore, handled } = state
   const before = handledBefore.get(message.sequence)
   if (before === undefined) handledBefore.set(message.sequence, handled)
@@ -354,19 +354,19 @@ async function nackDefect(state: State, message: TakenMessage, error: unknown): 
   nack(state, [message], error)
 }
 
-function nack(state: State, batch: readonly TakenMessage[], error: unknown): void {
+function nack(state: State, batch: readonly DeliveredMessage[], error: unknown): void {
   const defect = isDefect(error)
   state.counted.nacked(defect ? 'defect' : 'outage', batch.length)
   if (defect) state.log.error({ err: error, seq: batch[0]?.sequence }, 'a message was set aside')
   for (const message of batch) message.nak(defect ? toDefectDelayMs(message) : outageDelayMs)
 }
 
-function toDefectDelayMs({ deliveries }: TakenMessage): number {
+function toDefectDelayMs({ deliveries }: DeliveredMessage): number {
   return Math.min(defectDelayMaxMs, defectDelayMs * 2 ** (deliveries - 1))
 }
 
 /** @returns null once the batch is handled, else the last failure */
-async function tryInPlace(state: State, batch: readonly TakenMessage[]): Promise<unknown> {
+async function tryInPlace(state: State, batch: readonly DeliveredMessage[]): Promise<unknown> {
   try {
     await pRetry(() => state.handle(batch), {
       retries: Number.POSITIVE_INFINITY,

@@ -10,8 +10,8 @@ import { deadLetterBytes } from '#shared/core/base/limits.ts'
 import type { DropReason } from '#shared/core/base/outcome.ts'
 import { type Bucket, fullBucket, takeToken } from '#shared/core/http/rate-limit.ts'
 import { deadLetterSubject } from '#shared/core/telemetry/nats-names.ts'
+import type { Nats } from './connection.ts'
 import { isStreamFull, type JetstreamFailure } from './jetstream-errors.ts'
-import type { Nats } from './nats.ts'
 
 export type DeadLetter = {
   reason: DropReason

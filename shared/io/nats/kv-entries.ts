@@ -1,7 +1,7 @@
 /** Reads what a NATS KV bucket holds of some keys at the moment, and ends. */
 import type { KV, KvEntry, QueuedIterator } from 'nats'
 import { within } from '#shared/io/process/pause.ts'
-import type { Nats } from './nats.ts'
+import type { Nats } from './connection.ts'
 
 const readMaxMs = 10_000
 

@@ -5,14 +5,14 @@
  */
 import type { KV } from 'nats'
 import type { Log } from '#shared/io/process/log.ts'
-import type { Nats } from './nats.ts'
+import type { Nats } from './connection.ts'
 
 /** One entry that has changed. */
-export type DueEntry = {
+export type ChangedEntry = {
   key: string
   value: object
   /** Told when it could not be stored. */
-  giveBack: () => void
+  requeue: () => void
 }
 
 export type KvReporter = {
@@ -24,7 +24,7 @@ export type KvReporterOptions = {
   nats: Nats
   openBucket: (nats: Nats) => Promise<KV>
   /** Takes what has changed since it was taken last. */
-  takeDue: () => DueEntry[]
+  drainEntries: () => ChangedEntry[]
   /** Counts each entry by its outcome. */
   reports: { inc: (labels: { outcome: 'stored' | 'failed' }) => void }
   log: Log
@@ -37,21 +37,21 @@ const reportEveryMs = 2_000
 export function startKvReporter(options: KvReporterOptions): KvReporter {
   const { nats, reports, log } = options
   let bucket: KV | null = null
-  const put = async ({ key, value, giveBack }: DueEntry) => {
+  const put = async ({ key, value, requeue }: ChangedEntry) => {
     try {
       bucket ??= await options.openBucket(nats)
       await bucket.put(key, JSON.stringify(value))
       reports.inc({ outcome: 'stored' })
     } catch (error) {
       reports.inc({ outcome: 'failed' })
-      giveBack()
+      requeue()
       bucket = null
       log.debug({ err: error, key }, 'an entry was not reported')
     }
   }
   const report = async () => {
     if (!nats.connected()) return
-    await Promise.all(options.takeDue().map(put))
+    await Promise.all(options.drainEntries().map(put))
   }
   let running: Promise<void> = Promise.resolve()
   const timer = setInterval(() => {

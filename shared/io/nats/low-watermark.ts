@@ -8,7 +8,7 @@ import {
   scorerConsumer,
   telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
-import type { Nats } from './nats.ts'
+import type { Nats } from './connection.ts'
 
 /**
  * @returns the sequence up to which every message is stored

@@ -1,6 +1,6 @@
 /** Reads how full a stream is. */
 import type { StreamFill } from '#shared/core/telemetry/stream-room.ts'
-import type { Nats } from './nats.ts'
+import type { Nats } from './connection.ts'
 
 export type ReadFill = StreamFill & {
   /** Age of the oldest message in seconds by the server's clock; 0 when there is none. */

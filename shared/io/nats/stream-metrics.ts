@@ -9,8 +9,8 @@ import {
 } from '#shared/core/telemetry/nats-names.ts'
 import { toUndecidedBytes } from '#shared/core/telemetry/stream-room.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import type { Nats } from './connection.ts'
 import { readLowWatermark } from './low-watermark.ts'
-import type { Nats } from './nats.ts'
 import { type ReadFill, readStreamFill } from './stream-fill.ts'
 
 const streams = [telemetryStream, alertsStream, deadLetterStream]

@@ -3,7 +3,7 @@
  * settings, so that behind a pooler a lone statement needs no transaction to set them.
  */
 import type { ProcessName } from '#shared/core/base/process-rights.ts'
-import { listingSession } from '#shared/io/alerts/alert-listing-store.ts'
+import { listingSession } from '#shared/io/alerts/list-alerts.ts'
 import { deliverySession } from '#shared/io/deliveries/claim-deliveries.ts'
 import { type PostgresOptions, toSettings } from './postgres.ts'
 import type { SessionSettings } from './postgres-session.ts'

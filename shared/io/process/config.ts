@@ -9,7 +9,7 @@ import { telemetryStreamBytesMin } from '#shared/core/base/limits.ts'
 import { processNames } from '#shared/core/base/process-rights.ts'
 import { type Network, parseNetwork } from '#shared/core/deliveries/outbound-address.ts'
 import { createClientAddresses } from '#shared/io/http/client-address.ts'
-import type { NatsSettings } from '#shared/io/nats/nats.ts'
+import type { NatsSettings } from '#shared/io/nats/connection.ts'
 import { findClickhouseUrlFault, findPostgresUrlFault, parseNatsUrl } from './server-addresses.ts'
 
 export type Env = Record<string, string | undefined>

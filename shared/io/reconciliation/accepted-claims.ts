@@ -12,9 +12,9 @@ import {
   acceptedSchema,
 } from '#shared/core/reconciliation/accepted-claims.ts'
 import { acceptedBucket } from '#shared/core/telemetry/nats-names.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries, readJson } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
@@ -28,30 +28,30 @@ export type ClaimReporterOptions = {
   edgeId: string
   log: Log
   metrics: Metrics
-  takeChanged: () => Part[]
-  giveBack: (part: Part) => void
+  drainChanged: () => Part[]
+  requeue: (part: Part) => void
   everyMs?: number
 }
 
 /** Reports periodically; a failed report is repeated. */
 export function startClaimReporter(options: ClaimReporterOptions): KvReporter {
-  const { edgeId, metrics, takeChanged, giveBack, ...common } = options
+  const { edgeId, metrics, drainChanged, requeue, ...common } = options
   const reports = metrics.counter(
     'di_ingest_accepted_reports_total',
     'Reports of what was accepted, for reconciliation',
     ['outcome'],
   )
-  const toDue = (part: Part) => {
+  const toEntry = (part: Part) => {
     const { hourMs: hour, accepted } = part
     const value: AcceptedClaim = { edge_id: edgeId, hour_ms: hour, accepted }
     return {
       key: acceptedKey(edgeId, hour / hourMs, part.part),
       value,
-      giveBack: () => giveBack(part),
+      requeue: () => requeue(part),
     }
   }
-  const takeDue = () => takeChanged().map(toDue)
-  return startKvReporter({ ...common, openBucket: openAcceptedBucket, reports, takeDue })
+  const drainEntries = () => drainChanged().map(toEntry)
+  return startKvReporter({ ...common, openBucket: openAcceptedBucket, reports, drainEntries })
 }
 
 export function openAcceptedBucket(nats: Nats): Promise<KV> {

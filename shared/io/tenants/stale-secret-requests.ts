@@ -12,9 +12,9 @@ import {
   staleSecretKey,
   staleSecretReportSchema,
 } from '#shared/core/tenants/stale-secret-reports.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries, readJson } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
@@ -26,8 +26,8 @@ export type ReporterOptions = {
   edgeId: string
   log: Log
   metrics: Metrics
-  takeChanged: (max: number) => { tenantId: string; report: StaleSecretReport }[]
-  giveBack: (tenantId: string) => void
+  drainChanged: (max: number) => { tenantId: string; report: StaleSecretReport }[]
+  requeue: (tenantId: string) => void
   everyMs?: number
 }
 
@@ -36,19 +36,19 @@ const reportTenantsMax = 64
 
 /** Reports periodically; a failed report is repeated. */
 export function startStaleSecretReporter(options: ReporterOptions): KvReporter {
-  const { edgeId, metrics, takeChanged, giveBack, ...common } = options
+  const { edgeId, metrics, drainChanged, requeue, ...common } = options
   const reports = metrics.counter(
     'di_ingest_stale_secret_reports_total',
     'Reports of the use of retired secrets, one per tenant',
     ['outcome'],
   )
-  const takeDue = () =>
-    takeChanged(reportTenantsMax).map(({ tenantId, report }) => ({
+  const drainEntries = () =>
+    drainChanged(reportTenantsMax).map(({ tenantId, report }) => ({
       key: staleSecretKey(tenantId, edgeId),
       value: report,
-      giveBack: () => giveBack(tenantId),
+      requeue: () => requeue(tenantId),
     }))
-  return startKvReporter({ ...common, openBucket: openStaleSecretBucket, reports, takeDue })
+  return startKvReporter({ ...common, openBucket: openStaleSecretBucket, reports, drainEntries })
 }
 
 export function openStaleSecretBucket(nats: Nats): Promise<KV> {

@@ -4,7 +4,7 @@
  * says to the same question by `count(*)` and by a plain sort.
  */
 import type { Decision, Disposition } from '#shared/core/alerts/alert-rules.ts'
-import type { AlertQuery } from '#shared/io/alerts/alert-listing-store.ts'
+import type { AlertQuery } from '#shared/io/alerts/list-alerts.ts'
 import type { Sql } from '#shared/io/postgres/postgres.ts'
 import { bigTenantId, type FilledSpan } from './alert-rows.ts'
 

@@ -7,7 +7,7 @@ import {
   alertColumns,
   listingSession,
   toAlertOfRow,
-} from '#shared/io/alerts/alert-listing-store.ts'
+} from '#shared/io/alerts/list-alerts.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'

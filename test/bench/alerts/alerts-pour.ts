@@ -6,9 +6,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Decision, type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'
-import { listAlerts } from '#shared/io/alerts/alert-listing-store.ts'
-import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { percentile } from '../../faults/support/percentile.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import type { Check, Figure } from '../report.ts'

@@ -1,6 +1,6 @@
 /** Has a scorer store what edges accepted, and counts the rows. */
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { connectNats } from '#shared/io/nats/nats.ts'
+import { connectNats } from '#shared/io/nats/connection.ts'
 import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'

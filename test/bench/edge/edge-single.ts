@@ -4,7 +4,7 @@
  */
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { listen } from '#shared/io/http/http-server.ts'
-import { connectNats } from '#shared/io/nats/nats.ts'
+import { connectNats } from '#shared/io/nats/connection.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
@@ -12,8 +12,8 @@ import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
+import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'
 import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
-import { openUndecidedRoom } from '../../../services/ingest/undecided-room.ts'
 
 process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKey: string }) => {
   const log = createLog('bench', 'silent')
@@ -26,7 +26,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
   const { countEdges } = directory
   const edge: Edge = {
     directory,
-    room: openUndecidedRoom({ nats, log, metrics, countEdges }),
+    backlog: openBacklogLimit({ nats, log, metrics, countEdges }),
     connected: nats.connected,
     publish: createTelemetryPublisher(nats, log, sealer.proverOf('telemetry batch')),
     close: directory.close,

@@ -13,7 +13,7 @@ import {
   telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
+import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 import { type Closing, startWhole } from '../../support/process/closing.ts'

@@ -4,7 +4,7 @@
  * whenever nothing is due: time passes, and nothing else is touched.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { makeAlertCandidates } from './delivery-alerts.ts'

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import { type EdgeRig, type SpawnedEdge, startEdgeRig } from '../../support/telemetry/edge-rig.ts'
 import vectors from '../../vectors/signatures.json' with { type: 'json' }
 import type { HostileCase, Signer } from './edge-input-case.ts'

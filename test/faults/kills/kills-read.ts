@@ -9,7 +9,7 @@ import {
   telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
+import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import type { ApiAlert, Tenant } from '../../support/http/tenant-client.ts'

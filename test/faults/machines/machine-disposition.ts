@@ -5,8 +5,8 @@
  */
 import fc from 'fast-check'
 import { type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'
-import { setDisposition } from '#shared/io/alerts/alert-disposition-store.ts'
-import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
+import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'

@@ -14,7 +14,7 @@ import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import { createEdgeLease, type EdgeLease } from '#shared/io/tenants/directory/edge-lease.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import { decideTelemetry } from '../../../services/ingest/accept-telemetry.ts'
+import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import {
   anyCommands,
   type Commands,
@@ -202,7 +202,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     send: (at: number, age: number) => {
       const edge = edges[at]!
       const secret = Math.max(0, newest + 1 - age)
-      const decision = decideTelemetry(body, signBody(body, keyOf(secret)), {
+      const decision = decideSubmission(body, signBody(body, keyOf(secret)), {
         findTenant: () => tenantWith(edge.served()),
         leaseValid: edge.lease.valid,
         synced: () => true,

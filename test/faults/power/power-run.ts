@@ -11,7 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { signBody } from '#shared/core/telemetry/signature.ts'
-import { connectNats } from '#shared/io/nats/nats.ts'
+import { connectNats } from '#shared/io/nats/connection.ts'
 import { until } from '../../support/process/until.ts'
 import { startNats } from '../../support/servers/nats-server.ts'
 import {

@@ -3,7 +3,7 @@
  * down. After each it is measured how long the consumers need until they are level again.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Nats } from '#shared/io/nats/nats.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
 import type { Random } from '../../../services/fleet/phones/random.ts'
 import type { TestStack } from '../../support/process/stack.ts'

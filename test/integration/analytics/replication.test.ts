@@ -3,8 +3,8 @@
 // erasures.
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { raiseAlerts } from '#shared/io/alerts/alert-raising-store.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { insertRemovals, purgeRemovals } from '#shared/io/analytics/replica-rows-store.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'

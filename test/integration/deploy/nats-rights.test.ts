@@ -15,8 +15,8 @@ import {
   telemetryStream,
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
-import { connectNats, type Nats, toInboxPrefix } from '#shared/io/nats/nats.ts'
-import { ensureStreams, openTenantsBucket } from '#shared/io/nats/streams.ts'
+import { connectNats, type Nats, toInboxPrefix } from '#shared/io/nats/connection.ts'
+import { ensureStreams, openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
 import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'

@@ -3,8 +3,8 @@
 // `npm run faults -- cluster` does the same at length, with every kind of fault.
 import { expect, it } from 'vitest'
 import { telemetrySubject, tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
-import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
-import { ensureStreamsOnceFormed, openTenantsBucket } from '#shared/io/nats/streams.ts'
+import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
+import { ensureStreamsOnceFormed, openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
 import { findBroken } from '../../faults/cluster/cluster.ts'
 import { runCluster } from '../../faults/cluster/cluster-run.ts'
 import { seed } from '../../support/process/seed.ts'

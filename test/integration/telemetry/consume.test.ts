@@ -7,14 +7,14 @@ import {
   telemetryStream,
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
+import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import {
   type ConsumedMessage,
   type ConsumeOptions,
   type Consumption,
   consume,
 } from '#shared/io/nats/consume.ts'
-import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
-import { ensureStreams } from '#shared/io/nats/streams.ts'
+import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { until } from '../../support/process/until.ts'

@@ -3,13 +3,13 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { deadLetterBytes } from '#shared/core/base/limits.ts'
 import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
+import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import {
   createDeadLetters,
   type DeadLetter,
   type DeadLetterLoss,
 } from '#shared/io/nats/dead-letters.ts'
-import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
-import { ensureStreams } from '#shared/io/nats/streams.ts'
+import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 

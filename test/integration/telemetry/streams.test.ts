@@ -1,8 +1,8 @@
 // Streams and consumers as the service wants them, on a real nats-server.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { scorerConsumer, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
-import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
-import { ackWaitMs, ensureStreams } from '#shared/io/nats/streams.ts'
+import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
+import { ackWaitMs, ensureStreams } from '#shared/io/nats/ensure-streams.ts'
 import { readConfig, variables } from '#shared/io/process/config.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'

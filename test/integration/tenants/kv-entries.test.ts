@@ -5,8 +5,8 @@ import {
   type StaleSecretReport,
   staleSecretKey,
 } from '#shared/core/tenants/stale-secret-reports.ts'
+import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import { connectNats, type Nats } from '#shared/io/nats/nats.ts'
 import {
   listStaleSecretRequests,
   openStaleSecretBucket,

@@ -4,7 +4,7 @@ import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
 import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'
 import type { DecideBatchDeps } from '../../../services/scorer/decide/decide-batch.ts'
-import type { ScorerObserver } from '../../../services/scorer/observe.ts'
+import type { ScorerObserver } from '../../../services/scorer/metrics.ts'
 import { createDecodedMessages } from '../../../services/scorer/store/decoded-messages.ts'
 
 export function makeDecideDeps({

@@ -15,13 +15,13 @@ import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { syncedKey, type TenantEntry, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
+import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'
 import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
-import { openUndecidedRoom } from '../../../services/ingest/undecided-room.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { listen } from '../../../shared/io/http/http-server.ts'
 import { createInternalServer } from '../../../shared/io/http/internal-server.ts'
-import { connectNats, type Nats } from '../../../shared/io/nats/nats.ts'
-import { ensureStreams } from '../../../shared/io/nats/streams.ts'
+import { connectNats, type Nats } from '../../../shared/io/nats/connection.ts'
+import { ensureStreams } from '../../../shared/io/nats/ensure-streams.ts'
 import { createLog } from '../../../shared/io/process/log.ts'
 import { createMetrics } from '../../../shared/io/process/metrics.ts'
 import {
@@ -238,10 +238,10 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   })
   let stopping = false
   const { countEdges } = directory
-  const room = openUndecidedRoom({ nats, log: quietLog, metrics, countEdges })
+  const backlog = openBacklogLimit({ nats, log: quietLog, metrics, countEdges })
   const edge: Edge = {
     directory,
-    room,
+    backlog,
     connected: nats.connected,
     publish: options.wrapPublish?.(publish) ?? publish,
     close: directory.close,
@@ -276,7 +276,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     ingest.app.server.closeAllConnections()
     await ingest.app.close()
     await internal.close()
-    await room.close()
+    await backlog.close()
     await directory.close()
     await reporter.close()
     await nats.close()

@@ -113,7 +113,7 @@ describe('a tally', () => {
         const tally = createAcceptedTally()
         const claimed = new Map<string, number>()
         const take = () => {
-          for (const { hourMs: hour, accepted } of tally.takeChanged()) {
+          for (const { hourMs: hour, accepted } of tally.drainChanged()) {
             for (const [id, n] of Object.entries(accepted)) claimed.set(`${id} ${hour}`, n)
           }
         }
@@ -126,7 +126,7 @@ describe('a tally', () => {
         })
         take()
         expect(claimed).toEqual(expected)
-        expect(tally.takeChanged()).toEqual([])
+        expect(tally.drainChanged()).toEqual([])
       }),
       { verbose: true },
     )
@@ -135,20 +135,20 @@ describe('a tally', () => {
   test('tells again what could not be reported, and splits many tenants into parts', () => {
     const tally = createAcceptedTally()
     for (let n = 0; n < 2_500; n++) tally.count(`t-${n}`, 5)
-    const parts = tally.takeChanged()
+    const parts = tally.drainChanged()
     expect(parts.map(({ accepted }) => Object.keys(accepted).length)).toEqual([1_000, 1_000, 500])
-    tally.giveBack(parts[1]!)
-    expect(tally.takeChanged()).toEqual([parts[1]])
+    tally.requeue(parts[1]!)
+    expect(tally.drainChanged()).toEqual([parts[1]])
   })
 
   test('forgets hours that are long over', () => {
     const tally = createAcceptedTally()
     tally.count('a', 0)
-    tally.takeChanged()
+    tally.drainChanged()
     tally.count('a', 9 * hourMs)
-    expect(tally.takeChanged()).toHaveLength(1)
-    tally.giveBack({ hourMs: 0, part: 0 })
-    expect(tally.takeChanged()).toEqual([])
+    expect(tally.drainChanged()).toHaveLength(1)
+    tally.requeue({ hourMs: 0, part: 0 })
+    expect(tally.drainChanged()).toEqual([])
   })
 })
 

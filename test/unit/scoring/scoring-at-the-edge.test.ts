@@ -5,7 +5,7 @@ import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import { decideTelemetry } from '../../../services/ingest/accept-telemetry.ts'
+import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { signalsOf } from '../../support/scoring/any-policy.ts'
 
 const key = createSecretKey(Buffer.from('k'.repeat(43)))
@@ -57,7 +57,7 @@ function decide(event: { sdk_version: string; platform: string }, atMs: number) 
     }),
   )
   let wallMs = atMs
-  const decision = decideTelemetry(body, signBody(body, key), {
+  const decision = decideSubmission(body, signBody(body, key), {
     findTenant: () => tenant,
     leaseValid: () => true,
     synced: () => true,

@@ -5,7 +5,7 @@
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
-import { decideTelemetry, type EdgeDeps } from '../../../services/ingest/accept-telemetry.ts'
+import { decideSubmission, type EdgeDeps } from '../../../services/ingest/decide-submission.ts'
 import { verifySignature } from '../../../shared/core/telemetry/signature.ts'
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 
@@ -29,7 +29,7 @@ function decideCounted(body: Buffer, signature: string | undefined) {
     wallMs: () => 0,
   }
   try {
-    const decision = decideTelemetry(body, signature, edge)
+    const decision = decideSubmission(body, signature, edge)
     counted.parses = parse.mock.calls.length
     return { decision, counted }
   } finally {

@@ -4,7 +4,7 @@ import { createSecretKey, type KeyObject } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import { decideTelemetry, refusals } from '../../../services/ingest/accept-telemetry.ts'
+import { decideSubmission, refusals } from '../../../services/ingest/decide-submission.ts'
 
 const keyOf = (letter: string) => createSecretKey(Buffer.from(letter.repeat(43)))
 const [present, retired, decoy, strange] = [keyOf('p'), keyOf('r'), keyOf('d'), keyOf('s')]
@@ -28,7 +28,7 @@ const noScore = { score: 0, action: 'ALLOW' as const, reasons: [] }
 
 function decide(tenant: Tenant | undefined, signature: string, body: string, whole = true) {
   const keys: KeyObject[] = []
-  const decision = decideTelemetry(Buffer.from(body), signature, {
+  const decision = decideSubmission(Buffer.from(body), signature, {
     findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
     leaseValid: () => true,
     synced: () => whole,

@@ -4,9 +4,9 @@
  */
 import type { KvEntry } from 'nats'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
+import { openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
-import { openTenantsBucket } from '#shared/io/nats/streams.ts'
 import { type Sealer, toSealingKeyId } from '#shared/io/tenants/sealed-secrets.ts'
 import { splitEntry } from './directory-entries.ts'
 import { toProvingKeyId } from './proofs.ts'

@@ -16,6 +16,8 @@ import {
   syncedKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
+import { openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
 import {
   isJetstreamError,
   isUnheard,
@@ -23,8 +25,6 @@ import {
   jetstreamCodes,
 } from '#shared/io/nats/jetstream-errors.ts'
 import { readJson } from '#shared/io/nats/kv-entries.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
-import { openTenantsBucket } from '#shared/io/nats/streams.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'

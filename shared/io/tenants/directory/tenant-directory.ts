@@ -20,9 +20,9 @@ import {
   tenantEntrySchema,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { listKeys } from '#shared/io/nats/kv-entries.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
 import { within } from '#shared/io/process/pause.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import {

@@ -7,8 +7,8 @@
 import type { KV, KvEntry } from 'nats'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { policyKey } from '#shared/core/tenants/directory-entries.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
 
 export type UnusedPolicies = {
   /**

@@ -6,10 +6,10 @@
  */
 import { type Msg, headers as newHeaders, type Subscription } from 'nats'
 import { batchProofHeader } from '#shared/core/telemetry/nats-names.ts'
-import type { Nats } from './nats.ts'
+import type { Nats } from './connection.ts'
 
 /** A message that was taken: it is this process's until it is acknowledged or given back. */
-export type TakenMessage = {
+export type DeliveredMessage = {
   data: Uint8Array
   /** What the sender proves it with; empty when nothing. */
   proof: string
@@ -26,7 +26,7 @@ export type TakenMessage = {
 }
 
 /** How much is asked for at a time. */
-export type Ask = {
+export type FetchRequest = {
   messages: number
   /** A single message may be larger. */
   bytes: number
@@ -34,25 +34,25 @@ export type Ask = {
   waits: boolean
 }
 
-export type Pull = {
+export type Fetcher = {
   /**
    * Asks; one at a time. It resolves once as much has come as was asked for, or nothing more is
    * there, or waiting was in vain, or the pull ended. It never rejects.
    */
-  ask: (ask: Ask) => Promise<void>
+  ask: (ask: FetchRequest) => Promise<void>
   /** Resolves when it can be asked no more: null when the broker fell silent, else why. */
   ended: Promise<Error | null>
   /** Ends it, in order: what is on its way is still handed over. */
   close: () => Promise<void>
 }
 
-export type PullOptions = {
+export type FetcherOptions = {
   nats: Nats
   stream: string
   durable: string
   streamCreatedMs: number
   /** Takes each message as it comes. @throws when it cannot be one of this stream */
-  onMessage: (message: TakenMessage) => void
+  onMessage: (message: DeliveredMessage) => void
 }
 
 /**
@@ -69,7 +69,7 @@ const envelopeBytesMax = 64 * 1024
 type Open = { reply: string; left: number; end: () => void }
 
 /** Opens a pull of a consumer; nothing comes before it is asked for. */
-export function openPull(options: PullOptions): Pull {
+export function openFetcher(options: FetcherOptions): Fetcher {
   const { nats, stream, durable } = options
   const { connection } = nats
   const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`
@@ -161,7 +161,7 @@ const ackBytes = Buffer.from('+ACK')
 const workingBytes = Buffer.from('+WPI')
 
 /** A message as it came; its reply subject says which one it is. */
-function toTaken(message: Msg, { nats, streamCreatedMs }: PullOptions): TakenMessage {
+function toTaken(message: Msg, { nats, streamCreatedMs }: FetcherOptions): DeliveredMessage {
   const { data, reply = '' } = message
   const { sequence, deliveries } = parseReply(reply)
   let isDone = false

@@ -5,8 +5,8 @@
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
-import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-listing-store.ts'
 import { lockSequences } from './alert-lock.ts'
+import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './list-alerts.ts'
 
 export type DispositionChange = {
   alertId: string

@@ -12,14 +12,14 @@ import {
   toUndecidedWarning,
 } from '#shared/core/telemetry/stream-room.ts'
 import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
-import type { Nats } from '#shared/io/nats/nats.ts'
 import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'
 
-export type UndecidedRoom = {
+export type BacklogLimit = {
   /** Counts a stored event. @param sequence of its message */
   stored: (sequence: number, tenantId: string, bytes: number) => void
   /** Whether more of a tenant may wait. Before the first look everything may. */
@@ -29,7 +29,7 @@ export type UndecidedRoom = {
   close: () => Promise<void>
 }
 
-export type UndecidedRoomOptions = {
+export type BacklogLimitOptions = {
   nats: Nats
   log: Log
   metrics: Metrics
@@ -41,7 +41,7 @@ export type UndecidedRoomOptions = {
 const retryMs = 500
 
 /** Begins to look at the stream, until it is closed. */
-export function openUndecidedRoom(options: UndecidedRoomOptions): UndecidedRoom {
+export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
   const { nats, log, metrics, countEdges } = options
   const failures = metrics.counter(
     'di_ingest_stream_look_failures_total',

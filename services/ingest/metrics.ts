@@ -5,7 +5,7 @@
 import { problemStatus } from '#shared/core/http/problem.ts'
 import { type Action, actions } from '#shared/core/scoring/score.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import type { Acceptance, Refusal } from './accept-telemetry.ts'
+import type { Acceptance, Refusal } from './decide-submission.ts'
 import type { CommitObserver } from './group-commit.ts'
 
 export type IngestObserver = {

@@ -37,8 +37,8 @@ import {
 import type { Log } from '#shared/io/process/log.ts'
 import { openAcceptedBucket } from '#shared/io/reconciliation/accepted-claims.ts'
 import { openStaleSecretBucket } from '#shared/io/tenants/stale-secret-requests.ts'
+import type { Nats } from './connection.ts'
 import { isForming, isNotFound, isOutOfStorage } from './jetstream-errors.ts'
-import type { Nats } from './nats.ts'
 
 /** How long a message is its taker's without a heartbeat. Too short only means a repeat. */
 export const ackWaitMs = 6_000

@@ -4,7 +4,7 @@
  */
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-listing-store.ts'
+import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './list-alerts.ts'
 
 export type SessionAlert = { alert: Alert; eventId: string; policyVersion: number }
 

@@ -11,23 +11,23 @@ import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import { toRequestId } from '#shared/io/http/http-server.ts'
 import type { RefusalLog } from '#shared/io/http/refusal-log.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import type { AcceptedTally } from '../accepted-tally.ts'
+import type { Admission } from '../admission.ts'
+import type { BodyBudget } from '../body-budget.ts'
 import {
   type Acceptance,
-  decideTelemetry,
+  decideSubmission,
   type EdgeDeps,
   type Refusal,
   type RefusalReason,
   refusals,
-} from './accept-telemetry.ts'
-import type { AcceptedTally } from './accepted-tally.ts'
-import type { Admission } from './admission.ts'
-import type { BodyBudget } from './body-budget.ts'
-import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from './group-commit.ts'
-import { checkHeaders, discardBody, receiveBody } from './http/receive-body.ts'
-import { type ReplyMeta, replyAccepted, replyProblem } from './http/reply.ts'
-import type { IngestObserver } from './observe.ts'
-import type { RefusalDelay } from './refusal-delay.ts'
-import type { StaleSecretRequests } from './stale-secret-requests.ts'
+} from '../decide-submission.ts'
+import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from '../group-commit.ts'
+import type { IngestObserver } from '../metrics.ts'
+import type { RefusalDelay } from '../refusal-delay.ts'
+import type { StaleSecretRequests } from '../stale-secret-requests.ts'
+import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
+import { type ReplyMeta, replyAccepted, replyProblem } from './reply.ts'
 
 export const ingestPath = '/v1/rasp/ingest'
 
@@ -46,7 +46,7 @@ export type Submission = {
   arrivedMs: number
 }
 
-export type Intake = {
+export type SubmissionDeps = {
   log: Log
   addresses: ClientAddresses
   refusals: RefusalLog
@@ -57,7 +57,7 @@ export type Intake = {
   commit: GroupCommit<Pending>
   observe: IngestObserver
   /** Where answers to tenants over a limit wait. */
-  hold: RefusalDelay
+  refusalDelay: RefusalDelay
   staleSecretRequests: StaleSecretRequests
   /** What reconciliation counts. */
   tally: Pick<AcceptedTally, 'count'>
@@ -77,8 +77,8 @@ type Envelope = {
 }
 
 /** Takes a request for the ingest address that Node's server has read, and sees to its answer. */
-export function receiveTelemetry(
-  intake: Intake,
+export function handleSubmission(
+  deps: SubmissionDeps,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -92,52 +92,52 @@ export function receiveTelemetry(
   const refusal = checkHeaders(request)
   if (refusal !== null) {
     discardBody(request)
-    answerRefusal(intake, envelope, refusal)
+    answerRefusal(deps, envelope, refusal)
     return
   }
-  receiveBody(request, intake.bodies, (body) => {
+  receiveBody(request, deps.bodies, (body) => {
     if (body instanceof Uint8Array) {
-      admit(intake, envelope, body)
+      admit(deps, envelope, body)
       return
     }
     // Nothing more is read of it, so the connection cannot serve another request.
     if (body === refusals.bodyCut) response.setHeader('connection', 'close')
-    answerRefusal(intake, envelope, body)
+    answerRefusal(deps, envelope, body)
   })
 }
 
-function admit(intake: Intake, envelope: Envelope, body: Buffer): void {
-  intake.admission.admit({ envelope, body, arrivedMs: intake.edge.nowMs() })
+function admit(deps: SubmissionDeps, envelope: Envelope, body: Buffer): void {
+  deps.admission.admit({ envelope, body, arrivedMs: deps.edge.nowMs() })
 }
 
 /** Its answer comes now, or once its message is acknowledged. */
-export function decideSubmission(intake: Intake, submission: Submission): void {
+export function processSubmission(deps: SubmissionDeps, submission: Submission): void {
   const { envelope, body } = submission
   try {
-    const refusal = take(intake, submission)
+    const refusal = take(deps, submission)
     if (refusal === null) return
-    answerRefusal(intake, envelope, refusal)
+    answerRefusal(deps, envelope, refusal)
     if (refusal.retired === undefined) return
     const { tenantId, last4 } = refusal.retired
     // Once the answer is on its way.
-    setImmediate(() => intake.staleSecretRequests.note(tenantId, last4, body))
+    setImmediate(() => deps.staleSecretRequests.note(tenantId, last4, body))
   } catch (error) {
-    intake.log.error({ err: error }, 'a submission could not be decided')
+    deps.log.error({ err: error }, 'a submission could not be decided')
     const problem = new Problem('internal_error', 'The request could not be processed.')
     const requestId = toRequestId(envelope.givenId)
-    const meta = { requestId, rateLimit: null, close: intake.stopping() }
-    refuse(intake, envelope.reply, { reason: 'defect', problem }, meta)
+    const meta = { requestId, rateLimit: null, close: deps.stopping() }
+    refuse(deps, envelope.reply, { reason: 'defect', problem }, meta)
   }
 }
 
 /** @returns why it is refused, or null when it waits for its acknowledgement */
-function take(intake: Intake, submission: Submission): Refusal | null {
+function take(deps: SubmissionDeps, submission: Submission): Refusal | null {
   const { envelope, body } = submission
-  const decision = decideTelemetry(body, envelope.signature, intake.edge)
+  const decision = decideSubmission(body, envelope.signature, deps.edge)
   if (isVerified(decision)) proveConnection(envelope.reply.socket)
   if (decision.kind === 'refused') return decision
   const { rateLimit } = decision
-  const fault = offer(intake, submission, decision)
+  const fault = offer(deps, submission, decision)
   return fault === null || rateLimit === null ? fault : { ...fault, rateLimit }
 }
 
@@ -155,13 +155,17 @@ const verifiedReasons: ReadonlySet<RefusalReason> = new Set([
 ])
 
 /** @returns why it cannot be stored, or null when it is on its way */
-function offer(intake: Intake, submission: Submission, acceptance: Acceptance): Refusal | null {
-  if (!intake.connected()) return refusals.disconnected
+function offer(
+  deps: SubmissionDeps,
+  submission: Submission,
+  acceptance: Acceptance,
+): Refusal | null {
+  if (!deps.connected()) return refusals.disconnected
   const { envelope, body, arrivedMs } = submission
   // Too little of its time is left to store it.
-  if (intake.edge.nowMs() - arrivedMs > queuedMsMax) return refusals.overload
+  if (deps.edge.nowMs() - arrivedMs > queuedMsMax) return refusals.overload
   const { head } = acceptance
-  const taken = intake.commit.offer({
+  const taken = deps.commit.offer({
     head,
     body,
     bytes: toWaiterBytes(head, body),
@@ -174,44 +178,44 @@ function offer(intake: Intake, submission: Submission, acceptance: Acceptance): 
 }
 
 /** The message of this submission is stored, or it cannot be said to be. */
-export function answerPending(intake: Intake, pending: Pending, settlement: Settlement): void {
+export function replySettled(deps: SubmissionDeps, pending: Pending, settlement: Settlement): void {
   const { reply, requestId, acceptance } = pending
   const { rateLimit } = acceptance
-  const meta = { requestId, rateLimit, close: intake.stopping() }
+  const meta = { requestId, rateLimit, close: deps.stopping() }
   if (settlement.fault !== null) {
-    intake.observe.refused(refusals.notStored)
-    refuse(intake, reply, refusals.notStored, meta)
+    deps.observe.refused(refusals.notStored)
+    refuse(deps, reply, refusals.notStored, meta)
     return
   }
-  intake.stored(settlement.sequence, acceptance.tenantId, pending.bytes)
-  intake.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
-  intake.observe.accepted(acceptance, intake.edge.nowMs() - pending.takenMs)
+  deps.stored(settlement.sequence, acceptance.tenantId, pending.bytes)
+  deps.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
+  deps.observe.accepted(acceptance, deps.edge.nowMs() - pending.takenMs)
   replyAccepted(reply, acceptance.answer, meta)
 }
 
-function answerRefusal(intake: Intake, envelope: Envelope, refusal: Refusal): void {
-  intake.observe.refused(refusal)
+function answerRefusal(deps: SubmissionDeps, envelope: Envelope, refusal: Refusal): void {
+  deps.observe.refused(refusal)
   const answer = () =>
-    refuse(intake, envelope.reply, refusal, {
+    refuse(deps, envelope.reply, refusal, {
       requestId: toRequestId(envelope.givenId),
       rateLimit: refusal.rateLimit ?? null,
-      close: intake.stopping(),
+      close: deps.stopping(),
     })
   if (refusal.limitedTenantId === undefined) answer()
-  else intake.hold.hold(answer)
+  else deps.refusalDelay.hold(answer)
 }
 
 /** Answers with a problem, and logs why. */
 function refuse(
-  intake: Intake,
+  deps: SubmissionDeps,
   reply: ServerResponse,
   { reason, problem }: { reason: string; problem: Problem },
   meta: ReplyMeta,
 ): void {
   // Before the answer: a connection that is gone has no address.
-  const source = intake.addresses.of(reply.req)
+  const source = deps.addresses.of(reply.req)
   replyProblem(reply, problem, meta)
-  intake.refusals({
+  deps.refusals({
     requestId: meta.requestId,
     status: problemStatus(problem.code),
     code: problem.code,

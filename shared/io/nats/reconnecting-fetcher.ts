@@ -5,12 +5,12 @@
 
 import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'
+import type { Nats } from './connection.ts'
+import { restoreConsumer } from './ensure-streams.ts'
+import { type DeliveredMessage, type Fetcher, type FetchRequest, openFetcher } from './fetcher.ts'
 import { isConsumerMissing } from './jetstream-errors.ts'
-import type { Nats } from './nats.ts'
-import { type Ask, openPull, type Pull, type TakenMessage } from './pull-messages.ts'
-import { restoreConsumer } from './streams.ts'
 
-export type TakeOptions = {
+export type FetchingOptions = {
   nats: Nats
   stream: string
   /** Which of the stream's consumers. */
@@ -18,7 +18,7 @@ export type TakeOptions = {
   /** Ends it, in order: what is on its way by then is still handed over. */
   signal: AbortSignal
   /** Takes a message as it comes; no more come than were asked for. */
-  take: (message: TakenMessage) => void
+  take: (message: DeliveredMessage) => void
   /** Told why messages cannot be taken now, or null once they can. */
   onFault: (fault: string | null) => void
   /** Told of each time that they could not. */
@@ -26,13 +26,13 @@ export type TakeOptions = {
   log: Log
 }
 
-export type Taking = {
+export type ReconnectingFetcher = {
   /**
    * Asks for messages; one question at a time. It resolves once as much has come as was asked for,
    * or nothing more is there, or `waits` was in vain, or it cannot be asked now. Where it waits and
    * cannot be asked, it waits for that too. Never rejects.
    */
-  ask: (ask: Ask) => Promise<void>
+  ask: (ask: FetchRequest) => Promise<void>
   /** Resolves when it has ended; all that was on its way has been handed over. */
   ended: Promise<void>
 }
@@ -44,9 +44,9 @@ const connectedPollMs = 50
 const cannotTake = 'messages cannot be taken'
 
 /** Takes, as it is asked for, until `signal` says so. */
-export function takeMessages(options: TakeOptions): Taking {
+export function startFetching(options: FetchingOptions): ReconnectingFetcher {
   const { signal } = options
-  let pull: Pull | null = null
+  let pull: Fetcher | null = null
   let changed = Promise.withResolvers<void>()
   const ended = keepPull(options, (current) => {
     pull = current
@@ -63,7 +63,10 @@ export function takeMessages(options: TakeOptions): Taking {
 }
 
 /** Keeps a pull open for as long as `signal` lets it. Never rejects. */
-async function keepPull(options: TakeOptions, onPull: (pull: Pull | null) => void): Promise<void> {
+async function keepPull(
+  options: FetchingOptions,
+  onPull: (pull: Fetcher | null) => void,
+): Promise<void> {
   const { nats, stream, durable, signal, onFault } = options
   for (let failures = 0; !signal.aborted; ) {
     // What is asked of a broker that is away is lost, and that is known only seconds later.
@@ -76,7 +79,7 @@ async function keepPull(options: TakeOptions, onPull: (pull: Pull | null) => voi
     try {
       const { created } = await unlessBroken(nats.manager.streams.info(stream), broken)
       await unlessBroken(nats.manager.consumers.info(stream, durable), broken)
-      const pull = openPull({
+      const pull = openFetcher({
         nats,
         stream,
         durable,
@@ -103,7 +106,7 @@ async function keepPull(options: TakeOptions, onPull: (pull: Pull | null) => voi
 }
 
 /** What comes for the first time comes in order, unless the stream is another by now. */
-function inOrder(take: TakeOptions['take']): TakeOptions['take'] {
+function inOrder(take: FetchingOptions['take']): FetchingOptions['take'] {
   let newest = 0
   return (message) => {
     if (message.deliveries === 1) {
@@ -115,7 +118,7 @@ function inOrder(take: TakeOptions['take']): TakeOptions['take'] {
 }
 
 /** @returns why a pull ended by itself; null when the broker fell silent, or `signal` said so */
-function endOf(pull: Pull, signal: AbortSignal): Promise<Error | null> {
+function endOf(pull: Fetcher, signal: AbortSignal): Promise<Error | null> {
   const { promise, resolve } = Promise.withResolvers<Error | null>()
   const end = () => resolve(null)
   signal.addEventListener('abort', end)
@@ -125,7 +128,7 @@ function endOf(pull: Pull, signal: AbortSignal): Promise<Error | null> {
 }
 
 /** Of a pull that works what is on its way is waited for: it would come again only much later. */
-async function endPull(pull: Pull, signal: AbortSignal): Promise<void> {
+async function endPull(pull: Fetcher, signal: AbortSignal): Promise<void> {
   const closed = pull.close()
   if (signal.aborted) await closed
 }
@@ -146,7 +149,7 @@ async function unlessBroken<T>(answer: Promise<T>, broken: AbortSignal): Promise
   }
 }
 
-async function restore({ nats, durable, log }: TakeOptions): Promise<void> {
+async function restore({ nats, durable, log }: FetchingOptions): Promise<void> {
   try {
     await restoreConsumer(nats, durable)
   } catch (error) {

@@ -135,7 +135,7 @@ export const refusals = {
 /**
  * @param signature the value of `X-Service-Signature`
  */
-export function decideTelemetry(
+export function decideSubmission(
   body: Buffer,
   signature: string | undefined,
   edge: EdgeDeps,

@@ -5,7 +5,7 @@ import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
-import type { RaiseOutcome } from '#shared/io/alerts/alert-raising-store.ts'
+import type { RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
 import type { DeadLetter, DeadLetterLoss } from '#shared/io/nats/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 
