@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { percentile } from '../faults/support/percentile.ts'
+import { percentile } from '../support/process/percentile.ts'
 
 const files = 500
 const syncs = 100

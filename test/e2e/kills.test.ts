@@ -3,8 +3,8 @@
  * was accepted is there once, everywhere, and every device's history is the client's.
  */
 import { expect, it } from 'vitest'
-import { judgeBreaches } from '../faults/kills/kills-findings.ts'
-import { killUnderLoad } from '../faults/kills/kills-run.ts'
+import { judgeBreaches } from '../faults/support/stack-under-load/find-breaches.ts'
+import { killUnderLoad } from '../faults/support/stack-under-load/stack-under-load.ts'
 import { seed } from '../support/process/seed.ts'
 
 it('kill -9 of any process loses nothing that was accepted and shows nothing twice', async () => {

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { endClaims } from '../faults/kills/kills-read.ts'
+import { endClaims } from '../faults/support/stack-under-load/read-back.ts'
 import { type Receiver, startReceiver } from '../support/deliveries/receiver.ts'
 import {
   type ApiDevice,

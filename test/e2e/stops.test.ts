@@ -3,7 +3,7 @@
  * at the SIGTERM is answered, the process ends in order, and nothing is lost or there twice.
  */
 import { expect, it } from 'vitest'
-import { judgeFindings, judgeStop, stopUnderLoad } from '../faults/stops/stops-run.ts'
+import { judgeFindings, judgeStop, stopUnderLoad } from '../faults/stops/run-stops.ts'
 import { seed } from '../support/process/seed.ts'
 
 it('a process told to end finishes what was begun, and everything accepted arrives once', async () => {

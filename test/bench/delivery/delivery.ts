@@ -13,12 +13,12 @@ import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import { percentile } from '../../faults/support/percentile.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import {
   createDeliveryFixtures,
   testMasterKey,
 } from '../../support/deliveries/delivery-fixtures.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats } from '../../support/servers/nats-server.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'

@@ -17,14 +17,14 @@ import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
-import { makeAlertCandidates } from '../../faults/deliveries/delivery-alerts.ts'
-import { startDelivery } from '../../faults/deliveries/delivery-process.ts'
-import { percentile } from '../../faults/support/percentile.ts'
+import { makeAlertCandidates } from '../../support/deliveries/delivery-alerts.ts'
 import {
   createDeliveryFixtures,
   type DeliveryFixtures,
   testMasterKey,
 } from '../../support/deliveries/delivery-fixtures.ts'
+import { startDelivery } from '../../support/deliveries/delivery-process.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats } from '../../support/servers/nats-server.ts'

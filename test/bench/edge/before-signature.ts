@@ -5,10 +5,10 @@
  * HMAC.
  */
 import { parseArgs } from 'node:util'
-import { toRequest } from '../../faults/edge-input/edge-input-case.ts'
-import { makeExpensiveBodyCases, makeHeadCases } from '../../faults/edge-input/edge-input-heads.ts'
-import { createRawClient } from '../../faults/edge-input/raw-http.ts'
+import { makeExpensiveBodyCases, makeHeadCases } from '../../faults/edge-input/heads.ts'
+import { createRawClient } from '../../support/http/raw-http.ts'
 import { startEdgeRig } from '../../support/telemetry/edge-rig.ts'
+import { toRequest } from '../../support/telemetry/raw-submissions.ts'
 import { forkAsked, readCpuSeconds, startMeasured } from '../measured-process.ts'
 import { type Figure, publishReport } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { signBody } from '#shared/core/telemetry/signature.ts'
-import { percentile } from '../../faults/support/percentile.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import { createSubmissions } from './submissions.ts'
 
 /** What this process is told; it answers each with one message. */

@@ -9,9 +9,9 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
-import { percentile } from '../support/percentile.ts'
-import { type ClusterFault, clusterFaults, type Suffered } from './cluster-faults.ts'
-import { type ClusterRun, runCluster } from './cluster-run.ts'
+import { percentile } from '../../support/process/percentile.ts'
+import { type ClusterFault, clusterFaults, type Suffered } from './faults.ts'
+import { type ClusterRun, runCluster } from './run-cluster.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 

@@ -6,9 +6,9 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { type Breaches, checkDeliveries, type Findings } from './delivery-check.ts'
-import { fullShares, receiverFaults } from './delivery-faults.ts'
-import { deliverUnderKills, type UnderKills } from './delivery-kills.ts'
+import { type Breaches, checkDeliveries, type Findings } from './check-deliveries.ts'
+import { deliverUnderKills, type UnderKills } from './deliver-under-kills.ts'
+import { fullShares, receiverFaults } from './receiver-faults.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 

@@ -9,11 +9,11 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { readMemoryMb } from '../../bench/measured-process.ts'
-import { percentile } from '../support/percentile.ts'
-import { compareAnswers, compareTimes, toUnauthenticated, toUnsigned } from './edge-input-alike.ts'
-import { type HostilePool, measurePressure, type Pressure } from './edge-input-pressure.ts'
-import { checkStored, type HostileRig, startHostileRig } from './edge-input-rig.ts'
-import { neverRead, openIdle, type SlowEnd, sendSlowly } from './edge-input-slow.ts'
+import { percentile } from '../../support/process/percentile.ts'
+import { compareAnswers, compareTimes, toUnauthenticated, toUnsigned } from './compare-refusals.ts'
+import { type HostilePool, measurePressure, type Pressure } from './pressure.ts'
+import { checkStored, type HostileRig, startHostileRig } from './rig.ts'
+import { neverRead, openIdle, type SlowEnd, sendSlowly } from './slow-senders.ts'
 import {
   makePooledCases,
   newTally,
@@ -22,7 +22,7 @@ import {
   sendPooled,
   sendSmuggling,
   type Tally,
-} from './edge-input-stages.ts'
+} from './stages.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 

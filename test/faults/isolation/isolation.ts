@@ -7,8 +7,8 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { drillIsolation, type IsolationResult } from './isolation-drill.ts'
-import { startIsolationWorld } from './isolation-world.ts'
+import { startIsolationWorld } from './rig.ts'
+import { drillIsolation, type IsolationResult } from './run-isolation.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 

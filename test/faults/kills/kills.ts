@@ -6,9 +6,13 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { childNames } from './child-kills.ts'
-import { judgeBreaches } from './kills-findings.ts'
-import { judgeEvidence, type KillsResult, killUnderLoad } from './kills-run.ts'
+import { judgeBreaches } from '../support/stack-under-load/find-breaches.ts'
+import { childNames } from '../support/stack-under-load/stack-children.ts'
+import {
+  judgeEvidence,
+  type KillsResult,
+  killUnderLoad,
+} from '../support/stack-under-load/stack-under-load.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 /** Each child is left alone for eighteen seconds on average, and back after a few. */

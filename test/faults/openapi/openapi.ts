@@ -7,8 +7,8 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { drillOpenapi, type OpenapiFindings } from './openapi-drill.ts'
-import { startOpenapiWorld } from './openapi-world.ts'
+import { startOpenapiWorld } from './rig.ts'
+import { drillOpenapi, type OpenapiFindings } from './run-openapi.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 

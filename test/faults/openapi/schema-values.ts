@@ -4,7 +4,7 @@
  * stand for something that exists, that is.
  */
 import fc from 'fast-check'
-import type { OpenapiDocument, Schema } from './openapi-operations.ts'
+import type { OpenapiDocument, Schema } from './operations.ts'
 
 /** Values that exist on the server, by the name of the parameter or property that holds them. */
 export type KnownValues = Record<string, readonly unknown[]>

@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { ServerName, ServiceName } from '../../../deploy/local/stack/settings.ts'
-import type { OutageRig } from './outage-rig.ts'
+import type { OutageRig } from './rig.ts'
 
 export type Expected = {
   /** Whether telemetry is taken; `never` where nobody is there to acknowledge any. */

@@ -9,11 +9,11 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
-import { percentile } from '../support/percentile.ts'
-import { judgeFindings, judgeOutage, submissionsOf, toTruths } from './outage-judge.ts'
+import { percentile } from '../../support/process/percentile.ts'
+import { judgeFindings, judgeOutage, submissionsOf, toTruths } from './judge-outage.ts'
+import type { Call } from './load.ts'
 import { bothOf, type Outage, outages, pairs } from './outage-kinds.ts'
-import type { Call } from './outage-load.ts'
-import { type OutagesResult, runOutages, type Suffered } from './outage-run.ts'
+import { type OutagesResult, runOutages, type Suffered } from './run-outages.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`

@@ -9,7 +9,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
-import { type CutRun, type OrderRun, runCut, runOrder } from './power-run.ts'
+import { type CutRun, type OrderRun, runCut, runOrder } from './run-power.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const controlRequests = 500

@@ -4,10 +4,14 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
-import { checkAttempts, type Findings, type SeenRotation } from '../deliveries/check-attempts.ts'
-import { type SignedLoad, startSignedLoad } from '../support/signed-load.ts'
-import { createEdgeFaults, type FaultKind, faultKinds } from './edge-faults.ts'
-import { type Asked, startEdgeProcesses } from './edge-processes.ts'
+import {
+  checkAttempts,
+  type Findings,
+  type SeenRotation,
+} from '../support/rotations/check-attempts.ts'
+import { type Asked, startEdgeProcesses } from '../support/rotations/edge-processes.ts'
+import { type SignedLoad, startSignedLoad } from '../support/rotations/signed-load.ts'
+import { createEdgeFaults, type FaultKind, faultKinds } from './faults.ts'
 
 export type Step = {
   asked: Asked

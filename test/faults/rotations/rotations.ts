@@ -6,7 +6,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { percentile } from '../support/percentile.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import { planAtRandom, type RotationRun, rotateUnderLoad, type Step } from './rotate-under-load.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)

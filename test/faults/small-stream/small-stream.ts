@@ -9,11 +9,11 @@ import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
 import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
 import { admin, createTenant } from '../../support/http/tenant-client.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import { startStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
-import { connectQuietly } from '../kills/kills-read.ts'
-import { percentile } from '../support/percentile.ts'
-import { startSteadyLoad } from './steady-load.ts'
+import { connectQuietly } from '../support/stack-under-load/read-back.ts'
+import { startSteadyLoad } from '../support/steady-load.ts'
 
 export type SmallStreamResult = {
   /** Answers by status. */

@@ -13,13 +13,17 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { keepAliveTimeoutMs } from '#shared/io/http/http-server.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import { describeCounts } from '../kills/kills.ts'
-import { findBreaches, judgeBreaches } from '../kills/kills-findings.ts'
-import { connectQuietly } from '../kills/kills-read.ts'
-import { type KillsWorld, readEvidence, withWorld } from '../kills/kills-run.ts'
-import { percentile } from '../support/percentile.ts'
-import { measureCapacity } from './soak-capacity.ts'
-import { type SoakFault, suffer } from './soak-faults.ts'
+import { findBreaches, judgeBreaches } from '../support/stack-under-load/find-breaches.ts'
+import { connectQuietly } from '../support/stack-under-load/read-back.ts'
+import {
+  type KillsWorld,
+  readEvidence,
+  withWorld,
+} from '../support/stack-under-load/stack-under-load.ts'
+import { measureCapacity } from './capacity.ts'
+import { type SoakFault, suffer } from './faults.ts'
 import {
   type Flatness,
   judgeConnections,
@@ -28,7 +32,7 @@ import {
   sampleParts,
   takeSamples,
   toFlatness,
-} from './soak-samples.ts'
+} from './process-samples.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const minuteMs = 60_000

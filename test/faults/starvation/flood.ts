@@ -6,7 +6,7 @@ import { Agent } from 'node:http'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '../../support/http/tenant-client.ts'
-import { postOnce, toSteadyBody } from '../small-stream/steady-load.ts'
+import { postOnce, toSteadyBody } from '../support/steady-load.ts'
 
 export type FloodOptions = { ingestUrl: string; tenant: Tenant; connections: number }
 

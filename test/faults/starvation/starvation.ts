@@ -6,10 +6,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { admin, createTenant } from '../../support/http/tenant-client.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import { startStack } from '../../support/process/stack.ts'
 import { describeStatuses } from '../small-stream/small-stream.ts'
-import { startSteadyLoad } from '../small-stream/steady-load.ts'
-import { percentile } from '../support/percentile.ts'
+import { startSteadyLoad } from '../support/steady-load.ts'
 import { type FloodResult, startFlood } from './flood.ts'
 
 export type StarvationResult = {

@@ -6,9 +6,9 @@
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { percentile } from '../support/percentile.ts'
-import { serviceNames } from './stops-processes.ts'
-import { judgeFindings, judgeStop, type StopsResult, stopUnderLoad } from './stops-run.ts'
+import { percentile } from '../../support/process/percentile.ts'
+import { serviceNames } from './rig.ts'
+import { judgeFindings, judgeStop, type StopsResult, stopUnderLoad } from './run-stops.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 

@@ -4,9 +4,9 @@
  * of a killed process are let run out at once; receivers that hang are the long version's.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { checkDeliveries, type Findings } from '../../faults/deliveries/delivery-check.ts'
-import { fullShares, receiverFaults } from '../../faults/deliveries/delivery-faults.ts'
-import { deliverUnderKills } from '../../faults/deliveries/delivery-kills.ts'
+import { checkDeliveries, type Findings } from '../../faults/deliveries/check-deliveries.ts'
+import { deliverUnderKills } from '../../faults/deliveries/deliver-under-kills.ts'
+import { fullShares, receiverFaults } from '../../faults/deliveries/receiver-faults.ts'
 import { seed } from '../../support/process/seed.ts'
 
 const shares = { ...fullShares, hang: 0 }

@@ -200,7 +200,7 @@ test.each([40_000, -40_000])(
       expect(hanging.requests).toHaveLength(1)
       expect((await fixtures.read(retried!)).attempts).toBe(1)
     })
-    const clock = fileURLToPath(new URL('../../faults/support/shifted-clock.ts', import.meta.url))
+    const clock = fileURLToPath(new URL('../../support/process/shifted-clock.ts', import.meta.url))
     const env = { SHIFTED_CLOCK_MS: String(shiftMs) }
     const { url } = await startProcess(env, ['--import', clock])
     await waitFor(async () => {

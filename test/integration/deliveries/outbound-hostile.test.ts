@@ -7,8 +7,8 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { createOutbound, OutboundError } from '#shared/io/deliveries/outbound/outbound-client.ts'
-import { hostileAnswers } from '../../faults/deliveries/hostile-answers.ts'
-import { createHostileServer } from '../../faults/deliveries/hostile-server.ts'
+import { hostileAnswers } from '../../faults/hostile/answers.ts'
+import { createHostileServer } from '../../faults/hostile/hostile-server.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
 
 const limitMs = 1_500

@@ -1,8 +1,8 @@
 // A short run of the OpenAPI drill: every operation of both documents, held to its document.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Fault } from '../../faults/openapi/openapi-check.ts'
-import { drillOpenapi, type OpenapiFindings } from '../../faults/openapi/openapi-drill.ts'
-import { type OpenapiWorld, startOpenapiWorld } from '../../faults/openapi/openapi-world.ts'
+import type { Fault } from '../../faults/openapi/check-answer.ts'
+import { type OpenapiWorld, startOpenapiWorld } from '../../faults/openapi/rig.ts'
+import { drillOpenapi, type OpenapiFindings } from '../../faults/openapi/run-openapi.ts'
 import { seed } from '../../support/process/seed.ts'
 
 let world: OpenapiWorld

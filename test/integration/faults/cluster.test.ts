@@ -6,7 +6,7 @@ import { telemetrySubject, tenantsBucket } from '#shared/core/telemetry/nats-nam
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { ensureStreamsOnceFormed, openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
 import { findBroken } from '../../faults/cluster/cluster.ts'
-import { runCluster } from '../../faults/cluster/cluster-run.ts'
+import { runCluster } from '../../faults/cluster/run-cluster.ts'
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
 import { type NatsCluster, startNatsCluster } from '../../support/servers/nats-cluster.ts'

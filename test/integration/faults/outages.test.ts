@@ -3,9 +3,9 @@
  * ClickHouse are gone at once, for a moment each: the short form of `npm run faults -- outages`.
  */
 import { expect, it } from 'vitest'
-import { judgeFindings, judgeOutage, submissionsOf } from '../../faults/outages/outage-judge.ts'
+import { judgeFindings, judgeOutage, submissionsOf } from '../../faults/outages/judge-outage.ts'
 import { bothOf, type Outage, outages } from '../../faults/outages/outage-kinds.ts'
-import { runOutages } from '../../faults/outages/outage-run.ts'
+import { runOutages } from '../../faults/outages/run-outages.ts'
 
 const lastsMs = 4_000
 const find = (wanted: string): Outage => {

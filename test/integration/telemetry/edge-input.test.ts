@@ -10,19 +10,15 @@ import {
   compareTimes,
   toUnauthenticated,
   toUnsigned,
-} from '../../faults/edge-input/edge-input-alike.ts'
-import {
-  checkStored,
-  type HostileRig,
-  startHostileRig,
-} from '../../faults/edge-input/edge-input-rig.ts'
-import { openIdle } from '../../faults/edge-input/edge-input-slow.ts'
+} from '../../faults/edge-input/compare-refusals.ts'
+import { checkStored, type HostileRig, startHostileRig } from '../../faults/edge-input/rig.ts'
+import { openIdle } from '../../faults/edge-input/slow-senders.ts'
 import {
   newTally,
   sendFollowed,
   sendPooled,
   sendSmuggling,
-} from '../../faults/edge-input/edge-input-stages.ts'
+} from '../../faults/edge-input/stages.ts'
 import { seed } from '../../support/process/seed.ts'
 
 let rig: HostileRig

@@ -7,7 +7,6 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createSecretSearch, type Hit } from '../../faults/support/secret-search.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import {
   admin,
@@ -20,6 +19,7 @@ import {
 } from '../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
+import { createSecretSearch, type Hit } from '../../support/tenants/secret-search.ts'
 
 const masterKey = randomBytes(32).toString('base64')
 const adminToken = randomBytes(32).toString('base64url')

@@ -1,7 +1,7 @@
 // A short run of the isolation drill: five tenants with the same ids never meet in any answer.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { drillIsolation, type IsolationResult } from '../../faults/isolation/isolation-drill.ts'
-import { type IsolationWorld, startIsolationWorld } from '../../faults/isolation/isolation-world.ts'
+import { type IsolationWorld, startIsolationWorld } from '../../faults/isolation/rig.ts'
+import { drillIsolation, type IsolationResult } from '../../faults/isolation/run-isolation.ts'
 import { seed } from '../../support/process/seed.ts'
 
 let world: IsolationWorld

@@ -9,7 +9,7 @@ import {
   type Step,
   type UnderLoad,
 } from '../../faults/rotations/rotate-under-load.ts'
-import { percentile } from '../../faults/support/percentile.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import { seed } from '../../support/process/seed.ts'
 
 const hmac = { hmac: true }

@@ -3,9 +3,9 @@
  * faults -- machines` runs the same ones long. A failure prints its seed and the shortest history.
  */
 import { expect, it } from 'vitest'
-import { runDeliveryRules } from '../../faults/machines/machine-delivery-rules.ts'
-import { runEdge } from '../../faults/machines/machine-edge.ts'
-import { runGroupCommit } from '../../faults/machines/machine-group-commit.ts'
+import { runDeliveryRules } from '../../faults/machines/delivery-rules.ts'
+import { runGroupCommit } from '../../faults/machines/group-commit.ts'
+import { runEdge } from '../../faults/machines/lease.ts'
 import { seed } from '../../support/process/seed.ts'
 
 /** A machine that never met these proves nothing of them. */

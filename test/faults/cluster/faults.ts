@@ -1,0 +1,84 @@
+/**
+ * What happens to a cluster of three: the server that leads the telemetry stream is killed or cut
+ * off, one that follows is, or two are killed so that there is no majority. A fault is over when
+ * every server is current again and every edge takes telemetry.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { until } from '../../support/process/until.ts'
+import type { ClusterNode } from '../../support/servers/nats-cluster.ts'
+import type { ClusterRig } from './rig.ts'
+
+export const clusterFaults = [
+  'leader killed',
+  'follower cut off',
+  'leader cut off',
+  'follower killed',
+  'two killed',
+] as const
+export type ClusterFault = (typeof clusterFaults)[number]
+
+export type Suffered = {
+  fault: ClusterFault
+  begunMs: number
+  /** When what was done was undone. */
+  undoneMs: number
+  /** When all was well again. */
+  endedMs: number
+  leaderBefore: string
+  leaderAfter: string
+  /** Edges that were connected to a server that was killed or cut off. */
+  edgesOnIt: number
+}
+
+const nowMs = () => performance.now()
+const recoveryLimitMs = 90_000
+
+/** Suffers one fault for so long and waits until it is over. */
+export async function suffer(
+  rig: ClusterRig,
+  fault: ClusterFault,
+  lastsMs: number,
+  random: () => number,
+): Promise<Suffered> {
+  const { nodes } = rig.cluster
+  const leader = await findLeader(nodes)
+  const followers = nodes.filter((node) => node !== leader)
+  const follower = followers[Math.floor(random() * followers.length)]!
+  const victims =
+    fault === 'two killed' ? [leader, follower] : [/leader/.test(fault) ? leader : follower]
+  const clients = (await Promise.all(victims.map((node) => node.listClients()))).flat()
+  const begunMs = nowMs()
+  const killed = /killed/.test(fault)
+  await Promise.all(victims.map((node) => (killed ? node.kill() : node.cut())))
+  await pause(lastsMs)
+  const undoneMs = nowMs()
+  await Promise.all(victims.map((node) => (killed ? node.start() : node.mend())))
+  await rig.cluster.settled(recoveryLimitMs)
+  await until(`the edges take telemetry after "${fault}"`, rig.areEdgesReady, recoveryLimitMs)
+  const endedMs = nowMs()
+  return {
+    fault,
+    begunMs,
+    undoneMs,
+    endedMs,
+    leaderBefore: leader.name,
+    leaderAfter: (await findLeader(nodes)).name,
+    edgesOnIt: clients.filter((name) => name === 'ingest').length,
+  }
+}
+
+/** The server that leads the telemetry stream, as most of them say. */
+async function findLeader(nodes: readonly ClusterNode[]): Promise<ClusterNode> {
+  let found: ClusterNode | undefined
+  await until(
+    'the telemetry stream has a leader',
+    async () => {
+      const names = await Promise.all(nodes.map((node) => node.findLeader(telemetryStream)))
+      found = nodes.find(({ name }) => names.filter((one) => one === name).length >= 2)
+      return found !== undefined
+    },
+    recoveryLimitMs,
+  )
+  return found!
+}

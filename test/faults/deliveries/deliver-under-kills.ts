@@ -1,0 +1,234 @@
+/**
+ * Alerts to a bad receiver while the delivery process is killed again and again, from the first
+ * alert to the end of the last delivery. Retries would take hours, so due times are pulled forward
+ * whenever nothing is due: time passes, and nothing else is touched.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
+import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
+import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { makeAlertCandidates } from '../../support/deliveries/delivery-alerts.ts'
+import type { Kill, RaisedDelivery, StoredDelivery } from './check-deliveries.ts'
+import type { SeenRequest } from './receiver.ts'
+import { type DeliveryRig, type RigOptions, startDeliveryRig } from './rig.ts'
+
+export type KillsOptions = RigOptions & {
+  alerts: number
+  kills: number
+  /** Whether the claims of a killed process are let run out at once; for one process alone. */
+  hurryClaims: boolean
+  onProgress?: (line: string) => void
+}
+
+export type UnderKills = {
+  raised: RaisedDelivery[]
+  requests: SeenRequest[]
+  stored: StoredDelivery[]
+  kills: Kill[]
+  /** How often waiting retries were made due, and how many of them in all. */
+  pulls: number
+  pulled: number
+  /** Webhooks whose hold by the breaker was ended then. */
+  releasedHolds: number
+  tookMs: number
+}
+
+/** @throws when a delivery process ends unasked, or nothing is delivered for a long time */
+export async function deliverUnderKills(options: KillsOptions): Promise<UnderKills> {
+  const rig = await startDeliveryRig(options)
+  const run: Run = {
+    rig,
+    options,
+    raised: [],
+    kills: [],
+    over: false,
+    claimsLeft: new Set(),
+    pulls: 0,
+    pulled: 0,
+    releasedHolds: 0,
+  }
+  const startedMs = performance.now()
+  try {
+    await Promise.all([raiseAll(run), killAll(run), passTime(run)].map((work) => orEnd(run, work)))
+    const tookMs = performance.now() - startedMs
+    // What was answered has been recorded; what ends now was asked to.
+    for (const { kill } of rig.processes) await kill()
+    const requests = await rig.receiver.end()
+    const { raised, kills, pulls, pulled, releasedHolds } = run
+    const stored = await readStored(rig)
+    return { raised, requests, stored, kills, pulls, pulled, releasedHolds, tookMs }
+  } finally {
+    await rig.stop()
+  }
+}
+
+type Run = Pick<UnderKills, 'raised' | 'kills' | 'pulls' | 'pulled' | 'releasedHolds'> & {
+  rig: DeliveryRig
+  options: KillsOptions
+  over: boolean
+  /** Claims of killed processes, as `delivery claim`. */
+  claimsLeft: Set<string>
+}
+
+/** What fails ends the others. */
+async function orEnd(run: Run, work: Promise<void>): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    run.over = true
+    throw error
+  }
+}
+
+/** Alerts that wait for nothing but a slot: enough to keep every lane full. */
+const backlogMax = 6_000
+const raiseBatch = 250
+
+async function raiseAll(run: Run): Promise<void> {
+  const { rig, options } = run
+  const candidates = makeAlertCandidates(rig.tenantIds, options.alerts, options.seed)
+  for (let at = 0; at < candidates.length && !run.over; ) {
+    if (run.raised.length - rig.receiver.progress().delivered > backlogMax) {
+      await pause(20)
+      continue
+    }
+    const batch = candidates.slice(at, at + raiseBatch)
+    const { raised } = await raiseAlerts(rig.postgres, batch, Date.now)
+    run.raised.push(...raised)
+    await publishDeliveryHints(rig.nats, raised, () => undefined)
+    at += batch.length
+  }
+}
+
+/**
+ * Each kill falls into its share of the deliveries, at a random place and after a random moment,
+ * and only once the process has sent something since it was started.
+ */
+async function killAll(run: Run): Promise<void> {
+  const { rig, options } = run
+  const random = createRandom(options.seed, 'kills')
+  const requestsAtStart = rig.processes.map(() => 0)
+  for (let at = 0; at < options.kills; at++) {
+    const threshold = ((at + random.next()) / options.kills) * options.alerts * 0.98
+    const which = at % rig.processes.length
+    while (!run.over) {
+      const { delivered, requests } = rig.receiver.progress()
+      if (delivered >= threshold && requests > requestsAtStart[which]! + 20) break
+      await pause(5)
+    }
+    if (run.over) return
+    await pause(random.int(0, 150))
+    run.kills.push(await killOnce(run, which))
+    requestsAtStart[which] = rig.receiver.progress().requests
+    if ((at + 1) % 10 === 0) {
+      const { delivered, requests } = rig.receiver.progress()
+      options.onProgress?.(`${at + 1} kills, ${delivered} delivered, ${requests} requests`)
+    }
+  }
+}
+
+async function killOnce({ rig, options, claimsLeft }: Run, which: number): Promise<Kill> {
+  const victim = rig.processes[which]!
+  const sentMs = Date.now()
+  await victim.kill()
+  await rig.settle()
+  const settledMs = Date.now()
+  const { rows } = await rig.postgres.query<{ delivery_id: string; claimed_by: string }>(
+    'select delivery_id, claimed_by from deliveries where claimed_by is not null',
+  )
+  const orphans = new Set<string>()
+  for (const { delivery_id, claimed_by } of rows) {
+    const claim = `${delivery_id} ${claimed_by}`
+    // What an earlier kill left behind and nobody has taken over yet is that one's; but with two
+    // processes it may have been the other's then, and be left behind only now.
+    if (!claimsLeft.has(claim) || rig.processes.length > 1) orphans.add(delivery_id)
+    claimsLeft.add(claim)
+  }
+  if (options.hurryClaims) {
+    await rig.postgres.query(
+      'update deliveries set claimed_until = now() where claimed_by is not null',
+    )
+  }
+  victim.start()
+  return { sentMs, settledMs, orphans }
+}
+
+/** Fewer due than this, and the queues are as good as drained. */
+const dueFew = 100
+/** Longer than a claim and a hanging request together. */
+const stuckMs = 90_000
+
+/** Makes waiting retries due whenever few are, until every delivery has ended. */
+async function passTime(run: Run): Promise<void> {
+  const { rig, options } = run
+  let progressMs = performance.now()
+  let best = -1
+  while (!run.over) {
+    await pause(options.hurryClaims ? 100 : 500)
+    for (const { hasFallen, output } of rig.processes) {
+      if (hasFallen()) throw new Error(`a delivery process ended unasked:\n${output()}`)
+    }
+    const { rows } = await rig.postgres.query<Record<'due' | 'waiting' | 'claimed', number>>(
+      `select count(*) filter (where claimed_by is null and due_at <= now()) as due,
+         count(*) filter (where claimed_by is null and due_at > now()) as waiting,
+         count(*) filter (where claimed_by is not null) as claimed
+       from deliveries where state = 'pending'`,
+    )
+    const { due, waiting, claimed } = rows[0]!
+    const isRaised = run.raised.length === options.alerts
+    if (isRaised && run.kills.length === options.kills && due + waiting + claimed === 0) return
+    if (due < dueFew && waiting > 0) await pullForward(run)
+    const { delivered } = rig.receiver.progress()
+    if (delivered > best) progressMs = performance.now()
+    best = Math.max(best, delivered)
+    if (performance.now() - progressMs > stuckMs) {
+      const outputs = rig.processes.map(({ output }) => output())
+      throw new Error(`stuck: ${due} due, ${waiting} waiting, ${claimed} claimed\n${outputs}`)
+    }
+  }
+}
+
+async function pullForward(run: Run): Promise<void> {
+  const { postgres } = run.rig
+  // Rows that the engine holds at this moment are left alone: nobody waits for the drill.
+  const { rowCount } = await postgres.query(
+    `update deliveries set due_at = now() where delivery_id in (
+       select delivery_id from deliveries
+       where state = 'pending' and claimed_by is null and due_at > now()
+       for update skip locked)`,
+  )
+  const held = await postgres.query(
+    'update webhooks set circuit_open_until = null where circuit_open_until is not null',
+  )
+  run.pulls += 1
+  run.pulled += rowCount
+  run.releasedHolds += held.rowCount
+}
+
+async function readStored({ postgres }: DeliveryRig): Promise<StoredDelivery[]> {
+  const { rows } = await postgres.query<{
+    delivery_id: string
+    state: string
+    attempts: number
+    sha256: string
+    records: { attempt: number; status: number | null; error_kind: string | null }[]
+  }>(
+    `select d.delivery_id, d.state, d.attempts, encode(sha256(d.body), 'base64') as sha256,
+       coalesce(r.records, '[]') as records
+     from deliveries as d
+     left join (
+       select delivery_id, json_agg(json_build_object(
+         'attempt', attempt, 'status', status, 'error_kind', error_kind) order by attempt) as records
+       from delivery_attempts group by delivery_id
+     ) as r using (delivery_id)`,
+  )
+  return rows.map(({ delivery_id, records, ...row }) => ({
+    ...row,
+    deliveryId: delivery_id,
+    records: records.map(({ attempt, status, error_kind }) => ({
+      attempt,
+      status,
+      errorKind: error_kind,
+    })),
+  }))
+}

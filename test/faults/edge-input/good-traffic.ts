@@ -1,0 +1,93 @@
+/**
+ * Good traffic beside hostile requests, as a process of its own so that what attacks does not slow
+ * down what measures: signed submissions at a fixed rate, each timed from when it was due.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { createRawClient } from '../../support/http/raw-http.ts'
+import { type Signer, toSigned, validBody } from '../../support/telemetry/raw-submissions.ts'
+
+type Order = { port: number; signer: Signer; ratePerSecond: number } | 'stop'
+
+export type TrafficResult = {
+  /** Answers by their status; 0 where the connection broke. */
+  statuses: Record<number, number>
+  /** ms from when a request was due to its answer. */
+  latencies: number[]
+  /** Of every answer of 200. */
+  eventIds: string[]
+}
+
+export type Traffic = {
+  /** Sends until it is told to stop. */
+  start: (ratePerSecond: number) => void
+  stop: () => Promise<TrafficResult>
+  end: () => Promise<void>
+}
+
+const connections = 32
+
+/** Starts the process; it sends nothing yet. */
+export async function startTraffic(port: number, signer: Signer): Promise<Traffic> {
+  const child: ChildProcess = fork(fileURLToPath(import.meta.url), ['serve'], { execArgv: [] })
+  await once(child, 'message')
+  return {
+    start: (ratePerSecond) => {
+      child.send({ port, signer, ratePerSecond } satisfies Order)
+    },
+    stop: async () => {
+      const answer = once(child, 'message')
+      child.send('stop' satisfies Order)
+      const [result] = await answer
+      return result as TrafficResult
+    },
+    end: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const exit = once(child, 'exit')
+      child.disconnect()
+      await exit
+    },
+  }
+}
+
+function send({ port, signer, ratePerSecond }: Exclude<Order, 'stop'>) {
+  const client = createRawClient(port, connections)
+  const result: TrafficResult = { statuses: {}, latencies: [], eventIds: [] }
+  const open = new Set<Promise<void>>()
+  const startMs = performance.now()
+  let sent = 0
+  const sendOne = async (dueMs: number) => {
+    const body = JSON.stringify({ ...validBody(signer.tenantId), run: `${process.pid}-${sent}` })
+    const { status, text } = await client.send(toSigned(body, signer))
+    result.latencies.push(performance.now() - dueMs)
+    result.statuses[status] = (result.statuses[status] ?? 0) + 1
+    const [, eventId] = /"event_id":"([^"]+)"/.exec(text) ?? []
+    if (status === 200 && eventId !== undefined) result.eventIds.push(eventId)
+  }
+  const timer = setInterval(() => {
+    for (;;) {
+      const dueMs = startMs + (sent * 1_000) / ratePerSecond
+      if (dueMs > performance.now()) return
+      sent++
+      const one: Promise<void> = sendOne(dueMs).finally(() => open.delete(one))
+      open.add(one)
+    }
+  }, 1)
+  return async (): Promise<TrafficResult> => {
+    clearInterval(timer)
+    await Promise.all(open)
+    client.close()
+    return result
+  }
+}
+
+if (process.argv[2] === 'serve' && process.send !== undefined) {
+  let stop: (() => Promise<TrafficResult>) | null = null
+  process.on('message', (order: Order) => {
+    if (order !== 'stop') stop = send(order)
+    else void stop?.().then((result) => process.send!(result))
+  })
+  process.on('disconnect', () => process.exit(0))
+  process.send('ready')
+}

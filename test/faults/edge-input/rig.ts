@@ -1,0 +1,186 @@
+/**
+ * What hostile input is thrown at: an edge as a process of its own with a real nats-server behind
+ * it, tenants in every state, good traffic beside, and the stream read back whole in the end.
+ */
+import { randomBytes } from 'node:crypto'
+import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
+import { createRawClient, type RawAnswer, type RawClient } from '../../support/http/raw-http.ts'
+import { type EdgeRig, type SpawnedEdge, startEdgeRig } from '../../support/telemetry/edge-rig.ts'
+import type { HostileCase, Signer } from '../../support/telemetry/raw-submissions.ts'
+import vectors from '../../vectors/signatures.json' with { type: 'json' }
+import { makeSmugglingCases } from './framing.ts'
+import { startTraffic, type Traffic, type TrafficResult } from './good-traffic.ts'
+
+/** Tenants whose names have one length, so that their requests have. */
+export type Tenants = {
+  acme: Signer
+  globex: Signer
+  suspended: Signer
+  /** Between two secrets: nobody can sign for it. */
+  keyless: Signer
+  /** Not projected. */
+  unknown: Signer
+  /** The tenant and secret of the golden vectors. */
+  golden: Signer
+}
+
+export type HostileRig = {
+  rig: EdgeRig
+  edge: SpawnedEdge
+  port: number
+  tenants: Tenants
+  traffic: Traffic
+  client: RawClient
+  /** What needs a connection of its own: smuggling, broken request lines. */
+  singles: HostileCase[]
+  /** Event ids that the edge answered with a 200. */
+  accepted: Set<string>
+  /** Notes what good traffic was answered; @returns it as it was */
+  note: (result: TrafficResult) => TrafficResult
+  stop: () => Promise<void>
+}
+
+const clientConnections = 12
+
+/** @param options.nats how nats-server is to sync; the drill leaves it as production has it */
+export async function startHostileRig(options: { syncAlways?: boolean } = {}): Promise<HostileRig> {
+  const rig = await startEdgeRig(options)
+  try {
+    const tenants = await projectTenants(rig)
+    const edge = await rig.spawnEdge()
+    const port = Number(new URL(edge.url).port)
+    const traffic = await startTraffic(port, tenants.acme)
+    const client = createRawClient(port, clientConnections)
+    const accepted = new Set<string>()
+    return {
+      rig,
+      edge,
+      port,
+      tenants,
+      traffic,
+      client,
+      accepted,
+      singles: makeSmugglingCases(tenants.acme),
+      note: (result) => {
+        for (const eventId of result.eventIds) accepted.add(eventId)
+        return result
+      },
+      stop: async () => {
+        client.close()
+        await traffic.end()
+        await rig.stop()
+      },
+    }
+  } catch (error) {
+    await rig.stop()
+    throw error
+  }
+}
+
+async function projectTenants(rig: EdgeRig): Promise<Tenants> {
+  const project = async (tenantId: string, change: Parameters<EdgeRig['projectTenant']>[1] = {}) =>
+    (({ secret }) => ({ tenantId, secret }))(await rig.projectTenant(tenantId, change))
+  const { secret } = vectors.wrong_spellings
+  return {
+    acme: await project('acme-1'),
+    globex: await project('globex'),
+    suspended: await project('asleep', { status: 'suspended' }),
+    // Whatever its clients still sign with.
+    keyless: {
+      ...(await project('nokeys', { secret: null })),
+      secret: randomBytes(32).toString('base64url'),
+    },
+    unknown: { tenantId: 'nobody', secret: randomBytes(32).toString('base64url') },
+    golden: await project('acme', { secret }),
+  }
+}
+
+/** A hostile request that was not answered as it must be. */
+export type Breach = { family: string; name: string; got: string }
+
+/** Whether an answer is a right one; what it says beside its status is looked at too. */
+export function judgeAnswer(one: HostileCase, { status, text }: RawAnswer): Breach | null {
+  const breach = (got: string) => ({ family: one.family, name: one.name, got })
+  if (!one.wants.includes(status)) return breach(`${status}, not ${one.wants.join(' or ')}`)
+  if (status < 400) return null
+  const body = text.slice(text.indexOf('\r\n\r\n') + 4)
+  try {
+    const problem = JSON.parse(Buffer.from(body, 'latin1').toString()) as {
+      status: number
+      errors?: { path: string }[]
+    }
+    if (problem.status !== status) return breach(`a problem of ${problem.status}`)
+    const { path } = one
+    const named = path === undefined || problem.errors?.some((at) => at.path.startsWith(path))
+    if (status === 400 && !named) return breach(`no error at ${path}: ${body.slice(0, 200)}`)
+  } catch {
+    return breach(`no problem body: ${body.slice(0, 100)}`)
+  }
+  return null
+}
+
+/** Sends all of them, several at a time; @returns what was answered wrongly */
+export async function sendAll(
+  { client, accepted }: Pick<HostileRig, 'client' | 'accepted'>,
+  cases: readonly HostileCase[],
+): Promise<{ breaches: Breach[]; statuses: Map<number, number> }> {
+  const breaches: Breach[] = []
+  const statuses = new Map<number, number>()
+  let next = 0
+  const sender = async () => {
+    for (let one = cases[next++]; one !== undefined; one = cases[next++]) {
+      const answer = await client.send(one.request)
+      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
+      const breach = judgeAnswer(one, answer)
+      if (breach !== null) breaches.push(breach)
+      // What is wrong but stays a submission may be taken; then it must be stored as well.
+      const [, eventId] = /"event_id":"([^"]+)"/.exec(answer.text) ?? []
+      if (eventId !== undefined && one.wants.includes(200)) accepted.add(eventId)
+    }
+  }
+  await Promise.all(Array.from({ length: clientConnections }, sender))
+  return { breaches, statuses }
+}
+
+export type StoredCheck = {
+  stored: number
+  /** Answered with a 200 and not in the stream. */
+  lost: string[]
+  /** In the stream without such an answer, or as another tenant's than their body says. */
+  foreign: { eventId: string; tenantId: string; deviceId: string }[]
+}
+
+/** Reads the whole stream and compares it with what was accepted. */
+export async function checkStored(nats: Nats, accepted: ReadonlySet<string>): Promise<StoredCheck> {
+  const events = await readEvents(nats)
+  const ids = new Set(events.map((event) => event.event_id))
+  const foreign = events.filter(
+    (event) => !accepted.has(event.event_id) || event.body.tenant_id !== event.tenant_id,
+  )
+  return {
+    stored: ids.size,
+    lost: [...accepted].filter((eventId) => !ids.has(eventId)),
+    foreign: foreign.map(({ event_id: eventId, tenant_id: tenantId, body }) => ({
+      eventId,
+      tenantId,
+      deviceId: body.device_id,
+    })),
+  }
+}
+
+/** In one pass. */
+async function readEvents(nats: Nats): Promise<AcceptedEvent[]> {
+  const { state } = await nats.manager.streams.info(telemetryStream)
+  const events: AcceptedEvent[] = []
+  if (state.messages === 0) return events
+  const consumer = await nats.jetstream.consumers.get(telemetryStream)
+  for await (const message of await consumer.consume({ max_messages: 1_000 })) {
+    const batch = decodeBatch(message.data, message.seq)
+    if (batch.invalid.length > 0) throw new Error(`message ${message.seq} cannot be read`)
+    events.push(...batch.events)
+    if (message.seq >= state.last_seq) break
+  }
+  return events
+}

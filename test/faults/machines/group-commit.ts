@@ -1,0 +1,151 @@
+/**
+ * Group commit before a model of JetStream: publishes are stored, lost, refused, stored with their
+ * acknowledgement lost, or stored after everybody has given them up, in every order. An event is
+ * called stored only when it is; each is settled once; one id names one content, and one event one
+ * id.
+ */
+import fc from 'fast-check'
+import {
+  createGroupCommit,
+  toWaiterBytes,
+  type Waiter,
+} from '../../../services/ingest/group-commit.ts'
+import {
+  anyCommands,
+  demand,
+  type MachineOptions,
+  type MachineReport,
+  type Note,
+  raceCommands,
+  runMachine,
+  toCommand,
+} from './run-machine.ts'
+
+type Named = Waiter & { name: string }
+type Fate = 'stored' | 'ack lost' | 'late' | 'lost' | 'refused'
+
+const limits = {
+  batchEventsMax: 4,
+  batchBytesMax: 400,
+  publishesInFlightMax: 2,
+  lingerMs: 5,
+  lingerUntilEvents: 3,
+  waitingEventsMax: 12,
+  waitingBytesMax: 2_000,
+  publishTimeoutMs: 2_000,
+  publishAttemptMs: 700,
+}
+
+/** One history: the group commit and the broker behind it. */
+function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note) {
+  let nowMs = 0
+  let ids = 0
+  /** What JetStream has, by message id: the first bytes under an id count. */
+  const broker = new Map<string, string>()
+  const sent = new Map<string, string>()
+  const taken = new Set<string>()
+  const changed: string[] = []
+  const settled = new Map<string, string | null>()
+  const turn = (what: string) => scheduler.schedule(Promise.resolve(), what)
+
+  const store = (batchId: string, bytes: string) => {
+    const duplicate = broker.has(batchId)
+    if (!duplicate) broker.set(batchId, bytes)
+    else note('duplicate')
+    return { duplicate, sequence: broker.size }
+  }
+  const holdersOf = (name: string) =>
+    [...broker.values()].filter((bytes) => bytes.includes(`"${name}"`)).length
+
+  const commit = createGroupCommit<Named>({
+    publish: async (message, batchId, timeoutMs) => {
+      const bytes = Buffer.from(message).toString()
+      // Said at the end: what a publish throws is an answer of the broker's.
+      if ((sent.get(batchId) ?? bytes) !== bytes) changed.push(batchId)
+      if (sent.has(batchId)) note('retry')
+      sent.set(batchId, bytes)
+      const fate = nextFate()
+      note(fate)
+      await turn(`publish: ${fate}`)
+      if (fate === 'refused') throw Object.assign(new Error(fate), { final: true, fault: 'full' })
+      if (fate === 'stored') return store(batchId, bytes)
+      if (fate === 'ack lost') store(batchId, bytes)
+      if (fate === 'late') void turn('stored late').then(() => store(batchId, bytes))
+      nowMs += timeoutMs
+      throw Object.assign(new Error(fate), { fault: 'no_ack' })
+    },
+    settle: ({ name }, { fault }) => {
+      demand(taken.has(name) && !settled.has(name), `${name} was settled twice`)
+      settled.set(name, fault)
+      if (fault === null) demand(holdersOf(name) === 1, `${name} was called stored and is not`)
+      note(fault === null ? 'settled as stored' : 'settled as unknown')
+      if (fault !== null && holdersOf(name) > 0) note('stored though nobody was told')
+    },
+    onSettled: () => undefined,
+    defer: (run) => void turn('end of turn').then(run),
+    later: (run, ms) => {
+      note('held back to travel with others')
+      void turn('later').then(() => {
+        nowMs += ms
+        run()
+      })
+    },
+    pause: async (ms) => {
+      nowMs += ms
+      await turn('pause')
+    },
+    newBatchId: () => `batch-${++ids}`,
+    nowMs: () => nowMs,
+    limits,
+    observe: { stored: () => undefined, retried: () => undefined, failed: () => undefined },
+  })
+  return {
+    offer: (size: number) => {
+      const name = `e${taken.size}-${ids}-${settled.size}`
+      const [head, body] = [`{"name":"${name}","body":`, Buffer.from(`"${'x'.repeat(size)}"`)]
+      const bytes = toWaiterBytes(head, body)
+      taken.add(name)
+      if (commit.offer({ name, head, body, bytes, takenMs: nowMs })) return
+      taken.delete(name)
+      note('refused: no room')
+    },
+    pass: (ms: number) => {
+      nowMs += ms
+    },
+    finish: async () => {
+      await scheduler.waitFor(commit.drained())
+      await scheduler.waitAll()
+      demand(changed.length === 0, `${changed.join()} went out again with other bytes`)
+      demand(settled.size === taken.size, `${taken.size - settled.size} events were never settled`)
+      for (const name of taken) demand(holdersOf(name) <= 1, `${name} is stored under two ids`)
+      demand(commit.waiting().events === 0, 'something waits still')
+    },
+  }
+}
+
+type History = ReturnType<typeof createHistory>
+
+const offer = (size: number) =>
+  toCommand<History>(`offer(${size})`, (history) => history.offer(size))
+const pass = (ms: number) => toCommand<History>(`pass(${ms})`, (history) => history.pass(ms))
+
+const sizes = fc.integer({ min: 0, max: 300 })
+const commands = anyCommands<History>(
+  [sizes.map(offer), sizes.map(offer), fc.integer({ min: 1, max: 900 }).map(pass)],
+  50,
+)
+const fates = fc.infiniteStream(
+  fc.constantFrom<Fate>('stored', 'stored', 'ack lost', 'late', 'lost', 'refused'),
+)
+
+export function runGroupCommit(options: MachineOptions): Promise<MachineReport> {
+  return runMachine(
+    options,
+    fc.tuple(fc.scheduler(), commands, fates),
+    async (note, [scheduler, steps, fate]) => {
+      const history = createHistory(scheduler, () => fate.next().value as Fate, note)
+      await raceCommands(scheduler, history, steps)
+      await history.finish()
+    },
+  )
+}

@@ -1,0 +1,277 @@
+/**
+ * Three edges and a console that rotates one tenant's secret, over a model of the tenants bucket:
+ * the real lease and the real decision on real signatures, with announcements that are lost, a
+ * watch that is late or begins anew, an edge that is paused in the middle of a request, and a
+ * console whose own list of the edges is late and lacks whoever announced itself again meanwhile.
+ * Once a rotation has returned, nothing signed with an older secret is accepted, and at no time are
+ * two secrets.
+ */
+import { createSecretKey } from 'node:crypto'
+import fc from 'fast-check'
+import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import { createEdgeLease, type EdgeLease } from '#shared/io/tenants/directory/edge-lease.ts'
+import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
+import {
+  anyCommands,
+  type Commands,
+  demand,
+  type MachineOptions,
+  type MachineReport,
+  type Note,
+  raceCommands,
+  runMachine,
+  toCommand,
+} from './run-machine.ts'
+
+/** One entry of the bucket: which secret is on (null: none), or what an edge announced. */
+type Entry = { revision: number } & (
+  | { secret: number | null }
+  | { edge: number; applied: number }
+  | { mark: number }
+)
+type Edge = {
+  lease: EdgeLease
+  /** What its watch has still to bring. */
+  queue: Entry[]
+  filling: number | null
+  served: () => number | null
+  serve: (read: () => number | null) => void
+}
+
+/** A rotation under way: the old secret goes off everywhere, then the new one goes on. */
+type Rotation = { phase: 'off' | 'on'; revision: number; mark: number; startMs: number }
+
+const edgeCount = 3
+const pauseParts = 8
+const tenantId = 'acme'
+const body = Buffer.from(
+  JSON.stringify({
+    tenant_id: tenantId,
+    device_id: 'device-1',
+    session_id: 'session-1',
+    sdk_meta: { sdk_version: '1', platform: 'ios', batch_type: 'x' },
+    scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+    signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
+  }),
+)
+const policy = {
+  hash: 'p',
+  thresholds: defaultPolicy.thresholds,
+  score: compilePolicy(defaultPolicy),
+}
+const keyOf = (secret: number) => createSecretKey(Buffer.from(`secret-${secret}`.padEnd(43, '-')))
+
+function tenantWith(secret: number | null): Tenant {
+  return {
+    tenantId,
+    environment: 'live',
+    status: 'active',
+    epoch: 1,
+    retired: null,
+    limiter: null,
+    byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
+    undecidedShare: 0.25,
+    policyVersion: 1,
+    policyHash: 'p',
+    policy,
+    fault: null,
+    key: secret === null ? null : keyOf(secret),
+  }
+}
+
+type Chance = { isLost: () => boolean; pauseMs: () => number }
+
+function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
+  let nowMs = 0
+  const log: Entry[] = [{ revision: 1, secret: 0 }]
+  const edges: Edge[] = []
+  /** The console's own watch: how far it has got, and what it has brought of whom. */
+  let listed = 0
+  const brought = new Map<number, number>()
+  /** Whose announcements there were once the mark had come; null before. */
+  let announced: Set<number> | null = null
+  let rotation: Rotation | null = null
+  let newest = 0
+  let accepted = 0
+  const turn = (what: string) => scheduler.schedule(Promise.resolve(), what)
+  const append = (entry: Omit<Entry, 'revision'>): number => {
+    const full = { ...entry, revision: log.length + 1 } as Entry
+    log.push(full)
+    for (const edge of edges) edge.queue.push(full)
+    return full.revision
+  }
+  /** The bucket keeps the last of each: what was replaced before it was sent never comes. */
+  const bring = (revision: number) => {
+    const entry = log[revision - 1]!
+    const replaced = (later: Entry) =>
+      'edge' in later && 'edge' in entry && later.edge === entry.edge
+    if ('edge' in entry && !log.slice(revision).some(replaced)) {
+      brought.set(entry.edge, entry.applied)
+    }
+  }
+  const createEdge = (id: number): Edge => {
+    let served: () => number | null = () => null
+    const edge: Edge = {
+      queue: [],
+      filling: null,
+      served: () => served(),
+      serve: (read) => {
+        served = read
+      },
+      lease: createEdgeLease({
+        announce: async (applied) => {
+          await turn(`announce ${id}`)
+          const revision = append({ edge: id, applied } as never)
+          await turn(`acknowledge ${id}`)
+          if (!chance.isLost()) return revision
+          note('announcement without an acknowledgement')
+          throw new Error('lost')
+        },
+        onCurrent: () => edge.serve(() => edge.filling),
+        onAnnounced: () => undefined,
+        nowMs: () => nowMs,
+        leaseMs,
+      }),
+    }
+    return edge
+  }
+  const watch = (edge: Edge) => {
+    const last = edge.served()
+    // What is served stays as it was until the new watch is proven current.
+    edge.serve(() => last)
+    const secrets = log.filter((entry) => 'secret' in entry)
+    edge.queue = [...secrets.slice(-1), ...log.filter((entry) => 'edge' in entry)]
+    edge.queue.sort((a, b) => a.revision - b.revision)
+    edge.filling = null
+    edge.lease.restart()
+    edge.lease.announceChange()
+  }
+  const beginPhase = (phase: Rotation['phase']) => {
+    // Each wait begins a watch of its own.
+    listed = 0
+    brought.clear()
+    announced = null
+    const secret = phase === 'off' ? null : newest + 1
+    const revision = append({ secret } as never)
+    rotation = { phase, revision, mark: append({ mark: revision } as never), startMs: nowMs }
+  }
+  /** As `awaitEdges`: all have confirmed, as seen past a mark of our own, or a lease is over. */
+  const step = () => {
+    if (rotation === null) return
+    const { phase, revision, mark, startMs } = rotation
+    if (announced === null && listed >= mark) {
+      announced = new Set(log.flatMap((one) => ('edge' in one ? one.edge : [])))
+      if (announced.size > brought.size) note('announced again as the mark came')
+    }
+    const whole = announced !== null && [...announced].every((edge) => brought.has(edge))
+    const confirmed = whole && [...brought.values()].every((applied) => applied >= revision)
+    if (!confirmed && nowMs < startMs + leaseMs + leaseMarginMs) return
+    note(confirmed ? 'rotation confirmed by every edge' : 'rotation that outlasted a lease')
+    if (phase === 'off') return beginPhase('on')
+    newest++
+    rotation = null
+  }
+  for (let id = 0; id < edgeCount; id++) edges.push(createEdge(id))
+  for (const edge of edges) watch(edge)
+  return {
+    renew: (at: number) => edges[at]!.lease.renew(),
+    rewatch: (at: number) => watch(edges[at]!),
+    deliver: (at: number, count: number) => {
+      const edge = edges[at]!
+      for (const entry of edge.queue.splice(0, count)) {
+        if ('secret' in entry) edge.filling = entry.secret
+        edge.lease.applied(entry.revision)
+        if ('secret' in entry) edge.lease.announceChange()
+      }
+    },
+    list: (count: number) => {
+      for (const to = Math.min(log.length, listed + count); listed < to; ) bring(++listed)
+      step()
+    },
+    pass: (ms: number) => {
+      nowMs += ms
+      step()
+    },
+    rotate: () => {
+      if (rotation === null) beginPhase('off')
+    },
+    send: (at: number, age: number) => {
+      const edge = edges[at]!
+      const secret = Math.max(0, newest + 1 - age)
+      const decision = decideSubmission(body, signBody(body, keyOf(secret)), {
+        findTenant: () => tenantWith(edge.served()),
+        leaseValid: edge.lease.valid,
+        synced: () => true,
+        mayWait: () => true,
+        verify: (bytes, header, key) => {
+          // A process may be paused anywhere, and the world goes on.
+          const pausedMs = chance.pauseMs()
+          for (let part = 0; part < pauseParts; part++) {
+            nowMs += pausedMs / pauseParts
+            step()
+          }
+          return verifySignature(bytes, header, key)
+        },
+        decoyKey: keyOf(-1),
+        nowMs: () => nowMs,
+        wallMs: () => nowMs,
+      })
+      if (decision.kind === 'refused') {
+        note(`refused: ${decision.reason}`)
+        return
+      }
+      note('accepted')
+      // Once the old one is off everywhere, nobody may be let in with it.
+      const oldest = rotation?.phase === 'on' ? newest + 1 : newest
+      demand(secret >= oldest, `secret ${secret} was accepted when ${oldest} was the oldest`)
+      demand(secret >= accepted, `secret ${secret} was accepted after ${accepted} had been`)
+      accepted = Math.max(accepted, secret)
+    },
+  }
+}
+
+type History = ReturnType<typeof createHistory>
+const at = fc.nat({ max: edgeCount - 1 })
+const few = fc.integer({ min: 1, max: 20 })
+const steps = {
+  renew: at.map((id) => toCommand<History>(`renew(${id})`, (one) => one.renew(id))),
+  rewatch: at.map((id) => toCommand<History>(`rewatch(${id})`, (one) => one.rewatch(id))),
+  deliver: fc
+    .tuple(at, few)
+    .map(([id, n]) => toCommand<History>(`deliver(${id}, ${n})`, (one) => one.deliver(id, n))),
+  list: few.map((n) => toCommand<History>(`list(${n})`, (one) => one.list(n))),
+  pass: fc
+    .integer({ min: 1, max: 400 })
+    .map((ms) => toCommand<History>(`pass(${ms})`, (one) => one.pass(ms))),
+  rotate: fc.constant(toCommand<History>('rotate', (one) => one.rotate())),
+  send: fc
+    .tuple(at, fc.nat({ max: 2 }))
+    .map(([id, age]) => toCommand<History>(`send(${id}, ${age})`, (one) => one.send(id, age))),
+}
+const { renew, rewatch, deliver, list, pass, rotate, send } = steps
+const commands: fc.Arbitrary<Commands<History>> = anyCommands<History>(
+  [
+    ...[renew, renew, renew, deliver, deliver, deliver, deliver, deliver, deliver, list, list],
+    ...[pass, rotate, rewatch, send, send, send, send],
+  ],
+  120,
+)
+const pauses = fc.infiniteStream(fc.constantFrom(0, 0, 0, 0, 0, 0, 30, 900, 2_500, 6_000))
+
+export function runEdge(options: MachineOptions): Promise<MachineReport> {
+  return runMachine(
+    options,
+    fc.tuple(fc.scheduler(), commands, fc.infiniteStream(fc.nat({ max: 7 })), pauses),
+    async (note, [scheduler, events, losses, pause]) => {
+      const chance: Chance = {
+        isLost: () => losses.next().value === 0,
+        pauseMs: () => pause.next().value as number,
+      }
+      await raceCommands(scheduler, createHistory(scheduler, chance, note), events)
+    },
+  )
+}

@@ -1,0 +1,117 @@
+/**
+ * Whether an answer is what the OpenAPI document says: its status, its content type, its body, its
+ * headers; whether what must be refused was; and that nothing failed on our side.
+ */
+import type { ErrorObject } from 'ajv/dist/2020.js'
+import type { CallAnswer } from '../../support/http/http-call.ts'
+import type { PlannedCall } from './calls.ts'
+import type { DocumentedAnswer, Operation } from './operations.ts'
+
+export const faultKinds = [
+  'server_error',
+  'undocumented_status',
+  'undocumented_content_type',
+  'body_mismatch',
+  'header_missing',
+  'header_mismatch',
+  'ignored_auth',
+  'bad_input_accepted',
+  'not_understood',
+] as const
+export type Fault = { kind: (typeof faultKinds)[number]; why: string }
+
+/** What the HTTP shell answers where there is no operation, or none of this method. */
+const shellStatuses = [400, 404, 405, 414]
+
+/** @returns everything that is wrong with an answer */
+export function findFaults(planned: PlannedCall, answer: CallAnswer): Fault[] {
+  const { operation, kind, call, expected } = planned
+  const { status } = answer
+  const faults: Fault[] = []
+  const fault = (of: Fault['kind'], why: string) => faults.push({ kind: of, why })
+  if (status === 500) fault('server_error', 'answered 500')
+  if (expected === 'refused' && status < 400) fault('bad_input_accepted', `answered ${status}`)
+  if (Array.isArray(expected) && !expected.includes(status)) {
+    const about = kind === 'no_auth' || kind === 'bad_auth' ? 'ignored_auth' : 'not_understood'
+    fault(about, `answered ${status}, not ${expected.join(' or ')}`)
+  }
+  // Every GET is a HEAD as well, and documented as such.
+  if (call.method === 'HEAD' && status !== 405) return faults
+  if (kind === 'wrong_method') {
+    if (answer.headers.allow === undefined) fault('header_missing', 'Allow is missing')
+    if (status === 204) return faults
+  }
+  if (answer.headers['x-request-id'] === undefined) fault('header_missing', 'X-Request-Id')
+  const documented = findDocumented(planned, status)
+  if (documented === null) {
+    fault('undocumented_status', `${status} is not documented`)
+    return faults
+  }
+  faults.push(...checkHeaders(documented, answer))
+  if (call.method !== 'HEAD') faults.push(...checkBody(operation, documented, answer))
+  return faults
+}
+
+/** A call that is no operation is answered as any other failure is. */
+function findDocumented({ operation, kind }: PlannedCall, status: number) {
+  const own = operation.answers.get(status)
+  if (own !== undefined) return own
+  const isElsewhere = kind === 'wrong_method' || kind === 'bad_path' || kind === 'odd_parameter'
+  if (!isElsewhere || !shellStatuses.includes(status)) return null
+  const refusal = [...operation.answers].find(([one]) => one >= 400 && one < 500)
+  return refusal === undefined ? null : { headers: [], content: refusal[1].content }
+}
+
+function checkHeaders({ headers }: DocumentedAnswer, answer: CallAnswer): Fault[] {
+  const faults: Fault[] = []
+  for (const { name, required, isValid } of headers) {
+    const value = answer.headers[name.toLowerCase()]
+    if (value === undefined) {
+      if (required) faults.push({ kind: 'header_missing', why: `${name} is missing` })
+    } else if (!isValid(/^\d+$/.test(String(value)) ? Number(value) : value)) {
+      if (!isValid(value)) faults.push({ kind: 'header_mismatch', why: `${name}: ${value}` })
+    }
+  }
+  return faults
+}
+
+function checkBody(
+  operation: Operation,
+  documented: DocumentedAnswer,
+  answer: CallAnswer,
+): Fault[] {
+  const { status, text } = answer
+  const mediaType = String(answer.headers['content-type'] ?? '')
+    .split(';', 1)[0]!
+    .trim()
+  const isValid = documented.content.get(mediaType)
+  if (isValid === undefined) {
+    const known = [...documented.content.keys()].join(', ')
+    return [{ kind: 'undocumented_content_type', why: `${status} ${mediaType}, not ${known}` }]
+  }
+  const mismatch = (why: string): Fault[] => [{ kind: 'body_mismatch', why: `${status}: ${why}` }]
+  if (mediaType.startsWith('text/')) return isValid(text) ? [] : mismatch('not the text it should')
+  const lines = mediaType.includes('ndjson') ? text.split('\n').slice(0, -1) : [text]
+  for (const line of lines) {
+    const value = parse(line)
+    if (value === undefined) return mismatch(`not JSON: ${line.slice(0, 80)}`)
+    if (!isValid(value)) return mismatch(toWords(isValid.errors ?? []))
+    if (mediaType === 'application/problem+json') {
+      const problem = value as { status?: number; request_id?: string }
+      if (problem.status !== status) return mismatch(`the body says ${problem.status}`)
+      if (problem.request_id !== answer.headers['x-request-id']) return mismatch('request_id')
+    }
+  }
+  return lines.length === 0 ? mismatch(`${operation.name} has no lines`) : []
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+const toWords = (errors: ErrorObject[]): string =>
+  errors.map((one) => `${one.instancePath} ${one.message} ${JSON.stringify(one.params)}`).join('; ')

@@ -1,0 +1,172 @@
+/**
+ * What the OpenAPI drill calls: a local stack with tenants that have telemetry, alerts, deliveries,
+ * policies and analysts, so that valid calls find something; and what of it a generator should
+ * know.
+ */
+import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
+import {
+  admin,
+  createTenant,
+  ingest,
+  read,
+  type Tenant,
+  toBody,
+} from '../../support/http/tenant-client.ts'
+import { startStack, type TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+import { type Credentials, sign } from './calls.ts'
+import type { OpenapiDocument, Operation } from './operations.ts'
+import type { KnownValues } from './schema-values.ts'
+
+export type OpenapiWorld = {
+  documents: { api: OpenapiDocument; admin: OpenapiDocument }
+  baseOf: (operation: Operation) => string
+  credentials: Credentials
+  running: TestStack
+  close: () => Promise<void>
+}
+
+const devices = ['device-1', 'a/b c+d', 'übung-😀', "o'hara"]
+
+/** Starts the stack and fills it; about six seconds. */
+export async function startOpenapiWorld(): Promise<OpenapiWorld> {
+  const [running, receiver] = await Promise.all([
+    // Wrong tokens come from addresses of their own, so that they hold up nothing else.
+    startStack({ env: { TRUSTED_PROXIES: '127.0.0.1' } }),
+    startReceiver(),
+  ])
+  const { stack } = running
+  const hook = receiver.url
+  // The reader is left alone by the admin calls: its key stays what it is.
+  const [reader, main] = await Promise.all(
+    ['reader', 'main', 'other'].map((name) => createTenant(stack, name, `${hook}/${name}`)),
+  )
+  const rest_rate = { per_second: 1_000_000, burst: 1_000_000 }
+  await admin(stack, 'PUT', '/tenants/reader/rates', { rest_rate })
+  const eventIds = [await fill(running, reader!), ...(await Promise.all([fill(running, main!)]))]
+  for (const name of ['ana', 'bob']) await admin(stack, 'POST', '/tenants/main/analysts', { name })
+  await admin(stack, 'PUT', '/tenants/main/policy/shadow', { preset: 'strict' })
+  await admin(stack, 'PUT', '/tenants/other/policy/shadow', { preset: 'strict' })
+  const documentAt = async (url: string) => (await (await fetch(url)).json()) as OpenapiDocument
+  const known = await readKnown(running, { reader: reader!, hook, eventIds: eventIds.flat() })
+  return {
+    running,
+    documents: {
+      api: await documentAt(`${stack.api}/openapi.json`),
+      admin: await documentAt(`${stack.console}/admin/v1/openapi.json`),
+    },
+    baseOf: ({ server, path }) => {
+      if (server === 'ingest_url') return stack.ingest
+      return path.startsWith('/admin/') ? stack.console : stack.api
+    },
+    credentials: toCredentials(running, { reader: reader!, known }),
+    close: () => closeAll(running, receiver),
+  }
+}
+
+async function closeAll(running: TestStack, receiver: Receiver): Promise<void> {
+  await running.discard()
+  await receiver.close()
+}
+
+/** Sessions of every verdict on every device. @returns event ids */
+async function fill({ stack }: TestStack, tenant: Tenant): Promise<string[]> {
+  const eventIds: string[] = []
+  for (const device of devices) {
+    for (let at = 0; at < 8; at++) {
+      const signals = at % 2 === 0 ? { root: { su_binary: true, magisk: true } } : {}
+      const named = { device, session: `session-${at}`, user: `user-${at % 3}`, signals }
+      const answer = await ingest(stack, tenant.hmac_secret, toBody(tenant.tenant_id, named))
+      if (answer.status !== 200) throw new Error(`ingest: ${JSON.stringify(answer)}`)
+      eventIds.push(answer.body.event_id!)
+    }
+  }
+  return eventIds
+}
+
+type Page = { data: { alert_id: string }[]; total: number; next_cursor: string | null }
+
+async function readKnown(
+  { stack }: TestStack,
+  { reader, hook, eventIds }: { reader: Tenant; hook: string; eventIds: string[] },
+) {
+  type Deliveries = { data: { delivery_id: string; alert_id: string }[]; next: string | null }
+  const isRead = async (limit: number): Promise<Page | null> => {
+    const path = `/v1/di/alerts?limit=${limit}`
+    const { body } = await read<Page>(stack, reader.public_api_key, path)
+    return body.total > 0 && body.next_cursor !== null ? body : null
+  }
+  const page = await until('alerts of the reader', () => isRead(1), 30_000)
+  const deliveries = await until(
+    'deliveries',
+    async () => {
+      const listed = await admin<Deliveries>(stack, 'GET', '/tenants/main/deliveries?limit=2')
+      return listed.next === null ? null : listed
+    },
+    30_000,
+  )
+  const device = await until(
+    'a device',
+    async () => {
+      const path = '/v1/di/devices/device-1?sessions_limit=1'
+      const { body } = await read<{ sessions_cursor?: string }>(stack, reader.public_api_key, path)
+      return body.sessions_cursor
+    },
+    30_000,
+  )
+  const own = deliveries.data.map((one) => one.alert_id)
+  return {
+    hook,
+    eventIds,
+    alertIds: own,
+    deliveryIds: deliveries.data.map((one) => one.delivery_id),
+    cursor: page.next_cursor!,
+    sessionsCursor: device,
+    after: deliveries.next!,
+  }
+}
+
+function toCredentials(
+  { stack }: TestStack,
+  of: { reader: Tenant; known: Awaited<ReturnType<typeof readKnown>> },
+): Credentials {
+  const { reader, known } = of
+  const instants = ['2026-01-01T00:00:00Z', '2026-03-01', new Date(Date.now() - 36e5).toISOString()]
+  const everywhere: KnownValues = {
+    tenant_id: ['main', 'main', 'main', 'other'],
+    device_id: devices,
+    alert_id: known.alertIds,
+    delivery_id: known.deliveryIds,
+    event_id: known.eventIds,
+    version: [1, 1, 1, 2],
+    url: [`${known.hook}/main`],
+    webhook_url: [`${known.hook}/new`, null],
+    environment: ['sandbox', 'sandbox', 'live'],
+    cursor: [known.cursor],
+    sessions_cursor: [known.sessionsCursor],
+    since: instants,
+    from: [new Date(Date.now() - 36e5).toISOString()],
+    to: [new Date().toISOString()],
+    if_version: [1],
+  }
+  const own: Record<string, KnownValues> = {
+    'POST /admin/v1/tenants': { tenant_id: [] },
+    'POST /v1/rasp/ingest': { tenant_id: [reader.tenant_id] },
+    'GET /admin/v1/policy-presets/{name}': { name: ['strict', 'balanced', 'permissive'] },
+    'POST /admin/v1/tenants/{tenant_id}/analysts': { tenant_id: ['main'], name: ['eve', 'ida'] },
+    'DELETE /admin/v1/tenants/{tenant_id}/analysts/{name}': {
+      tenant_id: ['main'],
+      name: ['eve', 'ida'],
+    },
+    'GET /admin/v1/tenants/{tenant_id}/deliveries': { after: [known.after] },
+    'POST /admin/v1/tenants/{tenant_id}/erasures': { device_id: ['gone-1', 'gone-2'] },
+  }
+  return {
+    authorize: (scheme, body) => {
+      if (scheme === 'publicApiKey') return { authorization: `Bearer ${reader.public_api_key}` }
+      if (scheme === 'admin') return { authorization: `Bearer ${stack.admin_token}` }
+      return { 'x-service-signature': sign(reader.hmac_secret, body) }
+    },
+    knownFor: ({ name }) => ({ ...everywhere, ...own[name] }),
+  }
+}

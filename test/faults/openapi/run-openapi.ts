@@ -1,0 +1,145 @@
+/**
+ * The OpenAPI drill itself: as many calls as are asked for over every operation of both documents,
+ * every answer held to its document, and what was found by operation.
+ */
+import fc from 'fast-check'
+import { createCaller } from '../../support/http/http-call.ts'
+import { type CallKind, callsTo, kinds, type PlannedCall } from './calls.ts'
+import { type Fault, findFaults } from './check-answer.ts'
+import { type Operation, readOperations } from './operations.ts'
+import type { OpenapiWorld } from './rig.ts'
+
+export type OperationTally = {
+  name: string
+  calls: number
+  valid: number
+  /** Of the valid calls, those that were answered 2xx. */
+  succeeded: number
+  statuses: Record<string, number>
+  tookMs: number
+}
+
+export type OpenapiFindings = {
+  calls: number
+  operations: OperationTally[]
+  kinds: Record<CallKind, number>
+  /** By what is wrong and where, with one call that shows it. */
+  faults: Map<string, Fault & { operation: string; count: number; example: string }>
+}
+
+/** Operations that wait for every edge, rewrite tables or run a backtest get fewer calls. */
+const slow = new RegExp(
+  [
+    '^POST .*(/rotate|/suspend|tenant_id}/resume|/erasures|/backtest|/rewrap|v1/tenants)$',
+    '^PUT .*/policy$',
+    '^(POST|DELETE) .*/analysts',
+    '^GET .*/(ledger|comparison|explanation|unknown-signals|learning)$',
+    // A webhook that is mostly on lets the others do something.
+    '^(DELETE .*/webhook|POST .*/webhook/pause)$',
+  ].join('|'),
+)
+const slowShare = 0.12
+
+const lanes = 12
+
+export type DrillOptions = {
+  calls: number
+  seed: number
+  /** Calls of every operation, however slow. */
+  callsLeast?: number
+  onProgress?: (done: number) => void
+}
+
+/** Runs it. The same seed makes the same calls, in the same order. */
+export async function drillOpenapi(
+  world: OpenapiWorld,
+  { calls, seed, callsLeast = 20, onProgress }: DrillOptions,
+): Promise<OpenapiFindings> {
+  const operations = [
+    ...readOperations(world.documents.api, 'api'),
+    ...readOperations(world.documents.admin, 'admin'),
+  ]
+  const plans = toPlans(operations, world, { calls, seed, callsLeast })
+  const findings: OpenapiFindings = {
+    calls: 0,
+    operations: operations.map(({ name }) => ({
+      name,
+      calls: 0,
+      valid: 0,
+      succeeded: 0,
+      statuses: {},
+      tookMs: 0,
+    })),
+    kinds: Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<CallKind, number>,
+    faults: new Map(),
+  }
+  const caller = createCaller()
+  let next = 0
+  const lane = async (): Promise<void> => {
+    for (let at = next++; at < plans.length; at = next++) {
+      const planned = plans[at]!
+      const answer = await caller.send(world.baseOf(planned.operation), planned.call)
+      record(findings, planned, answer.status, answer.tookMs)
+      for (const fault of findFaults(planned, answer)) note(findings, planned, fault, answer.text)
+      onProgress?.(findings.calls)
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: lanes }, lane))
+  } finally {
+    caller.close()
+  }
+  return findings
+}
+
+function toPlans(
+  operations: Operation[],
+  { credentials }: OpenapiWorld,
+  { calls, seed, callsLeast }: { calls: number; seed: number; callsLeast: number },
+): PlannedCall[] {
+  const weightOf = ({ name }: Operation) => (slow.test(name) ? slowShare : 1)
+  const whole = operations.reduce((sum, one) => sum + weightOf(one), 0)
+  const plans = operations.flatMap((operation, at) => {
+    const numRuns = Math.max(callsLeast, Math.ceil((calls * weightOf(operation)) / whole))
+    return fc.sample(callsTo(operation, credentials), { numRuns, seed: seed + at })
+  })
+  // One order for all of them, by the seed.
+  const keys = fc.sample(fc.nat(2 ** 30), { numRuns: plans.length, seed })
+  const keyed = plans.map((plan, at) => ({ plan, key: keys[at]! }))
+  return keyed.sort((a, b) => a.key - b.key).map(({ plan }) => plan)
+}
+
+function record(
+  findings: OpenapiFindings,
+  { operation, kind }: PlannedCall,
+  status: number,
+  tookMs: number,
+): void {
+  const tally = findings.operations.find(({ name }) => name === operation.name)!
+  findings.calls++
+  findings.kinds[kind]++
+  tally.calls++
+  tally.tookMs += tookMs
+  tally.statuses[status] = (tally.statuses[status] ?? 0) + 1
+  if (kind !== 'valid') return
+  tally.valid++
+  if (status >= 200 && status < 300) tally.succeeded++
+}
+
+function note(
+  { faults }: OpenapiFindings,
+  { operation, kind, call }: PlannedCall,
+  fault: Fault,
+  text: string,
+): void {
+  const key = `${fault.kind} ${operation.name} ${fault.why.slice(0, 60)}`
+  const { path, body = '', method } = call
+  const sent = `${method} ${path.slice(0, 200)} ${String(body).slice(0, 200)}`
+  const present = faults.get(key) ?? {
+    ...fault,
+    operation: operation.name,
+    count: 0,
+    example: `${kind}: ${sent} -> ${text.slice(0, 300)}`,
+  }
+  faults.set(key, { ...present, count: present.count + 1 })
+}

@@ -1,0 +1,84 @@
+/**
+ * What a rotation promises, held against what clients saw. A request was judged at some instant
+ * between its begin and its end, so only what no such instant can explain is a breach: nothing here
+ * depends on how fast anything was.
+ */
+import type { Attempt } from './signed-load.ts'
+
+/** One rotation of the HMAC secret as its caller saw it, on the clock of the attempts. */
+export type SeenRotation = {
+  /** Places in the order of secrets. */
+  oldSecret: number
+  newSecret: number
+  begunMs: number
+  returnedMs: number
+}
+
+export type Findings = {
+  /** Begun after the rotation had returned, signed with what it replaced, accepted. */
+  oldAccepted: Attempt[]
+  /** Begun after it had returned, ended before the next began, signed with the new one, 401. */
+  newRefused: Attempt[]
+  /** Begun after a request with a newer secret had been accepted, and accepted as well. */
+  bothAccepted: Attempt[]
+  /** Answers other than 200, 401 and 503. */
+  unexpected: Attempt[]
+  /** How many requests were in the first two's scope: with none of them nothing is proven. */
+  oldJudged: number
+  newJudged: number
+  statuses: Record<string, number>
+}
+
+/** @param rotations those that were completed, in their order, none overlapping another */
+export function checkAttempts(
+  attempts: readonly Attempt[],
+  rotations: readonly SeenRotation[],
+): Findings {
+  // A secret that no rotation has put in force is refused from the start.
+  const deadFromMs = new Map<number, number>()
+  const liveFromMs = new Map<number, number>([[0, Number.NEGATIVE_INFINITY]])
+  const offFromMs = new Map<number, number>()
+  for (const { oldSecret, newSecret, begunMs, returnedMs } of rotations) {
+    deadFromMs.set(oldSecret, returnedMs)
+    offFromMs.set(oldSecret, begunMs)
+    liveFromMs.set(newSecret, returnedMs)
+  }
+  const isDead = ({ secret, begunMs }: Attempt) =>
+    begunMs > (deadFromMs.get(secret) ?? (liveFromMs.has(secret) ? Infinity : -Infinity))
+  const isLive = ({ secret, begunMs, endedMs }: Attempt) =>
+    begunMs > (liveFromMs.get(secret) ?? Infinity) && endedMs < (offFromMs.get(secret) ?? Infinity)
+  const answered = attempts.filter(({ status }) => status !== 0)
+  const old = answered.filter(isDead)
+  const live = answered.filter(isLive)
+  const statuses: Record<string, number> = {}
+  for (const { status } of attempts) {
+    const name = status === 0 ? 'no answer' : String(status)
+    statuses[name] = (statuses[name] ?? 0) + 1
+  }
+  return {
+    oldAccepted: old.filter(({ status }) => status === 200),
+    newRefused: live.filter(({ status }) => status === 401),
+    bothAccepted: findOverlaps(attempts),
+    unexpected: answered.filter(({ status }) => ![200, 401, 503].includes(status)),
+    oldJudged: old.length,
+    newJudged: live.length,
+    statuses,
+  }
+}
+
+/** Accepted requests that began when one with a newer secret had been accepted already. */
+function findOverlaps(attempts: readonly Attempt[]): Attempt[] {
+  const accepted = attempts.filter(({ status }) => status === 200)
+  const firstEndMs: number[] = []
+  for (const { secret, endedMs } of accepted) {
+    firstEndMs[secret] = Math.min(firstEndMs[secret] ?? Infinity, endedMs)
+  }
+  // From the newest down: when any newer secret was first seen to work.
+  const newerWorksMs: number[] = []
+  let earliestMs = Infinity
+  for (let secret = firstEndMs.length - 1; secret >= 0; secret--) {
+    newerWorksMs[secret] = earliestMs
+    earliestMs = Math.min(earliestMs, firstEndMs[secret] ?? Infinity)
+  }
+  return accepted.filter(({ secret, begunMs }) => begunMs > newerWorksMs[secret]!)
+}

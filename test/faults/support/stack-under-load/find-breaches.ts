@@ -1,0 +1,222 @@
+/**
+ * What clients were told, held against what is there once everything has come to rest: events,
+ * alerts, webhooks and the history of every device.
+ */
+import type { Random } from '../../../../services/fleet/phones/random.ts'
+import { shuffle } from '../../../../services/fleet/phones/random.ts'
+import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
+import type { TestStack } from '../../../support/process/stack.ts'
+import { until } from '../../../support/process/until.ts'
+import { alertKey, compareDevice, toExpectedAlerts } from './device-model.ts'
+import type { KillsLoad } from './phone-load.ts'
+import {
+  connectQuietly,
+  endClaims,
+  readAllAlerts,
+  readDeliveries,
+  readDevices,
+  readProgress,
+  readStored,
+  readStream,
+} from './read-back.ts'
+import { awaitAllReady } from './stack-children.ts'
+import type { KillsUsers } from './users.ts'
+import { digestOf, type KillsReceiver } from './webhook-receiver.ts'
+
+/** Breaches in words, each list to be empty; and numbers that say how much was compared. */
+export type KillsFindings = {
+  breaches: Record<string, string[]>
+  accepted: number
+  /** Events in the stream more than once: a client that had no answer sent them again. */
+  storedTwice: number
+  alerts: number
+  devices: number
+  webhooks: number
+  /**
+   * Webhooks that were sent more than once, and deliveries recorded with more than one attempt.
+   */
+  webhooksAgain: number
+  deliveriesAgain: number
+  settledMs: number
+}
+
+export type Comparison = {
+  running: TestStack
+  tenants: readonly Tenant[]
+  load: KillsLoad
+  receiver: KillsReceiver
+  users: KillsUsers
+  random: Random
+  /** Devices that are read back; the others are compared by their events and alerts alone. */
+  devicesMax?: number
+  /** Whether claims of killed delivery processes are ended rather than waited out. */
+  hurryClaims?: boolean
+  onStep?: (line: string) => void
+}
+
+const settleLimitMs = 240_000
+
+/** Waits until nothing is on its way, then reads and compares all. */
+export async function findBreaches(comparison: Comparison): Promise<KillsFindings> {
+  const { running, tenants, load, users, receiver } = comparison
+  const say = comparison.onStep ?? (() => undefined)
+  const startedMs = performance.now()
+  const unsettled = await settle(comparison)
+  const settledMs = performance.now() - startedMs
+  say(`settled after ${Math.round(settledMs / 1_000)} s`)
+  const nats = await connectQuietly(running.stack)
+  const inStream = await readStream(nats).finally(nats.close)
+  const stored = await readStored(running.stack, tenants)
+  const accepted = [...load.accepted]
+  say(`${accepted.length} accepted events compared`)
+  const alerts = await compareAlerts(comparison)
+  say(`${alerts.count} alerts compared`)
+  const devices = await compareDevices(comparison)
+  say(`${devices.count} devices compared`)
+  const deliveries = await readDeliveries(running.stack)
+  const webhooks = [...receiver.received.values()]
+  const times = [...inStream.values()]
+  return {
+    breaches: {
+      'not at rest in time': unsettled,
+      'events never accepted': load.givenUp,
+      'answers of 200 that are none': load.wrongAnswers,
+      'accepted and not in the stream': accepted.filter((id) => !inStream.has(id)),
+      'accepted and not in ClickHouse': accepted.filter((id) => !stored.has(id)),
+      'stored and never accepted': [...stored].filter((id) => !load.accepted.has(id)),
+      ...alerts.breaches,
+      'webhooks with a wrong signature': receiver.forged,
+      'webhooks of one alert with several delivery ids': receiver.otherDelivery,
+      'webhooks of one alert with several bodies': receiver.otherBytes,
+      'devices whose history is not the client’s': devices.wrong,
+      'histories that shrank': users.shrunk,
+    },
+    accepted: accepted.length,
+    storedTwice: times.filter((count) => count > 1).length,
+    alerts: alerts.count,
+    devices: devices.count,
+    webhooks: webhooks.length,
+    webhooksAgain: webhooks.filter(({ requests }) => requests > 1).length,
+    deliveriesAgain: deliveries.repeated,
+    settledMs,
+  }
+}
+
+/** @returns what did not come to rest in time; what is missing then is found by the comparison */
+async function settle({ running, load, users, hurryClaims }: Comparison): Promise<string[]> {
+  const late: string[] = []
+  const patiently = async (what: string, limitMs: number, holds: () => Promise<boolean>) => {
+    const attempt = () => holds().catch(() => false)
+    await until(what, attempt, limitMs).catch((error: Error) => late.push(error.message))
+  }
+  await awaitAllReady(running)
+  await users.stop()
+  await load.stop()
+  const nats = await connectQuietly(running.stack)
+  await patiently('consumers acknowledge all', settleLimitMs, async () => {
+    const { lastSequence, acknowledged } = await readProgress(nats)
+    return acknowledged >= lastSequence
+  })
+  await nats.close()
+  if (hurryClaims === true) await endClaims(running.stack)
+  // Refused first tries come again after five seconds, claims of the killed after half a minute.
+  await patiently('all is delivered', settleLimitMs, async () => {
+    return (await readDeliveries(running.stack)).undelivered === 0
+  })
+  return late
+}
+
+type AlertFindings = { count: number; breaches: Record<string, string[]> }
+
+async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
+  const { running, tenants, load, receiver, users } = comparison
+  const expected = toExpectedAlerts(load.devices.values())
+  const breaches: Record<string, string[]> = {
+    'alerts missing': [],
+    'alerts there twice': [],
+    'alerts that no event explains': [],
+    'gaps or repeats in seq': [],
+    'totals or orders of alert lists that are wrong': [],
+    'alerts without a webhook': [],
+    'webhooks that say something else than the alert': [],
+    'webhooks of no alert': [],
+    'dispositions other than the operator’s': [],
+  }
+  const note = (what: string, detail: string) => breaches[what]!.push(detail)
+  const known = new Set<string>()
+  let count = 0
+  for (const tenant of tenants) {
+    const { alerts, total } = await readAllAlerts(running.stack, tenant)
+    count += alerts.length
+    if (total !== alerts.length || !isNewestFirst(alerts)) {
+      note('totals or orders of alert lists that are wrong', `${tenant.tenant_id}: ${total}`)
+    }
+    const seqs = alerts.map(({ seq }) => seq).sort((a, b) => a - b)
+    for (const [at, seq] of seqs.entries()) {
+      if (seq === at + 1) continue
+      note('gaps or repeats in seq', `${tenant.tenant_id}: ${seq} in place ${at + 1}`)
+      break
+    }
+    const expectedKeys = expected.get(tenant.tenant_id) ?? new Set()
+    const raised = new Set<string>()
+    for (const alert of alerts) {
+      known.add(alert.alert_id)
+      const { entity, decision } = alert
+      const key = alertKey(entity.device.device_id, entity.session.session_id, decision.action)
+      if (raised.has(key)) note('alerts there twice', key)
+      raised.add(key)
+      if (!expectedKeys.has(key)) note('alerts that no event explains', key)
+      const webhook = receiver.received.get(alert.alert_id)
+      if (webhook === undefined || webhook.accepted === 0) note('alerts without a webhook', key)
+      else if (webhook.facts !== digestOf({ ...alert, disposition: 'OPEN' })) {
+        note('webhooks that say something else than the alert', key)
+      }
+      const disposed = users.disposed.get(alert.alert_id)
+      const isDisposed =
+        disposed === undefined
+          ? alert.disposition === 'OPEN'
+          : alert.disposition === disposed.answered || disposed.maybe.has(alert.disposition)
+      if (!isDisposed) note('dispositions other than the operator’s', alert.alert_id)
+    }
+    for (const key of expectedKeys) if (!raised.has(key)) note('alerts missing', key)
+  }
+  for (const id of receiver.received.keys()) if (!known.has(id)) note('webhooks of no alert', id)
+  return { count, breaches }
+}
+
+function isNewestFirst(alerts: readonly ApiAlert[]): boolean {
+  return alerts.every((alert, at) => {
+    const newer = alerts[at - 1]
+    if (newer === undefined || newer.created_at > alert.created_at) return true
+    return newer.created_at === alert.created_at && newer.alert_id > alert.alert_id
+  })
+}
+
+async function compareDevices(comparison: Comparison): Promise<{ count: number; wrong: string[] }> {
+  const { running, tenants, load, random, devicesMax = Infinity } = comparison
+  const keys = new Map(tenants.map((tenant) => [tenant.tenant_id, tenant.public_api_key]))
+  const all = [...load.devices.values()].filter((one) => one.open === 0 && one.sessions.size > 0)
+  const chosen = all.length > devicesMax ? shuffle(all, random).slice(0, devicesMax) : all
+  const expectedKeys = chosen.map(({ tenantId, deviceId }) => ({
+    key: keys.get(tenantId)!,
+    deviceId,
+  }))
+  const wrong: string[] = []
+  await readDevices(running.stack, expectedKeys, (at, shown) => {
+    if (shown === null) wrong.push(`${chosen[at]!.deviceId}: not there`)
+    else wrong.push(...compareDevice(chosen[at]!, shown))
+  })
+  return { count: chosen.length, wrong }
+}
+
+const shownMax = 5
+
+/** @returns the promises that were broken, in words, with the first of what broke each */
+export function judgeBreaches({ breaches }: Pick<KillsFindings, 'breaches'>): string[] {
+  return Object.entries(breaches)
+    .filter(([, found]) => found.length > 0)
+    .map(([what, found]) => {
+      const first = found.slice(0, shownMax).join('; ').slice(0, 600)
+      return `${what}: ${found.length} (${first}${found.length > shownMax ? ' ...' : ''})`
+    })
+}

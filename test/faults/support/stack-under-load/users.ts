@@ -1,0 +1,125 @@
+/**
+ * Those who use the api and the console while processes are killed: a reader, for whom a device's
+ * history must never shrink, and an operator who sets dispositions and remembers what was answered.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Random } from '../../../../services/fleet/phones/random.ts'
+import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
+import type { StackFacts } from '../../../support/process/stack.ts'
+import type { DeviceModel, ShownDevice } from './device-model.ts'
+
+/** What an alert's disposition may be: as last answered, or as tried since without an answer. */
+export type Disposed = { answered: string; maybe: Set<string> }
+
+export type KillsUsers = {
+  reads: Map<string, number>
+  changes: Map<string, number>
+  /** By alert id. */
+  disposed: Map<string, Disposed>
+  /** Histories that showed less than before, in words. */
+  shrunk: string[]
+  stop: () => Promise<void>
+}
+
+type Options = {
+  stack: StackFacts
+  tenants: readonly Tenant[]
+  /** The devices that have reported so far. */
+  devices: ReadonlyMap<string, DeviceModel>
+  random: Random
+}
+
+const answerLimitMs = 10_000
+const readPauseMs = 15
+const changePauseMs = 300
+const dispositions = ['REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED', 'OPEN'] as const
+/** So many devices are read again and again; the others once, at the end. */
+const readDevicesMax = 200
+
+export function startKillsUsers(options: Options): KillsUsers {
+  const users: KillsUsers = {
+    reads: new Map(),
+    changes: new Map(),
+    disposed: new Map(),
+    shrunk: [],
+    stop: async () => {
+      running = false
+      await Promise.all(work)
+    },
+  }
+  let running = true
+  const again = async (use: () => Promise<void>, pauseMs: number) => {
+    while (running) {
+      await use()
+      await pause(pauseMs * (0.5 + options.random.next()))
+    }
+  }
+  const work = [
+    again(createReader(options, users), readPauseMs),
+    again(createOperator(options, users), changePauseMs),
+  ]
+  return users
+}
+
+function createReader({ stack, tenants, devices, random }: Options, users: KillsUsers) {
+  const chosen: { device: DeviceModel; sessions: number }[] = []
+  const keys = new Map(tenants.map((tenant) => [tenant.tenant_id, tenant.public_api_key]))
+  let looked = 0
+  return async () => {
+    if (devices.size > looked + 20) {
+      const [latest] = [...devices.values()].slice(-1)
+      chosen[random.int(0, readDevicesMax - 1)] = { device: latest!, sessions: 0 }
+      looked = devices.size
+    }
+    const present = chosen.filter((one) => one !== undefined)
+    if (present.length === 0) return
+    const one = random.pick(present)
+    const { tenantId, deviceId } = one.device
+    const path = `${stack.api}/v1/di/devices/${encodeURIComponent(deviceId)}`
+    const answer = await call(path, { authorization: `Bearer ${keys.get(tenantId)}` })
+    count(users.reads, answer.outcome)
+    if (answer.outcome !== '200' && (answer.outcome !== '404' || one.sessions === 0)) return
+    const total = answer.outcome === '200' ? (answer.json as ShownDevice).sessions_total : 0
+    if (total < one.sessions) users.shrunk.push(`${deviceId}: ${one.sessions}, then ${total}`)
+    one.sessions = total
+  }
+}
+
+function createOperator({ stack, tenants, random }: Options, users: KillsUsers) {
+  return async () => {
+    const { public_api_key: key } = random.pick(tenants)
+    const path = `${stack.api}/v1/di/alerts?limit=100`
+    const page = await call(path, { authorization: `Bearer ${key}` })
+    count(users.reads, page.outcome)
+    const alerts = page.outcome === '200' ? (page.json as { data: ApiAlert[] }).data : []
+    if (alerts.length === 0) return
+    const { alert_id: alertId } = random.pick(alerts)
+    const disposition = random.pick(dispositions)
+    const known = users.disposed.get(alertId) ?? { answered: 'OPEN', maybe: new Set() }
+    users.disposed.set(alertId, known)
+    const answer = await call(
+      `${stack.console}/admin/v1/alerts/${alertId}/disposition`,
+      { authorization: `Bearer ${stack.admin_token}`, 'content-type': 'application/json' },
+      JSON.stringify({ disposition }),
+    )
+    count(users.changes, answer.outcome)
+    // One change at a time: what was answered came after all that was not.
+    if (answer.outcome === '200') Object.assign(known, { answered: disposition, maybe: new Set() })
+    else known.maybe.add(disposition)
+  }
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}
+
+async function call(url: string, headers: Record<string, string>, body?: string) {
+  try {
+    const signal = AbortSignal.timeout(answerLimitMs)
+    const post = body === undefined ? {} : { method: 'POST', body }
+    const response = await fetch(url, { headers, signal, ...post })
+    return { outcome: String(response.status), json: (await response.json()) as unknown }
+  } catch {
+    return { outcome: 'no answer', json: null }
+  }
+}
