@@ -73,7 +73,9 @@ create table if not exists user_devices (
   user_id String,
   device_id String,
   first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')),
-  last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC'))
+  last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
+  -- 1 where the user or the device is a placeholder such as "unknown": such a pair links nothing.
+  is_placeholder SimpleAggregateFunction(max, UInt8)
 )
 engine = AggregatingMergeTree
 order by (tenant_id, user_id, device_id)
@@ -86,8 +88,13 @@ settings
 create materialized view if not exists user_devices_of_telemetry to user_devices as
 select
   tenant_id,
-  arrayJoin(arrayDistinct(arrayFilter(id -> id != '', [user_id, account_id]))) as user_id,
+  named.1 as user_id,
   device_id,
   received_at as first_seen_at,
-  received_at as last_seen_at
-from telemetry;
+  received_at as last_seen_at,
+  named.2 or has(placeholder_ids, 'device_id') as is_placeholder
+from telemetry
+array join arrayDistinct(arrayFilter(one -> one.1 != '', [
+  (telemetry.user_id, has(placeholder_ids, 'user_id')),
+  (account_id, has(placeholder_ids, 'account_id'))
+])) as named;

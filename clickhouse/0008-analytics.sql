@@ -86,8 +86,9 @@ select
   tenant_id, user_id, min(user_devices.first_seen_at) as first_seen_at,
   max(user_devices.last_seen_at) as last_seen_at, count() as devices
 from user_devices final
+where not is_placeholder
 group by tenant_id, user_id
-comment 'Every user and account that was ever seen. Cheap by tenant with user.';
+comment 'Every user and account that was ever seen on a device, without placeholder ids such as unknown or null. Cheap by tenant with user.';
 
 create or replace view {analytics:Identifier}.user_devices (
   tenant_id LowCardinality(String) comment 'The tenant.',
@@ -98,7 +99,8 @@ create or replace view {analytics:Identifier}.user_devices (
 ) as
 select tenant_id, user_id, device_id, first_seen_at, last_seen_at
 from user_devices final
-comment 'Which user or account was seen on which device, and when first and last. Cheap by tenant with user.';
+where not is_placeholder
+comment 'Which user or account was seen on which device, and when first and last. Placeholder ids such as unknown or null, of a user or a device, link nothing and are left out; events has them. Cheap by tenant with user.';
 
 create or replace view {analytics:Identifier}.user_devices_as_of as
 select
@@ -114,7 +116,7 @@ select
 from (
   select tenant_id, user_id, device_id, first_seen_at, last_seen_at
   from user_devices final
-  where first_seen_at <= {as_of:DateTime64(3, 'UTC')}
+  where first_seen_at <= {as_of:DateTime64(3, 'UTC')} and not is_placeholder
 ) as pairs
 left join (
   select tenant_id, user_id, device_id, max(received_at) as last_seen_at

@@ -175,10 +175,12 @@ from (
   where disposition = 'CONFIRMED'
 ) as cases
 join (
-  select tenant_id, device_id, user_id from user_devices final
+  select tenant_id, device_id, user_id from user_devices final where not is_placeholder
 ) as seen on seen.tenant_id = cases.tenant_id and seen.device_id = cases.device_id
 join (
-  select tenant_id, user_id, device_id, first_seen_at, last_seen_at from user_devices final
+  select tenant_id, user_id, device_id, first_seen_at, last_seen_at
+  from user_devices final
+  where not is_placeholder
 ) as pairs on pairs.tenant_id = seen.tenant_id and pairs.user_id = seen.user_id
 left join (
   select
@@ -186,7 +188,7 @@ left join (
   from alerts_replica final
   group by tenant_id, device_id
 ) as raised on raised.tenant_id = pairs.tenant_id and raised.device_id = pairs.device_id
-comment 'Who and what is around a confirmed case: the users seen on its device, and the other devices of those users with their alerts. A device on which nobody signed in has no row. Cheap by tenant with time or alert.';
+comment 'Who and what is around a confirmed case: the users seen on its device, and the other devices of those users with their alerts. A device without a user has no row, and placeholder ids such as unknown or null link nothing. Cheap by tenant with time or alert.';
 
 create or replace view {analytics:Identifier}.signal_jumps (
   tenant_id LowCardinality(String) comment 'The tenant.',

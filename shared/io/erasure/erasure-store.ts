@@ -352,8 +352,10 @@ const rebuildDevices = `
   from sessions ${ofTheseDevices}
   group by tenant_id, device_id`
 const rebuildUserDevices = (filter: string) => `
-  insert into user_devices (tenant_id, user_id, device_id, first_seen_at, last_seen_at)
-  select tenant_id, user, device_id, min(received_at), max(received_at)
+  insert into user_devices
+    (tenant_id, user_id, device_id, first_seen_at, last_seen_at, is_placeholder)
+  select tenant_id, user, device_id, min(received_at), max(received_at),
+    max(hasAny(placeholder_ids, ['device_id', if(user = user_id, 'user_id', 'account_id')]))
   from telemetry
   array join arrayDistinct(${usersOfEvent}) as user
   ${ofTheseDevices} ${filter}

@@ -272,6 +272,59 @@ describe('entities linked to a confirmed case', () => {
       expect(row.confirmed_at).not.toBeNull()
     }
   })
+
+  test('are not linked by placeholder ids, which no rule counts by either', async () => {
+    const tenantId = 'links'
+    const atMs = Date.now() - hourMs
+    const placeholders = ['unknown', 'null', '0', 'Anonymous', '(null)']
+    const seen = (deviceId: string, userId: string, n: number) =>
+      acceptEvent({ tenantId, deviceId, userId, sessionId: `s${n}`, atMs: atMs + n })
+    const events = [
+      ...placeholders.flatMap((userId, n) => [
+        seen('case', userId, n),
+        seen(`other-${n}`, userId, 20 + n),
+      ]),
+      seen('case', 'eve', 40),
+      seen('tablet', 'eve', 41),
+      // A real user on a device without an id of its own.
+      seen('unknown', 'eve', 42),
+      seen('unknown', 'bob', 43),
+    ]
+    await createTelemetryStore(clickhouse).insertTelemetry(events)
+    await insertAlertRows(
+      clickhouse,
+      1,
+      ['case', 'unknown'].map((deviceId, n) => ({
+        tenant_id: tenantId,
+        alert_id: `alr_${deviceId}`,
+        seq: n + 1,
+        device_id: deviceId,
+        created_at: toInstant(atMs),
+        action: 'BLOCK',
+        disposition: 'CONFIRMED',
+        event_id: `evt_${n}`,
+        reason_codes: ['HOOKING_DETECTED'],
+        reason_weights: [80],
+        reason_evidence: ['{}'],
+      })),
+    )
+    const pairs = ['eve case', 'eve tablet']
+    const from = (view: string) =>
+      read(`select concat(user_id, ' ', device_id) as pair from analytics.${view}
+        where tenant_id = '${tenantId}' order by pair`)
+    const expected = pairs.map((pair) => ({ pair }))
+    expect(await from('around_confirmed')).toEqual(expected)
+    expect(await from('user_devices')).toEqual(expected)
+    expect(await from("user_devices_as_of(as_of = '2100-01-01 00:00:00.000')")).toEqual(expected)
+    expect(
+      await read(`select user_id, devices from analytics.users where tenant_id = '${tenantId}'`),
+    ).toEqual([{ user_id: 'eve', devices: 2 }])
+    // Erasure needs every pair.
+    const kept = await read<{ user_id: string }>(
+      `select distinct user_id from user_devices where tenant_id = '${tenantId}'`,
+    )
+    expect(kept.map((row) => row.user_id).sort()).toEqual([...placeholders, 'bob', 'eve'].sort())
+  })
 })
 
 describe('a bad release', () => {

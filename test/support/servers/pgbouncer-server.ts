@@ -1,61 +1,20 @@
-// A real PgBouncer for tests: the one on the path, else the package of the machine's own Debian
-// suite, unpacked into the cache folder with the two libraries it brings along. Configured as a
-// stranger would find it: nothing about startup parameters, no prepared statements.
+// A real PgBouncer for tests, with the two libraries that it needs. Configured as a stranger would
+// find it: nothing about startup parameters, no prepared statements.
 
 import type { ChildProcess } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { cacheFolder } from '#shared/io/process/cache-folder.ts'
-import { ownSources, readOsRelease, unpackFromApt } from '../../../deploy/local/nats/nats-fetch.ts'
 import { postgresAnswers } from '../../../deploy/local/postgres/postgres-server.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
-import { createLauncher, endChild, findProgram } from '../../../deploy/local/stack/launch.ts'
+import { createLauncher, endChild } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
-
-const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
+import { type DebianProgram, findDebianProgram } from './debian-program.ts'
 
 /** Its own libraries beside libc and OpenSSL, by the suites' names for them. */
-const packages: Record<string, string[]> = {
+const packages = {
   bookworm: ['pgbouncer', 'libevent-2.1-7', 'libc-ares2'],
   trixie: ['pgbouncer', 'libevent-2.1-7t64', 'libcares2'],
-}
-
-type Program = { file: string; libraries: string | undefined }
-
-async function findPgbouncer(): Promise<Program> {
-  const env = process.env
-  const installed = findProgram('pgbouncer', env.PATH)
-  if (installed !== null) return { file: installed, libraries: undefined }
-  const kept = join(cacheFolder(env, projectDir), 'pgbouncer')
-  if (!existsSync(kept)) await fetchPgbouncer(kept)
-  const folder = join(kept, 'usr/lib')
-  const machine = (await readdir(folder)).find((name) => name.endsWith('-linux-gnu'))
-  return { file: join(kept, 'usr/sbin/pgbouncer'), libraries: join(folder, machine ?? '') }
-}
-
-async function fetchPgbouncer(kept: string): Promise<void> {
-  const [aptGet, dpkg] = ['apt-get', 'dpkg'].map((name) => findProgram(name, process.env.PATH))
-  const suite = readOsRelease('/etc/os-release').VERSION_CODENAME ?? ''
-  const wanted = packages[suite]
-  if (!aptGet || !dpkg || wanted === undefined) {
-    throw new Error('install pgbouncer: it cannot be fetched on this machine')
-  }
-  const workDir = `${kept}.${randomUUID().slice(0, 8)}`
-  await mkdir(workDir, { recursive: true })
-  try {
-    const sources = ownSources('/etc/apt', suite)
-    const files = await unpackFromApt({ aptGet, dpkg, sources, suite, workDir, packages: wanted })
-    // Of two that fetch at once the second finds the first's.
-    await rename(files, kept).catch((error: unknown) => {
-      if (!existsSync(kept)) throw error
-    })
-  } finally {
-    await rm(workDir, { recursive: true, force: true })
-  }
 }
 
 export type TestPgbouncer = {
@@ -73,7 +32,7 @@ export async function startPgbouncer(
   mode: 'session' | 'transaction',
   server: { url: string; poolSize: number },
 ): Promise<TestPgbouncer> {
-  const program = await findPgbouncer()
+  const program = await findDebianProgram('usr/sbin/pgbouncer', packages)
   const { hostname, port, username, password } = new URL(server.url)
   const dir = await mkdtemp(join(tmpdir(), 'di-pgbouncer-'))
   await chmod(dir, 0o755)
@@ -117,7 +76,7 @@ export async function startPgbouncer(
 }
 
 /** It refuses to be root. */
-function launch({ file, libraries }: Program, config: string): ChildProcess {
+function launch({ file, libraries }: DebianProgram, config: string): ChildProcess {
   const asRoot = process.getuid?.() === 0
   const env = { PATH: process.env.PATH, ...(libraries ? { LD_LIBRARY_PATH: libraries } : {}) }
   const args = [...(asRoot ? ['-u', 'nobody'] : []), config]

@@ -2,13 +2,11 @@
  * The operators' dashboard, which deploy/grafana/README.md points at, and the alert rules: the
  * processes have every metric on them.
  */
-import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import dashboard from '../../../deploy/grafana/operations.json' with { type: 'json' }
-import { findProgram } from '../../../deploy/local/stack/launch.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -65,10 +63,15 @@ describe('the alert rules', () => {
     expect(rule.annotations).toHaveProperty('summary')
   })
 
-  const promtool = findProgram('promtool', process.env.PATH)
-  it.skipIf(promtool === null)('hold what test/vectors/prometheus-alerts.yaml says', () => {
-    const cases = `${root}/test/vectors/prometheus-alerts.yaml`
-    execFileSync(promtool!, ['check', 'rules', file])
-    execFileSync(promtool!, ['test', 'rules', cases])
+  it('have a case each in test/vectors/prometheus-alerts.yaml in which they fire', () => {
+    type Case = { alertname: string; exp_alerts: unknown[] }
+    const { tests } = parse(
+      readFileSync(`${root}/test/vectors/prometheus-alerts.yaml`, 'utf8'),
+    ) as { tests: { alert_rule_test: Case[] }[] }
+    const fired = tests
+      .flatMap((one) => one.alert_rule_test)
+      .filter((one) => one.exp_alerts.length > 0)
+      .map((one) => one.alertname)
+    expect([...new Set(fired)].sort()).toEqual(rules.map((rule) => rule.alert).sort())
   })
 })
