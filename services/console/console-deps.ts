@@ -22,9 +22,10 @@ import type { ConsoleDeps } from './app.ts'
 import type { ConsoleConfig } from './config.ts'
 import type { Connections } from './connections.ts'
 import { createErase } from './erasure/erase.ts'
-import { createStackTeller } from './jobs/local-stack.ts'
+
 import type { Backtests } from './policies/backtest.ts'
 import { createDirectoryWriter } from './tenants/directory.ts'
+import { createDemoReporter } from './tenants/report-demo-credentials.ts'
 
 /** What the dependencies are made from. */
 export type ConsoleParts = {
@@ -70,7 +71,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     adminToken: config.ADMIN_TOKEN,
     directory: createDirectoryWriter(findNats, sealer, nowMs),
     onOutcome: (outcome) => outcomes.inc({ outcome }),
-    onRotated: createStackTeller(process),
+    onRotated: createDemoReporter(process),
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
     listProjectedElsewhere: async () => listProjectedElsewhere(requireNats(), sealer),
     checkWebhookUrl: (url, environment) =>

@@ -12,9 +12,9 @@ import { createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { openConnections } from './connections.ts'
 import { createConsoleDeps } from './console-deps.ts'
-import { requireMasterKey } from './jobs/directory-reconciler.ts'
 import { startJobs } from './jobs/jobs.ts'
 import { createBacktests } from './policies/backtest.ts'
+import { requireMasterKey } from './tenants/require-master-key.ts'
 
 /**
  * How long a stop waits for requests: a rotation waits for edges; all other requests end sooner.

@@ -36,7 +36,7 @@ export type RefusalReason =
   | 'undecided'
   | 'body'
   | 'lease'
-  | 'not_whole'
+  | 'not_synced'
   | 'tenant_unusable'
   | 'disconnected'
   | 'overload'
@@ -125,7 +125,7 @@ export const refusals = {
     ),
   ),
   lease: unavailable('lease', 'Credentials cannot be confirmed as current at the moment.'),
-  notSynced: unavailable('not_whole', 'Not all credentials are known at the moment.'),
+  notSynced: unavailable('not_synced', 'Not all credentials are known at the moment.'),
   tenantUnusable: unavailable('tenant_unusable', 'The tenant cannot be served at the moment.'),
   disconnected: unavailable('disconnected', 'Telemetry cannot be stored at the moment.'),
   overload: unavailable('overload', 'More telemetry is waiting to be stored than can be held.'),

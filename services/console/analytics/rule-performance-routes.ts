@@ -36,7 +36,7 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
     throw unavailable('The alerts cannot be read at the moment.', toLoggable(error))
   }
   app.get(
-    '/tenants/:tenant_id/learning',
+    '/tenants/:tenant_id/rule-performance',
     {
       schema: {
         summary: 'How often each flag, reason and signal is right, from dispositions',
@@ -53,7 +53,7 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
     },
   )
   app.get(
-    '/tenants/:tenant_id/signal-jumps',
+    '/tenants/:tenant_id/prevalence-spikes',
     {
       schema: {
         summary: 'Prevalence spikes of signals within one SDK version, newest first',

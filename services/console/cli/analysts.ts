@@ -1,12 +1,12 @@
 /** `di analysts ...`: the users that may query a tenant's analytics views in ClickHouse. */
 import type { Command } from 'commander'
 import type { CreatedAnalyst, listTenantAnalysts } from '../analytics/manage-analysts.ts'
-import type { CliContext } from './context.ts'
+import { type CliContext, toTenantPath } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 type Listed = Awaited<ReturnType<typeof listTenantAnalysts>>
 
-const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/analysts`
+const pathOf = (slug: string) => `${toTenantPath(slug)}/analysts`
 
 /** Adds the group `analysts`. */
 export function registerAnalysts(program: Command, context: CliContext): void {

@@ -63,6 +63,9 @@ export class CliError extends Error {
   }
 }
 
+/** The path of a tenant below `/admin/v1`. */
+export const toTenantPath = (slug: string): string => `/tenants/${encodeURIComponent(slug)}`
+
 const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
 const requestTimeoutMs = 60_000
 

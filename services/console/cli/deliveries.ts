@@ -1,7 +1,7 @@
 /** `di deliveries ...`: seeing how alerts go out, sending them again, trying the webhook. */
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Delivery } from '../deliveries/delivery-schemas.ts'
-import { type CliContext, CliError } from './context.ts'
+import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 type DeliveryPage = { data: Delivery[]; next: string | null }
@@ -11,7 +11,7 @@ type ListOptions = { state?: string; alert?: string; limit: number; after?: stri
 type ReplayOptions = { alert?: string; since?: string; failed?: true }
 
 const json = ['--json', 'print one JSON document'] as const
-const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/deliveries`
+const pathOf = (slug: string) => `${toTenantPath(slug)}/deliveries`
 
 /** A replay of a million deliveries is two hundred statements. */
 const replayMaxMs = 10 * 60_000

@@ -1,7 +1,7 @@
 /** `di erase`: a device or a user, from every store. */
 import type { Command } from 'commander'
 import type { ErasureReceipt, KeptMentions } from '../erasure/erase.ts'
-import { type CliContext, CliError } from './context.ts'
+import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable } from './tables.ts'
 
 /** Every mutation of a large table takes its time; fetch itself waits no longer for an answer. */
@@ -22,7 +22,7 @@ export function registerErase(program: Command, context: CliContext): void {
       }
       const receipt = await context.adminFetch(
         'POST',
-        `/tenants/${encodeURIComponent(slug)}/erasures`,
+        `${toTenantPath(slug)}/erasures`,
         device === undefined ? { user_id: user } : { device_id: device },
         { timeoutMs: requestMaxMs },
       )

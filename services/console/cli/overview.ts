@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { AuditRow } from '#shared/io/postgres/audit-store.ts'
 import type { EdgeView } from '#shared/io/tenants/directory/tenant-projection.ts'
-import type { CliContext } from './context.ts'
+import { type CliContext, toTenantPath } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'
 
@@ -16,7 +16,7 @@ export function registerOverview(program: Command, context: CliContext): void {
     .option('--limit <n>', 'at most this many', toLimit, 100)
     .option('--json', 'print one JSON document')
     .action(async (slug: string, options: { limit: number }) => {
-      const path = `/tenants/${encodeURIComponent(slug)}/audit?limit=${options.limit}`
+      const path = `${toTenantPath(slug)}/audit?limit=${options.limit}`
       context.out((await context.adminFetch('GET', path)) as AuditPage, toAuditTable)
     })
   program

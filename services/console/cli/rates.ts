@@ -9,7 +9,7 @@ import {
   undecidedShareMax,
 } from '#shared/core/base/limits.ts'
 import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
-import type { CliContext } from './context.ts'
+import { type CliContext, toTenantPath } from './context.ts'
 import { toFields } from './tables.ts'
 
 type Rate = { per_second: number; burst: number }
@@ -39,7 +39,7 @@ export function registerRates(program: Command, context: CliContext): void {
     .option('--rest <rate>', `REST calls at each api process: ${rate}`, toRate)
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { ingest, ingestBytes, ingestShare, rest }: Options) => {
-      const path = `/tenants/${encodeURIComponent(slug)}`
+      const path = toTenantPath(slug)
       const rates = {
         ingest_rate: toSetting(ingest),
         ingest_bytes: toSetting(ingestBytes),

@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
-import type { CliContext } from './context.ts'
+import { type CliContext, toTenantPath } from './context.ts'
 import { toTable, toTime } from './tables.ts'
 
 /** Adds the command `reconcile`. */
@@ -21,7 +21,7 @@ export function registerReconcile(program: Command, context: CliContext): void {
         ...(from === undefined ? {} : { from }),
         ...(to === undefined ? {} : { to }),
       })
-      const path = `/tenants/${encodeURIComponent(slug)}/ledger?${query}`
+      const path = `${toTenantPath(slug)}/reconciliation?${query}`
       context.out(
         (await context.adminFetch('GET', path)) as ReconciliationView,
         toReconciliationText,

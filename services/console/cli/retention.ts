@@ -7,7 +7,7 @@ import {
   retentionDaysMax,
 } from '#shared/core/tenants/retention.ts'
 import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
-import type { CliContext } from './context.ts'
+import { type CliContext, toTenantPath } from './context.ts'
 import { toFields } from './tables.ts'
 
 type Options = {
@@ -28,7 +28,7 @@ export function registerRetention(program: Command, context: CliContext): void {
     .option('--deliveries <days>', `deliveries that have ended: ${days}`, toSetting)
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { events, alerts, deliveries }: Options) => {
-      const path = `/tenants/${encodeURIComponent(slug)}`
+      const path = toTenantPath(slug)
       const settings = { events, alerts, deliveries }
       const nothing = Object.values(settings).every((setting) => setting === undefined)
       const tenant = (

@@ -1,11 +1,11 @@
 /**
- * `di rule-performance` (alias `learn`) and `di signals spikes`: how often each rule is right, and
- * releases that went wrong.
+ * `di rule-performance`: precision and lift of each rule, from dispositions. `di signals spikes`:
+ * prevalence spikes of signals within one SDK version.
  */
 import type { Command } from 'commander'
 import type { Precision, RulePerformance } from '#shared/io/analytics/rule-performance-store.ts'
-import type { CliContext } from './context.ts'
-import { toTable, toTime } from './tables.ts'
+import { type CliContext, toTenantPath } from './context.ts'
+import { toTable, toTime, toVisible } from './tables.ts'
 
 type RulePerformanceAnswer = RulePerformance & { since: string | null }
 type Spike = {
@@ -26,13 +26,12 @@ type Spikes = { checked_at: string | null; data: Spike[] }
 export function registerRulePerformance(program: Command, context: CliContext): void {
   program
     .command('rule-performance <slug>')
-    .alias('learn')
     .description('how often each flag, reason and signal is right, from dispositions')
     .option('--since <time>', 'leave out alerts that were raised before')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { since }: { since?: string }) => {
       const query = since === undefined ? '' : `?${new URLSearchParams({ since })}`
-      const path = `/tenants/${encodeURIComponent(slug)}/learning${query}`
+      const path = `${toTenantPath(slug)}/rule-performance${query}`
       context.out(
         (await context.adminFetch('GET', path)) as RulePerformanceAnswer,
         toRulePerformanceText,
@@ -41,12 +40,11 @@ export function registerRulePerformance(program: Command, context: CliContext): 
   program.commands
     .find((command) => command.name() === 'signals')
     ?.command('spikes <slug>')
-    .alias('jumps')
     .description('signals whose prevalence spiked within one SDK version: mostly a bad release')
     .option('--open', 'only those that are not over')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { open }: { open?: true }) => {
-      const path = `/tenants/${encodeURIComponent(slug)}/signal-jumps?open=${open === true}`
+      const path = `${toTenantPath(slug)}/prevalence-spikes?open=${open === true}`
       context.out((await context.adminFetch('GET', path)) as Spikes, toSpikesText)
     })
 }
@@ -103,9 +101,4 @@ function toSpikesText({ checked_at: checkedAt, data }: Spikes): string {
       ...[String(one.devices), String(one.alerts), toTime(one.started_at), toTime(one.ended_at)],
     ]),
   )
-}
-
-/** Clients chose this text: nothing in it may speak to the terminal. */
-function toVisible(text: string): string {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
 }

@@ -9,9 +9,9 @@ import {
 } from '#shared/core/signals/signal-list.ts'
 import type { SignalsLeftOut, UnknownSignal } from '#shared/io/telemetry/unknown-signal-store.ts'
 import { unknownSignalDaysMax } from '../http/schemas.ts'
-import type { CliContext } from './context.ts'
+import { type CliContext, toTenantPath } from './context.ts'
 import { toLimit } from './deliveries.ts'
-import { toTable, toTime } from './tables.ts'
+import { toTable, toTime, toVisible } from './tables.ts'
 
 type UnknownSignals = { days: number; left_out: SignalsLeftOut; data: UnknownSignal[] }
 
@@ -26,7 +26,7 @@ export function registerSignals(program: Command, context: CliContext): void {
       const list =
         slug === undefined
           ? listOfNewTenant()
-          : await context.adminFetch('GET', `/tenants/${encodeURIComponent(slug)}/signals`)
+          : await context.adminFetch('GET', `${toTenantPath(slug)}/signals`)
       context.out(list as SignalList, toSignalText)
     })
   signals
@@ -37,7 +37,7 @@ export function registerSignals(program: Command, context: CliContext): void {
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { days, limit }: { days: number; limit: number }) => {
       const query = new URLSearchParams({ days: String(days), limit: String(limit) })
-      const path = `/tenants/${encodeURIComponent(slug)}/unknown-signals?${query}`
+      const path = `${toTenantPath(slug)}/unknown-signals?${query}`
       context.out((await context.adminFetch('GET', path)) as UnknownSignals, toUnknownText)
     })
 }
@@ -100,9 +100,4 @@ function toUnknownText({ days, data, left_out: leftOut }: UnknownSignals): strin
     ]),
   )
   return table + note
-}
-
-/** Clients chose this text: nothing in it may speak to the terminal. */
-function toVisible(text: string): string {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
 }

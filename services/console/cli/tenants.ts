@@ -4,7 +4,7 @@ import type { WebhookHealth } from '#shared/io/tenants/tenant-store.ts'
 import type { CreatedTenant } from '../tenants/manage-tenants.ts'
 import type { RotationAnswer } from '../tenants/rotation.ts'
 import type { StaleSecretAnswer } from '../tenants/stale-secret-routes.ts'
-import { type CliContext, CliError } from './context.ts'
+import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 /** What the admin API shows of a tenant. */
@@ -33,8 +33,6 @@ type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
 type RotateOptions = { hmac?: true; webhook?: true; apiKey?: true }
 type TenantPage = { data: Tenant[]; total: number; next: string | null }
 
-const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}`
-
 /** Adds the group `tenants`. */
 export function registerTenants(program: Command, context: CliContext): void {
   const tenants = program.command('tenants').description('create, look at and change tenants')
@@ -51,7 +49,7 @@ export function registerTenants(program: Command, context: CliContext): void {
       .description(description)
       .option('--json', 'print one JSON document')
       .action(async (slug: string) => {
-        const answer = await context.adminFetch('POST', `${pathOf(slug)}/${verb}`)
+        const answer = await context.adminFetch('POST', `${toTenantPath(slug)}/${verb}`)
         context.out(answer as Pick<Tenant, 'tenant_id' | 'status'>, (tenant) => toFields(tenant))
       })
   }
@@ -93,9 +91,9 @@ function addReads(tenants: Command, context: CliContext): void {
     .description('show one tenant, without secrets')
     .option('--json', 'print one JSON document')
     .action(async (slug: string) => {
-      const tenant = (await context.adminFetch('GET', pathOf(slug))) as Tenant
+      const tenant = (await context.adminFetch('GET', toTenantPath(slug))) as Tenant
       const use = await findStaleSecretRequests(context, slug)
-      context.out({ ...tenant, retired_secret_use: use }, toShownText)
+      context.out({ ...tenant, stale_secret_requests: use }, toShownText)
     })
 }
 
@@ -104,7 +102,7 @@ async function findStaleSecretRequests(
   context: CliContext,
   slug: string,
 ): Promise<StaleSecretRequests | null> {
-  const path = `${pathOf(slug)}/retired-secret-use`
+  const path = `${toTenantPath(slug)}/stale-secret-requests`
   try {
     const { tenant_id: _, ...use } = (await context.adminFetch('GET', path)) as StaleSecretAnswer
     return use
@@ -141,8 +139,10 @@ function toTenantTable(tenants: Tenant[]): string {
   )
 }
 
-function toShownText(tenant: Tenant & { retired_secret_use: StaleSecretRequests | null }): string {
-  const { retired_secret_use: use } = tenant
+function toShownText(
+  tenant: Tenant & { stale_secret_requests: StaleSecretRequests | null },
+): string {
+  const { stale_secret_requests: use } = tenant
   const text = toTenantText(tenant)
   if (use === null) return `${text}\n\nWhether its retired secret is in use is not known now.`
   if (use.retired_secret === null || use.requests === 0) return text
@@ -217,7 +217,7 @@ function addRotate(tenants: Command, context: CliContext): void {
     .option('--api-key', 'the public API key')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, options: RotateOptions) => {
-      const answer = await context.adminFetch('POST', `${pathOf(slug)}/rotate`, {
+      const answer = await context.adminFetch('POST', `${toTenantPath(slug)}/rotate`, {
         hmac: options.hmac === true,
         webhook: options.webhook === true,
         api_key: options.apiKey === true,
@@ -255,7 +255,7 @@ function addWebhook(tenants: Command, context: CliContext): void {
     .option('--resume', 'deliver again, also after the webhook was switched off for failing')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, options: WebhookOptions) => {
-      const path = `${pathOf(slug)}/webhook`
+      const path = `${toTenantPath(slug)}/webhook`
       const { url, off, pause, resume } = options
       if ([url, off, pause, resume].filter((one) => one !== undefined).length !== 1) {
         throw new CliError('Say one of --url URL, --off, --pause and --resume.')

@@ -7,12 +7,12 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import type { Connections } from '../connections.ts'
-import { createRetention } from '../retention/retention.ts'
 import type { RotationDeps } from '../tenants/rotation.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
 import { createPrevalenceSpikes } from './prevalence-spikes.ts'
-import { createReconciliationKeeper } from './reconciliation.ts'
+import { createReconciliation } from './reconciliation/reconciliation.ts'
 import { createReplication } from './replication.ts'
+import { createRetention } from './retention.ts'
 
 export type JobDeps = {
   lifecycle: Lifecycle
@@ -38,7 +38,7 @@ export function startJobs(deps: JobDeps): void {
     'prevalence spikes': () =>
       createPrevalenceSpikes({ ...common, clickhouse: mutationClickhouse }).start(),
     reconciliation: () =>
-      createReconciliationKeeper({
+      createReconciliation({
         ...common,
         findNats: connections.findNats,
         store: reconciliation,

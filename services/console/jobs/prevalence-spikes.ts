@@ -1,8 +1,8 @@
 /**
- * The alarm for bad releases: every hour the console compares, for every active tenant, the
- * prevalence of each signal in each SDK version with that version's earlier days and with the
- * platform's other versions. Spikes are stored, counted, logged once and followed until they end.
- * A named lock lets one console check at a time; a check that breaks off is repeated.
+ * Finds bad SDK releases: every hour the console compares, for every active tenant, the prevalence
+ * of each signal in each SDK version with that version's earlier days and with the platform's other
+ * versions. Spikes are stored, counted, logged once and updated until they end. A named lock lets
+ * one console check at a time; an interrupted check is repeated.
  */
 
 import {
@@ -25,7 +25,7 @@ import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhou
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { pause } from '#shared/io/process/pause.ts'
+import { type Poller, startPolling } from './poll.ts'
 
 export type PrevalenceSpikeDeps = {
   /** Connections for work that holds a lock. */
@@ -44,7 +44,7 @@ export type PrevalenceSpikes = {
    */
   runRound: () => Promise<'not_due' | 'elsewhere' | 'checked' | 'failed'>
   /** Runs rounds until it is stopped. */
-  start: () => { stop: () => Promise<void> }
+  start: () => Poller
 }
 
 const pollMs = 60_000
@@ -58,7 +58,7 @@ type State = PrevalenceSpikeDeps & {
   found: (count: number) => void
 }
 
-/** The alarm of one console. */
+/** Creates the job of one console. */
 export function createPrevalenceSpikes(deps: PrevalenceSpikeDeps): PrevalenceSpikes {
   const { metrics, log } = deps
   const found = metrics.counter(
@@ -84,30 +84,15 @@ export function createPrevalenceSpikes(deps: PrevalenceSpikeDeps): PrevalenceSpi
     if (outcome === 'checked' || outcome === 'failed') rounds.inc({ outcome })
     return outcome ?? 'elsewhere'
   }
-  const run = async (stopping: AbortSignal) => {
-    for (let failing = false; !stopping.aborted; await pause(pollMs, stopping)) {
-      try {
-        await runRound()
-        failing = false
-      } catch (error) {
-        rounds.inc({ outcome: 'failed' })
-        if (!failing) log.warn({ err: describeFailure(error) }, 'prevalence cannot be checked')
-        failing = true
-      }
-    }
-  }
   return {
     runRound,
-    start: () => {
-      const stopped = new AbortController()
-      const running = run(stopped.signal)
-      return {
-        stop: async () => {
-          stopped.abort()
-          await running
-        },
-      }
-    },
+    start: () =>
+      startPolling(runRound, {
+        log,
+        everyMs: pollMs,
+        failure: 'prevalence cannot be checked',
+        onFailure: () => rounds.inc({ outcome: 'failed' }),
+      }),
   }
 }
 
@@ -120,7 +105,7 @@ async function checkIfDue(state: State): Promise<'not_due' | 'checked' | 'failed
     try {
       await checkTenant(state, tenantId, atMs)
     } catch (error) {
-      // One tenant's history that is too large to read keeps no other waiting.
+      // A tenant whose history is too large to read must not block the others.
       log.warn({ err: describeFailure(error), tenantId }, 'a tenant’s prevalence cannot be checked')
       failed = true
     }

@@ -1,9 +1,9 @@
 /**
- * Copies alerts, their dispositions and deliveries to ClickHouse, where fraud teams query them. Any
- * number of consoles take turns under one lock. A round reads one snapshot of Postgres and copies
- * exactly what the last one did not see; it is recorded once its rows are stored, so a round that
- * breaks off anywhere is copied again, and a copy that is repeated changes nothing. Postgres is
- * never written to on the way of a delivery.
+ * Replicates alerts, their dispositions and deliveries to ClickHouse, where fraud teams query them.
+ * A named lock lets one console run a round at a time. A round reads one snapshot of Postgres and
+ * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so an
+ * interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never delayed:
+ * the job writes only to its own tables.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
 import {
@@ -36,12 +36,12 @@ import {
   replicationLock,
   type TenantSeq,
 } from '#shared/io/analytics/replication-store.ts'
-import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { pause } from '#shared/io/process/pause.ts'
+import { type Poller, startPolling } from './poll.ts'
 
 export type ReplicationDeps = {
   postgres: Postgres
@@ -59,7 +59,7 @@ export type Replication = {
   /** One round. @returns `idle` without changes, `elsewhere` when another console holds the lock */
   runRound: () => Promise<'copied' | 'idle' | 'elsewhere'>
   /** Runs rounds until it is stopped. */
-  start: () => { stop: () => Promise<void> }
+  start: () => Poller
 }
 
 /** The interval between rounds. */
@@ -78,15 +78,17 @@ type State = ReplicationDeps & {
   purgedAtMs: number
 }
 
-/** The running of one console. */
+/** Creates the replication of one console. */
 export function createReplication(deps: ReplicationDeps): Replication {
   const { metrics } = deps
   const rows = metrics.counter(
     'di_replication_rows_total',
-    'Rows copied from Postgres to ClickHouse for the views of fraud teams',
+    'Rows replicated from Postgres to ClickHouse, by kind',
     ['kind'],
   )
-  const rounds = metrics.counter('di_replication_rounds_total', 'Rounds of copying', ['outcome'])
+  const rounds = metrics.counter('di_replication_rounds_total', 'Replication rounds, by outcome', [
+    'outcome',
+  ])
   const state: State = {
     ...deps,
     copiedRows: (kind, count) => rows.inc({ kind }, count),
@@ -95,11 +97,15 @@ export function createReplication(deps: ReplicationDeps): Replication {
     // The first purge is a minute after the start, since a console may stop within the hour.
     purgedAtMs: deps.nowMs() - purgeMs + 60_000,
   }
-  metrics.gauge('di_replication_lag_seconds', 'Age of the copy of alerts and deliveries', {
-    collect() {
-      if (state.copiedAtMs > 0) this.set(Math.max(0, deps.wallMs() - state.copiedAtMs) / 1000)
+  metrics.gauge(
+    'di_replication_lag_seconds',
+    'Age of the replicated alerts and deliveries in seconds',
+    {
+      collect() {
+        if (state.copiedAtMs > 0) this.set(Math.max(0, deps.wallMs() - state.copiedAtMs) / 1000)
+      },
     },
-  })
+  )
   const runRound: Replication['runRound'] = async () => {
     const outcome = await tryNamedLock(deps.locks, replicationLock, (session) =>
       copyRound(state, session),
@@ -108,34 +114,15 @@ export function createReplication(deps: ReplicationDeps): Replication {
     if (outcome === null) state.copiedAtMs = (await readMark(deps.clickhouse)).copiedAtMs
     return outcome ?? 'elsewhere'
   }
-  const run = async (stopping: AbortSignal) => {
-    for (let failing = false; !stopping.aborted; await pause(pollMs, stopping)) {
-      try {
-        rounds.inc({ outcome: await runRound() })
-        failing = false
-      } catch (error) {
-        rounds.inc({ outcome: 'failed' })
-        if (!failing)
-          deps.log.warn(
-            { err: describeFailure(error) },
-            'alerts and deliveries cannot be replicated',
-          )
-        failing = true
-      }
-    }
-  }
   return {
     runRound,
-    start: () => {
-      const stopped = new AbortController()
-      const running = run(stopped.signal)
-      return {
-        stop: async () => {
-          stopped.abort()
-          await running
-        },
-      }
-    },
+    start: () =>
+      startPolling(async () => rounds.inc({ outcome: await runRound() }), {
+        log: deps.log,
+        everyMs: pollMs,
+        failure: 'alerts and deliveries cannot be replicated',
+        onFailure: () => rounds.inc({ outcome: 'failed' }),
+      }),
   }
 }
 

@@ -21,7 +21,7 @@ export type ReconciliationRouteDeps = {
 
 export function addReconciliationRoutes(app: ConsoleApp, deps: ReconciliationRouteDeps): void {
   app.get(
-    '/tenants/:tenant_id/ledger',
+    '/tenants/:tenant_id/reconciliation',
     {
       schema: {
         summary: 'What every stage did with a tenant’s events, hour by hour, and where they differ',

@@ -4,7 +4,7 @@ import { retentionDaysMax } from '#shared/core/tenants/retention.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams, tenantSchema } from '../http/schemas.ts'
-import { setTenantRetention } from './retention.ts'
+import { setTenantRetention } from './manage-retention.ts'
 
 const settingSchema = z
   .union([z.number().int().min(1).max(retentionDaysMax), z.enum(['default', 'forever'])], {

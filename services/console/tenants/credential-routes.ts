@@ -9,14 +9,15 @@ import {
   webhookBody,
   webhookSchema,
 } from '../http/schemas.ts'
-import type { NewCredentials } from '../jobs/local-stack.ts'
+
 import { type ManageDeps, setTenantWebhook } from './manage-tenants.ts'
+import type { RotatedCredentials } from './report-demo-credentials.ts'
 import { type RotationDeps, rotate } from './rotation.ts'
 
 export type CredentialRouteDeps = ManageDeps &
   RotationDeps & {
     /** Called with what a rotation made, before the caller has it. */
-    onRotated?: (rotated: NewCredentials) => Promise<void>
+    onRotated?: (rotated: RotatedCredentials) => Promise<void>
   }
 
 export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps): void {

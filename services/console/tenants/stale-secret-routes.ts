@@ -33,7 +33,7 @@ export type StaleSecretAnswer = z.infer<typeof staleSecretAnswer>
 export function addStaleSecretRoutes(app: ConsoleApp, deps: StaleSecretDeps): void {
   const store = createTenantStore(deps.postgres)
   app.get(
-    '/tenants/:tenant_id/retired-secret-use',
+    '/tenants/:tenant_id/stale-secret-requests',
     {
       schema: {
         summary: 'Count requests still signed with the retired HMAC secret, by SDK version',

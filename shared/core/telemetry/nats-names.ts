@@ -16,6 +16,6 @@ export const deadLetterSubject = 'dead.telemetry'
 /** KV bucket of the tenant directory's projection, and of what each edge has applied. */
 export const tenantsBucket = 'tenants'
 /** KV bucket of what edges report of requests still signed with a retired secret. */
-export const staleSecretBucket = 'retired_use'
+export const staleSecretBucket = 'stale_secret_requests'
 /** KV bucket of what edges claim to have accepted, for reconciliation. */
 export const acceptedBucket = 'accepted'

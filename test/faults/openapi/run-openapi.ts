@@ -33,7 +33,7 @@ const slow = new RegExp(
     '^POST .*(/rotate|/suspend|tenant_id}/resume|/erasures|/backtest|/rewrap|v1/tenants)$',
     '^PUT .*/policy$',
     '^(POST|DELETE) .*/analysts',
-    '^GET .*/(ledger|comparison|explanation|unknown-signals|learning)$',
+    '^GET .*/(ledger|reconciliation|comparison|explanation|unknown-signals|rule-performance)$',
     // A webhook that is mostly on lets the others do something.
     '^(DELETE .*/webhook|POST .*/webhook/pause)$',
   ].join('|'),

@@ -109,7 +109,7 @@ function readSettled(running: TestStack, tenantId: string): Promise<Reconciliati
       const reconciliation = await admin<ReconciliationView>(
         running.stack,
         'GET',
-        `/tenants/${tenantId}/ledger`,
+        `/tenants/${tenantId}/reconciliation`,
       )
       const settled = reconciliation.data.every(
         (hour) => hour.in_flight === 0 && hour.delivered === hour.alerts_due,

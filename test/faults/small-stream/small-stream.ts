@@ -80,7 +80,7 @@ export async function runSmallStream(options: SmallStreamOptions): Promise<Small
     const sums = async () => {
       const ledgers = await Promise.all(
         tenants.map(({ tenant_id }) =>
-          admin<Ledger>(stack, 'GET', `/tenants/${tenant_id}/ledger?`),
+          admin<Ledger>(stack, 'GET', `/tenants/${tenant_id}/reconciliation?`),
         ),
       )
       const hours = ledgers.flatMap(({ data }) => data)

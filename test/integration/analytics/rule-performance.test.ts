@@ -153,7 +153,7 @@ describe('precision', () => {
       where tenant_id = '${fleetTenant}'`)
 
   test('by flag, signal and reason is what people said, and the API says the same', async () => {
-    const performance = await get<RulePerformance>(`/tenants/${fleetTenant}/learning`)
+    const performance = await get<RulePerformance>(`/tenants/${fleetTenant}/rule-performance`)
     expect(toCounts(performance.flags)).toEqual(count((one) => one.codes))
     expect(toCounts(performance.signals)).toEqual(count((one) => one.signals))
     expect([['', performance.alerts, performance.confirmed, performance.false_positive]]).toEqual(
@@ -186,7 +186,7 @@ describe('precision', () => {
 
   test('is claimed of nothing that hardly anybody judged', async () => {
     const { signals, flags, reasons } = await get<RulePerformance>(
-      `/tenants/${fleetTenant}/learning`,
+      `/tenants/${fleetTenant}/rule-performance`,
     )
     const all = [...signals, ...flags, ...reasons]
     const few = all.filter((one) => one.confirmed + one.false_positive < 10)
@@ -202,7 +202,7 @@ describe('precision', () => {
 
   test('shows the signal that a bad release made worthless', async () => {
     const { signals, base_precision: base } = await get<RulePerformance>(
-      `/tenants/${fleetTenant}/learning`,
+      `/tenants/${fleetTenant}/rule-performance`,
     )
     const { signal } = history.stories.release
     const broken = signals.find((one) => one.what === signal)!
@@ -216,19 +216,19 @@ describe('precision', () => {
     const sinceMs = historyStartMs + 60 * dayMs
     const since = new Date(sinceMs).toISOString()
     const performance = await get<RulePerformance>(
-      `/tenants/${fleetTenant}/learning?since=${since}`,
+      `/tenants/${fleetTenant}/rule-performance?since=${since}`,
     )
     expect(toCounts(performance.flags)).toEqual(count((one) => one.codes, sinceMs))
   })
 
   test('is printed for people and as JSON, and of another tenant there is nothing', async () => {
-    const text = await di('learn', fleetTenant)
+    const text = await di('rule-performance', fleetTenant)
     expect(text).toMatch(/^\d+ alerts: \d+ confirmed, \d+ false positives, precision \d+\.\d %/)
     expect(text).toMatch(/^HOOKING_DETECTED +\d+ +\d+ +\d+ +\d+\.\d % +\d+\.\d % to \d+\.\d %/m)
-    const none = JSON.parse(await di('learn', 'quiet', '--json')) as RulePerformance
+    const none = JSON.parse(await di('rule-performance', 'quiet', '--json')) as RulePerformance
     expect(none).toMatchObject({ alerts: 0, base_precision: null, flags: [], signals: [] })
     const answer = await app.inject({
-      url: '/admin/v1/tenants/nobody/learning',
+      url: '/admin/v1/tenants/nobody/rule-performance',
       headers: { authorization: `Bearer ${adminToken}` },
     })
     expect(answer.statusCode).toBe(404)
@@ -366,7 +366,7 @@ describe('a bad release', () => {
   let alarm: PrevalenceSpikes
   type Listed = { data: Record<string, unknown>[] }
   const listed = async (tenantId = 'acme') =>
-    (await get<Listed>(`/tenants/${tenantId}/signal-jumps`)).data
+    (await get<Listed>(`/tenants/${tenantId}/prevalence-spikes`)).data
 
   beforeAll(async () => {
     alarm = createAlarm(metrics)
@@ -457,7 +457,7 @@ describe('a bad release', () => {
     expect(text).toMatch(
       /debugger\.xposed_detected +3\.2\.0 +android +40\.0 % +1\.7 % +1\.1 % +24 +2/,
     )
-    expect(await di('signals', 'jumps', 'quiet')).toMatch(/^No prevalence spikes\. Compared /)
+    expect(await di('signals', 'spikes', 'quiet')).toMatch(/^No prevalence spikes\. Compared /)
     const exposed = await metrics.registry.metrics()
     expect(exposed).toMatch(/^di_prevalence_spikes_total\{?.*1$/m)
   })
@@ -473,7 +473,7 @@ describe('a bad release', () => {
     wallMs = nowMs + dayMs
     expect(await alarm.runRound()).toBe('checked')
     expect(await listed()).toMatchObject([{ signal, ended_at: new Date(wallMs).toISOString() }])
-    expect((await get<Listed>('/tenants/acme/signal-jumps?open=true')).data).toEqual([])
+    expect((await get<Listed>('/tenants/acme/prevalence-spikes?open=true')).data).toEqual([])
   })
 
   test('is looked for by one console at a time', async () => {

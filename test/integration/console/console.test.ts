@@ -13,10 +13,8 @@ import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
-import {
-  requireMasterKey,
-  startDirectoryReconciler,
-} from '../../../services/console/jobs/directory-reconciler.ts'
+import { startDirectoryReconciler } from '../../../services/console/jobs/directory-reconciler.ts'
+import { requireMasterKey } from '../../../services/console/tenants/require-master-key.ts'
 import type { TestEdge } from '../../support/http/console-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
@@ -303,7 +301,7 @@ describe('looking at tenants', () => {
       ['POST', '/deliveries/test'],
       ['POST', '/webhook/pause'],
       ['POST', '/webhook/resume'],
-      ['GET', '/retired-secret-use'],
+      ['GET', '/stale-secret-requests'],
       ['GET', '/policy'],
       ['GET', '/policy/versions'],
       ['GET', '/policy/versions/1'],
@@ -631,16 +629,16 @@ describe('the rest', () => {
       'get /admin/v1/tenants/{tenant_id}/audit',
       'get /admin/v1/tenants/{tenant_id}/deliveries',
       'get /admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}',
-      'get /admin/v1/tenants/{tenant_id}/learning',
-      'get /admin/v1/tenants/{tenant_id}/ledger',
       'get /admin/v1/tenants/{tenant_id}/policy',
       'get /admin/v1/tenants/{tenant_id}/policy/shadow',
       'get /admin/v1/tenants/{tenant_id}/policy/shadow/comparison',
       'get /admin/v1/tenants/{tenant_id}/policy/versions',
       'get /admin/v1/tenants/{tenant_id}/policy/versions/{version}',
-      'get /admin/v1/tenants/{tenant_id}/retired-secret-use',
-      'get /admin/v1/tenants/{tenant_id}/signal-jumps',
+      'get /admin/v1/tenants/{tenant_id}/prevalence-spikes',
+      'get /admin/v1/tenants/{tenant_id}/reconciliation',
+      'get /admin/v1/tenants/{tenant_id}/rule-performance',
       'get /admin/v1/tenants/{tenant_id}/signals',
+      'get /admin/v1/tenants/{tenant_id}/stale-secret-requests',
       'get /admin/v1/tenants/{tenant_id}/unknown-signals',
       'post /admin/v1/alerts/{alert_id}/disposition',
       'post /admin/v1/secrets/rewrap',

@@ -103,7 +103,7 @@ const attempts: Record<string, { subject: string; allowed: ProcessName[] }> = {
   'call the directory complete': { subject: '$KV.tenants.whole', allowed: ['console'] },
   'announce an edge': { subject: '$KV.tenants.edge.x', allowed: ['ingest', 'console'] },
   'claim what was accepted': { subject: '$KV.accepted.x', allowed: ['ingest'] },
-  'report stale secrets': { subject: '$KV.retired_use.x', allowed: ['ingest'] },
+  'report stale secrets': { subject: '$KV.stale_secret_requests.x', allowed: ['ingest'] },
   'read telemetry by a consumer of its own': {
     subject: `${api}.CONSUMER.CREATE.TELEMETRY.own.telemetry.batch`,
     allowed: ['console'],

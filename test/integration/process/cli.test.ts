@@ -139,7 +139,7 @@ describe('tenants', () => {
     expect(shown).toMatchObject({
       tenant_id: 'acme',
       public_api_key: { last4: expect.any(String), last_used_at: null },
-      retired_secret_use: { retired_secret: null, requests: 0, data: [] },
+      stale_secret_requests: { retired_secret: null, requests: 0, data: [] },
     })
     expect(JSON.stringify(shown)).not.toContain(created.hmac_secret)
 
@@ -148,7 +148,7 @@ describe('tenants', () => {
     expect(rotated.webhook_secret).not.toBe(created.webhook_secret)
     expect(rotated).not.toHaveProperty('public_api_key')
     expect(await diJson('tenants', 'show', 'acme')).toMatchObject({
-      retired_secret_use: {
+      stale_secret_requests: {
         retired_secret: { last4: created.hmac_secret.slice(-4) },
         requests: 0,
         data: [],

@@ -8,7 +8,7 @@ import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
-import { createReconciliationKeeper } from '../../../services/console/jobs/reconciliation.ts'
+import { createReconciliation } from '../../../services/console/jobs/reconciliation/reconciliation.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -163,7 +163,7 @@ describe('of several consoles', () => {
   it('one compares reconciliation, and another takes over when it stops', async () => {
     const looks = [0, 0]
     const start = (index: number) =>
-      createReconciliationKeeper({
+      createReconciliation({
         findNats: () => null,
         postgres,
         locks: { holders: postgres, work: postgres },

@@ -17,14 +17,12 @@ import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 import { createErase } from '../../../services/console/erasure/erase.ts'
 import {
-  createReconciliationKeeper,
-  type ReconciliationKeeper,
-} from '../../../services/console/jobs/reconciliation.ts'
+  createReconciliation,
+  type Reconciliation,
+} from '../../../services/console/jobs/reconciliation/reconciliation.ts'
 import { createReplication, type Replication } from '../../../services/console/jobs/replication.ts'
-import {
-  createRetention,
-  setTenantRetention,
-} from '../../../services/console/retention/retention.ts'
+import { createRetention } from '../../../services/console/jobs/retention.ts'
+import { setTenantRetention } from '../../../services/console/retention/manage-retention.ts'
 import { addApiKey } from '../../support/http/api-rig.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
@@ -35,7 +33,7 @@ const hourMs = 3_600_000
 const atMs = Math.floor(Date.now() / hourMs) * hourMs - 6 * hourMs
 let rig: ScorerRig
 let store: ReconciliationStore
-let keeper: ReconciliationKeeper
+let reconciliation: Reconciliation
 let metrics: Metrics
 let count = 0
 
@@ -48,7 +46,7 @@ beforeAll(async () => {
   const clocks = { nowMs: () => performance.now(), wallMs: Date.now }
   const common = { postgres, clickhouse, log: testLog, metrics, ...clocks }
   store = createReconciliationStore(clickhouse, 'analytics')
-  keeper = createReconciliationKeeper({
+  reconciliation = createReconciliation({
     ...common,
     locks: { holders: postgres, work: postgres },
     store,
@@ -83,7 +81,7 @@ function newReplication(): Replication {
 async function settle(): Promise<void> {
   await rig.drained(30_000)
   let marked: boolean | null = null
-  const marking = keeper.mark().then((done) => {
+  const marking = reconciliation.advance().then((done) => {
     marked = done
   })
   // One that has just begun says at once up to when it has copied.
@@ -149,7 +147,7 @@ describe('reconciliation agrees', () => {
       alerts: 2,
       deliveries: 2,
     })
-    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
   })
 
   it('when everything is delivered again, and when rows are merged', async () => {
@@ -165,7 +163,7 @@ describe('reconciliation agrees', () => {
       await command(`optimize table ${table} final`)
     }
     expect(await readHour('acme')).toEqual(before)
-    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
   })
 
   it('on a repeat that took the place of the first, by another edge whose clock is behind', async () => {
@@ -173,7 +171,7 @@ describe('reconciliation agrees', () => {
     await rig.publish([one!], [{ ...one!, receivedAtMs: atMs + 3 * hourMs - 1_000 }])
     await settle()
     await command('optimize table telemetry final')
-    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
     expect(await readHour('kept', atMs + 3 * hourMs)).toMatchObject({ rows: 1, differences: [] })
   })
 
@@ -201,7 +199,7 @@ describe('reconciliation agrees', () => {
       inFlight: 0,
       differences: [],
     })
-    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
   })
 
   it('on what is stored and not yet decided: it is on its way, and nothing is compared', async () => {
@@ -251,12 +249,12 @@ describe('reconciliation agrees', () => {
       alerts: 1,
       differences: [],
     })
-    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
     const oldMs = atMs - 3 * 24 * hourMs
     await rig.publish(makeEvents('gone', 5, oldMs))
     await settle()
     expect(await readHour('gone', oldMs)).toMatchObject({ rows: 5, alerts: 1 })
-    expect(await keeper.check(oldMs)).toEqual([])
+    expect(await reconciliation.compare(oldMs)).toEqual([])
     const { postgres, clickhouse } = rig
     const deps = {
       postgres,
@@ -273,7 +271,7 @@ describe('reconciliation agrees', () => {
     await settle()
     const after = await readHour('gone', oldMs)
     expect(after).toMatchObject({ rows: 0, stored: 0, expired: true, differences: [] })
-    expect(await keeper.check(oldMs)).toEqual([])
+    expect(await reconciliation.compare(oldMs)).toEqual([])
   })
 })
 
@@ -345,14 +343,14 @@ describe('reconciliation names', () => {
     const named = { stage: 'rows', kind: 'missing', count: 1, ids: [eventId] }
     expect((await readHour('acme')).differences).toEqual([named])
     expect((await readHour('globex')).differences).toEqual([])
-    expect(await keeper.check(atMs - hourMs)).toEqual([
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([
       { tenantId: 'acme', hourMs: atMs, ...named },
     ])
     expect(await differenceOf('rows')).toBe(1)
     // The stream still has it.
     await rig.redeliverAll()
     await settle()
-    expect(await keeper.check(atMs - hourMs)).toEqual([])
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
     expect(await differenceOf('rows')).toBe(0)
   })
 
@@ -365,7 +363,7 @@ describe('reconciliation names', () => {
     await rig.postgres.query('delete from alerts where alert_id = $1', [two])
     await settle()
     const missing = { kind: 'missing', count: 1 }
-    expect(await keeper.check(atMs - hourMs)).toEqual([
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([
       { tenantId: 'globex', hourMs: atMs, stage: 'alerts', ...missing, ids: [two] },
       { tenantId: 'globex', hourMs: atMs, stage: 'deliveries', ...missing, ids: [one] },
     ])
@@ -375,7 +373,9 @@ describe('reconciliation names', () => {
       query: `insert into alerts_replica (tenant_id, created_at, alert_id, round)
         values ('kept', now64(3), 'alr_forged', 1)`,
     })
-    const forged = (await keeper.check(atMs)).filter(({ tenantId }) => tenantId === 'kept')
+    const forged = (await reconciliation.compare(atMs)).filter(
+      ({ tenantId }) => tenantId === 'kept',
+    )
     expect(forged).toMatchObject([
       { stage: 'alerts', kind: 'unexplained', count: 1, ids: ['alr_forged'] },
     ])
@@ -391,7 +391,7 @@ describe('reconciliation names', () => {
     await settle()
     await command(`alter table reconciliation_entries delete where stage = 'stored'
       and tenant_id = 'kept' and hour = toDateTime(${(atMs + 4 * hourMs) / 1_000})`)
-    const lost = (await keeper.check(atMs)).filter(({ stage }) => stage === 'messages')
+    const lost = (await reconciliation.compare(atMs)).filter(({ stage }) => stage === 'messages')
     expect(lost).toMatchObject([{ kind: 'missing', count: 1, tenantId: null }])
   })
 })

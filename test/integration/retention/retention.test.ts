@@ -15,8 +15,8 @@ import {
   createRetention,
   type Retention,
   type RetentionDeps,
-  setTenantRetention,
-} from '../../../services/console/retention/retention.ts'
+} from '../../../services/console/jobs/retention.ts'
+import { setTenantRetention } from '../../../services/console/retention/manage-retention.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'

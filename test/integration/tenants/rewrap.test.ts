@@ -18,12 +18,12 @@ import {
 import { createSealer, toMasterKeys, toSealingKeyId } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { readConsoleConfig } from '../../../services/console/config.ts'
-import { requireMasterKey } from '../../../services/console/jobs/directory-reconciler.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import {
   type CreatedTenant,
   createTenant,
 } from '../../../services/console/tenants/manage-tenants.ts'
+import { requireMasterKey } from '../../../services/console/tenants/require-master-key.ts'
 import { type RewrapDeps, rewrapSecrets } from '../../../services/console/tenants/rewrap.ts'
 import { rotate, undoAbandonedRotations } from '../../../services/console/tenants/rotation.ts'
 import {

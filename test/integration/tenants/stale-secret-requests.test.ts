@@ -70,7 +70,7 @@ const version = (sdk_version: unknown) => ({
 
 async function read(tenantId: string): Promise<StaleSecretAnswer> {
   const answer = await app.inject({
-    url: `/admin/v1/tenants/${tenantId}/retired-secret-use`,
+    url: `/admin/v1/tenants/${tenantId}/stale-secret-requests`,
     headers: { authorization: `Bearer ${adminToken}` },
   })
   expect(answer.statusCode).toBe(200)

@@ -296,7 +296,9 @@ describe('when the bucket or the watch is lost', () => {
       expect(await statusOf(one, fresh)).toBe(200)
       // Not all is there: nobody is told that a signature is wrong, known as the tenant may be.
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(503)
-      expect(await one.count('di_ingest_refused_total', { reason: 'not_whole' })).toBeGreaterThan(0)
+      expect(await one.count('di_ingest_refused_total', { reason: 'not_synced' })).toBeGreaterThan(
+        0,
+      )
     }
     await putSynced(rig, 1)
     for (const one of [edge, other]) {

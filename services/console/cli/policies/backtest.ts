@@ -6,8 +6,8 @@ import type { Command } from 'commander'
 import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../../policies/backtest.ts'
-import { type CliContext, CliError } from '../context.ts'
-import { toTable, toTime } from '../tables.ts'
+import { type CliContext, CliError, toTenantPath } from '../context.ts'
+import { toTable, toTime, toVisible } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 
 /** Adds `backtest` to the group `policy`. */
@@ -20,7 +20,7 @@ export function addBacktest(policy: Command, context: CliContext): void {
     .action(async (slug: string, file: string, { since }: { since?: string }) => {
       const document = await readPolicyFile(context, file)
       const query = since === undefined ? '' : `?${new URLSearchParams({ since })}`
-      const path = `/tenants/${encodeURIComponent(slug)}/policy/backtest${query}`
+      const path = `${toTenantPath(slug)}/policy/backtest${query}`
       context.out(await follow(context, path, document), toReportText)
     })
 }
@@ -127,9 +127,4 @@ function toSplit(what: string, moves: readonly NamedMoves[]): string {
   const rows = moves.slice(0, rowsShown).map((one) => toMovesRow(one.name, one))
   const more = moves.length > rowsShown ? `\n... and ${moves.length - rowsShown} more` : ''
   return toTable(movesHeader(what), rows) + more
-}
-
-/** Clients chose this text: nothing in it may speak to the terminal. */
-function toVisible(text: string): string {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
 }

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import type { PolicyAnswer } from '../../policies/manage-policies.ts'
-import { type CliContext, CliError } from '../context.ts'
+import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toLimit } from '../deliveries.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
 import { addBacktest } from './backtest.ts'
@@ -14,7 +14,7 @@ type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; docum
 type VersionPage = { data: (PolicyVersion & { in_force: boolean })[]; next: number | null }
 type Preset = { name: string; policy_hash: string; document: object }
 
-const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/policy`
+const pathOf = (slug: string) => `${toTenantPath(slug)}/policy`
 const versionPathOf = (slug: string, version: number) => `${pathOf(slug)}/versions/${version}`
 
 /** Adds the group `policy`. */

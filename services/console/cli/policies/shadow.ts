@@ -2,8 +2,8 @@
 import type { Command } from 'commander'
 import type { ShadowAnswer } from '../../policies/manage-shadow.ts'
 import type { ShadowComparisonBody } from '../../policies/shadow-schemas.ts'
-import { type CliContext, CliError } from '../context.ts'
-import { toFields, toTable, toTime } from '../tables.ts'
+import { type CliContext, CliError, toTenantPath } from '../context.ts'
+import { toFields, toTable, toTime, toVisible } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyText } from './policy-text.ts'
 
@@ -18,7 +18,7 @@ type Options = {
   version?: string
 }
 
-const pathOf = (slug: string) => `/tenants/${encodeURIComponent(slug)}/policy/shadow`
+const pathOf = (slug: string) => `${toTenantPath(slug)}/policy/shadow`
 
 /** Adds the command `shadow` to the group `policy`. */
 export function addShadow(policy: Command, context: CliContext): void {
@@ -149,9 +149,4 @@ function toParts(report: ShadowComparisonBody): string[] {
     parts.push(toTable(['DEVICE', 'SESSION', 'SCORE', 'SHADOW'], rows))
   }
   return parts
-}
-
-/** Clients chose this text: nothing in it may speak to the terminal. */
-function toVisible(text: string): string {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
 }

@@ -1,18 +1,18 @@
 /**
- * Reports new credentials of the demo tenant to the local stack that started this console, so that
- * `stack.json` and every example that is pasted from the README keep working after a rotation.
- * Only the local stack opens such a channel to its console.
+ * Reports rotated credentials of the demo tenant to the local stack that started this console, so
+ * that `stack.json` and the examples of the README keep working. Only the local stack opens such a
+ * channel to its console.
  */
 
-/** New credentials of a rotation; those that are left out did not change. */
-export type NewCredentials = {
+/** New credentials of a rotation. Credentials that did not change are left out. */
+export type RotatedCredentials = {
   tenant_id: string
   public_api_key?: string
   hmac_secret?: string
   webhook_secret?: string
 }
 
-/** The process's channel to the one that started it. */
+/** The process's channel to its parent. */
 export type Channel = {
   send?: ((message: object) => unknown) | undefined
   once: (event: 'message', listener: (message: unknown) => void) => unknown
@@ -20,11 +20,13 @@ export type Channel = {
 }
 
 const demoTenantId = 'demo'
-/** The limit of waiting for the stack, which must not delay the console's answer. */
-const answerMaxMs = 2_000
+/** How long to wait for the stack: it must not delay the console's response for longer. */
+const waitMaxMs = 2_000
 
 /** @returns a function that waits until the stack has stored the credentials, if there is one */
-export function createStackTeller(channel: Channel): (rotated: NewCredentials) => Promise<void> {
+export function createDemoReporter(
+  channel: Channel,
+): (rotated: RotatedCredentials) => Promise<void> {
   return async (rotated) => {
     if (channel.send === undefined || rotated.tenant_id !== demoTenantId) return
     const { tenant_id, public_api_key, hmac_secret, webhook_secret } = rotated
@@ -34,7 +36,7 @@ export function createStackTeller(channel: Channel): (rotated: NewCredentials) =
         channel.off('message', done)
         resolve()
       }
-      const timer = setTimeout(done, answerMaxMs)
+      const timer = setTimeout(done, waitMaxMs)
       channel.once('message', done)
       const demo = { tenant_id, public_api_key, hmac_secret, webhook_secret }
       channel.send?.({ type: 'demo-credentials', demo })

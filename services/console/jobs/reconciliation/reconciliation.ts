@@ -1,0 +1,151 @@
+/**
+ * Runs reconciliation: compares what each stage counted per tenant and hour. A named lock lets one
+ * console run it. Every two seconds the watermark advances (`watermark.ts`), every minute the last
+ * hours of all tenants are compared, and every hour the next two days of the month before them, so
+ * the cost of a comparison does not grow with the history (`comparison.ts`).
+ */
+import {
+  reconciliationHourMs,
+  toReconciliationHour,
+} from '#shared/core/reconciliation/reconciliation.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
+import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { requireLock } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
+import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { type Poller, poll } from '../poll.ts'
+import { type Comparison, createComparison } from './comparison.ts'
+import {
+  createDifferenceGauge,
+  type DifferenceGauge,
+  type FoundDifference,
+} from './difference-gauge.ts'
+import { createWatermark, type Watermark } from './watermark.ts'
+
+export type ReconciliationDeps = {
+  findNats: () => Nats | null
+  postgres: Postgres
+  /** Connections for work that holds a lock. */
+  locks: Locks
+  clickhouse: Clickhouse
+  store: ReconciliationStore
+  log: Log
+  metrics: Metrics
+  /** The monotonic clock, and the wall clock. */
+  nowMs: () => number
+  wallMs: () => number
+  /** How long a difference must last to be reported, 5 s by default. */
+  confirmMs?: number
+}
+
+export type Reconciliation = {
+  /**
+   * Advances the watermark and copies the counts that edges report.
+   * @returns false when the scorers did not decide every published event within seconds
+   */
+  advance: () => Promise<boolean>
+  /**
+   * Compares the hours from `fromMs` to before `toMs` (open when left out), and sets the metric.
+   * @returns the differences
+   */
+  compare: (fromMs: number, toMs?: number) => Promise<FoundDifference[]>
+  /** Does both until it is stopped, while this console has the lock. */
+  start: () => Poller
+}
+
+const advanceEveryMs = 2_000
+const compareEveryMs = 60_000
+const recentMs = 3 * reconciliationHourMs
+/** Older hours are compared in parts: a month in fifteen hours. */
+const olderEveryMs = reconciliationHourMs
+const olderPartMs = 2 * 24 * reconciliationHourMs
+const olderMs = 31 * 24 * reconciliationHourMs
+/** How often a console tries to acquire the lock. */
+const lockEveryMs = 5_000
+
+/** Creates the reconciliation job of one console. */
+export function createReconciliation(deps: ReconciliationDeps): Reconciliation {
+  const stopped = new AbortController()
+  const gauge = createDifferenceGauge(deps.metrics)
+  const watermark = createWatermark(deps, stopped.signal)
+  const comparison = createComparison(deps, gauge, stopped.signal)
+  const run = { deps, gauge, watermark, comparison }
+  return {
+    advance: watermark.advance,
+    compare: comparison.compare,
+    start: () => {
+      const acquire = () =>
+        tryNamedLock(deps.locks, 'reconciliation', (session) =>
+          runLocked(run, session, stopped.signal),
+        ).finally(gauge.reset)
+      const running = poll(acquire, stopped.signal, {
+        ...logged(deps, 'reconciliation cannot run'),
+        everyMs: lockEveryMs,
+      })
+      return {
+        stop: async () => {
+          stopped.abort()
+          await running
+        },
+      }
+    },
+  }
+}
+
+/** A single failure is normal at start, before NATS is connected. */
+const logged = ({ log }: ReconciliationDeps, failure: string) => ({
+  log,
+  failure,
+  logFromFailure: 2,
+})
+
+type Run = {
+  deps: ReconciliationDeps
+  gauge: DifferenceGauge
+  watermark: Watermark
+  comparison: Comparison
+}
+
+/** Runs until the console stops or loses the lock. */
+async function runLocked(run: Run, session: Session, stopped: AbortSignal): Promise<void> {
+  const { deps, watermark } = run
+  const lost = new AbortController()
+  const signal = AbortSignal.any([stopped, lost.signal])
+  const whileLocked = (work: () => Promise<unknown>) => async () => {
+    await requireLock(session).catch((error: unknown) => {
+      lost.abort()
+      throw error
+    })
+    await work()
+  }
+  await Promise.all([
+    poll(whileLocked(watermark.advance), signal, {
+      ...logged(deps, 'reconciliation cannot advance its watermark'),
+      everyMs: advanceEveryMs,
+    }),
+    poll(whileLocked(createSchedule(run)), signal, {
+      ...logged(deps, 'reconciliation cannot compare stages'),
+      everyMs: compareEveryMs,
+    }),
+  ])
+}
+
+/** @returns compares the last hours, and once an hour the next part of the older hours */
+function createSchedule({ deps, comparison }: Run): () => Promise<void> {
+  let olderAtMs = Number.NEGATIVE_INFINITY
+  let olderToMs = Number.NEGATIVE_INFINITY
+  return async () => {
+    const recentFromMs = toReconciliationHour(deps.wallMs()) - recentMs
+    await comparison.compare(recentFromMs)
+    if (deps.nowMs() - olderAtMs < olderEveryMs) return
+    // From the latest part to the earliest, then again.
+    const isComplete = olderToMs <= recentFromMs - olderMs
+    const toMs = isComplete ? recentFromMs : olderToMs
+    await comparison.compare(toMs - olderPartMs, toMs)
+    olderToMs = toMs - olderPartMs
+    olderAtMs = deps.nowMs()
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Advances the watermark of reconciliation: the stream offset below which every event is decided,
+ * with the counts that edges report. Events above it are in flight and never count as a difference.
+ */
+import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
+import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
+import { readDecidedWatermark } from '#shared/io/nats/low-watermark.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { pause } from '#shared/io/process/pause.ts'
+import { listAcceptedClaims } from '#shared/io/reconciliation/accepted-claims.ts'
+import { readClockMs } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
+import {
+  insertAcceptedClaims,
+  markDecided,
+} from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+
+export type WatermarkDeps = {
+  findNats: () => Nats | null
+  postgres: Postgres
+  clickhouse: Clickhouse
+  /** The monotonic clock, and the wall clock. */
+  nowMs: () => number
+  wallMs: () => number
+}
+
+export type Watermark = {
+  /**
+   * Waits a few seconds until every published event is decided and replicated, then writes the
+   * watermark and the edges' counts.
+   * @returns false when that took too long; the counts follow with the next call
+   * @throws Error when NATS is not connected
+   */
+  advance: () => Promise<boolean>
+}
+
+/** How often an unchanged watermark is written. */
+const idleWriteMs = 10_000
+/** How long to wait for decisions, and twice as long for replication. */
+const waitMaxMs = 5_000
+const decidedPollMs = 100
+/** Replication runs every two seconds. */
+const replicatedPollMs = 500
+/** The clock is read up to this long after the snapshot that a replication round copies. */
+const clockMarginMs = 1_000
+
+/** @param stopped ends every wait */
+export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Watermark {
+  const { clickhouse, postgres, nowMs } = deps
+  /** The counts that are written, as JSON; null before the first time. */
+  let writtenClaims: ReadonlySet<string> | null = null
+  let written: { streamOffset: number; atMs: number } | null = null
+
+  /** All counts at first, then those of the last hours: an edge reports the current hour only. */
+  const readClaims = async (nats: Nats) => {
+    if (writtenClaims === null) return listAcceptedClaims(nats, null)
+    const hour = Math.floor(deps.wallMs() / reconciliationHourMs)
+    const claims = []
+    for (const one of [hour - 1, hour, hour + 1]) {
+      claims.push(...(await listAcceptedClaims(nats, one)))
+    }
+    return claims
+  }
+  /** Waits until the scorers' watermark reaches a sequence number. @returns the watermark */
+  const awaitDecided = async (nats: Nats, sequence: number): Promise<number> => {
+    const deadlineMs = nowMs() + waitMaxMs
+    let decided = await readDecidedWatermark(nats)
+    while (decided < sequence && nowMs() < deadlineMs && !stopped.aborted) {
+      await pause(decidedPollMs, stopped)
+      decided = await readDecidedWatermark(nats)
+    }
+    return decided
+  }
+  const awaitReplicated = async (atMs: number): Promise<boolean> => {
+    const deadlineMs = nowMs() + 2 * waitMaxMs
+    while ((await readMark(clickhouse)).copiedAtMs < atMs) {
+      if (nowMs() > deadlineMs || stopped.aborted) return false
+      await pause(replicatedPollMs, stopped)
+    }
+    return true
+  }
+  return {
+    advance: async () => {
+      const nats = deps.findNats()
+      if (nats?.connected() !== true) throw new Error('NATS is not connected')
+      // Read the counts before the stream: it then has every message that they count.
+      const all = await readClaims(nats)
+      const texts = new Set(all.map((claim) => JSON.stringify(claim)))
+      const claims = all.filter((claim) => !writtenClaims?.has(JSON.stringify(claim)))
+      const { created, state: stream } = await nats.manager.streams.info(telemetryStream)
+      const decided = await awaitDecided(nats, stream.last_seq)
+      const isComplete = decided >= stream.last_seq
+      const streamOffset = toStreamOffset(Date.parse(String(created)), decided + 1)
+      const isIdle = claims.length === 0 && streamOffset === written?.streamOffset
+      if (isIdle && nowMs() - written!.atMs < idleWriteMs) return isComplete
+      // Decisions up to here are committed, so a later replication round copies them.
+      const atMs = (await readClockMs(postgres)) + clockMarginMs
+      await markDecided(clickhouse, { streamOffset, atMs })
+      written = { streamOffset, atMs: nowMs() }
+      if (!isComplete || !(await awaitReplicated(atMs))) return false
+      await insertAcceptedClaims(clickhouse, claims)
+      writtenClaims = texts
+      return true
+    },
+  }
+}

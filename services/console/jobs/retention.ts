@@ -1,0 +1,247 @@
+/**
+ * Removes data that is older than its tenant's retention period: every hour, and within seconds of a
+ * change. A named lock lets one console run a round at a time. An interrupted round is repeated;
+ * rows that it had removed stay removed.
+ */
+import { hourMs } from '#shared/core/base/instants.ts'
+import { reconciliationKeptMs } from '#shared/core/base/limits.ts'
+import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
+import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { insertCutoffs } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import {
+  dropPartitions,
+  removeRows,
+  retainedTables,
+} from '#shared/io/retention/retention-rows-store.ts'
+import {
+  findDueRound,
+  findOverdue,
+  listRetention,
+  type Overdue,
+  type Removed,
+  removeAlerts,
+  removeDeliveries,
+  scheduleNextRound,
+  type TenantRetention,
+} from '#shared/io/retention/retention-store.ts'
+import { type Poller, startPolling } from './poll.ts'
+
+export type RetentionDeps = {
+  postgres: Postgres
+  /** Connections for work that holds a lock. */
+  locks: Locks
+  clickhouse: Clickhouse
+  log: Log
+  metrics: Metrics
+  /** The monotonic clock, and the wall clock. */
+  nowMs: () => number
+  wallMs: () => number
+}
+
+export type Retention = {
+  /**
+   * Runs a round if one is due.
+   * @returns `elsewhere` when another console runs it, `failed` when it must be repeated
+   */
+  runRound: (signal?: AbortSignal) => Promise<'not_due' | 'elsewhere' | 'done' | 'failed'>
+  /** Runs rounds until it is stopped. */
+  start: () => Poller
+}
+
+/** The delay after a failed round. */
+const retryMs = 60_000
+/** How often the job checks whether a round is due. A change takes effect within this time. */
+const pollMs = 5_000
+/** Rows in one transaction: some tens of milliseconds. */
+const rowsPerStep = 1_000
+
+type State = RetentionDeps & {
+  countRemoved: (store: string, rows: number) => void
+  recordFailure: (store: string, error: unknown) => void
+  /** By table and tenant, the cutoff below which no row is left. Cutoffs move once a day. */
+  cleanUntilMs: Map<string, number>
+}
+
+type Round = {
+  session: Session
+  signal: AbortSignal
+  /** The earlier of two clocks: a clock that is ahead must not remove recent data. */
+  atMs: number
+}
+
+/** Creates the retention job of one console. */
+export function createRetention(deps: RetentionDeps): Retention {
+  const { log, metrics } = deps
+  const removed = metrics.counter(
+    'di_retention_removed_total',
+    'Rows removed because they were older than the retention period, by store',
+    ['store'],
+  )
+  const failures = metrics.counter(
+    'di_retention_failures_total',
+    'Removals that failed and are repeated, by store',
+    ['store'],
+  )
+  const rounds = metrics.counter('di_retention_rounds_total', 'Retention rounds, by outcome', [
+    'outcome',
+  ])
+  const state: State = {
+    ...deps,
+    countRemoved: (store, rows) => removed.inc({ store }, rows),
+    recordFailure: (store, error) => {
+      failures.inc({ store })
+      log.warn({ err: describeFailure(error), store }, 'expired data could not be removed')
+    },
+    cleanUntilMs: new Map(),
+  }
+  const runRound: Retention['runRound'] = async (signal = new AbortController().signal) => {
+    if ((await findDueRound(deps.postgres)) === null) return 'not_due'
+    const outcome = await tryNamedLock(deps.locks, 'retention', (session) =>
+      runDue(state, session, signal),
+    )
+    if (outcome === 'done' || outcome === 'failed') rounds.inc({ outcome })
+    return outcome ?? 'elsewhere'
+  }
+  return {
+    runRound,
+    start: () => startPolling(runRound, { log, everyMs: pollMs, failure: 'retention cannot run' }),
+  }
+}
+
+async function runDue(
+  state: State,
+  session: Session,
+  signal: AbortSignal,
+): Promise<'not_due' | 'done' | 'failed'> {
+  // Check again under the lock: another console may have just run this round.
+  const due = await findDueRound(session)
+  if (due === null) return 'not_due'
+  const round = { session, signal, atMs: Math.min(due.nowMs, state.wallMs()) }
+  const outcomes = [
+    await attempt(state, 'reconciliation', () => recordCutoffs(state, round)),
+    await attempt(state, 'deliveries', () => removeEndedDeliveries(state, round)),
+    await attempt(state, 'alerts', () => removeOldAlerts(state, round)),
+    await attempt(state, 'telemetry', () => dropOldPartitions(state, round)),
+  ]
+  for (const table of retainedTables) {
+    outcomes.push(await attempt(state, table, () => removeOldRows(state, round, table)))
+  }
+  if (signal.aborted) return 'failed'
+  const done = outcomes.every(Boolean)
+  await scheduleNextRound(session, due, done ? hourMs : retryMs)
+  return done ? 'done' : 'failed'
+}
+
+/** Runs one step. A store that is unavailable must not block the others. */
+async function attempt(state: State, store: string, work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work()
+    return true
+  } catch (error) {
+    state.recordFailure(store, error)
+    return false
+  }
+}
+
+/**
+ * Reads the retention periods. Call it before every step, so that a period that was just extended is
+ * respected. It uses the session of the lock, so it fails when the lock is lost.
+ */
+async function readRetention({ session }: Round): Promise<TenantRetention[]> {
+  return listRetention(session)
+}
+
+/**
+ * Records the cutoffs for reconciliation, which then ignores removed data. Reconciliation keeps
+ * expected alerts for a limited time, so alerts older than that are ignored as well.
+ */
+async function recordCutoffs({ clickhouse }: State, round: Round): Promise<void> {
+  const cutoffs = (await readRetention(round)).map(({ tenantId, days }) => ({
+    tenantId,
+    eventsMs: toCutoffDayMs(days.events, round.atMs),
+    alertsMs: Math.max(toCutoffMs(days.alerts, round.atMs) ?? 0, round.atMs - reconciliationKeptMs),
+    deliveriesMs: toCutoffMs(days.deliveries, round.atMs),
+  }))
+  await insertCutoffs(clickhouse, cutoffs)
+}
+
+async function removeEndedDeliveries(state: State, round: Round): Promise<void> {
+  await removeStepwise(state, round, 'deliveries', (overdue) =>
+    state.postgres.transaction((tx) => removeDeliveries(tx, overdue, rowsPerStep)),
+  )
+}
+
+async function removeOldAlerts(state: State, round: Round): Promise<void> {
+  await removeStepwise(state, round, 'alerts', (overdue) =>
+    removeAlerts(state.postgres, overdue, rowsPerStep),
+  )
+}
+
+async function removeStepwise(
+  state: State,
+  round: Round,
+  kind: 'alerts' | 'deliveries',
+  remove: (overdue: Overdue) => Promise<Removed>,
+): Promise<void> {
+  const candidates = (await readRetention(round)).flatMap(({ tenantId, days }) => {
+    const cutoffMs = toCutoffMs(days[kind], round.atMs)
+    return cutoffMs === null ? [] : [{ tenantId, cutoffMs }]
+  })
+  for (const overdue of await findOverdue(round.session, kind, candidates)) {
+    for (let more = true; more && !round.signal.aborted; ) {
+      // Fails when the lock is lost.
+      await round.session.query('select 1')
+      const removed = await remove(overdue)
+      state.countRemoved('alerts', removed.alerts)
+      state.countRemoved('deliveries', removed.deliveries)
+      state.countRemoved('attempts', removed.attempts)
+      more = removed[kind] === rowsPerStep
+    }
+  }
+}
+
+/** Drops months that are older than every tenant's period. */
+async function dropOldPartitions(state: State, round: Round): Promise<void> {
+  const tenants = await readRetention(round)
+  const cutoffs = tenants.map(({ days }) => toCutoffDayMs(days.events, round.atMs))
+  // A tenant without a limit keeps every month. Without any tenant nothing is dropped.
+  if (cutoffs.length === 0 || cutoffs.includes(null) || round.signal.aborted) return
+  const earliestMs = cutoffs.reduce((least, one) => Math.min(least!, one!), Infinity)!
+  state.countRemoved('telemetry', await dropPartitions(state.clickhouse, earliestMs))
+}
+
+async function removeOldRows(
+  state: State,
+  round: Round,
+  table: (typeof retainedTables)[number],
+): Promise<void> {
+  const { clickhouse, cleanUntilMs, nowMs } = state
+  const { signal } = round
+  for (const [cutoffMs, tenantIds] of groupByCutoff(await readRetention(round), round)) {
+    const pending = tenantIds.filter(
+      (tenantId) => (cleanUntilMs.get(`${table} ${tenantId}`) ?? 0) < cutoffMs,
+    )
+    if (pending.length === 0 || signal.aborted) continue
+    const removal = { table, tenantIds: pending, cutoffMs, signal, nowMs }
+    state.countRemoved(table, await removeRows(clickhouse, removal))
+    if (signal.aborted) return
+    for (const tenantId of pending) cleanUntilMs.set(`${table} ${tenantId}`, cutoffMs)
+  }
+}
+
+/** Groups tenants with the same cutoff: a statement costs the same for one and for a thousand. */
+function groupByCutoff(tenants: TenantRetention[], { atMs }: Round): Map<number, string[]> {
+  const groups = new Map<number, string[]>()
+  for (const { tenantId, days } of tenants) {
+    const cutoffMs = toCutoffDayMs(days.events, atMs)
+    if (cutoffMs === null) continue
+    const group = groups.get(cutoffMs)
+    if (group === undefined) groups.set(cutoffMs, [tenantId])
+    else group.push(tenantId)
+  }
+  return groups
+}
