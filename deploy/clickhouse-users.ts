@@ -1,9 +1,12 @@
-// The users of the processes for a ClickHouse server, with the grants of `processRights`.
+// The users of the processes for a ClickHouse server, with the grants of `processPermissions`.
 // `deploy/clickhouse/users.xml` is what this prints:
 //   node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml
 
-import { processRights } from '../shared/core/base/process-rights.ts'
-import { type TableRights, toClickhouseGrants } from '../shared/core/base/store-rights.ts'
+import { processPermissions } from '../shared/core/permissions/process-permissions.ts'
+import {
+  type TablePrivileges,
+  toClickhouseGrants,
+} from '../shared/core/permissions/table-privileges.ts'
 import { clickhouseProcesses } from '../shared/io/analytics/analyst-access-store.ts'
 
 const names = { database: 'device_intelligence', analytics: 'analytics' }
@@ -17,14 +20,14 @@ export function renderClickhouseUsers(): string {
     '      <profile>default</profile>',
     '      <quota>default</quota>',
     '      <grants>',
-    ...toClickhouseGrants(processRights[name].clickhouse as TableRights, names).map(
+    ...toClickhouseGrants(processPermissions[name].clickhouse as TablePrivileges, names).map(
       (grant) => `        <query>${grant}</query>`,
     ),
     '      </grants>',
     `    </${name}>`,
   ])
   return [
-    '<!-- What each process may do: made from shared/core/base/process-rights.ts by',
+    '<!-- What each process may do: made from shared/core/permissions/process-permissions.ts by',
     '     node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml -->',
     '<clickhouse>',
     '  <users>',

@@ -1,12 +1,12 @@
-// The users of nats-server: one per process with the subjects of `processRights`, and `di`, the
+// The users of nats-server: one per process with the subjects of `processPermissions`, and `di`, the
 // operator's, with all of them. `deploy/nats-users.conf` is what this program prints:
 //   node deploy/nats-users.ts > deploy/nats-users.conf
 
 import {
   type ProcessName,
   processNames,
-  processRights,
-} from '../shared/core/base/process-rights.ts'
+  processPermissions,
+} from '../shared/core/permissions/process-permissions.ts'
 
 export const OPERATOR = 'di'
 export type NatsUser = ProcessName | typeof OPERATOR
@@ -14,7 +14,7 @@ export type NatsUser = ProcessName | typeof OPERATOR
 /** The processes that connect to NATS, and the operator. */
 export const natsUserNames: readonly NatsUser[] = [
   OPERATOR,
-  ...processNames.filter((name) => processRights[name].nats !== null),
+  ...processNames.filter((name) => processPermissions[name].nats !== null),
 ]
 
 /** The name of the variable that holds a user's password in the server's configuration. */
@@ -27,7 +27,7 @@ export const passwordVariable = (user: NatsUser): string => `password_of_${user}
 export function renderNatsUsers(): string {
   const users = natsUserNames.flatMap((user) => {
     const signIn = `user: ${user}, password: $${passwordVariable(user)}`
-    const rights = user === OPERATOR ? null : processRights[user].nats
+    const rights = user === OPERATOR ? null : processPermissions[user].nats
     if (rights === null) return [`    { ${signIn} }`]
     return [
       `    { ${signIn}, permissions: {`,
@@ -49,7 +49,7 @@ export function renderNatsUsers(): string {
  */
 export function renderNatsUsersFile(): string {
   return [
-    '# Who may connect, and what each process may do: made from shared/core/base/process-rights.ts by',
+    '# Who may connect, and what each process may do: made from shared/core/permissions/process-permissions.ts by',
     '#   node deploy/nats-users.ts > deploy/nats-users.conf',
     '',
     '# The passwords. From /etc/nats this is /run/secrets/nats_passwords.',

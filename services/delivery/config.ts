@@ -3,7 +3,7 @@ import { z } from 'zod'
 import {
   deliveriesInFlightMax,
   deliveriesInFlightPerTenantMax,
-} from '#shared/core/deliveries/delivery-limits.ts'
+} from '#shared/core/base/limits/deliveries.ts'
 import {
   ConfigError,
   type Env,

@@ -9,9 +9,9 @@ import {
   deliverySweepMs,
   webhookFailedAttemptsMin,
   webhookFailingMaxMs,
-  webhooksRememberedMax,
+  webhooksCachedMax,
   webhookTimeoutMs,
-} from '#shared/core/deliveries/delivery-limits.ts'
+} from '#shared/core/base/limits/deliveries.ts'
 import type { Network } from '#shared/core/deliveries/outbound-address.ts'
 import { toWebhookKeys, type WebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
 import type { ClaimedDelivery, DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
@@ -211,7 +211,7 @@ function toFreshClaim(
 /** Caches one unsealed secret per tenant. A rotated secret has another sealed text. */
 function createKeyCache(sealer: Sealer): AttemptDeps['openKeys'] {
   const opened = new LRUCache<string, { sealed: string; keys: WebhookKeys }>({
-    max: webhooksRememberedMax,
+    max: webhooksCachedMax,
   })
   return (sealed, tenantId) => {
     const cached = opened.get(tenantId)

@@ -29,7 +29,7 @@ export type Arrival = {
 
 export type AdmissionLimits = {
   /** Time for decisions in one turn of the event loop. */
-  decidingMs: number
+  scoringSliceMs: number
   queuedRequestsMax: number
   queuedBytesMax: number
 }
@@ -67,7 +67,7 @@ export function createAdmission<R extends Arrival>(options: AdmissionOptions<R>)
   }
 
   const mayDecide = (): boolean => {
-    if (turnMs !== null && nowMs() - turnMs >= limits.decidingMs) return false
+    if (turnMs !== null && nowMs() - turnMs >= limits.scoringSliceMs) return false
     return hasRoom()
   }
 

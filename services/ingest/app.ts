@@ -4,12 +4,11 @@
  */
 import type { KeyObject } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { incompleteBodiesBytesMax } from '#shared/core/base/limits/http.ts'
 import {
   batchBytesMax,
   batchEventsMax,
-  decidingMs,
   delayedRefusalsMax,
-  incompleteBodiesBytesMax,
   lingerMs,
   lingerUntilEvents,
   publishAttemptMs,
@@ -18,9 +17,10 @@ import {
   queuedBytesMax,
   queuedRequestsMax,
   refusalDelayMs,
+  scoringSliceMs,
   waitingBytesMax,
   waitingEventsMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/ingest.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import { createClientAddresses } from '#shared/io/http/client-address.ts'
 import { createHttpServer } from '#shared/io/http/http-server.ts'
@@ -190,7 +190,7 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
       defer: setImmediate,
       later: setTimeout,
       nowMs,
-      limits: { decidingMs, queuedRequestsMax, queuedBytesMax },
+      limits: { scoringSliceMs, queuedRequestsMax, queuedBytesMax },
     }),
     commit: createGroupCommit<Pending>({
       publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),

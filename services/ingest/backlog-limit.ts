@@ -3,14 +3,14 @@
  * it, and whether more of it may wait. The edge asks the broker about once a second how full the
  * stream is and how far deciding has come.
  */
-import { roomLookMinMs } from '#shared/core/base/limits.ts'
+import { capacityCheckMinMs } from '#shared/core/base/limits/stream.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import {
-  toTrimLookMs,
+  toTrimCheckMs,
   toUndecidedBytes,
   toUndecidedLimit,
   toUndecidedWarning,
-} from '#shared/core/telemetry/stream-room.ts'
+} from '#shared/core/telemetry/stream-capacity.ts'
 import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
@@ -56,7 +56,7 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
     const lowWatermark = await readLowWatermark(nats)
     undecided.look({ lowWatermark, lastSequence: fill.lastSequence, newestBefore })
     room = { bytesMax: fill.bytesMax, undecidedBytes: toUndecidedBytes(fill, lowWatermark) }
-    return Math.max(roomLookMinMs, toTrimLookMs(fill.bytesMax))
+    return Math.max(capacityCheckMinMs, toTrimCheckMs(fill.bytesMax))
   }
   const run = async () => {
     for (let failed = false; !stopping.signal.aborted; ) {

@@ -5,18 +5,16 @@
  */
 import type { KeyObject } from 'node:crypto'
 import { toEventId } from '#shared/core/base/ids.ts'
-import {
-  ingestBytesMin,
-  retryAfterSeconds,
-  undecidedRetryAfterSeconds,
-} from '#shared/core/base/limits.ts'
+import { retryAfterSeconds } from '#shared/core/base/limits/http.ts'
+import { ingestBytesMin } from '#shared/core/base/limits/ingest.ts'
+import { undecidedRetryAfterSeconds } from '#shared/core/base/limits/stream.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
-import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
 import type { verifySignature } from '#shared/core/telemetry/signature.ts'

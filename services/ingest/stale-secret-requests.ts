@@ -5,8 +5,9 @@
  * thief now: how much it can make us remember is bounded, per tenant and in all.
  */
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
-import { jsonDepthMax, metaCharactersMax, retiredVersionsMax } from '#shared/core/base/limits.ts'
-import { scanTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
+import { jsonDepthMax, metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
+import { staleSecretVersionsMax } from '#shared/core/base/limits/tenants.ts'
+import { scanBody } from '#shared/core/telemetry/body-scan.ts'
 import type { StaleSecretReport } from '#shared/core/tenants/stale-secret-reports.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
@@ -65,7 +66,7 @@ export function createStaleSecretRequests(
       counter.inc({ tenant: tenantId, sdk_version: toMetricLabel(version) })
       let use = uses.get(tenantId)
       if (use?.last4 !== last4) {
-        use = { last4, toLabel: createBoundedLabel(retiredVersionsMax), versions: new Map() }
+        use = { last4, toLabel: createBoundedLabel(staleSecretVersionsMax), versions: new Map() }
         uses.set(tenantId, use)
       }
       const label = use.toLabel(version)
@@ -105,7 +106,7 @@ function toReport({ last4, versions }: Uses, nowMs: number): StaleSecretReport {
 
 /** The one thing of the body that is looked at, and nothing of it is trusted. */
 function readSdkVersion(body: Buffer): string {
-  if (scanTelemetry(body).depth > jsonDepthMax) return unreadable
+  if (scanBody(body).depth > jsonDepthMax) return unreadable
   try {
     const { sdk_meta: meta } = JSON.parse(body.toString('utf8')) as {
       sdk_meta?: { sdk_version?: unknown }

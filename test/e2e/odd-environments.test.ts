@@ -9,7 +9,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { processRights, secretVariables } from '#shared/core/base/process-rights.ts'
+import {
+  processPermissions,
+  secretVariables,
+} from '#shared/core/permissions/process-permissions.ts'
 import { SERVICE_NAMES } from '../../deploy/local/stack/settings.ts'
 import { freePortBase, spawnStack, startStack, type TestStack } from '../support/process/stack.ts'
 
@@ -50,7 +53,7 @@ describe('a stack, with a proxy in the environment', () => {
     for (const name of SERVICE_NAMES) {
       const text = readFileSync(`/proc/${pids[name]}/environ`, 'utf8')
       const env = new Map(text.split('\0').map((line) => line.split(/=(.*)/s) as [string, string]))
-      const { secrets, ...stores } = processRights[name]
+      const { secrets, ...stores } = processPermissions[name]
       const present = secretVariables.filter((variable) => env.has(variable))
       expect(secrets, name).toEqual(expect.arrayContaining(present))
       expect(env.has('POSTGRES_ROLE_PASSWORDS'), name).toBe(false)

@@ -2,7 +2,7 @@
 
 import { globSync, statfsSync } from 'node:fs'
 
-import { telemetryStreamBytes, telemetryStreamBytesMin } from '#shared/core/base/limits.ts'
+import { telemetryStreamBytes, telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
 
 /** A quarter of what is free: ClickHouse and Postgres keep the same events on the same disk. */
 const SHARE_OF_FREE = 0.25

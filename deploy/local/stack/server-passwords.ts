@@ -6,10 +6,13 @@ import { hash, hkdfSync } from 'node:crypto'
 import {
   type ProcessName,
   processNames,
-  processRights,
+  processPermissions,
   type StoreName,
-} from '#shared/core/base/process-rights.ts'
-import { type TableRights, toClickhouseGrants } from '#shared/core/base/store-rights.ts'
+} from '#shared/core/permissions/process-permissions.ts'
+import {
+  type TablePrivileges,
+  toClickhouseGrants,
+} from '#shared/core/permissions/table-privileges.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { type NatsUser, natsUserNames } from '../../nats-users.ts'
 import type { EngineUser } from '../clickhouse/server-config.ts'
@@ -27,7 +30,7 @@ function toPasswords(
   store: 'postgres' | 'clickhouse',
 ): Partial<Record<ProcessName, string>> {
   const names = processNames.filter((name) => {
-    const rights = processRights[name][store]
+    const rights = processPermissions[name][store]
     return rights !== null && rights !== 'owner'
   })
   return Object.fromEntries(names.map((name) => [name, toPassword(secrets, store, name)]))
@@ -48,9 +51,12 @@ export function toEngineUsers(secrets: Secrets, database: string): EngineUser[] 
   return Object.entries(clickhousePasswords(secrets)).map(([name, password]) => ({
     name,
     passwordSha256Hex: hash('sha256', password, 'hex'),
-    grants: toClickhouseGrants(processRights[name as ProcessName].clickhouse as TableRights, {
-      database,
-      analytics: toAnalyticsDatabase(database),
-    }),
+    grants: toClickhouseGrants(
+      processPermissions[name as ProcessName].clickhouse as TablePrivileges,
+      {
+        database,
+        analytics: toAnalyticsDatabase(database),
+      },
+    ),
   }))
 }

@@ -4,7 +4,7 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import type { ProcessName } from '#shared/core/base/process-rights.ts'
+import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { toRole } from '#shared/io/postgres/postgres-roles.ts'
 import { requirePinnedEngine } from '../clickhouse/pinned-engine.ts'
 import { findNatsServer, natsGreets, natsLaunchSpec, natsUrl } from '../nats/nats-server.ts'

@@ -5,9 +5,9 @@
 import { join } from 'node:path'
 import {
   type ProcessName,
-  processRights,
+  processPermissions,
   secretVariables,
-} from '#shared/core/base/process-rights.ts'
+} from '#shared/core/permissions/process-permissions.ts'
 import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { compiledFolder } from '#shared/io/process/cache-folder.ts'
@@ -327,11 +327,11 @@ function toProcessEnv(stack: Stack, env: Env, process: ProcessName): Env {
   const own: Env = { ...env }
   for (const name of SERVER_NAMES) {
     const variable = `${name.toUpperCase()}_URL`
-    if (processRights[process][name] === null) delete own[variable]
+    if (processPermissions[process][name] === null) delete own[variable]
     else own[variable] = stack.urlOf[name]?.(process) ?? stack.urls[name]
   }
   for (const secret of secretVariables) {
-    if (!processRights[process].secrets.includes(secret)) delete own[secret]
+    if (!processPermissions[process].secrets.includes(secret)) delete own[secret]
   }
   if (process === 'migrate' && stack.urlOf.postgres !== undefined) {
     own.POSTGRES_ROLE_PASSWORDS = JSON.stringify(postgresPasswords(stack.secrets))

@@ -5,7 +5,7 @@
  */
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import { foundKeysMax } from '#shared/core/base/limits.ts'
+import { keyCacheMax } from '#shared/core/base/limits/rest-api.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { parseApiKey } from '#shared/core/tenants/credentials.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
@@ -74,7 +74,7 @@ const useRecordedEveryMs = 60_000
 
 /** Records that a key is in use, in the background: a failure does not affect the call. */
 function createUseRecorder({ recordApiKeyUse, nowMs, log }: GuardDeps) {
-  const triedAtMs = new LRUCache<string, number>({ max: foundKeysMax })
+  const triedAtMs = new LRUCache<string, number>({ max: keyCacheMax })
   return (keyHash: Buffer, lastUsedMs: number | null): void => {
     const now = nowMs()
     const isFresh = (atMs: number | null | undefined) =>

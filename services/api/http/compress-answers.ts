@@ -6,7 +6,7 @@
 import { constants } from 'node:zlib'
 import compress from '@fastify/compress'
 import type { FastifyInstance } from 'fastify'
-import { compressedBytesMin } from '#shared/core/base/limits.ts'
+import { compressedBytesMin } from '#shared/core/base/limits/rest-api.ts'
 
 /** Options of a route with compressed responses. zlib runs on its own threads. */
 export const compressed = {

@@ -5,12 +5,12 @@
  */
 import { LRUCache } from 'lru-cache'
 import {
-  foundKeyMs,
-  foundKeysMax,
-  strangerLookups,
-  unknownKeyMs,
-  unknownKeysMax,
-} from '#shared/core/base/limits.ts'
+  keyCacheMax,
+  keyCacheMs,
+  unknownKeyCacheMax,
+  unknownKeyCacheMs,
+  unverifiedKeyLookups,
+} from '#shared/core/base/limits/rest-api.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
@@ -36,9 +36,13 @@ export function createFindKeyHolder(
     ['outcome'],
   )
   const clock = { ttlResolution: 0, perf: { now: monotonicMs } }
-  const found = new LRUCache<string, true>({ max: foundKeysMax, ttl: foundKeyMs, ...clock })
-  const unknown = new LRUCache<string, true>({ max: unknownKeysMax, ttl: unknownKeyMs, ...clock })
-  const semaphore = createTenantSemaphore(strangerLookups)
+  const found = new LRUCache<string, true>({ max: keyCacheMax, ttl: keyCacheMs, ...clock })
+  const unknown = new LRUCache<string, true>({
+    max: unknownKeyCacheMax,
+    ttl: unknownKeyCacheMs,
+    ...clock,
+  })
+  const semaphore = createTenantSemaphore(unverifiedKeyLookups)
 
   const lookUpOnce = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
     const holder = await lookUp(keyHash)

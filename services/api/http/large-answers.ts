@@ -3,7 +3,7 @@
  * until its last byte is sent, because it is in memory until then. Slow readers are cut off.
  */
 import type { FastifyReply } from 'fastify'
-import { largeAnswerMs, largeAnswers } from '#shared/core/base/limits.ts'
+import { largeAnswerMs, largeAnswers } from '#shared/core/base/limits/rest-api.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'

@@ -5,12 +5,8 @@
  */
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import {
-  cachedTenantsMax,
-  restBurst,
-  restRatePerSecond,
-  rowsPerCall,
-} from '#shared/core/base/limits.ts'
+import { restBurst, restRatePerSecond, rowsPerCall } from '#shared/core/base/limits/rest-api.ts'
+import { cachedTenantsMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
   type Bucket,

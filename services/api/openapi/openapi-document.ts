@@ -9,9 +9,9 @@ import {
   alertsPageDefault,
   alertsPageMax,
   cursorCharactersMax,
-  idCharactersMax,
   sessionsPageMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/rest-api.ts'
+import { idCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 import { apiComponents } from '#shared/core/http/api-schemas.ts'
 import {
   reconciliationHoursDefault,

@@ -6,7 +6,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { pathPartCharactersMax } from '#shared/core/base/limits.ts'
+import { pathPartCharactersMax } from '#shared/core/base/limits/http.ts'
 import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
 import { devicePathSchema, deviceQuerySchema } from '#shared/core/http/api-schemas.ts'
 import {

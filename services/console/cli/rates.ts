@@ -1,13 +1,8 @@
 /** `di tenants rates`: a tenant's limits for telemetry and for the API. */
 import { type Command, InvalidArgumentError } from 'commander'
-import {
-  ingestBytesBurst,
-  ingestBytesPerSecond,
-  restBurst,
-  restRatePerSecond,
-  undecidedShare,
-  undecidedShareMax,
-} from '#shared/core/base/limits.ts'
+import { ingestBytesBurst, ingestBytesPerSecond } from '#shared/core/base/limits/ingest.ts'
+import { restBurst, restRatePerSecond } from '#shared/core/base/limits/rest-api.ts'
+import { undecidedShare, undecidedShareMax } from '#shared/core/base/limits/stream.ts'
 import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
 import { type CliContext, toTenantPath } from './context.ts'
 import { toFields } from './tables.ts'

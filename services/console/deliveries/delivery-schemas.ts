@@ -1,7 +1,7 @@
 /** Deliveries and the webhook's state in the admin API: requests and answers. */
 import { z } from 'zod'
 import { parseInstant } from '#shared/core/base/instants.ts'
-import { cursorCharactersMax } from '#shared/core/base/limits.ts'
+import { cursorCharactersMax } from '#shared/core/base/limits/rest-api.ts'
 import { deliveryStates } from '#shared/io/deliveries/list-deliveries.ts'
 import { limitSchema, tenantIdSchema } from '../http/schemas.ts'
 

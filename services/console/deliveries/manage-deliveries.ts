@@ -3,7 +3,7 @@
  * pause and resume. Every change is one transaction with its audit row (a large replay is several),
  * and then a hint to delivery makes it start at once.
  */
-import { replayedShownMax } from '#shared/core/deliveries/delivery-limits.ts'
+import { replayListedMax } from '#shared/core/base/limits/deliveries.ts'
 import { toTestEvent } from '#shared/core/deliveries/test-event.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { insertTestEvent } from '#shared/io/deliveries/insert-test-event.ts'
@@ -113,7 +113,7 @@ async function replayAll(
     if (step.deliveryIds.length === 0) return { replayed, first }
     replayed += step.deliveryIds.length
     progress = step.progress
-    first.push(...step.deliveryIds.slice(0, replayedShownMax - first.length))
+    first.push(...step.deliveryIds.slice(0, replayListedMax - first.length))
     if (part === 1) await hint(deps, tenantId, first[0])
   }
 }

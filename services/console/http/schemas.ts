@@ -9,9 +9,9 @@ import {
   bodyBytesMax,
   nameCharactersMax,
   noteCharactersMax,
-  undecidedShareMax,
   urlCharactersMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/http.ts'
+import { undecidedShareMax } from '#shared/core/base/limits/stream.ts'
 
 const environmentSchema = z.enum(['live', 'sandbox'])
 const statusSchema = z.enum(['active', 'suspended'])

@@ -4,7 +4,7 @@
  * rows that it had removed stay removed.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
-import { reconciliationKeptMs } from '#shared/core/base/limits.ts'
+import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'
 import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'

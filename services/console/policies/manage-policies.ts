@@ -4,7 +4,7 @@
  * edge scores by it or refuses to score at all. Older versions stay for good, and may be set again.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { policyBytesMax } from '#shared/core/base/limits.ts'
+import { policyBytesMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem, type ProblemDetail } from '#shared/core/http/problem.ts'
 import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { checkPolicy } from '#shared/core/policies/policy-check.ts'

@@ -2,7 +2,7 @@
  * The console's writer of the tenant directory: projects a tenant's state from Postgres to
  * the edges, and waits until each edge acts on it or refuses to act.
  */
-import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
+import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'

@@ -2,7 +2,7 @@
  * Two pools of connections for locks: one for changes of tenants, which take seconds, one for
  * jobs, which may take hours, so that a rotation always finds a connection.
  */
-import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits.ts'
+import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits/tenants.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import type { FaultTeller } from '#shared/io/process/connect-faults.ts'

@@ -5,7 +5,7 @@
  * receiver is dead ends up with a limit of one.
  */
 import { LRUCache } from 'lru-cache'
-import { rememberedTenantLimitsMax } from '#shared/core/deliveries/delivery-limits.ts'
+import { tenantLimitsCachedMax } from '#shared/core/base/limits/deliveries.ts'
 import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
 
 export type SendLimits = {
@@ -39,7 +39,7 @@ type TenantInFlight = { all: number; retries: number; limit: number }
 export function createSendLimiter(limits: SendLimits): SendLimiter {
   const tenants = new Map<string, TenantInFlight>()
   // Limits of tenants with nothing in flight. An evicted tenant starts at the initial limit again.
-  const idleLimits = new LRUCache<string, number>({ max: rememberedTenantLimitsMax })
+  const idleLimits = new LRUCache<string, number>({ max: tenantLimitsCachedMax })
   let inFlight = 0
   let retriesInFlight = 0
 

@@ -4,7 +4,7 @@
  * changed URL or a suspended tenant takes effect at once. Every attempt has the same body and
  * delivery id.
  */
-import { locationCharactersMax } from '#shared/core/deliveries/delivery-limits.ts'
+import { locationCharactersMax } from '#shared/core/base/limits/deliveries.ts'
 import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'
 import { signDelivery, type WebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
 import type { ClaimedDelivery } from '#shared/io/deliveries/claim-deliveries.ts'

@@ -8,8 +8,8 @@ import {
   breakerAttemptsMin,
   breakerFailedShare,
   breakerWindowMs,
-  webhooksRememberedMax,
-} from '#shared/core/deliveries/delivery-limits.ts'
+  webhooksCachedMax,
+} from '#shared/core/base/limits/deliveries.ts'
 
 export type CircuitBreaker = {
   /** Records an attempt. @returns whether the webhook's circuit must open */
@@ -22,7 +22,7 @@ type Attempt = { ok: boolean; atMs: number }
 export function createCircuitBreaker(): CircuitBreaker {
   // One webhook per tenant; the least recently used is evicted first.
   const latest = new LRUCache<string, { url: string; attempts: Attempt[] }>({
-    max: webhooksRememberedMax,
+    max: webhooksCachedMax,
   })
   return {
     record: (tenantId, url, ok, nowMs) => {

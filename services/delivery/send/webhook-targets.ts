@@ -3,7 +3,7 @@
  * text never changes; addresses are checked at every connection.
  */
 import { LRUCache } from 'lru-cache'
-import { webhooksRememberedMax } from '#shared/core/deliveries/delivery-limits.ts'
+import { webhooksCachedMax } from '#shared/core/base/limits/deliveries.ts'
 import { checkWebhookUrl, type WebhookRules } from '#shared/core/deliveries/outbound-address.ts'
 import {
   OutboundError,
@@ -25,7 +25,7 @@ export type FindTarget = (
 export function createFindTarget(allowed: Omit<WebhookRules, 'environment'>): FindTarget {
   // One entry per tenant: a tenant that changes its URL evicts no other.
   const cache = new LRUCache<string, { url: string; target: OutboundTarget }>({
-    max: webhooksRememberedMax,
+    max: webhooksCachedMax,
   })
   return (tenantId, url, environment) => {
     const found = cache.get(tenantId)

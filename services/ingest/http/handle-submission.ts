@@ -4,7 +4,7 @@
  * of its capacity. A 200 is sent only after the message with the event is acknowledged.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { queuedMsMax } from '#shared/core/base/limits.ts'
+import { queuedMsMax } from '#shared/core/base/limits/ingest.ts'
 import { Problem, problemStatus } from '#shared/core/http/problem.ts'
 import type { ClientAddresses } from '#shared/io/http/client-address.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'

@@ -4,7 +4,7 @@
  * sender gets to read the answer. Slow senders are cut off by the server's own limits.
  */
 import type { IncomingMessage } from 'node:http'
-import { bodyBytesMax, refusedBodyBytesMax } from '#shared/core/base/limits.ts'
+import { bodyBytesMax, refusedBodyBytesMax } from '#shared/core/base/limits/http.ts'
 import type { BodyBudget, IncompleteBody } from '../body-budget.ts'
 import { type Refusal, refusals } from '../decide-submission.ts'
 

@@ -8,10 +8,10 @@ import {
   isTrimDue,
   planTrim,
   type StreamFill,
-  toTrimLookMs,
+  toTrimCheckMs,
   toUndecidedBytes,
   toUndecidedWarning,
-} from '#shared/core/telemetry/stream-room.ts'
+} from '#shared/core/telemetry/stream-capacity.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
 import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
@@ -55,7 +55,7 @@ export function startStreamTrimmer({ nats, log, metrics }: TrimOptions): StreamT
       try {
         const fill = await readStreamFill(nats, telemetryStream)
         if (isTrimDue(fill)) await trim(nats, fill, onTrimmed)
-        waitMs = toTrimLookMs(fill.bytesMax)
+        waitMs = toTrimCheckMs(fill.bytesMax)
         failed = false
       } catch (error) {
         failures.inc()

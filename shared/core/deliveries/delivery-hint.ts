@@ -1,7 +1,7 @@
 /** The hint that a scorer publishes and the delivery process receives. */
 import { z } from 'zod'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
-import { idCharactersMax } from '#shared/core/base/limits.ts'
+import { idCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 
 /** A hint that a delivery is due: only a hint, the Postgres row is the truth. */
 export const deliveryHintSchema = z.object({

@@ -3,7 +3,7 @@
  * that is not plainly a public unicast address is refused, whatever it is wrapped in; the shell
  * asks again for the very address it dials (`shared/io/deliveries/outbound/connect.ts`).
  */
-import { urlCharactersMax } from '#shared/core/base/limits.ts'
+import { urlCharactersMax } from '#shared/core/base/limits/http.ts'
 
 export type WebhookRules = {
   /** Whose webhook it is. */

@@ -2,7 +2,7 @@
  * When a webhook is tried again. Jitter only adds, `Retry-After` only delays; after the last step
  * the delivery is `failed` and stays replayable.
  */
-import { retryAfterDelayMaxMs } from './delivery-limits.ts'
+import { retryAfterDelayMaxMs } from '#shared/core/base/limits/deliveries.ts'
 
 const second = 1_000
 const minute = 60 * second

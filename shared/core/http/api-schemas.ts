@@ -7,16 +7,18 @@ import { z } from 'zod'
 import { decisions, dispositions } from '#shared/core/alerts/alert-rules.ts'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import { parseInstant } from '#shared/core/base/instants.ts'
+import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 import {
   alertsPageDefault,
   alertsPageMax,
-  bodyBytesMax,
-  clientFlagsMax,
   cursorCharactersMax,
+  sessionsPageMax,
+} from '#shared/core/base/limits/rest-api.ts'
+import {
+  clientFlagsMax,
   membersMax,
   metaCharactersMax,
-  sessionsPageMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/telemetry.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { flags } from '#shared/core/signals/flags.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'

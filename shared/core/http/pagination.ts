@@ -6,7 +6,7 @@
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import { cursorCharactersMax } from '#shared/core/base/limits.ts'
+import { cursorCharactersMax } from '#shared/core/base/limits/rest-api.ts'
 import { Problem } from './problem.ts'
 
 /**

@@ -9,7 +9,7 @@ import {
   clientFlagsMax,
   idCharactersMax,
   metaCharactersMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/telemetry.ts'
 import type { SignalType } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber, signalCatalog } from '#shared/core/signals/signals.ts'
 import { controlCharacters, isForbiddenKey, isObject } from './submission.ts'

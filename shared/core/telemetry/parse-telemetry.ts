@@ -5,12 +5,13 @@
  */
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
-import { categoryKeysMax, jsonDepthMax, membersMax } from '#shared/core/base/limits.ts'
+import { categoryKeysMax, jsonDepthMax, membersMax } from '#shared/core/base/limits/telemetry.ts'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { checkKnownSignals } from '#shared/core/signals/signals.ts'
+import { type BodyScan, scanBody } from './body-scan.ts'
 import { type Findings, findBeyondCatalog, isPlainSubmission } from './fast-path.ts'
-import { findJsonFault } from './json-fault.ts'
+import { findJsonErrorOffset } from './json-syntax.ts'
 import {
   isForbiddenKey,
   isObject,
@@ -18,62 +19,6 @@ import {
   type Telemetry,
   telemetrySchema,
 } from './submission.ts'
-
-/** The result of the byte scan of a verified body. */
-export type Scan = {
-  /** Deepest nesting of objects and arrays. */
-  depth: number
-  /** Object members anywhere in the body: more than the parsed tree has means duplicate keys. */
-  members: number
-  /** Whether a `\u` escape occurs, the only way to write a lone surrogate or a hidden key. */
-  unicodeEscape: boolean
-}
-
-const quote = 0x22
-const backslash = 0x5c
-const colon = 0x3a
-const openBrace = 0x7b
-const closeBrace = 0x7d
-const openBracket = 0x5b
-const closeBracket = 0x5d
-const letterU = 0x75
-
-/**
- * Scans a verified body once, byte by byte, before it is parsed. It is exact for valid JSON; the
- * parse that follows refuses anything else.
- * @param body at most `bodyBytesMax` bytes
- */
-export function scanTelemetry(body: Buffer): Scan {
-  const scan: Scan = { depth: 0, members: 0, unicodeEscape: false }
-  const { length } = body
-  let depth = 0
-  let deepest = 0
-  let members = 0
-  for (let at = 0; at < length; at++) {
-    const byte = body[at]
-    if (byte === quote) at = findStringEnd(body, at + 1, scan)
-    // Outside a string: the string before it was a member's key.
-    else if (byte === colon) members++
-    else if (byte === openBrace || byte === openBracket) {
-      depth++
-      if (depth > deepest) deepest = depth
-    } else if (byte === closeBrace || byte === closeBracket) depth--
-  }
-  scan.depth = deepest
-  scan.members = members
-  return scan
-}
-
-/** @returns the index of the closing quote, or the body's length when there is none */
-function findStringEnd(body: Buffer, start: number, scan: Scan): number {
-  let at = start
-  let byte = body[at]
-  while (byte !== quote && byte !== undefined) {
-    if (byte === backslash && body[++at] === letterU) scan.unicodeEscape = true
-    byte = body[++at]
-  }
-  return at
-}
 
 export type ParsedTelemetry =
   | ({ ok: true; telemetry: Telemetry } & Findings)
@@ -85,7 +30,7 @@ export type ParsedTelemetry =
  * @returns the telemetry, or every fault with its JSON path
  */
 export function parseTelemetry(body: Buffer, tenantId: string): ParsedTelemetry {
-  const scan = scanTelemetry(body)
+  const scan = scanBody(body)
   if (scan.depth > jsonDepthMax) return refuse('$', `is nested deeper than ${jsonDepthMax} levels`)
   if (scan.members > membersMax) return refuse('$', `has more than ${membersMax} members in all`)
   const text = body.toString('utf8')
@@ -103,7 +48,7 @@ export function parseTelemetry(body: Buffer, tenantId: string): ParsedTelemetry 
   return validate(value, scan)
 }
 
-function validate(value: Record<string, unknown>, scan: Scan): ParsedTelemetry {
+function validate(value: Record<string, unknown>, scan: BodyScan): ParsedTelemetry {
   const findings: Findings = { unknownSignals: 0, inexactNumbers: false }
   if (!scan.unicodeEscape && isPlainSubmission(value, scan.members, findings)) {
     return { ok: true, telemetry: value as Telemetry, ...findings }
@@ -122,7 +67,7 @@ function validate(value: Record<string, unknown>, scan: Scan): ParsedTelemetry {
 }
 
 function describeJsonFault(body: Buffer): string {
-  const at = findJsonFault(body) ?? body.length
+  const at = findJsonErrorOffset(body) ?? body.length
   return at === body.length
     ? `is not valid JSON: it is cut off after ${at} bytes`
     : `is not valid JSON at byte ${at} of ${body.length}, counted from 0`

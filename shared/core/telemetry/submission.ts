@@ -4,7 +4,11 @@
  */
 import { z } from 'zod'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
-import { clientFlagsMax, idCharactersMax, metaCharactersMax } from '#shared/core/base/limits.ts'
+import {
+  clientFlagsMax,
+  idCharactersMax,
+  metaCharactersMax,
+} from '#shared/core/base/limits/telemetry.ts'
 import type { CategorySignals } from '#shared/core/signals/signal-definition.ts'
 
 // C0 and C1 control characters and DEL are never part of an id.

@@ -14,7 +14,7 @@ import {
   toAlert,
 } from '#shared/core/alerts/alert-rules.ts'
 import { type SignedSpan, type Span, splitSpan } from '#shared/core/base/instants.ts'
-import { alertsPageMax } from '#shared/core/base/limits.ts'
+import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import type { Queryable, Sql } from '#shared/io/postgres/postgres.ts'
 
 /** Where a page ended: its last row. */

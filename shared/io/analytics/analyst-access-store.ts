@@ -15,7 +15,7 @@ import {
   toAnalystUser,
   toRowFilter,
 } from '#shared/core/analytics/analyst-access.ts'
-import { processNames, processRights } from '#shared/core/base/process-rights.ts'
+import { processNames, processPermissions } from '#shared/core/permissions/process-permissions.ts'
 import { type Clickhouse, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
 
@@ -24,7 +24,8 @@ const analystRole = 'analyst'
 
 /** Processes that sign in to ClickHouse with a user of their own, called like them. */
 export const clickhouseProcesses = processNames.filter(
-  (name) => processRights[name].clickhouse !== null && processRights[name].clickhouse !== 'owner',
+  (name) =>
+    processPermissions[name].clickhouse !== null && processPermissions[name].clickhouse !== 'owner',
 )
 
 /** SHA-256 as 64 zeros: no password has it, and no host is let in either. */

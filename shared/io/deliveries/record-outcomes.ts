@@ -3,7 +3,7 @@
  * ends its delivery and updates the webhook's health, and only while the claim is valid: an attempt
  * and its effect are never visible without each other.
  */
-import { probeDelaysMs } from '#shared/core/deliveries/delivery-limits.ts'
+import { circuitOpenMs } from '#shared/core/base/limits/deliveries.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 
@@ -76,7 +76,7 @@ export type Recorded = {
 /** SQL: a parameter of ms from now as an instant of the database's clock. */
 const fromNow = (parameter: string) => `now() + ${parameter} * interval '1 millisecond'`
 
-const openMs = probeDelaysMs.map((ms) => `interval '${ms} milliseconds'`).join(', ')
+const openMs = circuitOpenMs.map((ms) => `interval '${ms} milliseconds'`).join(', ')
 
 /**
  * Deliveries, attempts and health in one statement. It locks deliveries in the order of their ids,
@@ -213,7 +213,7 @@ async function record(
       ofHealth(({ failure }) => failure),
       ofHealth(({ probe }) => probe),
       ofHealth(({ openCircuit }) => openCircuit),
-      probeDelaysMs.length - 1,
+      circuitOpenMs.length - 1,
     ],
   })
   const recorded = new Set<string>()

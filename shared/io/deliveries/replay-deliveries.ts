@@ -4,7 +4,7 @@
  */
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
-import { replayedAtOnceMax } from '#shared/core/deliveries/delivery-limits.ts'
+import { replayBatchMax } from '#shared/core/base/limits/deliveries.ts'
 import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'
 import {
   type AlertRow,
@@ -57,7 +57,7 @@ export async function replayNext(
          and (d.created_at, d.delivery_id) > (${instantOf('$3')}, $4)
          and d.created_at <= ${instantOf('$5')}
        order by d.created_at, d.delivery_id
-       limit ${replayedAtOnceMax}
+       limit ${replayBatchMax}
      ), locked as materialized (
        select d.delivery_id from deliveries as d join picked using (delivery_id)
        where d.claimed_by is null

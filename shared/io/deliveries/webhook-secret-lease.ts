@@ -8,7 +8,7 @@ import {
   webhookSecretLeaseExtendedMs,
   webhookSecretLeaseMaxMs,
   webhookSecretLeaseMs,
-} from '#shared/core/deliveries/delivery-limits.ts'
+} from '#shared/core/base/limits/deliveries.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /** SQL over `webhook_secret_lease`: the lease in ms of secrets read by this statement. */

@@ -7,12 +7,9 @@
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import { compareBytes } from '#shared/core/base/byte-order.ts'
-import {
-  cachedTenantsMax,
-  hotDevicesMax,
-  hotKeyMs,
-  usersPageMax,
-} from '#shared/core/base/limits.ts'
+import { hotDevicesMax, hotKeyMs } from '#shared/core/base/limits/history.ts'
+import { usersPageMax } from '#shared/core/base/limits/rest-api.ts'
+import { cachedTenantsMax } from '#shared/core/base/limits/tenants.ts'
 import {
   joinSessions,
   joinUsers,

@@ -9,7 +9,7 @@
  * what was interrupted is finished by beginning anew.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { sessionQueryMax } from '#shared/core/base/limits.ts'
+import { sessionQueryMax } from '#shared/core/base/limits/history.ts'
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { toHash, toKeyHash } from '#shared/io/velocity/activity-rows-store.ts'

@@ -8,9 +8,9 @@ import type { Server, Socket } from 'node:net'
 import {
   connectionsMax,
   connectionsPerSourceMax,
-  strangerMs,
-  strangersPerSourceMax,
-} from '#shared/core/base/limits.ts'
+  unauthenticatedMs,
+  unauthenticatedPerSourceMax,
+} from '#shared/core/base/limits/http.ts'
 import { parseAddress } from '#shared/core/deliveries/outbound-address.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
@@ -126,7 +126,7 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
   const makeRoom = (source: Source | null): Reason | null => {
     if (source !== null) {
       if (source.open >= connectionsPerSourceMax) return 'source'
-      const crowded = source.strangers.size >= strangersPerSourceMax
+      const crowded = source.strangers.size >= unauthenticatedPerSourceMax
       if (crowded && !displace(source.strangers)) return 'source'
     }
     return open >= max && !displace(strangers) ? 'full' : null
@@ -157,7 +157,7 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
   })
 
   const isOver = ({ openedMs }: Connection, moreMs = 0) =>
-    performance.now() - openedMs >= strangerMs + moreMs
+    performance.now() - openedMs >= unauthenticatedMs + moreMs
   const sweep = setInterval(() => {
     for (const connection of strangers) {
       if (!isOver(connection, graceMs)) break

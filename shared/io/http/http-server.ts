@@ -19,7 +19,7 @@ import {
   headersCountMax,
   pathPartCharactersMax,
   retryAfterSeconds,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/http.ts'
 import {
   Problem,
   type ProblemCode,

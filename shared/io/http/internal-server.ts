@@ -3,7 +3,7 @@
  * (Prometheus text). It is a separate server, so it answers when the public one is full.
  */
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
-import { internalConnectionsMax } from '#shared/core/base/limits.ts'
+import { internalConnectionsMax } from '#shared/core/base/limits/http.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import type { Lifecycle } from '#shared/io/process/lifecycle.ts'

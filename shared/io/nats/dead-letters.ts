@@ -6,7 +6,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { headers } from 'nats'
-import { deadLetterBytes } from '#shared/core/base/limits.ts'
+import { deadLetterBytes } from '#shared/core/base/limits/stream.ts'
 import type { DropReason } from '#shared/core/base/outcome.ts'
 import { type Bucket, fullBucket, takeToken } from '#shared/core/http/rate-limit.ts'
 import { deadLetterSubject } from '#shared/core/telemetry/nats-names.ts'

@@ -16,11 +16,8 @@ import {
 } from 'nats'
 import pRetry from 'p-retry'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
-import {
-  publishTimeoutMs,
-  telemetryStreamBytes,
-  telemetryStreamBytesMin,
-} from '#shared/core/base/limits.ts'
+import { publishTimeoutMs } from '#shared/core/base/limits/ingest.ts'
+import { telemetryStreamBytes, telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
 import {
   acceptedBucket,
   alertsStream,

@@ -7,7 +7,7 @@ import {
   deadLetterStream,
   telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
-import { toUndecidedBytes } from '#shared/core/telemetry/stream-room.ts'
+import { toUndecidedBytes } from '#shared/core/telemetry/stream-capacity.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Nats } from './connection.ts'
 import { readLowWatermark } from './low-watermark.ts'

@@ -3,7 +3,7 @@
  * from memory, else from Postgres, where every version stays for good.
  */
 import { LRUCache } from 'lru-cache'
-import { policyCopiesBytesMax } from '#shared/core/base/limits.ts'
+import { policyCacheBytesMax } from '#shared/core/base/limits/tenants.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -20,7 +20,7 @@ export type PolicyDocuments = {
 export function createPolicyDocuments(postgres: Queryable): PolicyDocuments {
   const { findDocument } = createPolicyStore(postgres)
   // Documents are immutable, so a copy is good for ever.
-  const copies = new LRUCache<string, Policy>({ maxSize: policyCopiesBytesMax })
+  const copies = new LRUCache<string, Policy>({ maxSize: policyCacheBytesMax })
   const defaultHash = toPolicyHash(defaultPolicy)
   return {
     findPolicy: async (policyHash) => {

@@ -4,14 +4,19 @@
  * what the table no longer has is taken away.
  */
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
-import { type ProcessName, processNames, processRights } from '#shared/core/base/process-rights.ts'
-import type { TableRights } from '#shared/core/base/store-rights.ts'
+import {
+  type ProcessName,
+  processNames,
+  processPermissions,
+} from '#shared/core/permissions/process-permissions.ts'
+import type { TablePrivileges } from '#shared/core/permissions/table-privileges.ts'
 import type { Queryable } from './postgres.ts'
 import type { SessionSettings } from './postgres-session.ts'
 
 /** Processes that sign in to PostgreSQL with a role of their own. */
 export const postgresProcesses = processNames.filter(
-  (name) => processRights[name].postgres !== null && processRights[name].postgres !== 'owner',
+  (name) =>
+    processPermissions[name].postgres !== null && processPermissions[name].postgres !== 'owner',
 )
 
 /** Roles belong to a whole server, so their names say which database they are for. */
@@ -35,7 +40,7 @@ export function toScramVerifier(role: string, password: string): string {
 }
 
 /** The privileges of one role on tables, as statements. */
-function toGrants(role: string, rights: TableRights): string[] {
+function toGrants(role: string, rights: TablePrivileges): string[] {
   return Object.entries(rights).map(
     ([table, privileges]) => `grant ${privileges.join(', ')} on ${quote(table)} to ${role}`,
   )
@@ -70,7 +75,7 @@ export async function applyRoles(tx: Queryable, options: RoleOptions): Promise<s
       `grant connect on database ${quote(database)} to ${role}`,
       `grant usage on schema public to ${role}`,
       `revoke all on all tables in schema public from ${role}`,
-      ...toGrants(role, processRights[process].postgres as TableRights),
+      ...toGrants(role, processPermissions[process].postgres as TablePrivileges),
       `alter role ${role} in database ${quote(database)} reset all`,
       ...Object.entries(options.settings[process] ?? {}).map(
         ([setting, value]) =>

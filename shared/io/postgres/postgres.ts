@@ -5,7 +5,7 @@
  * itself.
  */
 import pg from 'pg'
-import { retryAfterSeconds } from '#shared/core/base/limits.ts'
+import { retryAfterSeconds } from '#shared/core/base/limits/http.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
   createFaultTeller,

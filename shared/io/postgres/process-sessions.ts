@@ -2,7 +2,7 @@
  * How each process uses PostgreSQL: limits and settings of its sessions. Its role has the same
  * settings, so that behind a pooler a lone statement needs no transaction to set them.
  */
-import type { ProcessName } from '#shared/core/base/process-rights.ts'
+import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { listingSession } from '#shared/io/alerts/list-alerts.ts'
 import { deliverySession } from '#shared/io/deliveries/claim-deliveries.ts'
 import { type PostgresOptions, toSettings } from './postgres.ts'

@@ -5,9 +5,9 @@
  */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { telemetryStreamBytesMin } from '#shared/core/base/limits.ts'
-import { processNames } from '#shared/core/base/process-rights.ts'
+import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
 import { type Network, parseNetwork } from '#shared/core/deliveries/outbound-address.ts'
+import { processNames } from '#shared/core/permissions/process-permissions.ts'
 import { createClientAddresses } from '#shared/io/http/client-address.ts'
 import type { NatsSettings } from '#shared/io/nats/connection.ts'
 import { findClickhouseUrlFault, findPostgresUrlFault, parseNatsUrl } from './server-addresses.ts'

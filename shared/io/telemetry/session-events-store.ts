@@ -10,7 +10,7 @@ import {
   parameterBytesMax,
   sessionEventsMax,
   sessionQueryMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/history.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { readStoredTelemetry } from '#shared/core/telemetry/submission.ts'

@@ -10,7 +10,7 @@ import {
   signalPathBytesMax,
   signalPathIdleMs,
   signalPathsPerTenantMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/telemetry.ts'
 
 export type SignalPaths = {
   /** Whether a path beyond the catalog may be stored. */

@@ -3,7 +3,7 @@
  * lock, held for as long as the change takes. A change whose lock is lost cannot go on.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { tenantLockWaitMs } from '#shared/core/base/limits.ts'
+import { tenantLockWaitMs } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Session } from '#shared/io/postgres/postgres.ts'

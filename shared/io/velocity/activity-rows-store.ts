@@ -10,8 +10,8 @@ import {
   activityReadPerKey,
   activityRowsMax,
   parameterBytesMax,
-} from '#shared/core/base/limits.ts'
-import type { ActivityKind, ActivityRow } from '#shared/core/velocity/activity-counting.ts'
+} from '#shared/core/base/limits/history.ts'
+import type { ActivityKind, ActivityRow } from '#shared/core/velocity/activity-counts.ts'
 import { type Clickhouse, isTooMuchToRead, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 
 /** A key as it is used in maps: `tenant hash`. */

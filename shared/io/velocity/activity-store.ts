@@ -13,20 +13,20 @@ import type { ClickHouseSettings } from '@clickhouse/client'
 import { LRUCache } from 'lru-cache'
 import {
   activityQueryMax,
-  activityRowsAtOnceMax,
+  activityRowsInMemoryMax,
   hotKeyMs,
   hotKeysMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/history.ts'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
-import { type Screen, toScreen } from '#shared/core/velocity/activity.ts'
 import {
   type ActivityCount,
   type ActivityKind,
   type ActivityRow,
   countedBy,
   countRows,
-} from '#shared/core/velocity/activity-counting.ts'
+} from '#shared/core/velocity/activity-counts.ts'
 import { type Counts, countKey } from '#shared/core/velocity/correlation.ts'
+import { type Screen, toScreen } from '#shared/core/velocity/windowed-counts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type ActivityBounds,
@@ -201,7 +201,7 @@ async function* readInPieces(
   let piece: ActivityKey[] = []
   let expected = 0
   for (const [key, rows] of suspects) {
-    if (expected + rows > activityRowsAtOnceMax && piece.length > 0) {
+    if (expected + rows > activityRowsInMemoryMax && piece.length > 0) {
       yield await readActivityRows(clickhouse, piece, span)
       piece = []
       expected = 0

@@ -7,7 +7,7 @@ import type { Policy, VelocityRule } from '#shared/core/policies/policy.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds, type IdField } from '#shared/core/telemetry/placeholder-ids.ts'
-import { countedBy } from '#shared/core/velocity/activity-counting.ts'
+import { countedBy } from '#shared/core/velocity/activity-counts.ts'
 import type { RiskFeatures } from '#shared/core/velocity/risk.ts'
 import {
   findSignalsMissing,

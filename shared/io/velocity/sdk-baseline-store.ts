@@ -3,11 +3,8 @@
  * that are over when it is asked for and never change again, so an answer is kept in memory for
  * good, and every scorer has the same one.
  */
-import {
-  cachedTenantsMax,
-  sdkBaselinesCachedMax,
-  sdkBaselinesPerQueryMax,
-} from '#shared/core/base/limits.ts'
+import { sdkBaselinesCachedMax, sdkBaselinesPerQueryMax } from '#shared/core/base/limits/history.ts'
+import { cachedTenantsMax } from '#shared/core/base/limits/tenants.ts'
 import { categories } from '#shared/core/signals/signal-definition.ts'
 import {
   estimateDevices,

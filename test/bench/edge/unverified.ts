@@ -4,7 +4,7 @@
  * medians, CPU time of the process.
  */
 import { createHmac } from 'node:crypto'
-import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
+import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 import { type Figure, publishReport } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { webhookTimeoutMs } from '#shared/core/deliveries/delivery-limits.ts'
+import { webhookTimeoutMs } from '#shared/core/base/limits/deliveries.ts'
 import { toWebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
 import { createOutbound, type Outbound } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import {

@@ -10,10 +10,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import {
-  webhookConnectTimeoutMs,
-  webhookTimeoutMs,
-} from '#shared/core/deliveries/delivery-limits.ts'
+import { webhookConnectTimeoutMs, webhookTimeoutMs } from '#shared/core/base/limits/deliveries.ts'
 import { hostileAnswers } from './answers.ts'
 import type { SenderOrders, SenderReport } from './hostile-sender.ts'
 import type { Ports } from './hostile-server.ts'

@@ -11,7 +11,7 @@ import {
   breakerFailedShare,
   breakerWindowMs,
   retryAfterDelayMaxMs,
-} from '#shared/core/deliveries/delivery-limits.ts'
+} from '#shared/core/base/limits/deliveries.ts'
 import { jitterShare, retryDelaysMs } from '#shared/core/deliveries/retry-schedule.ts'
 import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
 import { decideNext } from '../../../services/delivery/send/decide-next.ts'

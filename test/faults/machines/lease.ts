@@ -8,7 +8,7 @@
  */
 import { createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
-import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
+import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'

@@ -3,9 +3,9 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   breakerAttemptsMin,
-  probeDelaysMs,
+  circuitOpenMs,
   webhookFailingMaxMs,
-} from '#shared/core/deliveries/delivery-limits.ts'
+} from '#shared/core/base/limits/deliveries.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import {
@@ -122,13 +122,13 @@ test('deliveries to a receiver that fails are held unspent, probed one by one, t
     failing_since: new Date(start),
     failed_attempts: tried,
     last_failure: 'status 500',
-    circuit_open_until: new Date(start + probeDelaysMs[0]!),
+    circuit_open_until: new Date(start + circuitOpenMs[0]!),
     failed_probes: 0,
   })
   await settle()
   expect(there.requests).toHaveLength(tried)
   let nowMs = start
-  for (const [n, waitMs] of [...probeDelaysMs.slice(1), 30_000, 30_000].entries()) {
+  for (const [n, waitMs] of [...circuitOpenMs.slice(1), 30_000, 30_000].entries()) {
     nowMs = (await readHealth(tenantId)).circuit_open_until!.getTime()
     clock.set(nowMs - 1)
     await settle()

@@ -1,6 +1,6 @@
 // Claims, outcomes and listings of deliveries against a real PostgreSQL, with the clock handed in.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { webhookSecretLeaseMs } from '#shared/core/deliveries/delivery-limits.ts'
+import { webhookSecretLeaseMs } from '#shared/core/base/limits/deliveries.ts'
 import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
 import { createDeliveryStore, type DeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
 import { type DeliveryQuery, listDeliveries } from '#shared/io/deliveries/list-deliveries.ts'

@@ -24,10 +24,13 @@ import { parse } from 'yaml'
 import {
   type ProcessName,
   processNames,
-  processRights,
+  processPermissions,
   secretVariables,
-} from '#shared/core/base/process-rights.ts'
-import { type TableRights, toClickhouseGrants } from '#shared/core/base/store-rights.ts'
+} from '#shared/core/permissions/process-permissions.ts'
+import {
+  type TablePrivileges,
+  toClickhouseGrants,
+} from '#shared/core/permissions/table-privileges.ts'
 import { clickhouseProcesses } from '#shared/io/analytics/analyst-access-store.ts'
 import { renderClickhouseUsers } from '../../../deploy/clickhouse-users.ts'
 import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
@@ -160,7 +163,9 @@ test('every container is in the networks of the stores it uses and no others, wi
     expect(mem_limit, name).toMatch(/^\d+[mg]$/)
     expect(pids_limit, name).toBeGreaterThan(0)
     const used = stores.filter((store) =>
-      name in processRights ? processRights[name as ProcessName][store] !== null : store === name,
+      name in processPermissions
+        ? processPermissions[name as ProcessName][store] !== null
+        : store === name,
     )
     const inner = networks.filter((network) => network !== 'outside')
     expect(inner, name).toEqual(used.map((store) => `${store}-only`))
@@ -174,11 +179,11 @@ test('every container has the secrets of its process and no others', () => {
     const own = Object.keys(service(name).environment ?? {})
     for (const secret of secretVariables) {
       if (own.includes(`${secret}_FILE`))
-        expect(processRights[name].secrets, name).toContain(secret)
+        expect(processPermissions[name].secrets, name).toContain(secret)
     }
     for (const store of ['nats', 'postgres', 'clickhouse'] as const) {
       const urls = (service(name).secrets ?? []).filter((one) => one.startsWith(`${store}_url`))
-      expect(urls).toEqual(processRights[name][store] === null ? [] : [`${store}_url_${name}`])
+      expect(urls).toEqual(processPermissions[name][store] === null ? [] : [`${store}_url_${name}`])
     }
   }
 })
@@ -245,7 +250,7 @@ describe('what compose.yaml starts', () => {
     return clickhouseProcesses.map((name) => ({
       name,
       passwordSha256Hex: new RegExp(`SHA256_OF_${name.toUpperCase()}=(\\w+)`).exec(hashes)![1]!,
-      grants: toClickhouseGrants(processRights[name].clickhouse as TableRights, {
+      grants: toClickhouseGrants(processPermissions[name].clickhouse as TablePrivileges, {
         database: 'device_intelligence',
         analytics: 'analytics',
       }),

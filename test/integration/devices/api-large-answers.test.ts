@@ -1,7 +1,7 @@
 // Answers of the REST API with many rows: paged, compressed and charged to the tenant's rate.
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { rowsPerCall, usersPageMax } from '#shared/core/base/limits.ts'
+import { rowsPerCall, usersPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { deviceSchema } from '#shared/core/http/api-schemas.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type Answer, type ApiRig, createApiRig } from '../../support/http/api-rig.ts'

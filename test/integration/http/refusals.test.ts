@@ -5,7 +5,10 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { strangerMs, strangersPerSourceMax } from '../../../shared/core/base/limits.ts'
+import {
+  unauthenticatedMs,
+  unauthenticatedPerSourceMax,
+} from '../../../shared/core/base/limits/http.ts'
 import { until } from '../../support/process/until.ts'
 import {
   bodyOf,
@@ -107,14 +110,14 @@ describe('a trusted proxy', () => {
     const proxy = await rig.spawnEdge({ env: { TRUSTED_PROXIES: '127.0.0.1' } })
     const port = Number(new URL(proxy.url).port)
     const sockets: Socket[] = []
-    for (let n = 0; n < strangersPerSourceMax + 300; n++) {
+    for (let n = 0; n < unauthenticatedPerSourceMax + 300; n++) {
       const socket = connect({ port, host: '127.0.0.1' })
       sockets.push(socket)
       socket.resume()
       await once(socket, 'connect')
       socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
     }
-    await new Promise((resolve) => setTimeout(resolve, strangerMs + 2_500))
+    await new Promise((resolve) => setTimeout(resolve, unauthenticatedMs + 2_500))
     expect(sockets.filter(({ readyState }) => readyState !== 'open')).toEqual([])
     for (const socket of sockets) socket.destroy()
   })

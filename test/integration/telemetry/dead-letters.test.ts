@@ -1,7 +1,7 @@
 // Dead letters on a real nats-server: a tenant's flood of poison, and a full stream, hold up
 // nothing and take no room from others.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { deadLetterBytes } from '#shared/core/base/limits.ts'
+import { deadLetterBytes } from '#shared/core/base/limits/stream.ts'
 import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import {

@@ -8,9 +8,11 @@ import {
   ingestBytesMin,
   ingestBytesPerSecond,
   refusalDelayMs,
+} from '#shared/core/base/limits/ingest.ts'
+import {
   tenantUndecidedBytesMin,
   undecidedRetryAfterSeconds,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/stream.ts'
 import {
   deciderConsumer,
   scorerConsumer,

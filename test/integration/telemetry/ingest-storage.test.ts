@@ -10,12 +10,12 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
+import { retryAfterSeconds } from '../../../shared/core/base/limits/http.ts'
 import {
   queuedMsMax,
   queuedRequestsMax,
-  retryAfterSeconds,
   waitingEventsMax,
-} from '../../../shared/core/base/limits.ts'
+} from '../../../shared/core/base/limits/ingest.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { ensureStreams } from '../../../shared/io/nats/ensure-streams.ts'
 import { until } from '../../support/process/until.ts'

@@ -4,7 +4,7 @@
  * none signed with the new one is refused as wrong.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits.ts'
+import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits/tenants.ts'
 import { awaitEdges } from '../../../shared/io/tenants/directory/tenant-directory.ts'
 import { until } from '../../support/process/until.ts'
 import {

@@ -1,7 +1,7 @@
 // Changes of tenants find a connection for their lock whatever else of the console holds one, and
 // however many changes of another tenant wait.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits.ts'
+import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits/tenants.ts'
 import { tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'

@@ -5,7 +5,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { retiredVersionsMax } from '#shared/core/base/limits.ts'
+import { staleSecretVersionsMax } from '#shared/core/base/limits/tenants.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'
@@ -164,7 +164,7 @@ describe('the secret before the last rotation', () => {
     for (const { status } of await Promise.all(flood)) expect(status).toBe(401)
     const use = await untilCounted(tenantId, odd.length + 200)
     expect(use.requests).toBe(odd.length + 200)
-    expect(use.data).toHaveLength(retiredVersionsMax + 1)
+    expect(use.data).toHaveLength(staleSecretVersionsMax + 1)
     expect(use.data[0]).toMatchObject({ sdk_version: 'other' })
     const metrics = await edge.metrics()
     const series = metrics.match(/di_ingest_stale_secret_requests_total\{/g) ?? []

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { KV } from 'nats'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { leaseMarginMs, leaseMs } from '#shared/core/base/limits.ts'
+import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
 import {
   policyKey,
   syncedKey,

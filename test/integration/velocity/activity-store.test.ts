@@ -2,7 +2,7 @@
 // however often and in whatever order rows were inserted.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { activityQueryMax } from '#shared/core/base/limits.ts'
+import { activityQueryMax } from '#shared/core/base/limits/history.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { VelocityRule } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'

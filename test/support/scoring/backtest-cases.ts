@@ -11,7 +11,7 @@ import {
   type Suppression,
 } from '#shared/core/policies/policy.ts'
 import { type Category, categories } from '#shared/core/signals/signal-definition.ts'
-import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
+import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { type EventFacts, makeBody } from '../telemetry/accepted-events.ts'
 import { allSignals, anyPolicy, anyValue } from './any-policy.ts'

@@ -1,7 +1,7 @@
 // Accepted events for tests: bodies as an edge takes them, scored as an edge scores them, and the
 // batch messages that carry them.
 import { toEventId } from '#shared/core/base/ids.ts'
-import { batchEventsMax } from '#shared/core/base/limits.ts'
+import { batchEventsMax } from '#shared/core/base/limits/ingest.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'

@@ -1,5 +1,5 @@
 /** Bodies of 64 KiB that nobody signed, each built to be as expensive as it can be to look at. */
-import { bodyBytesMax } from '#shared/core/base/limits.ts'
+import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 
 const repeated = (piece: string, start = '{') =>
   Buffer.from(start + piece.repeat(Math.ceil(bodyBytesMax / piece.length))).subarray(

@@ -1,7 +1,7 @@
 // One attempt with a receiver, a database and a clock that the test plays: what is an attempt, what
 // is none, and that nothing is ever sent on old knowledge.
 import { expect, test } from 'vitest'
-import { webhookSecretLeaseMs, webhookTimeoutMs } from '#shared/core/deliveries/delivery-limits.ts'
+import { webhookSecretLeaseMs, webhookTimeoutMs } from '#shared/core/base/limits/deliveries.ts'
 import { toWebhookKeys, verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import {
   type OutboundAnswer,

@@ -1,6 +1,6 @@
 // When a webhook's circuit opens, from its attempts alone.
 import { expect, test } from 'vitest'
-import { breakerAttemptsMin, breakerWindowMs } from '#shared/core/deliveries/delivery-limits.ts'
+import { breakerAttemptsMin, breakerWindowMs } from '#shared/core/base/limits/deliveries.ts'
 import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { seed } from '../../support/process/seed.ts'

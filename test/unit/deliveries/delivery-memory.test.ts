@@ -1,13 +1,10 @@
 // What the delivery process remembers of tenants: bounded, and no tenant takes another's place.
 import { expect, test } from 'vitest'
-import {
-  breakerAttemptsMin,
-  webhooksRememberedMax,
-} from '#shared/core/deliveries/delivery-limits.ts'
+import { breakerAttemptsMin, webhooksCachedMax } from '#shared/core/base/limits/deliveries.ts'
 import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
 import { createFindTarget } from '../../../services/delivery/send/webhook-targets.ts'
 
-const many = webhooksRememberedMax + 100
+const many = webhooksCachedMax + 100
 
 test('a tenant that changes its URL again and again takes nobody else’s place', () => {
   const breaker = createCircuitBreaker()

@@ -2,7 +2,7 @@
 // delays.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { retryAfterDelayMaxMs } from '#shared/core/deliveries/delivery-limits.ts'
+import { retryAfterDelayMaxMs } from '#shared/core/base/limits/deliveries.ts'
 import {
   parseRetryAfterMs,
   retryDelayMs,

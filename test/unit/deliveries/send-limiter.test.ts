@@ -1,7 +1,7 @@
 // Limits of webhook requests in flight, in total and per tenant.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { rememberedTenantLimitsMax } from '#shared/core/deliveries/delivery-limits.ts'
+import { tenantLimitsCachedMax } from '#shared/core/base/limits/deliveries.ts'
 import { createSendLimiter } from '../../../services/delivery/claim/send-limiter.ts'
 
 const limits = { total: 32, retries: 16, perTenant: 8 }
@@ -104,7 +104,7 @@ test('the limit of a slow receiver survives many other tenants', () => {
   for (let i = 0; i < 20_000; i++) send(limiter, `quick-${i}`, 10, true)
   expect(limiter.acquire(first('slow'), 100)).toBe(1)
   // A tenant with a request in flight is never evicted.
-  for (let i = 0; i < rememberedTenantLimitsMax; i++) send(limiter, `more-${i}`, 10, true)
+  for (let i = 0; i < tenantLimitsCachedMax; i++) send(limiter, `more-${i}`, 10, true)
   expect(limiter.acquire(first('slow'), 100)).toBe(0)
   limiter.release(first('slow'), 1)
   expect(limiter.acquire(first('slow'), 100)).toBe(1)

@@ -12,7 +12,7 @@ import { kinds } from '../../../services/fleet/phones/kinds.ts'
 import { makePlan, type PlanOptions } from '../../../services/fleet/phones/plan.ts'
 import { makePopulation } from '../../../services/fleet/phones/population.ts'
 import { prepareEvent } from '../../../services/fleet/phones/telemetry-bodies.ts'
-import { findTenant } from '../../../shared/core/telemetry/find-tenant.ts'
+import { findTenant } from '../../../shared/core/telemetry/body-scan.ts'
 import { findUnknownSignals } from '../../../shared/core/telemetry/unknown-signals.ts'
 
 const startedAtMs = Date.UTC(2026, 0, 15, 12)

@@ -17,7 +17,7 @@ import { Problem, type ProblemBody } from '#shared/core/http/problem.ts'
 import { readQuery } from '#shared/core/http/query-string.ts'
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { signalListSchema } from '#shared/core/signals/signal-list.ts'
-import { findTenant } from '#shared/core/telemetry/find-tenant.ts'
+import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { createOpenapiDocument } from '../../../services/api/openapi/openapi-document.ts'
 

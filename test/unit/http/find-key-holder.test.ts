@@ -1,7 +1,7 @@
 // Look-ups of API keys while others guess keys.
 import { hash } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { strangerLookups, unknownKeyMs } from '#shared/core/base/limits.ts'
+import { unknownKeyCacheMs, unverifiedKeyLookups } from '#shared/core/base/limits/rest-api.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createFindKeyHolder } from '../../../services/api/http/find-key-holder.ts'
@@ -58,17 +58,19 @@ describe('look-ups of API keys', () => {
     const guesses = Array.from({ length: 1_000 }, (_, n) => find(hashOf(`guess ${n}`)))
     for (const guess of guesses) guess.catch(() => undefined)
     await settle()
-    expect(open).toHaveLength(strangerLookups.total)
+    expect(open).toHaveLength(unverifiedKeyLookups.total)
     const known = find(hashOf('known'))
     await settle()
-    expect(open).toHaveLength(strangerLookups.total + 1)
+    expect(open).toHaveLength(unverifiedKeyLookups.total + 1)
     open.pop()!()
     expect(await known).toEqual(holder)
     await answerAll()
     const outcomes = await Promise.allSettled(guesses)
     const refused = outcomes.filter(({ status }) => status === 'rejected')
-    expect(refused).toHaveLength(1_000 - strangerLookups.total - strangerLookups.queuePerTenant)
-    expect(lookups).toBe(2 + strangerLookups.total + strangerLookups.queuePerTenant)
+    expect(refused).toHaveLength(
+      1_000 - unverifiedKeyLookups.total - unverifiedKeyLookups.queuePerTenant,
+    )
+    expect(lookups).toBe(2 + unverifiedKeyLookups.total + unverifiedKeyLookups.queuePerTenant)
     expect(await metrics.registry.metrics()).toMatch(
       new RegExp(`di_api_key_lookups_total\\{[^}]*outcome="refused"[^}]*\\} ${refused.length}\\s`),
     )
@@ -79,7 +81,7 @@ describe('look-ups of API keys', () => {
     for (let n = 0; n < 100; n++) expect(await findAnswered('guess')).toBeNull()
     expect(lookups).toBe(1)
     holders.set(hashOf('guess').toString('hex'), holder)
-    nowMs += unknownKeyMs + 1
+    nowMs += unknownKeyCacheMs + 1
     expect(await findAnswered('guess')).toEqual(holder)
     expect(lookups).toBe(2)
   })

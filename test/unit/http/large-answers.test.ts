@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { largeAnswers } from '#shared/core/base/limits.ts'
+import { largeAnswers } from '#shared/core/base/limits/rest-api.ts'
 import { toProblem, unavailable } from '#shared/io/http/http-server.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'

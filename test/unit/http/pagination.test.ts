@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { cursorCharactersMax, idCharactersMax } from '#shared/core/base/limits.ts'
+import { cursorCharactersMax } from '#shared/core/base/limits/rest-api.ts'
+import { idCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 import {
   type CursorScope,
   decodeCursor,

@@ -6,7 +6,7 @@ import { type Arrival, createAdmission } from '../../../services/ingest/admissio
 
 type Named = Arrival & { name: string }
 
-const limits = { decidingMs: 10, queuedRequestsMax: 4, queuedBytesMax: 1_000 }
+const limits = { scoringSliceMs: 10, queuedRequestsMax: 4, queuedBytesMax: 1_000 }
 
 /** An admission with a clock, an event loop and a room of its own. */
 function createBench(options: { limits?: Partial<typeof limits>; decisionMs?: number } = {}) {
@@ -172,7 +172,7 @@ it('every request is decided on once and in order, whatever comes between', () =
         else if (one === 'turn') bench.turn()
         else if (one === 'look') bench.look()
         else bench.bench.room = one === 'full' ? 0 : Number.POSITIVE_INFINITY
-        expect((bench.decided.length - before) * ms).toBeLessThan(limits.decidingMs + ms)
+        expect((bench.decided.length - before) * ms).toBeLessThan(limits.scoringSliceMs + ms)
       }
       bench.bench.room = Number.POSITIVE_INFINITY
       // Nothing but its own turns and looks brings it to its end.

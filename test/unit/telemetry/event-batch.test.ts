@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
-import { batchEventsMax } from '#shared/core/base/limits.ts'
+import { batchEventsMax } from '#shared/core/base/limits/ingest.ts'
 import { PoisonError } from '#shared/core/base/outcome.ts'
 import {
   decodeBatch,

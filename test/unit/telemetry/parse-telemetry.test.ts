@@ -6,9 +6,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { categories } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { parseTelemetry, scanTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
-import { findTenant } from '../../../shared/core/telemetry/find-tenant.ts'
-import { findJsonFault } from '../../../shared/core/telemetry/json-fault.ts'
+import { scanBody } from '#shared/core/telemetry/body-scan.ts'
+import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
+import { findTenant } from '../../../shared/core/telemetry/body-scan.ts'
+import { findJsonErrorOffset } from '../../../shared/core/telemetry/json-syntax.ts'
 
 const noSignals = () => Object.fromEntries(categories.map((name) => [name, {}]))
 
@@ -282,7 +283,7 @@ describe('a body that its tenant signed and that is no submission', () => {
           text.subarray(at + drop),
         ])
         fc.pre(isUtf8(changed))
-        const fault = findJsonFault(changed)
+        const fault = findJsonErrorOffset(changed)
         let legal = true
         try {
           JSON.parse(changed.toString('utf8'))
@@ -292,7 +293,7 @@ describe('a body that its tenant signed and that is no submission', () => {
         expect(fault === null).toBe(legal)
         // The fault is where JSON ends: with any other byte there, or none, it may still be JSON.
         if (fault !== null && fault < changed.length) {
-          expect(findJsonFault(changed.subarray(0, fault)) ?? fault).toBe(fault)
+          expect(findJsonErrorOffset(changed.subarray(0, fault)) ?? fault).toBe(fault)
         }
       }),
       { numRuns: 5_000 },
@@ -327,7 +328,7 @@ describe('the quick way', () => {
         const text = JSON.stringify(body)
         // An escape anywhere sends a body the long way.
         const long = text.replace('"acme"', '"\\u0061cme"')
-        expect(scanTelemetry(Buffer.from(long)).unicodeEscape).toBe(true)
+        expect(scanBody(Buffer.from(long)).unicodeEscape).toBe(true)
         expect(parse(text)).toEqual(parse(long))
       }),
       { numRuns: 3_000 },

@@ -6,7 +6,7 @@ import {
   signalPathBytesMax,
   signalPathIdleMs,
   signalPathsPerTenantMax,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/telemetry.ts'
 import { createSignalPaths } from '#shared/io/telemetry/signal-paths.ts'
 
 let nowMs = 0

@@ -1,8 +1,8 @@
 /** What an edge counts as waiting undecided, against a model that keeps every event. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { tenantUndecidedBytesMin, undecidedShare } from '#shared/core/base/limits.ts'
-import { toUndecidedLimit } from '#shared/core/telemetry/stream-room.ts'
+import { tenantUndecidedBytesMin, undecidedShare } from '#shared/core/base/limits/stream.ts'
+import { toUndecidedLimit } from '#shared/core/telemetry/stream-capacity.ts'
 import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
 
 const gb = 1024 ** 3

@@ -6,7 +6,7 @@
 import net from 'node:net'
 import { networkInterfaces } from 'node:os'
 import tls from 'node:tls'
-import { webhookConnectTimeoutMs } from '#shared/core/deliveries/delivery-limits.ts'
+import { webhookConnectTimeoutMs } from '#shared/core/base/limits/deliveries.ts'
 import {
   checkWebhookUrl,
   isRefusedAddress,

@@ -12,7 +12,7 @@ import {
   webhookAnswerHeadersMax,
   webhookAnswerKeptBytesMax,
   webhookAnswerPiecesMax,
-} from '#shared/core/deliveries/delivery-limits.ts'
+} from '#shared/core/base/limits/deliveries.ts'
 import { lenientHeadBytesMax, readHeadLeniently } from './lenient-head.ts'
 import { OutboundError } from './outbound-error.ts'
 

@@ -6,7 +6,12 @@
  * known tenants are served, and an unknown tenant gets 503 rather than 401.
  */
 import { Events, type KvEntry, type QueuedIterator } from 'nats'
-import { deadEdgeMs, leaseMs, leaseRenewMs, leaseStallMs } from '#shared/core/base/limits.ts'
+import {
+  deadEdgeMs,
+  leaseMs,
+  leaseRenewMs,
+  leaseStallMs,
+} from '#shared/core/base/limits/tenants.ts'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type EdgeEntry,

@@ -5,7 +5,8 @@
  * with its reason: it is never served from an earlier entry.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { ingestBytesBurst, ingestBytesPerSecond, undecidedShare } from '#shared/core/base/limits.ts'
+import { ingestBytesBurst, ingestBytesPerSecond } from '#shared/core/base/limits/ingest.ts'
+import { undecidedShare } from '#shared/core/base/limits/stream.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/http/rate-limit.ts'
 import {
   syncedEntrySchema,

@@ -6,7 +6,7 @@
  * what lets edges call a tenant unknown and rotations trust the register of the edges.
  */
 import type { KvEntry, QueuedIterator } from 'nats'
-import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/base/limits.ts'
+import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/base/limits/tenants.ts'
 import {
   edgeEntrySchema,
   edgeKey,

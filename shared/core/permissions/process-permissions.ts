@@ -3,8 +3,12 @@
  * cluster configuration make users and grants. A process gets what it needs and nothing more; null
  * means that it does not connect at all. Pure data, no I/O.
  */
-import { type NatsRights, natsRights } from './nats-rights.ts'
-import { clickhouseRights, postgresRights, type TableRights } from './store-rights.ts'
+import { type NatsPermissions, natsPermissions } from './nats-permissions.ts'
+import {
+  clickhousePrivileges,
+  postgresPrivileges,
+  type TablePrivileges,
+} from './table-privileges.ts'
 
 export const processNames = ['ingest', 'scorer', 'api', 'delivery', 'console', 'migrate'] as const
 /** The stores that a process may connect to. */
@@ -18,40 +22,40 @@ export const secretVariables = [
   'ADMIN_TOKEN',
 ] as const
 
-export type ProcessRights = {
-  nats: NatsRights | null
-  postgres: 'owner' | TableRights | null
-  clickhouse: 'owner' | TableRights | null
+export type ProcessPermissions = {
+  nats: NatsPermissions | null
+  postgres: 'owner' | TablePrivileges | null
+  clickhouse: 'owner' | TablePrivileges | null
   secrets: readonly string[]
 }
 
 const masterKeys = ['MASTER_KEY', 'MASTER_KEY_PREVIOUS'] as const
 
-export const processRights: Readonly<Record<ProcessName, ProcessRights>> = {
-  ingest: { nats: natsRights.ingest, postgres: null, clickhouse: null, secrets: masterKeys },
+export const processPermissions: Readonly<Record<ProcessName, ProcessPermissions>> = {
+  ingest: { nats: natsPermissions.ingest, postgres: null, clickhouse: null, secrets: masterKeys },
   scorer: {
-    nats: natsRights.scorer,
-    postgres: postgresRights.scorer,
-    clickhouse: clickhouseRights.scorer,
+    nats: natsPermissions.scorer,
+    postgres: postgresPrivileges.scorer,
+    clickhouse: clickhousePrivileges.scorer,
     secrets: ['TELEMETRY_KEY', 'TELEMETRY_KEY_PREVIOUS'],
   },
   api: {
     nats: null,
-    postgres: postgresRights.api,
-    clickhouse: clickhouseRights.api,
+    postgres: postgresPrivileges.api,
+    clickhouse: clickhousePrivileges.api,
     secrets: [],
   },
   delivery: {
-    nats: natsRights.delivery,
-    postgres: postgresRights.delivery,
+    nats: natsPermissions.delivery,
+    postgres: postgresPrivileges.delivery,
     clickhouse: null,
     secrets: masterKeys,
   },
   console: {
-    nats: natsRights.console,
-    postgres: postgresRights.console,
-    clickhouse: clickhouseRights.console,
+    nats: natsPermissions.console,
+    postgres: postgresPrivileges.console,
+    clickhouse: clickhousePrivileges.console,
     secrets: [...masterKeys, 'ADMIN_TOKEN'],
   },
-  migrate: { nats: natsRights.migrate, postgres: 'owner', clickhouse: 'owner', secrets: [] },
+  migrate: { nats: natsPermissions.migrate, postgres: 'owner', clickhouse: 'owner', secrets: [] },
 }

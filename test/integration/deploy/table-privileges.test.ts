@@ -5,8 +5,15 @@ import { hash } from 'node:crypto'
 import { type ClickHouseClient, createClient } from '@clickhouse/client'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type ProcessName, processNames, processRights } from '#shared/core/base/process-rights.ts'
-import { postgresRights, toClickhouseGrants } from '#shared/core/base/store-rights.ts'
+import {
+  type ProcessName,
+  processNames,
+  processPermissions,
+} from '#shared/core/permissions/process-permissions.ts'
+import {
+  postgresPrivileges,
+  toClickhouseGrants,
+} from '#shared/core/permissions/table-privileges.ts'
 import { postgresProcesses, toRole, toScramVerifier } from '#shared/io/postgres/postgres-roles.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
@@ -186,7 +193,7 @@ describe('PostgreSQL', () => {
       `select tablename as name from pg_tables where schemaname = 'public' order by 1`,
     )
     await owner.end()
-    expect(Object.keys(postgresRights.console).sort()).toEqual(rows.map(({ name }) => name))
+    expect(Object.keys(postgresPrivileges.console).sort()).toEqual(rows.map(({ name }) => name))
   })
 })
 
@@ -194,7 +201,7 @@ describe('ClickHouse', () => {
   let engine: TestClickhouse
   const users = new Map<ProcessName, ClickHouseClient>()
   const names = processNames.filter((name) => {
-    const { clickhouse } = processRights[name]
+    const { clickhouse } = processPermissions[name]
     return clickhouse !== null && clickhouse !== 'owner'
   })
 
@@ -204,7 +211,7 @@ describe('ClickHouse', () => {
         name,
         passwordSha256Hex: hash('sha256', passwordOf(name), 'hex'),
         grants: toClickhouseGrants(
-          processRights[name].clickhouse as Record<string, readonly string[]>,
+          processPermissions[name].clickhouse as Record<string, readonly string[]>,
           { database, analytics: 'analytics' },
         ),
       })),

@@ -17,7 +17,7 @@ type Reader = { body: Uint8Array; at: number }
  * @returns its offset from 0, the body's length when the body is cut off, or null when the body is
  *   JSON
  */
-export function findJsonFault(body: Uint8Array): number | null {
+export function findJsonErrorOffset(body: Uint8Array): number | null {
   const reader: Reader = { body, at: 0 }
   skipSpace(reader)
   if (!readValue(reader)) return reader.at

@@ -6,12 +6,12 @@
 import {
   streamBytesPerSecondMax,
   tenantUndecidedBytesMin,
+  trimCheckMaxMs,
+  trimCheckMinMs,
   trimFromShare,
-  trimLookMaxMs,
-  trimLookMinMs,
   trimToShare,
   undecidedWarnShare,
-} from '#shared/core/base/limits.ts'
+} from '#shared/core/base/limits/stream.ts'
 
 /** What a stream holds at one moment. */
 export type StreamFill = {
@@ -57,9 +57,9 @@ export function planTrim(fill: StreamFill, lowWatermark: number): number | null 
 }
 
 /** @returns ms until the fill is to be looked at again */
-export function toTrimLookMs(bytesMax: number): number {
+export function toTrimCheckMs(bytesMax: number): number {
   const filledMs = (1_000 * (1 - trimFromShare) * bytesMax) / streamBytesPerSecondMax
-  return Math.min(trimLookMaxMs, Math.max(trimLookMinMs, filledMs))
+  return Math.min(trimCheckMaxMs, Math.max(trimCheckMinMs, filledMs))
 }
 
 /** @returns a warning in words while much of the stream waits undecided, else null */

@@ -5,7 +5,10 @@
  */
 import { connect, type NatsConnection, StorageType } from 'nats'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ProcessName, processRights } from '#shared/core/base/process-rights.ts'
+import {
+  type ProcessName,
+  processPermissions,
+} from '#shared/core/permissions/process-permissions.ts'
 import {
   deadLetterStream,
   deadLetterSubject,
@@ -181,7 +184,7 @@ describe('the user of a process', () => {
   })
 
   it('is another for each process, and the api has none', () => {
-    expect(processRights.api.nats).toBeNull()
+    expect(processPermissions.api.nats).toBeNull()
     expect(natsUserNames).not.toContain('api')
   })
 

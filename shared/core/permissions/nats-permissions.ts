@@ -18,7 +18,7 @@ import {
 } from '#shared/core/telemetry/nats-names.ts'
 
 /** Subjects of NATS, with `*` and `>`. */
-export type NatsRights = {
+export type NatsPermissions = {
   publish: readonly string[]
   /** Exceptions of `publish`. */
   denyPublish?: readonly string[]
@@ -81,7 +81,7 @@ const touchDurables = durables.flatMap(([stream, durable]) => [
 ])
 
 /** Publishes telemetry, follows the tenant directory, announces itself there. */
-const ingest: NatsRights = {
+const ingest: NatsPermissions = {
   publish: [
     telemetrySubject,
     `$KV.${tenantsBucket}.edge.*`,
@@ -99,7 +99,7 @@ const ingest: NatsRights = {
 }
 
 /** Takes telemetry, removes what is done, puts poison aside, hints at deliveries. */
-const scorer: NatsRights = {
+const scorer: NatsPermissions = {
   publish: [
     deadLetterSubject,
     deliveryHintSubject,
@@ -115,7 +115,7 @@ const scorer: NatsRights = {
 }
 
 /** Takes hints. */
-const delivery: NatsRights = {
+const delivery: NatsPermissions = {
   publish: [
     `${api}.INFO`,
     ...infoOf(alertsStream),
@@ -127,7 +127,7 @@ const delivery: NatsRights = {
 }
 
 /** Writes the tenant directory, reads what edges report, erases from streams. */
-const console: NatsRights = {
+const console: NatsPermissions = {
   publish: [
     deadLetterSubject,
     deliveryHintSubject,
@@ -145,7 +145,7 @@ const console: NatsRights = {
 }
 
 /** Makes and changes streams and consumers; reads and writes nothing in them. */
-const migrate: NatsRights = {
+const migrate: NatsPermissions = {
   publish: [
     `${api}.INFO`,
     `${api}.STREAM.INFO.*`,
@@ -156,4 +156,4 @@ const migrate: NatsRights = {
   subscribe: inboxOf('migrate'),
 }
 
-export const natsRights = { ingest, scorer, delivery, console, migrate } as const
+export const natsPermissions = { ingest, scorer, delivery, console, migrate } as const

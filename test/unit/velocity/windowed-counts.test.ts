@@ -8,7 +8,7 @@ import {
   type Moment,
   type Sightings,
   toScreen,
-} from '#shared/core/velocity/activity.ts'
+} from '#shared/core/velocity/windowed-counts.ts'
 
 const at = (streamOffset: number, atMs: number): Moment => ({ streamOffset, atMs })
 const seen = (...moments: Moment[]): Sightings => moments

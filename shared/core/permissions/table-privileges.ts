@@ -5,16 +5,16 @@
  */
 
 /** Privileges per table, with columns where not all are meant; `'owner'` may do everything. */
-export type TableRights = Readonly<Record<string, readonly string[]>>
+export type TablePrivileges = Readonly<Record<string, readonly string[]>>
 
 const read = ['select'] as const
 const change = ['select', 'insert', 'update', 'delete'] as const
 const add = ['select', 'insert'] as const
 const count = ['select', 'insert', 'update'] as const
 
-const policies: TableRights = { policy_documents: read, tenant_policies: read }
+const policies: TablePrivileges = { policy_documents: read, tenant_policies: read }
 
-export const postgresRights = {
+export const postgresPrivileges = {
   scorer: {
     ...policies,
     tenants: read,
@@ -65,15 +65,15 @@ export const postgresRights = {
     audit_log: add,
     schema_migrations: read,
   },
-} as const satisfies Record<string, TableRights>
+} as const satisfies Record<string, TablePrivileges>
 
-const history: TableRights = {
+const history: TablePrivileges = {
   telemetry: read,
   sessions: read,
   devices: read,
   user_devices: read,
 }
-const reconciliation: TableRights = {
+const reconciliation: TablePrivileges = {
   reconciliation_entries: read,
   reconciliation_accepted: read,
   reconciliation_expected_alerts: read,
@@ -86,7 +86,7 @@ const reconciliation: TableRights = {
 }
 
 /** Tables of the service's own database, `analytics.*` for the views, `system.*` for its state. */
-export const clickhouseRights = {
+export const clickhousePrivileges = {
   scorer: {
     telemetry: add,
     activity: add,
@@ -104,11 +104,11 @@ export const clickhouseRights = {
     // It makes analysts.
     '*.*': ['create user', 'alter user', 'drop user', 'role admin', 'show access'],
   },
-} as const satisfies Record<string, TableRights>
+} as const satisfies Record<string, TablePrivileges>
 
 /** Statements without a grantee: `grant select on "device_intelligence".sessions`. */
 export function toClickhouseGrants(
-  rights: TableRights,
+  rights: TablePrivileges,
   names: { database: string; analytics: string },
 ): string[] {
   const quote = (name: string) => (name === '*' ? name : `\`${name}\``)

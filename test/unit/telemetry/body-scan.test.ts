@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { scanTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
+import { scanBody } from '#shared/core/telemetry/body-scan.ts'
 import { tenantIdPattern } from '../../../shared/core/base/ids.ts'
-import { findTenant } from '../../../shared/core/telemetry/find-tenant.ts'
+import { findTenant } from '../../../shared/core/telemetry/body-scan.ts'
 import { escapeAll, hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 
 const tenantOf = (text: string) => findTenant(Buffer.from(text))
@@ -125,7 +125,7 @@ describe('for legal JSON', () => {
         const { tenant_id: tenantId } = parsed
         const isSlug = typeof tenantId === 'string' && tenantIdPattern.test(tenantId)
         expect(tenantOf(text)).toBe(isSlug ? tenantId : null)
-        const found = scanTelemetry(Buffer.from(text))
+        const found = scanBody(Buffer.from(text))
         expect({ depth: found.depth, members: found.members }).toEqual(measure(parsed))
         expect(found.unicodeEscape).toBe(/(?<!\\)(\\\\)*\\u/.test(text))
       }),
@@ -180,7 +180,7 @@ describe('for anything else', () => {
         const alone = Buffer.from(Buffer.from(bytes))
         const before = Buffer.concat([alone, Buffer.from('"tenant_id":"evil"}{[:"\\')])
         const part = before.subarray(0, bytes.length)
-        expect(scanTelemetry(part)).toEqual(scanTelemetry(alone))
+        expect(scanBody(part)).toEqual(scanBody(alone))
         expect(findTenant(part)).toEqual(findTenant(alone))
       }),
       { numRuns: 2_000 },
@@ -192,7 +192,7 @@ describe('for anything else', () => {
       '{"tenant\\u005fid" : "ac\\u006de", "signals": {"root": [1, {"a": "\\\\"}]}}',
     )
     for (let end = 0; end <= whole.length; end++) {
-      expect(() => scanTelemetry(whole.subarray(0, end))).not.toThrow()
+      expect(() => scanBody(whole.subarray(0, end))).not.toThrow()
       expect(() => findTenant(whole.subarray(0, end))).not.toThrow()
     }
   })

@@ -4,8 +4,8 @@
  */
 
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
-import { countInWindow, type Moment } from './activity.ts'
 import { type BitHalves, countSignalFlips } from './signal-flips.ts'
+import { countInWindow, type Moment } from './windowed-counts.ts'
 
 /** One event in the activity of a key. Subjects are hashes; 0 is none. */
 export type ActivityRow = Moment & {

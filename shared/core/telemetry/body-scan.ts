@@ -1,9 +1,7 @@
 /**
- * Finds the tenant that a body names, before its signature is verified. An unauthenticated sender
- * chooses these bytes, so the search is one pass without a parse, an exception or a copy: it looks
- * at each byte at most three times and stops at the first top-level `tenant_id`. It is exact for
- * legal JSON. For any other bytes it finds a name or none, and the parse after verification refuses
- * the body.
+ * Byte scans of a body before it is parsed. `findTenant` reads unverified bytes that any sender can
+ * choose, so it makes one pass without a parse, an exception or a copy. `scanBody` measures a
+ * verified body. Both are exact for valid JSON; the parse that follows refuses anything else.
  */
 
 const quote = 0x22
@@ -16,12 +14,15 @@ const closeBracket = 0x5d
 const letterU = 0x75
 
 const tenantKey = [...Buffer.from('tenant_id')]
+/** As `tenantIdPattern`. */
 const slugCharactersMax = 63
 
 /**
+ * Finds the tenant that a body names, before its signature is verified. It reads each byte at most
+ * three times and stops at the first top-level `tenant_id`.
  * @param body unverified bytes; only its length and single bytes are read
  * @returns the first top-level `tenant_id` when it is a string that can be a tenant's slug, else
- *   null. A second one in the same body is never looked at: after verification it is a fault.
+ *   null. A second `tenant_id` is ignored here and refused after verification.
  */
 export function findTenant(body: ArrayLike<number>): string | null {
   const { length } = body
@@ -44,12 +45,48 @@ export function findTenant(body: ArrayLike<number>): string | null {
   return null
 }
 
-/** @returns the index of the closing quote, or the body's length when there is none */
-function findStringEnd(body: ArrayLike<number>, start: number): number {
+/** What `scanBody` measures. */
+export type BodyScan = {
+  /** Deepest nesting of objects and arrays. */
+  depth: number
+  /** Object members anywhere in the body. More than the parsed tree has means duplicate keys. */
+  members: number
+  /** Whether a `\u` escape occurs, the only way to write a lone surrogate or a hidden key. */
+  unicodeEscape: boolean
+}
+
+/**
+ * Measures a verified body in one pass, before it is parsed.
+ * @param body at most `bodyBytesMax` bytes
+ */
+export function scanBody(body: Uint8Array): BodyScan {
+  const scan: BodyScan = { depth: 0, members: 0, unicodeEscape: false }
+  const { length } = body
+  let depth = 0
+  for (let at = 0; at < length; at++) {
+    const byte = body[at]
+    if (byte === quote) at = findStringEnd(body, at + 1, scan)
+    // A colon outside a string follows a member's key.
+    else if (byte === colon) scan.members++
+    else if (byte === openBrace || byte === openBracket) {
+      depth++
+      if (depth > scan.depth) scan.depth = depth
+    } else if (byte === closeBrace || byte === closeBracket) depth--
+  }
+  return scan
+}
+
+/**
+ * @param scan records a `\u` escape, where given
+ * @returns the index of the closing quote, or the body's length when there is none
+ */
+function findStringEnd(body: ArrayLike<number>, start: number, scan?: BodyScan): number {
   let at = start
   let byte = body[at]
   while (byte !== quote && byte !== undefined) {
-    if (byte === backslash) at++
+    if (byte === backslash && body[++at] === letterU && scan !== undefined) {
+      scan.unicodeEscape = true
+    }
     byte = body[++at]
   }
   return Math.min(at, body.length)
@@ -58,8 +95,8 @@ function findStringEnd(body: ArrayLike<number>, start: number): number {
 function isTenantKey(body: ArrayLike<number>, start: number, end: number): boolean {
   if (start < 0) return false
   let at = start
-  for (const wanted of tenantKey) {
-    if (at >= end || readCharacter(body, at) !== wanted) return false
+  for (const expected of tenantKey) {
+    if (at >= end || readCharacter(body, at) !== expected) return false
     at += characterBytes(body, at)
   }
   return at === end

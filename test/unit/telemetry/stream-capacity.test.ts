@@ -1,15 +1,19 @@
 /** The telemetry stream's arithmetic: what may be removed, when, and when to warn. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { streamBytesPerSecondMax, trimFromShare, trimToShare } from '#shared/core/base/limits.ts'
+import {
+  streamBytesPerSecondMax,
+  trimFromShare,
+  trimToShare,
+} from '#shared/core/base/limits/stream.ts'
 import {
   isTrimDue,
   planTrim,
   type StreamFill,
-  toTrimLookMs,
+  toTrimCheckMs,
   toUndecidedBytes,
   toUndecidedWarning,
-} from '#shared/core/telemetry/stream-room.ts'
+} from '#shared/core/telemetry/stream-capacity.ts'
 
 const mb = 1024 ** 2
 const fillOf = (change: Partial<StreamFill>): StreamFill => ({
@@ -62,10 +66,10 @@ describe('planTrim', () => {
 
 it('looks before the room above the mark can have been filled', () => {
   for (const bytesMax of [4 * mb, 64 * mb, 1024 * mb, 16 * 1024 * mb]) {
-    const filled = (toTrimLookMs(bytesMax) / 1_000) * streamBytesPerSecondMax
+    const filled = (toTrimCheckMs(bytesMax) / 1_000) * streamBytesPerSecondMax
     expect(filled).toBeLessThanOrEqual((1 - trimFromShare) * bytesMax)
   }
-  expect(toTrimLookMs(16 * 1024 * mb)).toBe(1_000)
+  expect(toTrimCheckMs(16 * 1024 * mb)).toBe(1_000)
 })
 
 describe('what waits undecided', () => {

@@ -1,0 +1,59 @@
+/** Bounds of every HTTP listener: bodies, headers, connections, and the texts that requests carry. */
+
+/** Largest ingest body. Real SDK batches are 1 to 4 KB, so 64 KiB is sixteen times the largest. */
+export const bodyBytesMax = 64 * 1024
+
+/**
+ * Bytes of a refused body that are read and discarded, so that its sender can read the answer. Then
+ * the connection is closed. A mistake is a few megabytes, more is an attack.
+ */
+export const refusedBodyBytesMax = 16 * 1024 * 1024
+
+/** Connections of one process, idle ones included, at about 10 KB each. */
+export const connectionsMax = 8_192
+
+/**
+ * Headers of a request. A submission has eight and a proxy adds some ten. Each costs Node about a
+ * tenth of a microsecond, so any head costs at most some ten microseconds.
+ */
+export const headersCountMax = 100
+
+/**
+ * How long a connection may live without a valid signature, key or token, unless one of its
+ * requests is in progress. A request lasts ten seconds at most, so the connection is gone within
+ * twenty. An incomplete head is answered with 408 after five to six seconds, before this.
+ */
+export const unauthenticatedMs = 7_000
+
+/**
+ * Unauthenticated connections of one source address (an IPv4 address, 64 bits of IPv6): an eighth
+ * of all, so it takes eight addresses to fill a process. It is also as many as a load balancer that
+ * is missing from `TRUSTED_PROXIES` opens at once.
+ */
+export const unauthenticatedPerSourceMax = 1_024
+
+/** Connections of one source address in all: half, so no single client fills a process. */
+export const connectionsPerSourceMax = 4_096
+
+/**
+ * Bytes of incomplete bodies, over all connections: 256 of the largest. At 2,000 submissions/s of
+ * 2 KB that each take 100 ms to arrive it is 0.4 MB.
+ */
+export const incompleteBodiesBytesMax = 16 * 1024 * 1024
+
+/**
+ * Connections of an internal listener. Health checks, readiness checks and scrapes of ten machines
+ * need some 30.
+ */
+export const internalConnectionsMax = 128
+
+/** Longest path segment that is an id, decoded, in characters. A longer one is a 414. */
+export const pathPartCharactersMax = 2_048
+
+/** `Retry-After` of a 503, in seconds. */
+export const retryAfterSeconds = 1
+
+/** Longest webhook URL, note and tenant name that an operator can save, in characters. */
+export const urlCharactersMax = 2_048
+export const noteCharactersMax = 2_000
+export const nameCharactersMax = 200

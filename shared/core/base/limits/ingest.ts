@@ -1,0 +1,81 @@
+/** Bounds of an edge: its queues, its publishes to JetStream, and what one tenant may send. */
+import { connectionsMax } from './http.ts'
+
+/**
+ * Events in one JetStream message. 256 events of 4 KB are 1 MiB, the server's default
+ * `max_payload`. The byte bound below is what usually ends a batch.
+ */
+export const batchEventsMax = 256
+
+/** Bytes of one batch message: below NATS' default `max_payload` of 1 MiB, with its headers. */
+export const batchBytesMax = 960 * 1024
+
+/**
+ * Events that wait for their ack at an edge: twice what the publishes in flight hold, so that the
+ * next messages are full. More would be scored earlier than they can be stored.
+ */
+export const waitingEventsMax = 1_024
+
+/** Bytes of events that wait for their ack at an edge. */
+export const waitingBytesMax = 8 * 1024 * 1024
+
+/**
+ * Submissions that an edge has read and not yet scored: one of each connection. At 20,000 events/s
+ * that is 0.4 s. Beyond it the edge answers 503.
+ */
+export const queuedRequestsMax = 8_192
+
+/** Bytes of submissions that an edge has read and not yet scored. */
+export const queuedBytesMax = 64 * 1024 * 1024
+
+/**
+ * Longest wait of a submission in that queue. After it the answer is 503, because the time limit of
+ * the request counts from when it was read.
+ */
+export const queuedMsMax = 1_000
+
+/**
+ * How long an edge scores before it returns to the event loop for acks, timers and new requests.
+ * One submission takes some 20 µs.
+ */
+export const scoringSliceMs = 10
+
+/** Publishes in flight to JetStream: two hide the fsync behind the next publish. */
+export const publishesInFlightMax = 2
+
+/**
+ * How long a publish of less than `lingerUntilEvents` waits for more events, from the start of the
+ * publish before it; one of less than twice as many waits half as long. Each message costs the
+ * broker some 0.5 ms of CPU for its fsync, however little it holds. Lingering adds some
+ * milliseconds to an answer. At 2,000 events/s on two cores it makes events visible a hundred
+ * milliseconds earlier, because scorers get the CPU.
+ */
+export const lingerMs = 10
+export const lingerUntilEvents = 16
+
+/** How long an edge waits for a publish ack before it answers 503. */
+export const publishTimeoutMs = 2_000
+
+/**
+ * Time limit of one attempt of a publish. A healthy broker answers within milliseconds. Three
+ * attempts fit into the whole time, so a lost ack costs a client only the wait.
+ */
+export const publishAttemptMs = 700
+
+/**
+ * Ingest rate per tenant and edge in bytes, and burst. 4 MiB/s are 2,800 events/s of 1.5 KB: less
+ * than half of what an edge takes on one core and what a scorer decides on two, so one tenant at
+ * full speed leaves the larger half of both. A submission counts as `ingestBytesMin` at least,
+ * since its cost hardly depends on its size below that: 4,096 events/s at most.
+ */
+export const ingestBytesPerSecond = 4 * 1024 ** 2
+export const ingestBytesBurst = 8 * 1024 ** 2
+export const ingestBytesMin = 1024
+
+/**
+ * How long an edge delays the answer to a tenant over a limit, and how many answers it delays.
+ * Clients that retry at once over 64 connections get 64 refusals a second instead of 5,000, which
+ * would take half a core. Delayed answers occupy an eighth of the connections at most.
+ */
+export const refusalDelayMs = 1_000
+export const delayedRefusalsMax = connectionsMax / 8

@@ -1,0 +1,63 @@
+/** Bounds of the REST API: pages, large answers, look-ups of keys, and the rate of a tenant. */
+
+/** Default and largest page of the alert list. */
+export const alertsPageDefault = 50
+export const alertsPageMax = 500
+
+/** Sessions in one answer of the device history. `sessions_cursor` continues with older ones. */
+export const sessionsPageMax = 10_000
+
+/** Users in one answer of the device history. `users_cursor` continues with the next ones. */
+export const usersPageMax = 10_000
+
+/**
+ * Longest cursor: a session id of 256 characters of three bytes, an instant and a digest are
+ * 0.8 KB, which is 1.1 KB in base64.
+ */
+export const cursorCharactersMax = 2_048
+
+/**
+ * Large answers in progress at once, from the first query to the last byte sent: at most 15 MB
+ * each, 60 MB in all. A tenant has half of them, further ones queue. A client that needs more than
+ * half a minute, which is 500 KB a second, is disconnected.
+ */
+export const largeAnswers = { perTenant: 2, total: 4, queuePerTenant: 100, waitMs: 5_000 } as const
+export const largeAnswerMs = 30_000
+
+/**
+ * Rows that cost a tenant one call of its rate. The first 50 rows of an answer cost one call, each
+ * further 50 one more. The default rate allows 5 histories of 10,000 sessions a second.
+ */
+export const rowsPerCall = 50
+
+/** Answers from this size on are compressed for clients that accept it. */
+export const compressedBytesMin = 32 * 1024
+
+/**
+ * Cache of keys that exist: how many, at 200 bytes each, and for how long. It holds one key of each
+ * of ten thousand tenants. Any other key may be a guess.
+ */
+export const keyCacheMax = 10_000
+export const keyCacheMs = 600_000
+
+/**
+ * Cache of keys that do not exist, at 200 bytes each. A key that is created just after a client
+ * tried it can stay unknown for this second.
+ */
+export const unknownKeyCacheMax = 10_000
+export const unknownKeyCacheMs = 1_000
+
+/**
+ * Look-ups of keys that may be guesses: 4 of the api's 20 connections to Postgres. At a millisecond
+ * each they answer 4,000 guesses a second. A hundred more queue, the rest get a 503.
+ */
+export const unverifiedKeyLookups = {
+  perTenant: 4,
+  total: 4,
+  queuePerTenant: 100,
+  waitMs: 1_000,
+} as const
+
+/** REST rate per tenant: requests per second and burst. */
+export const restRatePerSecond = 1_000
+export const restBurst = 2_000

@@ -1,0 +1,29 @@
+/** Bounds of one submission and of the signal names that are stored from it. */
+
+/** Deepest JSON nesting of an ingest body: the body itself is level 1. Checked before any parse. */
+export const jsonDepthMax = 16
+
+/** Most keys in one category of `signals`. The catalog's largest category has under 50. */
+export const categoryKeysMax = 512
+
+/** Most object members of an ingest body at all levels: six full categories have 3,072. */
+export const membersMax = 4_096
+
+/** Longest device, session, user and account id, in characters. */
+export const idCharactersMax = 256
+
+/** Longest of the free texts that are kept: SDK version, platform, batch type, client action. */
+export const metaCharactersMax = 128
+
+/** Most client flags that are kept of the advisory `scorer` section. */
+export const clientFlagsMax = 256
+
+/**
+ * Signal names beyond the catalog that get a path in the `signals` column, per tenant. ClickHouse
+ * keeps 256 paths of a part as columns, of which the catalog uses 148.
+ */
+export const signalPathsPerTenantMax = 64
+/** Longest such path, in bytes. */
+export const signalPathBytesMax = 128
+/** A path that is unused for this long can be replaced by a new one. */
+export const signalPathIdleMs = 60 * 60 * 1000

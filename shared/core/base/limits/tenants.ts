@@ -1,0 +1,57 @@
+/** Bounds of the tenant directory: leases of edges, locks, and cached tenants and policies. */
+
+/**
+ * A credential lease: how long an edge may trust its copy after the last round trip that proved it
+ * current. A rotation waits at most this long, plus a margin, for an edge that does not answer.
+ */
+export const leaseMs = 2_000
+
+/** How often an edge renews its lease: four attempts within one lease. */
+export const leaseRenewMs = 500
+
+/** What a rotation waits beyond a lease, for timers that fire late. */
+export const leaseMarginMs = 250
+
+/**
+ * A KV watch that has not delivered an edge's own announcement for this long is restarted: a
+ * hundred times what it normally takes, half of a lease.
+ */
+export const leaseStallMs = 1_000
+
+/** An edge without an announcement for five leases is gone, and its announcement is removed. */
+export const deadEdgeMs = 10_000
+
+/**
+ * SDK versions that are counted separately per tenant among requests signed with a retired secret.
+ * A report has 32 times 170 bytes at most, whatever the holder of the secret sends.
+ */
+export const staleSecretVersionsMax = 32
+
+/** How long a change of a tenant waits for another one: four times the longest rotation. */
+export const tenantLockWaitMs = 10_000
+
+/**
+ * Connections of one console that hold locks. Changes of tenants, which take seconds, have their
+ * own, so that long jobs cannot use them up. Jobs: two erasures with two locks each, two backtests,
+ * and retention, replication, prevalence and reconciliation with one each.
+ */
+export const changeLocksMax = 10
+export const jobLocksMax = 2 * 2 + 2 + 4
+
+/** Tenants that a cache holds; past this the least recently used ones are evicted. */
+export const cachedTenantsMax = 10_000
+
+/**
+ * Bytes of a policy document. The default has 8 KB with every signal of the catalog. NATS carries
+ * it to the edges in a message of at most 1 MiB.
+ */
+export const policyBytesMax = 256 * 1024
+
+/** Bytes of policy documents in a cache, as JSON: a thousand of the default's size. */
+export const policyCacheBytesMax = 8 * 1024 * 1024
+
+/**
+ * How long the directory keeps a policy document that no tenant uses any more. Events and edges in
+ * progress need seconds. Later ones find it in Postgres.
+ */
+export const unusedPolicyMs = 60_000
