@@ -12,7 +12,7 @@ import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { processSessions } from '#shared/io/postgres/process-sessions.ts'
-import { createFaultTeller } from '#shared/io/process/connect-faults.ts'
+import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -44,8 +44,8 @@ async function main(): Promise<void> {
     connectionsMax: clickhouseConnectionsMax,
   })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
-  const teller = createFaultTeller('ClickHouse', log)
-  const checkEngine = () => checkClickhouse(clickhouse, teller)
+  const reporter = createFaultReporter('ClickHouse', log)
+  const checkEngine = () => checkClickhouse(clickhouse, reporter)
   // Log connection failures at start.
   void postgres.checkReady()
   void checkEngine()

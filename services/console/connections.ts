@@ -10,7 +10,7 @@ import { type Nats, type NatsLink, openNats } from '#shared/io/nats/connection.t
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'
-import { createFaultTeller } from '#shared/io/process/connect-faults.ts'
+import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -56,10 +56,10 @@ export function openConnections({
   log,
   metrics,
 }: ConnectionOptions): Connections {
-  const teller = createFaultTeller('Postgres', log)
-  const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, teller, metrics })
+  const reporter = createFaultReporter('Postgres', log)
+  const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, reporter, metrics })
   lifecycle.onStop('postgres', postgres.close)
-  const locks = createLockPools(config.POSTGRES_URL, { work: postgres, log, teller })
+  const locks = createLockPools(config.POSTGRES_URL, { work: postgres, log, reporter })
   lifecycle.onStop('locks', locks.close)
 
   const openClickhouse = (step: string, name: string, requestTimeoutMs?: number) => {
@@ -72,7 +72,7 @@ export function openConnections({
   }
   const clickhouse = openClickhouse('clickhouse', 'console')
   // Only operators query ClickHouse, so the start does not wait; a failure is logged at once.
-  void checkClickhouse(clickhouse, createFaultTeller('ClickHouse', log))
+  void checkClickhouse(clickhouse, createFaultReporter('ClickHouse', log))
   const mutationClickhouse = openClickhouse('mutations', 'console erasures', mutationMaxMs)
   const backtestClickhouse = openClickhouse('slices', 'console backtests', sliceMaxMs)
   const analytics = toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL))

@@ -9,7 +9,7 @@ import {
   migratePostgres,
 } from '#shared/io/migrations/migrate.ts'
 import { openNats } from '#shared/io/nats/connection.ts'
-import { ensureStreamsOnceFormed } from '#shared/io/nats/ensure-streams.ts'
+import { ensureStreamsOnceFormed } from '#shared/io/nats/streams/ensure-streams.ts'
 import { natsVariables, readConfig, toNatsSettings, variables } from '#shared/io/process/config.ts'
 import { run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'

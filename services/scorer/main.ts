@@ -16,15 +16,15 @@ import {
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
 import { type ReadyCheck, serveInternally } from '#shared/io/http/internal-server.ts'
 import { type Nats, openNats } from '#shared/io/nats/connection.ts'
-import { type ConsumedMessage, consume } from '#shared/io/nats/consume.ts'
+import { type ConsumedMessage, consume } from '#shared/io/nats/consume/consume.ts'
+import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'
-import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/low-watermark.ts'
-import { observeStreams } from '#shared/io/nats/stream-metrics.ts'
+import { observeStreams } from '#shared/io/nats/streams/stream-metrics.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import { createShadowDecisionWriter } from '#shared/io/policies/shadow-decision-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'
-import { createFaultTeller } from '#shared/io/process/connect-faults.ts'
+import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -86,8 +86,8 @@ async function main(): Promise<void> {
   lifecycle.onStop('postgres', postgres.close)
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, { name: 'scorer' })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
-  const teller = createFaultTeller('ClickHouse', log)
-  const checkEngine = () => checkClickhouse(clickhouse, teller)
+  const reporter = createFaultReporter('ClickHouse', log)
+  const checkEngine = () => checkClickhouse(clickhouse, reporter)
   // Why one fails is said at start, not only when somebody asks.
   void postgres.checkReady()
   void checkEngine()

@@ -5,7 +5,7 @@
 import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits/tenants.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import type { FaultTeller } from '#shared/io/process/connect-faults.ts'
+import type { FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 
 export type LockPools = {
@@ -18,17 +18,17 @@ export type LockPools = {
 
 /**
  * @param work the connections that the work under a lock is done on
- * @param teller says why none can be made; one of its own for each pool when left out
+ * @param reporter says why none can be made; one of its own for each pool when left out
  */
 export function createLockPools(
   url: string,
-  { work, log, teller }: { work: Postgres; log: Log; teller?: FaultTeller },
+  { work, log, reporter }: { work: Postgres; log: Log; reporter?: FaultReporter },
 ): LockPools {
   const createHolders = (role: string, connectionsMax: number) =>
     createPostgres(url, {
       role,
       log,
-      ...(teller === undefined ? {} : { teller }),
+      ...(reporter === undefined ? {} : { reporter }),
       connectionsMax,
       lockTimeoutMs: 10_000,
       statementTimeoutMs: 15_000,

@@ -14,7 +14,7 @@ import {
 import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
-import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { EarlierQuestion } from '#shared/io/telemetry/session-events-store.ts'
 import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'

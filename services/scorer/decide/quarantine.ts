@@ -7,7 +7,7 @@ import {
   toStoredEntries,
 } from '#shared/core/reconciliation/reconciliation.ts'
 import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
-import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import { isDefect } from '#shared/io/process/defects.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'

@@ -14,7 +14,7 @@ import {
 } from '#shared/core/telemetry/event-batch.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
-import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 
 export type Decoded = { events: AcceptedEvent[]; deadLetters: DeadLetter[] }

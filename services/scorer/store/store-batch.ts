@@ -16,7 +16,7 @@ import {
   toStreamOffset,
 } from '#shared/core/telemetry/event-batch.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
-import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'

@@ -13,8 +13,8 @@ import {
   toUndecidedWarning,
 } from '#shared/core/telemetry/stream-capacity.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
-import { readStreamFill } from '#shared/io/nats/stream-fill.ts'
+import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
+import { readStreamFill } from '#shared/io/nats/streams/stream-fill.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'

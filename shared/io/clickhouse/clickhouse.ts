@@ -14,7 +14,7 @@ import {
   createClient,
 } from '@clickhouse/client'
 import type { Action } from '#shared/core/scoring/score.ts'
-import { describeConnectFault, type FaultTeller } from '#shared/io/process/connect-faults.ts'
+import { describeConnectFault, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 
 export type Clickhouse = ClickHouseClient
 
@@ -104,11 +104,11 @@ const checkMaxMs = 1_000
 
 /**
  * For `/readyz`: null when ClickHouse answers and the database is there, else what is missing.
- * @param teller says in the log why it fails
+ * @param reporter says in the log why it fails
  */
 export async function checkClickhouse(
   clickhouse: Clickhouse,
-  teller?: FaultTeller,
+  reporter?: FaultReporter,
 ): Promise<string | null> {
   try {
     // A query names the database, a ping does not.
@@ -116,10 +116,10 @@ export async function checkClickhouse(
     // Given up when nobody waits for it any more: it must not keep a connection from others.
     const abort_signal = AbortSignal.timeout(checkMaxMs)
     await (await clickhouse.query({ ...question, abort_signal })).text()
-    teller?.worked()
+    reporter?.worked()
     return null
   } catch (error) {
-    return teller?.failed(error) ?? describeConnectFault(error)
+    return reporter?.failed(error) ?? describeConnectFault(error)
   }
 }
 

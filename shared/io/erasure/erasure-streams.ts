@@ -15,8 +15,8 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
+import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
-import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/low-watermark.ts'
 import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
 
 /** The telemetry that an erasure is about: all that the stream had when it began. */

@@ -1,7 +1,6 @@
 /**
- * The connection to NATS, and nothing else: credentials and TLS from the settings, endless
- * reconnection, a flag that says whether the server answers right now, and the reason where it does
- * not. Everything that knows the `nats` package stays in this folder.
+ * The connection to NATS: credentials and TLS from the settings, unlimited reconnection, whether the
+ * server answers right now, and the reason when it does not.
  */
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -18,7 +17,7 @@ import {
   nkeyAuthenticator,
   type TlsOptions,
 } from 'nats'
-import { createFaultTeller, type FaultTeller } from '#shared/io/process/connect-faults.ts'
+import { createFaultReporter, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { parseNatsUrl } from '#shared/io/process/server-addresses.ts'
 
@@ -26,28 +25,28 @@ export type Nats = {
   connection: NatsConnection
   jetstream: JetStreamClient
   manager: JetStreamManager
-  /** On how many servers streams and buckets are kept; null leaves it to who made them. */
+  /** Replicas of streams and buckets; null leaves existing ones unchanged. */
   replicas: number | null
-  /** `TELEMETRY_STREAM_MAX_BYTES`; undefined leaves the stream's room as it is. */
+  /** `TELEMETRY_STREAM_MAX_BYTES`; undefined leaves the stream's size unchanged. */
   telemetryBytesMax?: number | undefined
-  /** A new subject for answers, under the prefix that this process alone may read. */
+  /** A new reply subject, under the prefix that only this process may read. */
   newInbox: () => string
-  /** Whether the connection is up at this moment, and the server answers over it. */
+  /** Whether the connection is up and the server answers, at this moment. */
   connected: () => boolean
-  /** Aborts as the connection breaks that is up now; aborted already while there is none. */
+  /** Aborts when the present connection breaks; already aborted while there is none. */
   broken: () => AbortSignal
   /** Flushes, drains subscriptions and closes. */
   close: () => Promise<void>
 }
 
 export type NatsSettings = {
-  /** As `parseNatsUrl` takes it. With `tls://`, or a CA or certificate, TLS is required. */
+  /** In the form of `parseNatsUrl`. With `tls://`, a CA or a certificate, TLS is required. */
   url: string
   /** `NATS_REPLICAS` */
   replicas?: number | undefined
   /** `TELEMETRY_STREAM_MAX_BYTES` */
   telemetryBytesMax?: number | undefined
-  /** Files in PEM, read again with every connection. */
+  /** PEM files, read again for every connection. */
   caFile?: string | undefined
   certFile?: string | undefined
   keyFile?: string | undefined
@@ -57,11 +56,11 @@ export type NatsSettings = {
   nkeySeed?: string | undefined
 }
 
-/** A connection that is being made, and made again, in the background. */
+/** A connection that is opened, and reopened, in the background. */
 export type NatsLink = {
-  /** The connection, or null while there has not been one yet. */
+  /** The connection; null before the first one. */
   find: () => Nats | null
-  /** For `/readyz`: null while the server answers, else why not. */
+  /** For `/readyz`: null while the server answers, else the reason. */
   fault: () => string | null
   /** The first connection. */
   opened: Promise<Nats>
@@ -69,44 +68,44 @@ export type NatsLink = {
 }
 
 /**
- * Begins to connect and never stops trying. Why it fails is said once at `warn`.
- * @param name the process; it is shown in the server's connection list and names its inboxes
- * @throws Error when the settings cannot be right
+ * Starts to connect and retries without limit. It logs each reason of a failure once, at `warn`.
+ * @param name the process, for the server's connection list and the inbox prefix
+ * @throws Error when the settings are invalid
  */
 export function openNats(settings: NatsSettings, name: string, log: Log): NatsLink {
   const options = toOptions(settings, name)
-  const teller = createFaultTeller('NATS', log)
+  const reporter = createFaultReporter('NATS', log)
   let nats: Nats | null = null
   let closed = false
   const isUp = () => closed || nats?.connected() === true
-  const stopTelling = tellFaults(options, teller, isUp)
+  const stopReporting = reportFaults(options, reporter, isUp)
   const opened = connect(options).then(async (connection) => {
-    nats = await toNats(connection, settings, { name, log, teller })
+    nats = await toNats(connection, settings, { name, log, reporter })
     if (closed) await nats.close()
     return nats
   })
-  opened.catch((error: unknown) => teller.failed(error))
+  opened.catch((error: unknown) => reporter.failed(error))
   return {
     find: () => nats,
     fault: () => {
       if (nats?.connected()) return null
-      const reason = teller.fault()
+      const reason = reporter.fault()
       return reason === null ? 'is not connected' : `is not connected: it ${reason}`
     },
     opened,
     close: async () => {
       closed = true
-      stopTelling()
+      stopReporting()
       await nats?.close()
     },
   }
 }
 
 /**
- * Connects, waiting for the server as long as it takes to appear.
- * @param settings or the URL alone
+ * Connects, and waits for the server without limit.
+ * @param settings settings, or the URL alone
  * @param name as for `openNats`
- * @param replicas `NATS_REPLICAS`, where only the URL is given
+ * @param replicas `NATS_REPLICAS`, when only the URL is given
  */
 export async function connectNats(
   settings: string | NatsSettings,
@@ -136,39 +135,39 @@ function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
     name,
     inboxPrefix: toInboxPrefix(name),
     ...toSignIn(settings, user, password),
-    // Without TLS the client then ends the connection before it says who it is.
+    // Without TLS on the server, the client then disconnects before it sends credentials.
     ...(tls || Object.keys(files).length > 0 ? { tls: toTls(files, hosts) } : {}),
     maxReconnectAttempts: -1,
-    // Two refused sign-ins, however far apart, would end the connection for good.
+    // By default two refused sign-ins, even hours apart, end reconnection for good.
     ignoreAuthErrorAbort: true,
     reconnectTimeWait: 250,
     reconnectJitter: 100,
     waitOnFirstConnect: true,
-    // A stack trace for every request would cost more than the request.
+    // A stack trace for every request costs more than the request.
     noAsyncTraces: true,
-    // A dead peer without a FIN is noticed after two missed pings.
+    // Two missed pings reveal a peer that died without closing the connection.
     pingInterval: 5_000,
     maxPingOut: 2,
   }
 }
 
 /**
- * The client has a certificate checked for `localhost` where a server is named by its address: then
- * it must be for one of the addresses in the settings.
+ * The client checks a certificate for `localhost` when a server is given by its address. This check
+ * requires one of the configured addresses instead.
  */
 function toTls(files: TlsOptions, hosts: readonly string[]): TlsOptions {
   const names = hosts.map((host) => new URL(`tls://${host}`).hostname.replace(/^\[|\]$/g, ''))
   const addresses = names.filter((name) => isIP(name) !== 0)
   const check = (host: string, certificate: PeerCertificate): Error | undefined => {
     const isNamed = host !== 'localhost' || names.includes('localhost')
-    const asked = [...(isNamed ? [host] : []), ...(host === 'localhost' ? addresses : [])]
-    const faults = asked.map((name) => checkServerIdentity(name, certificate))
+    const accepted = [...(isNamed ? [host] : []), ...(host === 'localhost' ? addresses : [])]
+    const faults = accepted.map((name) => checkServerIdentity(name, certificate))
     return faults.includes(undefined) ? undefined : faults[0]
   }
   return { ...files, checkServerIdentity: check } as TlsOptions
 }
 
-/** Answers to one process are not for another: each has a prefix, and users read only their own. */
+/** The prefix of a process's reply subjects; its NATS user may read only these. */
 export const toInboxPrefix = (name: string): string => `_INBOX.${name}`
 
 function toSignIn(
@@ -186,18 +185,18 @@ function toSignIn(
   return pass === '' ? { token: user } : { user, pass }
 }
 
-/** How often it is asked why there is no connection, and for how long each time. */
+/** Interval and time limit of the attempts that find the reason of a failure. */
 const faultEveryMs = 1_000
 const faultMaxMs = 3_000
 
-/** The client keeps to itself why it fails: one try of our own, beside its own, says it. */
-function tellFaults(
+/** The client hides why it fails, so a separate attempt finds the reason. */
+function reportFaults(
   options: ConnectionOptions,
-  teller: FaultTeller,
+  reporter: FaultReporter,
   isUp: () => boolean,
 ): () => void {
   let trying = false
-  const tell = async () => {
+  const attempt = async () => {
     if (trying || isUp()) return
     trying = true
     const once = { reconnect: false, waitOnFirstConnect: false, timeout: faultMaxMs }
@@ -205,12 +204,12 @@ function tellFaults(
       const connection = await connect({ ...options, ...once })
       await connection.close()
     } catch (error) {
-      if (!isUp()) teller.failed(error)
+      if (!isUp()) reporter.failed(error)
     }
     trying = false
   }
-  const first = setTimeout(tell, faultEveryMs / 4)
-  const timer = setInterval(tell, faultEveryMs)
+  const first = setTimeout(attempt, faultEveryMs / 4)
+  const timer = setInterval(attempt, faultEveryMs)
   first.unref()
   timer.unref()
   return () => {
@@ -222,20 +221,20 @@ function tellFaults(
 async function toNats(
   connection: NatsConnection,
   { url, replicas, telemetryBytesMax }: NatsSettings,
-  { name, log, teller }: { name: string; log: Log; teller: FaultTeller },
+  { name, log, reporter }: { name: string; log: Log; reporter: FaultReporter },
 ): Promise<Nats> {
-  teller.worked()
+  reporter.worked()
   let connected = true
   let breaking = new AbortController()
   void watchStatus(connection, log, (state) => {
     connected = state
     if (connected) {
       breaking = new AbortController()
-      teller.worked()
+      reporter.worked()
     } else breaking.abort()
   })
   const answers = watchAnswers(connection)
-  const manager = await connection.jetstreamManager({ timeout: askMaxMs, checkAPI: false })
+  const manager = await connection.jetstreamManager({ timeout: requestMaxMs, checkAPI: false })
   if (url.includes(',')) leaveCutOff(connection, manager, log)
   const inboxPrefix = toInboxPrefix(name)
   return {
@@ -248,75 +247,72 @@ async function toNats(
     connected: () => connected && answers() && !connection.isClosed(),
     broken: () => breaking.signal,
     close: async () => {
-      // A drain needs the server; without it closing is all that can be done.
+      // A drain needs the server.
       if (connected && !connection.isClosed()) await connection.drain()
       else await connection.close()
     },
   }
 }
 
-/**
- * A request to a broker that broke under it is never answered: it must end well within the five
- * seconds in which a service is ready again.
- */
-const askMaxMs = 3_000
+/** A request over a connection that breaks is never answered; readiness must return within 5 s. */
+const requestMaxMs = 3_000
 
-/** A server that is silent for this long is away, though its connection stands. */
+/** A server that is silent for this long counts as away, although its connection is open. */
 const silentMaxMs = 2_000
-const askEveryMs = 1_000
+const pingEveryMs = 1_000
 
-/** @returns whether the server has answered lately: one that hangs leaves its connections open */
+/** @returns whether the server answered lately: a server that hangs keeps its connections open */
 function watchAnswers(connection: NatsConnection): () => boolean {
-  let askedMs: number | null = null
+  let sentMs: number | null = null
   const timer = setInterval(() => {
-    askedMs ??= performance.now()
+    sentMs ??= performance.now()
     const answered = () => {
-      askedMs = null
+      sentMs = null
     }
-    // A connection that broke is known by its status; the next one is asked anew.
+    // The status events report a broken connection; the next one is pinged afresh.
     connection.flush().then(answered, answered)
-  }, askEveryMs)
+  }, pingEveryMs)
   timer.unref()
   void connection.closed().then(() => clearInterval(timer))
-  return () => askedMs === null || performance.now() - askedMs < silentMaxMs
+  return () => sentMs === null || performance.now() - sentMs < silentMaxMs
 }
 
-/** How often a server of several is asked for what only its cluster can tell. */
-const clusterAskEveryMs = 2_000
-/** So many times in a row without an answer it is cut off: an election takes less. */
-const clusterSilencesMax = 2
+/** How often to request something that only the whole cluster can answer. */
+const clusterCheckEveryMs = 2_000
+/** After this many failed checks in a row the server is cut off: an election takes less. */
+const clusterFailuresMax = 2
 
 /**
- * Leaves a server that is cut off from its cluster for another of the list: it keeps its clients,
- * answers their pings and takes nothing.
+ * Reconnects to another server of the list when this one is cut off from its cluster: such a server
+ * keeps its clients and answers pings but stores nothing.
  */
 function leaveCutOff(connection: NatsConnection, manager: JetStreamManager, log: Log): void {
-  let silences = 0
-  let asking = false
-  const ask = async () => {
+  let failures = 0
+  let checking = false
+  const check = async () => {
     try {
       await manager.getAccountInfo()
-      silences = 0
+      failures = 0
     } catch {
-      silences++
+      failures++
     }
-    if (silences < clusterSilencesMax || connection.isClosed()) return
-    silences = 0
+    if (failures < clusterFailuresMax || connection.isClosed()) return
+    failures = 0
     log.warn({ server: connection.getServer() }, 'NATS is cut off from its cluster; trying another')
-    // One that is draining stays where it is.
+    // A draining connection stays where it is.
     await connection.reconnect().catch(() => undefined)
   }
   const timer = setInterval(async () => {
-    if (asking) return
-    asking = true
-    await ask()
-    asking = false
-  }, clusterAskEveryMs)
+    if (checking) return
+    checking = true
+    await check()
+    checking = false
+  }, clusterCheckEveryMs)
   timer.unref()
   void connection.closed().then(() => clearInterval(timer))
 }
 
-/** Subjects in the log of those that a user may not use. */
+/** How many refused subjects are logged. */
 const refusedSubjectsMax = 100
 
 async function watchStatus(
@@ -329,7 +325,7 @@ async function watchStatus(
     const { permissionContext } = status
     if (permissionContext !== undefined && refused.size < refusedSubjectsMax) {
       const { operation, subject } = permissionContext
-      // Once each: what is refused is asked for again and again.
+      // Once each: refused requests are repeated.
       if (!refused.has(subject))
         log.warn({ operation, subject }, 'NATS refuses this user a subject')
       refused.add(subject)

@@ -1,8 +1,7 @@
 /**
- * What can never be processed: kept on a stream of its own as it came, with the reason beside it,
- * and never tried again. A letter that cannot be stored is a failure of the infrastructure: its
- * batch waits. A full stream is no reason to wait, and neither is a tenant that sends nothing but
- * poison: then the letter is dropped, and that is counted.
+ * Stores data that can never be processed in the dead-letter stream: the received bytes with a
+ * reason. A failure of the broker fails the batch, which is retried. When the stream is full, or a
+ * tenant exceeds its share of it, the letter is dropped and counted instead.
  */
 import { LRUCache } from 'lru-cache'
 import { headers } from 'nats'
@@ -15,19 +14,19 @@ import { isStreamFull, type JetstreamFailure } from './jetstream-errors.ts'
 
 export type DeadLetter = {
   reason: DropReason
-  /** What is wrong with it, without any of its content. */
+  /** What is wrong with it, without its content. */
   detail: string
-  /** Names the letter: the same poison redelivered is stored once. */
+  /** Identifies the letter, so that a redelivered one is stored once. */
   id: string
-  /** Whose it is; left out where that is not known. */
+  /** Absent when the tenant is unknown. */
   tenantId?: string
   data: Uint8Array
 }
 
-/** Why a letter was dropped: the stream was full, or its tenant had sent more than its share. */
+/** Why a letter was dropped: the stream is full, or the tenant exceeds its share. */
 export type DeadLetterLoss = 'stream_full' | 'tenant_share'
 
-export type DeadLettersOptions = {
+type DeadLettersOptions = {
   nats: Nats
   /** The monotonic clock. */
   nowMs: () => number
@@ -35,14 +34,15 @@ export type DeadLettersOptions = {
   onLost: (loss: DeadLetterLoss) => void
 }
 
-/** Resolves once every letter is stored, or dropped. @throws when the broker does not answer */
-export type StoreDeadLetters = (deadLetters: readonly DeadLetter[]) => Promise<void>
+/** Resolves when every letter is stored or dropped. @throws when the broker does not answer */
+type StoreDeadLetters = (deadLetters: readonly DeadLetter[]) => Promise<void>
 
-/** Publishes under way: a batch of thousands of letters must not take a sync of the disk each. */
+/** Concurrent publishes: letters published together share syncs of the broker's disk. */
 const publishesAtOnce = 32
-/** Tenants whose share is remembered, the latest. */
+/** Tenants whose share is in memory; the least recently used is evicted. */
 const tenantsMax = 10_000
 
+/** @returns a function that stores letters, each tenant within its share */
 export function createDeadLetters({ nats, nowMs, onLost }: DeadLettersOptions): StoreDeadLetters {
   const shares = new LRUCache<string, Bucket>({ max: tenantsMax })
   const store = async (letter: DeadLetter) => {
@@ -54,7 +54,7 @@ export function createDeadLetters({ nats, nowMs, onLost }: DeadLettersOptions): 
     try {
       await publish(nats, letter)
     } catch (error) {
-      // It is tried again, or was not stored.
+      // Not stored, or retried: give the tokens back.
       share.tokens += length
       const { api_error: failure } = error as { api_error?: JetstreamFailure }
       if (failure === undefined || !isStreamFull(failure)) throw error
@@ -72,8 +72,8 @@ export function createDeadLetters({ nats, nowMs, onLost }: DeadLettersOptions): 
 }
 
 async function publish(nats: Nats, { reason, detail, id, data }: DeadLetter): Promise<void> {
-  const about = headers()
-  about.set('Reason', reason)
-  about.set('Detail', detail.replace(/[^\x20-\x7e]+/g, ' '))
-  await nats.jetstream.publish(deadLetterSubject, data, { headers: about, msgID: `dead-${id}` })
+  const meta = headers()
+  meta.set('Reason', reason)
+  meta.set('Detail', detail.replace(/[^\x20-\x7e]+/g, ' '))
+  await nats.jetstream.publish(deadLetterSubject, data, { headers: meta, msgID: `dead-${id}` })
 }

@@ -1,10 +1,10 @@
 /**
- * Errors of JetStream told apart: by the client's code or the server's err_code, and by their text
- * only where nothing else marks them.
+ * Classifies errors of JetStream by the client's code or the server's err_code, and by text only
+ * where there is no code.
  */
 import { ErrorCode } from 'nats'
 
-/** The server's err_codes that code asks for by name, named as in nats-server's errors.json. */
+/** The server's err_codes that this code uses, named as in nats-server's errors.json. */
 export const jetstreamCodes = {
   accountResourcesExceeded: 10002,
   insufficientResources: 10023,
@@ -16,13 +16,13 @@ export const jetstreamCodes = {
   streamNotFound: 10059,
   streamNotMatch: 10060,
   streamWrongLastSequence: 10071,
-  /** The store failed: the stream is full and refuses what is new, or its disk is. */
+  /** The store failed: the stream or its disk is full. */
   streamStoreFailed: 10077,
   /** The same as `streamWrongLastSequence`, without the sequence in its text. */
   streamWrongLastSequenceConstant: 10164,
 } as const
 
-/** An answer of JetStream that is an error. */
+/** An error response of JetStream. */
 export type JetstreamFailure = { err_code?: number; description?: string }
 
 /** Whether the server refused a request with one of these err_codes. */
@@ -31,29 +31,29 @@ export function isJetstreamError(error: unknown, ...codes: readonly number[]): b
   return codes.includes(failure?.err_code ?? 0)
 }
 
-/** Whether what was asked about is not there: a stream, a consumer or a message. */
+/** Whether a stream, a consumer or a message does not exist. */
 export function isNotFound(error: unknown): boolean {
   return (error as { code?: string }).code === ErrorCode.JetStream404NoMessages
 }
 
-/** The same of a message, which may also have been there once. */
+/** Whether a message does not exist, or was removed. */
 export function isMessageGone(error: unknown): boolean {
   const { noMessageFound, sequenceNotFound } = jetstreamCodes
   return isNotFound(error) || isJetstreamError(error, noMessageFound, sequenceNotFound)
 }
 
-/** Whether a consumer or its stream is away, however the client came to hear of it. */
+/** Whether a consumer or its stream is missing, in any of the forms in which the client says so. */
 export function isConsumerMissing(error: unknown): boolean {
   const { message } = error as { message?: string }
   return isNotFound(error) || /not found|no responders|consumer deleted/i.test(message ?? '')
 }
 
-/** Whether nobody listens: what was written to is gone, or its leader is away. */
-export function isUnheard(error: unknown): boolean {
+/** Whether no one subscribes to the subject: the stream is gone, or has no leader. */
+export function hasNoResponders(error: unknown): boolean {
   return (error as { code?: string }).code === ErrorCode.NoResponders
 }
 
-/** Whether servers are not yet a cluster: they name no peers, have no leader, or are silent. */
+/** Whether servers have not formed a cluster yet: no peers, no leader, or no answer. */
 export function isForming(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string }
   return (
@@ -63,7 +63,7 @@ export function isForming(error: unknown): boolean {
   )
 }
 
-/** Whether a server or account has too little storage left for what was asked. */
+/** Whether a server or account has too little storage left for the request. */
 export function isOutOfStorage(error: unknown): boolean {
   const { accountResourcesExceeded, insufficientResources, storageResourcesExceeded } =
     jetstreamCodes
@@ -75,13 +75,13 @@ export function isOutOfStorage(error: unknown): boolean {
   )
 }
 
-/** Whether a write was refused because its key had been written meanwhile. */
+/** Whether a write was refused because another write changed the key in between. */
 export function isWrongRevision(error: unknown): boolean {
   const { streamWrongLastSequence, streamWrongLastSequenceConstant } = jetstreamCodes
   return isJetstreamError(error, streamWrongLastSequence, streamWrongLastSequenceConstant)
 }
 
-/** Whether a stream is full by its bytes or its messages: its err_code says the same of a disk. */
+/** Whether a stream is full. By text: a full disk has the same err_code. */
 export function isStreamFull({ description = '' }: JetstreamFailure): boolean {
   return /maximum (bytes|messages)/.test(description)
 }
@@ -96,8 +96,8 @@ const finalCodes: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Whether nothing was stored and nothing soon will be: the store failed, there is no storage or no
- * resources, the account's limit is reached, or the message is too large.
+ * Whether a retry is useless for now: the store failed, storage or resources are exhausted, the
+ * account's limit is reached, or the message is too large. Nothing was stored.
  */
 export function isFinal({ err_code: code = 0 }: JetstreamFailure): boolean {
   return finalCodes.has(code)

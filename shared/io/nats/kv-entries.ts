@@ -1,4 +1,4 @@
-/** Reads what a NATS KV bucket holds of some keys at the moment, and ends. */
+/** Reads the present entries of a NATS KV bucket once, without a lasting watch. */
 import type { KV, KvEntry, QueuedIterator } from 'nats'
 import { within } from '#shared/io/process/pause.ts'
 import type { Nats } from './connection.ts'
@@ -6,16 +6,14 @@ import type { Nats } from './connection.ts'
 const readMaxMs = 10_000
 
 /**
- * The newest entry of every key that matches, deletions among them. Whatever is written meanwhile:
- * what was there before the call is there, or what replaced it.
+ * Reads the newest entry of every matching key, deletions included. An entry from before the call is
+ * in the result, or the entry that replaced it meanwhile.
  *
- * The client's reading of a history brings an entry twice that is written again meanwhile, and ends
- * when as many have come as there were, or when the server says that none is left, which is not so
- * now and then. Hence each key counts once, and one that did not come is asked for by itself: all
- * keys one by one would cost a request for each.
- * @param bucket one that keeps a single entry of each key
- * @param key with `*` and `>` as in subjects
- * @throws when it cannot be read within `limitMs`, such as while NATS is away
+ * The client's `history` repeats an entry that is written meanwhile, and counts it towards its end,
+ * so it can end early. Hence keys are compared with a list, and missing ones are read one by one.
+ * @param bucket with a history of one entry per key
+ * @param key with the wildcards `*` and `>` of subjects
+ * @throws when the entries cannot be read within `limitMs`
  */
 export async function readEntries(
   nats: Nats,
@@ -28,7 +26,7 @@ export async function readEntries(
   let late = false
   const read = async () => {
     const keys = await listKeys(nats, (await bucket.status()).bucket, key)
-    // The client may hand out one that is not there while others are written.
+    // The client may return an undefined entry while others are written.
     history = await bucket.history({ key })
     if (late) history.stop()
     for await (const entry of history) if (entry !== undefined) entries.set(entry.key, entry)
@@ -38,16 +36,16 @@ export async function readEntries(
     }
   }
   if (await within(read(), limitMs)) return entries
-  // Or its consumer would be kept up for ever.
+  // Stop it, or its consumer would remain on the server.
   late = true
   history?.stop()
   throw new Error('the bucket cannot be read')
 }
 
 /**
- * Every key that matches and has an entry, be it a deletion, in one request.
- * @param bucket its name
- * @throws when NATS is away, or there is no such bucket
+ * Lists the matching keys that have an entry, deletions included, in one request.
+ * @param bucket name of the bucket
+ * @throws when NATS is away, or the bucket does not exist
  */
 export async function listKeys(nats: Nats, bucket: string, key: string): Promise<string[]> {
   const prefix = `$KV.${bucket}.`

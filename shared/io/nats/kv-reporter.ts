@@ -1,29 +1,28 @@
 /**
- * What an edge reports of itself now and then: small entries in a NATS KV bucket, each replacing
- * the one before it, so that only the last of them matters. What cannot be reported is given back
- * and reported later; a bucket that was lost is made anew.
+ * Publishes an edge's reports to a NATS KV bucket every few seconds: small entries that each
+ * replace the one before. A failed report is requeued, and a lost bucket is created again.
  */
 import type { KV } from 'nats'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Nats } from './connection.ts'
 
 /** One entry that has changed. */
-export type ChangedEntry = {
+type ChangedEntry = {
   key: string
   value: object
-  /** Told when it could not be stored. */
+  /** Called when the entry could not be stored. */
   requeue: () => void
 }
 
 export type KvReporter = {
-  /** Reports what is left and ends. */
+  /** Publishes remaining changes and ends. */
   close: () => Promise<void>
 }
 
-export type KvReporterOptions = {
+type KvReporterOptions = {
   nats: Nats
   openBucket: (nats: Nats) => Promise<KV>
-  /** Takes what has changed since it was taken last. */
+  /** Returns the entries that changed since the last call. */
   drainEntries: () => ChangedEntry[]
   /** Counts each entry by its outcome. */
   reports: { inc: (labels: { outcome: 'stored' | 'failed' }) => void }
@@ -33,7 +32,7 @@ export type KvReporterOptions = {
 
 const reportEveryMs = 2_000
 
-/** Reports every few seconds where something has changed. */
+/** Starts the reporter; it writes only entries that have changed. */
 export function startKvReporter(options: KvReporterOptions): KvReporter {
   const { nats, reports, log } = options
   let bucket: KV | null = null

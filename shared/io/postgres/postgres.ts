@@ -8,9 +8,9 @@ import pg from 'pg'
 import { retryAfterSeconds } from '#shared/core/base/limits/http.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
-  createFaultTeller,
+  createFaultReporter,
   describeConnectFault,
-  type FaultTeller,
+  type FaultReporter,
 } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -65,7 +65,7 @@ export type PostgresOptions = {
   role: string
   log: Log
   /** Says why it cannot connect; shared by the pools of one process. */
-  teller?: FaultTeller
+  reporter?: FaultReporter
   metrics?: Metrics
   /** Connections at most; 10 by default. */
   connectionsMax?: number
@@ -181,15 +181,15 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
   if (options.metrics !== undefined) observePool(pool, options.metrics)
 
   let noRoomMs = Number.NEGATIVE_INFINITY
-  const teller = options.teller ?? createFaultTeller('Postgres', log)
+  const reporter = options.reporter ?? createFaultReporter('Postgres', log)
   const openClient = async (): Promise<pg.PoolClient> => {
     try {
       const client = await pool.connect()
-      teller.worked()
+      reporter.worked()
       return client
     } catch (error) {
       // A pool whose connections are all in use says nothing about the server.
-      if (pool.totalCount < pool.options.max) teller.failed(error)
+      if (pool.totalCount < pool.options.max) reporter.failed(error)
       throw toPostgresError(error)
     }
   }

@@ -88,7 +88,7 @@ function describeTls(code: string): string {
     : 'cannot agree on TLS'
 }
 
-export type FaultTeller = {
+export type FaultReporter = {
   /** Logs the reason at `warn`, unless it is unchanged. @returns the reason */
   failed: (error: unknown) => string
   /** Logs the recovery at `info`, after a failure. */
@@ -101,7 +101,7 @@ export type FaultTeller = {
  * Logs each change of the state of a connection once.
  * @param server its name in the log, such as `NATS`
  */
-export function createFaultTeller(server: string, log: Log): FaultTeller {
+export function createFaultReporter(server: string, log: Log): FaultReporter {
   let fault: string | null = null
   return {
     failed: (error) => {

@@ -4,22 +4,18 @@
  * accepted. An entry holds the counts since the edge's start, so that only the last of them
  * matters; what an edge counted after its last report ends with it when it is killed.
  */
-import { type KV, StorageType } from 'nats'
 import { hourMs } from '#shared/core/base/instants.ts'
 import {
   type AcceptedClaim,
   acceptedKey,
   acceptedSchema,
 } from '#shared/core/reconciliation/accepted-claims.ts'
-import { acceptedBucket } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries, readJson } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
+import { openAcceptedBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-
-/** As long as the events themselves can wait for a scorer, and a day more. */
-const keptMs = 96 * hourMs
 
 type Part = { hourMs: number; part: number; accepted: Record<string, number> }
 
@@ -52,17 +48,6 @@ export function startClaimReporter(options: ClaimReporterOptions): KvReporter {
   }
   const drainEntries = () => drainChanged().map(toEntry)
   return startKvReporter({ ...common, openBucket: openAcceptedBucket, reports, drainEntries })
-}
-
-export function openAcceptedBucket(nats: Nats): Promise<KV> {
-  return nats.jetstream.views.kv(acceptedBucket, {
-    history: 1,
-    storage: StorageType.File,
-    replicas: nats.replicas ?? 1,
-    ttl: keptMs,
-    maxValueSize: 256 * 1024,
-    max_bytes: 256 * 1024 ** 2,
-  })
 }
 
 /**

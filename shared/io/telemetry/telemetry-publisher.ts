@@ -11,13 +11,13 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { restoreStream } from '#shared/io/nats/ensure-streams.ts'
 import {
   isFinal,
   isStreamFull,
   type JetstreamFailure,
   jetstreamCodes,
 } from '#shared/io/nats/jetstream-errors.ts'
+import { restoreStream } from '#shared/io/nats/streams/restore-streams.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 

@@ -4,9 +4,6 @@
  * only after a change. It is separate from the tenant directory, whose every write costs
  * every edge. The entries expire.
  */
-import { type KV, StorageType } from 'nats'
-import { dayMs } from '#shared/core/base/instants.ts'
-import { staleSecretBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type StaleSecretReport,
   staleSecretKey,
@@ -15,11 +12,9 @@ import {
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries, readJson } from '#shared/io/nats/kv-entries.ts'
 import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
+import { openStaleSecretBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-
-/** How long a report is kept. */
-const keptMs = 30 * dayMs
 
 export type ReporterOptions = {
   nats: Nats
@@ -49,17 +44,6 @@ export function startStaleSecretReporter(options: ReporterOptions): KvReporter {
       requeue: () => requeue(tenantId),
     }))
   return startKvReporter({ ...common, openBucket: openStaleSecretBucket, reports, drainEntries })
-}
-
-export function openStaleSecretBucket(nats: Nats): Promise<KV> {
-  return nats.jetstream.views.kv(staleSecretBucket, {
-    history: 1,
-    storage: StorageType.File,
-    replicas: nats.replicas ?? 1,
-    ttl: keptMs,
-    maxValueSize: 32 * 1024,
-    max_bytes: 256 * 1024 ** 2,
-  })
 }
 
 export type StaleSecretRequestsByVersion = {

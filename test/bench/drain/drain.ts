@@ -17,7 +17,7 @@ import {
 } from '#shared/core/telemetry/nats-names.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
-import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { telemetryColumns } from '#shared/io/telemetry/telemetry-rows.ts'

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
-import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import {

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { deliveryHintSubject } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
-import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import {

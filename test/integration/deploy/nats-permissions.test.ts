@@ -19,7 +19,8 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats, toInboxPrefix } from '#shared/io/nats/connection.ts'
-import { ensureStreams, openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'

@@ -13,8 +13,8 @@ import {
   type ConsumeOptions,
   type Consumption,
   consume,
-} from '#shared/io/nats/consume.ts'
-import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
+} from '#shared/io/nats/consume/consume.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { until } from '../../support/process/until.ts'
@@ -52,7 +52,9 @@ afterEach(async () => {
   for (const consumption of consumptions) await consumption.stop()
 })
 
-type More = Partial<Pick<ConsumeOptions, 'quarantine' | 'readyUpTo' | 'acknowledged' | 'holdMaxMs'>>
+type More = Partial<
+  Pick<ConsumeOptions, 'quarantine' | 'readyUpTo' | 'acknowledged' | 'retryInPlaceMaxMs'>
+>
 
 function begin(handle: Handle, some: Partial<typeof limits> = {}, more: More = {}): Consumption {
   metrics = createMetrics('test')
@@ -273,7 +275,7 @@ describe('a consumer', () => {
         if (away) throw new Error('the database is away')
       },
       {},
-      { holdMaxMs: 300, readyUpTo: async () => readyUpTo },
+      { retryInPlaceMaxMs: 300, readyUpTo: async () => readyUpTo },
     )
     await publish(0, 1)
     await until('it has been given back', async () => {

@@ -18,7 +18,7 @@ import {
   scorerConsumer,
   telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
-import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { until } from '../../support/process/until.ts'
 import {
   type Answer,

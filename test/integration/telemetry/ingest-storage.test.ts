@@ -17,7 +17,7 @@ import {
   waitingEventsMax,
 } from '../../../shared/core/base/limits/ingest.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
-import { ensureStreams } from '../../../shared/io/nats/ensure-streams.ts'
+import { ensureStreams } from '../../../shared/io/nats/streams/ensure-streams.ts'
 import { until } from '../../support/process/until.ts'
 import {
   type Answer,

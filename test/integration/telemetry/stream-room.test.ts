@@ -8,8 +8,8 @@ import {
   telemetryStream,
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
-import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
-import { readLowWatermark } from '#shared/io/nats/low-watermark.ts'
+import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { until } from '../../support/process/until.ts'
 import { makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'

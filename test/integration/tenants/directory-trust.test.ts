@@ -8,7 +8,7 @@ import type { KV } from 'nats'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { edgeKey, policyKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits/tenants.ts'
-import { openTenantsBucket } from '../../../shared/io/nats/ensure-streams.ts'
+import { openTenantsBucket } from '../../../shared/io/nats/streams/buckets.ts'
 import {
   type Directory,
   openDirectory,

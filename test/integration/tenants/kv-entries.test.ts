@@ -7,10 +7,8 @@ import {
 } from '#shared/core/tenants/stale-secret-reports.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import {
-  listStaleSecretRequests,
-  openStaleSecretBucket,
-} from '#shared/io/tenants/stale-secret-requests.ts'
+import { openStaleSecretBucket } from '#shared/io/nats/streams/buckets.ts'
+import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startNats } from '../../support/servers/nats-server.ts'
 

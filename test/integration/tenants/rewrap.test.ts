@@ -4,7 +4,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
-import { openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'

@@ -10,7 +10,7 @@ import {
   type TenantEntry,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
-import { openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { openDirectory, readProven } from '#shared/io/tenants/directory/directory-entries.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'

@@ -21,7 +21,7 @@ import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { listen } from '../../../shared/io/http/http-server.ts'
 import { createInternalServer } from '../../../shared/io/http/internal-server.ts'
 import { connectNats, type Nats } from '../../../shared/io/nats/connection.ts'
-import { ensureStreams } from '../../../shared/io/nats/ensure-streams.ts'
+import { ensureStreams } from '../../../shared/io/nats/streams/ensure-streams.ts'
 import { createLog } from '../../../shared/io/process/log.ts'
 import { createMetrics } from '../../../shared/io/process/metrics.ts'
 import {

@@ -16,7 +16,7 @@ import {
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createHistoryStore, type HistoryStore } from '#shared/io/devices/history-store.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
-import { ensureStreams } from '#shared/io/nats/ensure-streams.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { until } from '../process/until.ts'

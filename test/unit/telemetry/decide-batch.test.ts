@@ -2,7 +2,7 @@
 // is under way any more when the batch fails.
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import { type DecideBatchDeps, decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
 import { makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { makeDecideDeps } from '../../support/telemetry/decide-deps.ts'

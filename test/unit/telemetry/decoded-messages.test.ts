@@ -8,7 +8,7 @@ import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { eventHeaderSchema } from '#shared/core/telemetry/event-batch.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
-import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import {
   createDecodedMessages,
   type DecodedMessages,

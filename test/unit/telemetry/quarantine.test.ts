@@ -1,7 +1,7 @@
 // The last resort of a scorer: of a message that fails again and again everything is done that can
 // be, and the rest is put aside, counted and seen in reconciliation.
 import { describe, expect, it } from 'vitest'
-import type { ConsumedMessage } from '#shared/io/nats/consume.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'
 import {

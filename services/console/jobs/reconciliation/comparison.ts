@@ -6,7 +6,7 @@ import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation
 import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { readDecidedWatermark } from '#shared/io/nats/low-watermark.ts'
+import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'

@@ -10,8 +10,8 @@
 import type { KV, KvEntry, NatsConnection } from 'nats'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { type Prover, toProvingKeyId } from './proofs.ts'
 

@@ -22,14 +22,14 @@ import {
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
 import {
+  hasNoResponders,
   isJetstreamError,
-  isUnheard,
   isWrongRevision,
   jetstreamCodes,
 } from '#shared/io/nats/jetstream-errors.ts'
 import { readJson } from '#shared/io/nats/kv-entries.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
@@ -349,7 +349,7 @@ async function findOwnEntry(state: State, directory: Directory): Promise<boolean
 
 /** Whether the stream does not exist, rather than having no leader at the moment. */
 async function isBucketGone({ nats }: State, error: unknown): Promise<boolean> {
-  if (!isUnheard(error)) return false
+  if (!hasNoResponders(error)) return false
   return nats.manager.streams.info(`KV_${tenantsBucket}`).then(
     () => false,
     (why: unknown) => isJetstreamError(why, jetstreamCodes.streamNotFound),

@@ -17,8 +17,8 @@ import {
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { openTenantsBucket } from '#shared/io/nats/ensure-streams.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'

@@ -1,14 +1,14 @@
 /**
- * How far the stream has been worked off without a gap, by whichever scorers. What is decided only
- * up to where all is stored is decided with everything before it in ClickHouse; and where all
- * before it is decided, there is no earlier event left that could change it.
+ * Low watermarks of the telemetry stream: the sequence up to which every message is stored, or
+ * decided, by any scorer. Scorers decide only below the stored watermark, so everything before a
+ * decided event is in ClickHouse.
  */
 import {
   deciderConsumer,
   scorerConsumer,
   telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
-import type { Nats } from './connection.ts'
+import type { Nats } from '../connection.ts'
 
 /**
  * @returns the sequence up to which every message is stored
@@ -27,7 +27,7 @@ export function readDecidedWatermark(nats: Nats): Promise<number> {
 }
 
 /**
- * The low watermark of the telemetry stream: every message up to it is stored and decided.
+ * @returns the sequence up to which every message is stored and decided
  * @throws when the broker does not answer
  */
 export async function readLowWatermark(nats: Nats): Promise<number> {
@@ -40,6 +40,7 @@ export async function readLowWatermark(nats: Nats): Promise<number> {
 
 async function readWatermark(nats: Nats, durable: string): Promise<number> {
   const info = await nats.manager.consumers.info(telemetryStream, durable)
-  // With nothing in hand all that was delivered is done, also behind what aged out unseen.
+  // Without unacknowledged messages all delivered ones are done, also behind a message that expired
+  // before its delivery.
   return info.num_ack_pending === 0 ? info.delivered.stream_seq : info.ack_floor.stream_seq
 }

@@ -1,14 +1,14 @@
 /** Reads how full a stream is. */
 import type { StreamFill } from '#shared/core/telemetry/stream-capacity.ts'
-import type { Nats } from './connection.ts'
+import type { Nats } from '../connection.ts'
 
-export type ReadFill = StreamFill & {
-  /** Age of the oldest message in seconds by the server's clock; 0 when there is none. */
+export type StreamFillReading = StreamFill & {
+  /** Age of the oldest message in seconds, by the server's clock; 0 for an empty stream. */
   oldestSeconds: number
 }
 
-/** @throws when the broker does not answer, or there is no such stream */
-export async function readStreamFill(nats: Nats, stream: string): Promise<ReadFill> {
+/** @throws when the broker does not answer, or the stream does not exist */
+export async function readStreamFill(nats: Nats, stream: string): Promise<StreamFillReading> {
   const { config, state, ts } = await nats.manager.streams.info(stream)
   const serverMs = Date.parse(ts ?? '') || Date.now()
   const oldestMs = state.messages === 0 ? serverMs : Date.parse(String(state.first_ts))

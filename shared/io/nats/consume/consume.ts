@@ -1,22 +1,23 @@
 /**
- * The loop of a pull consumer: take ahead, hand over batches, acknowledge only what has been
- * handled. It promises at least once, nothing more, so what handles a batch is idempotent. An
- * outage is waited out with the messages in hand, then they are given back for others to try; a
- * message that fails for a reason of its own is set apart and never holds back its neighbours.
- * Batches follow the load: small and at once when there is little, large when there is much.
+ * The loop of a pull consumer: it fetches messages, passes batches to a handler and acknowledges
+ * only handled messages. Delivery is at least once, so handlers must be idempotent. In an outage it
+ * retries the batch in place, then nacks it so that another process can try. A message that fails
+ * by a defect is retried alone, so it never delays the others. Batches follow the load: small and
+ * immediate when it is low, large when it is high.
  */
 import pRetry from 'p-retry'
 import { isDefect } from '#shared/io/process/defects.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'
-import type { Nats } from './connection.ts'
+import type { Nats } from '../connection.ts'
+import { consumerConfigs } from '../streams/stream-configs.ts'
+import { ackWaitMs } from '../streams/telemetry-stream.ts'
 import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
-import { ackWaitMs, consumerConfigs } from './ensure-streams.ts'
 import type { DeliveredMessage } from './fetcher.ts'
 import { type ReconnectingFetcher, startFetching } from './reconnecting-fetcher.ts'
 
-/** A message as a handler sees it. */
+/** A message as handlers get it. */
 export type ConsumedMessage = Pick<
   DeliveredMessage,
   'data' | 'proof' | 'sequence' | 'streamCreatedMs' | 'deliveries'
@@ -27,124 +28,119 @@ export type ConsumeOptions = {
   /** Which of `consumerConfigs`. */
   durable: string
   /**
-   * Handles a batch completely. What it throws is an outage, and the batch is tried again, unless
-   * it is one of our own defects: then each message is tried by itself.
+   * Handles a batch completely. An error counts as an outage and the batch is retried, unless
+   * `isDefect` says otherwise: then each message is retried alone.
    */
   handle: (messages: readonly ConsumedMessage[]) => Promise<void>
   /**
-   * Takes a message that fails by a defect again and again while others do not, for where something
-   * waits for every message: keeps it where somebody can look at it. Then it is acknowledged.
-   * Left out, it is tried for ever.
+   * Stores a message for an operator that keeps failing by a defect while others succeed; it is
+   * acknowledged afterwards. Without this function the message is retried without limit.
    */
   quarantine?: (message: ConsumedMessage, error: unknown) => Promise<void>
   /**
-   * Up to which sequence messages may be handled by now; later ones wait. Left out, all may. It is
-   * asked again when `wake` says so, and every moment while something waits.
-   * @throws when it cannot be told at the moment
+   * The sequence up to which messages may be handled now; later ones wait. Without it all may. It
+   * is read again after `wake`, and every 50 ms while messages wait.
+   * @throws when it cannot be read at the moment
    */
   readyUpTo?: () => Promise<number>
-  /** Told whenever a batch has been acknowledged. */
+  /** Called after each acknowledged batch. */
   acknowledged?: () => void
   limits: ConsumeLimits
-  /** How long a batch is tried again in place before its messages are given back, in ms: 30 s. */
-  holdMaxMs?: number
+  /** How long a batch is retried in place before it is nacked; 30 s by default. */
+  retryInPlaceMaxMs?: number
   log: Log
   metrics: Metrics
 }
 
 export type ConsumeLimits = {
   /**
-   * Messages and bytes of one batch; a single message may be larger. As much is taken beside a full
-   * one: of all consumers of a connection half of the 64 MB, at most, at which the broker ends it.
+   * Messages and bytes of one batch; a single message may be larger. As much again is fetched while
+   * a full batch is handled. The broker ends a connection that has 64 MB pending, so all consumers
+   * of a connection together must stay below half of it.
    */
   batchMessagesMax: number
   batchBytesMax: number
-  /** The least time between the beginnings of two batches that are not full. */
+  /** Minimum time between the starts of two batches that are not full. */
   batchIntervalMs: number
-  /** Where batches take longer, it is twice what the last one took, up to this. */
+  /** After a slow batch the minimum is twice its duration, up to this. */
   batchIntervalMaxMs: number
 }
 
 export type Consumption = {
-  /** Gives back what has not been begun and waits for the batch in hand, for 5 s at most. */
+  /** Nacks waiting messages and waits up to 5 s for the batch in work. */
   stop: () => Promise<void>
-  /** Null while messages can be taken and handled, else why not. */
+  /** Null while messages can be fetched and handled, else the reason. */
   fault: () => string | null
-  /** Says that more messages may be ready. */
+  /** Call it when more messages may be ready. */
   wake: () => void
 }
 
 /** Four heartbeats within the consumer's ack_wait. */
 const heartbeatMs = ackWaitMs / 4
-const holdMaxMs = 30_000
-/** How long messages rest that are given back. */
+const retryInPlaceMaxMs = 30_000
+/** Redelivery delay of messages that were nacked in an outage. */
 const outageDelayMs = 1_000
-/**
- * How long a message rests that failed for a reason of its own: longer each time, up to a limit.
- */
+/** Redelivery delay of a message that failed by a defect: it doubles with each delivery. */
 const defectDelayMs = 500
 const defectDelayMaxMs = 60_000
-/** Deliveries after which a message that fails may be given up. */
+/** Deliveries after which a failing message may be quarantined. */
 const quarantineDeliveries = 3
-/** How often it is asked whether what waits is ready by now. */
+/** How often to check whether waiting messages are ready. */
 const readyPollMs = 50
 const readyRetryMs = 250
 const stopMaxMs = 5_000
 
 type State = ConsumeOptions & {
   stream: string
-  counted: ConsumeMetrics
-  taking: ReconnectingFetcher
+  metered: ConsumeMetrics
+  fetcher: ReconnectingFetcher
   buffer: DeliveredMessage[]
   bufferBytes: number
-  inHand: readonly DeliveredMessage[]
-  /**
-   * Messages acknowledged so far; and of one that failed, how many it had been when it first did.
-   */
-  handled: number
-  handledBefore: Map<number, number>
+  /** The batch in work. */
+  batch: readonly DeliveredMessage[]
+  /** Messages acknowledged so far. */
+  acknowledgedCount: number
+  /** By sequence of a message with a defect: `acknowledgedCount` at its first failure. */
+  suspects: Map<number, number>
   stopping: AbortController
   fault: string | null
-  /**
-   * When what was handled last could not be, for a reason outside, on the monotonic clock; null
-   * when it could.
-   */
+  /** The last failure by an outage, on the monotonic clock; null after a success. */
   failedAtMs: number | null
-  /** Whether it was woken since it was last looked what is ready. */
+  /** Whether `wake` was called since the last check of what is ready. */
   isWoken: boolean
   wake: () => void
 }
 
-/** Begins consuming; it goes on through restarts of the broker until it is stopped. */
+/** Starts consuming; it survives restarts of the broker and runs until it is stopped. */
 export function consume(options: ConsumeOptions): Consumption {
   const { stream } = consumerConfigs[options.durable]!
-  const counted = observeConsumer({ ...options, stream })
+  const metered = observeConsumer({ ...options, stream })
   const stopping = new AbortController()
-  const taking = startFetching({
+  const fetcher = startFetching({
     ...options,
     stream,
     signal: stopping.signal,
-    take: (message) => {
+    onMessage: (message) => {
       state.buffer.push(message)
       state.bufferBytes += message.data.length
     },
     onFault: (fault) => {
       state.fault = fault
     },
-    onFailure: counted.fetchFailed,
+    onFailure: metered.fetchFailed,
   })
   const state: State = {
     ...options,
     stream,
-    counted,
-    taking,
+    metered,
+    fetcher,
     buffer: [],
     bufferBytes: 0,
-    inHand: [],
-    handled: 0,
-    handledBefore: new Map(),
+    batch: [],
+    acknowledgedCount: 0,
+    suspects: new Map(),
     stopping,
-    fault: 'has not begun',
+    fault: 'has not started',
     failedAtMs: null,
     isWoken: false,
     wake: () => undefined,
@@ -152,7 +148,7 @@ export function consume(options: ConsumeOptions): Consumption {
   const heartbeat = setInterval(() => {
     if (!options.nats.connected()) return
     for (const message of state.buffer) message.working()
-    for (const message of state.inHand) message.working()
+    for (const message of state.batch) message.working()
   }, heartbeatMs)
   const handling = handleBatches(state)
   const wake = () => {
@@ -166,31 +162,31 @@ export function consume(options: ConsumeOptions): Consumption {
       stopping.abort()
       wake()
       const limit = new Promise((resolve) => setTimeout(resolve, stopMaxMs).unref())
-      await Promise.race([Promise.all([taking.ended, handling]), limit])
+      await Promise.race([Promise.all([fetcher.ended, handling]), limit])
       clearInterval(heartbeat)
       for (const message of state.buffer.splice(0)) message.nak(0)
-      // Acknowledgements are messages like any other: they must leave before the connection does.
+      // Acknowledgements are messages: send them before the connection closes.
       if (options.nats.connected()) await Promise.race([options.nats.connection.flush(), limit])
     },
   }
 }
 
 /**
- * What is not asked for stays with the broker: one message says that there is something, and what
- * else there is by then is taken once a batch may begin. So messages come in bursts and are held
- * for no longer than their batch, and only where one batch is full the next is taken beside it.
+ * Messages stay with the broker until a batch may start: it fetches one message, then the rest of
+ * the batch. So messages are leased for no longer than their batch takes. Only while a full batch
+ * is in work the next one is fetched ahead.
  */
 async function handleBatches(state: State): Promise<void> {
   const { signal } = state.stopping
-  const { taking, limits } = state
-  let begunMs = Number.NEGATIVE_INFINITY
+  const { fetcher, limits } = state
+  let startedMs = Number.NEGATIVE_INFINITY
   let intervalMs = limits.batchIntervalMs
   while (!signal.aborted) {
     if (state.buffer.length === 0) {
-      await taking.ask({ messages: 1, bytes: 0, waits: true })
+      await fetcher.fetch({ messages: 1, bytes: 0, waits: true })
       continue
     }
-    const restMs = begunMs + intervalMs - performance.now()
+    const restMs = startedMs + intervalMs - performance.now()
     if (restMs > 0 && !isFull(state)) {
       await pause(restMs, signal)
       continue
@@ -201,42 +197,42 @@ async function handleBatches(state: State): Promise<void> {
       await untilWoken(state, upTo === null ? readyRetryMs : readyPollMs)
       continue
     }
-    await takeMore(state)
+    await fillBuffer(state)
     const isBehind = isFull(state)
-    const batch = takeBatch(state, upTo)
-    begunMs = performance.now()
-    const taken = isBehind ? takeMore(state) : null
+    const batch = nextBatch(state, upTo)
+    startedMs = performance.now()
+    const fetched = isBehind ? fillBuffer(state) : null
     await handleBatch(state, batch)
-    intervalMs = toIntervalMs(limits, performance.now() - begunMs)
-    await taken
+    intervalMs = toIntervalMs(limits, performance.now() - startedMs)
+    await fetched
   }
 }
 
-/** Takes what there is, up to a full batch. */
-async function takeMore(state: State): Promise<void> {
-  const { taking, buffer, bufferBytes, limits } = state
+/** Fetches what the broker has, up to a full batch. */
+async function fillBuffer(state: State): Promise<void> {
+  const { fetcher, buffer, bufferBytes, limits } = state
   const messages = limits.batchMessagesMax - buffer.length
   const bytes = limits.batchBytesMax - bufferBytes
-  if (messages > 0 && bytes > 0) await taking.ask({ messages, bytes, waits: false })
+  if (messages > 0 && bytes > 0) await fetcher.fetch({ messages, bytes, waits: false })
 }
 
 function isAnyReady({ buffer }: State, upTo: number | null): boolean {
   return upTo !== null && buffer.some((message) => message.sequence <= upTo)
 }
 
-/** As long a rest as a batch took: what is busy is asked less often, and for more at once. */
+/** A pause as long as the last batch took: a busy store gets fewer and larger batches. */
 function toIntervalMs({ batchIntervalMs, batchIntervalMaxMs }: ConsumeLimits, tookMs: number) {
   return Math.min(Math.max(batchIntervalMs, 2 * tookMs), batchIntervalMaxMs)
 }
 
-/** @returns up to which sequence messages may be handled, or null when it cannot be told */
+/** @returns the sequence up to which messages may be handled, or null when it cannot be read */
 async function findReady(state: State): Promise<number | null> {
   if (state.readyUpTo === undefined) return Number.POSITIVE_INFINITY
   try {
     return await state.readyUpTo()
   } catch (error) {
-    state.counted.failed()
-    state.log.debug({ err: error }, 'it cannot be told which messages are ready')
+    state.metered.failed()
+    state.log.debug({ err: error }, 'the watermark of ready messages cannot be read')
     return null
   }
 }
@@ -257,8 +253,8 @@ function isFull(state: State): boolean {
   return state.buffer.length >= batchMessagesMax || state.bufferBytes >= batchBytesMax
 }
 
-/** Takes what may be handled by now, in the order of arrival, up to the limits of a batch. */
-function takeBatch(state: State, upTo: number | null): DeliveredMessage[] {
+/** Moves ready messages from the buffer to a batch, in the order of arrival. */
+function nextBatch(state: State, upTo: number | null): DeliveredMessage[] {
   const { batchMessagesMax, batchBytesMax } = state.limits
   const batch: DeliveredMessage[] = []
   const rest: DeliveredMessage[] = []
@@ -279,21 +275,21 @@ function takeBatch(state: State, upTo: number | null): DeliveredMessage[] {
   }
   state.buffer = rest
   state.bufferBytes -= bytes
-  state.inHand = batch
+  state.batch = batch
   return batch
 }
 
 async function handleBatch(state: State, batch: DeliveredMessage[]): Promise<void> {
-  const { counted, handledBefore } = state
-  counted.batches(batch.length, batch.filter((message) => message.deliveries > 1).length)
-  // One that hit a defect before would make the whole batch fail with it.
-  const suspects = batch.filter((message) => handledBefore.has(message.sequence))
+  const { metered } = state
+  metered.batches(batch.length, batch.filter((message) => message.deliveries > 1).length)
+  // A message that failed by a defect before would fail the whole batch again.
+  const isSuspect = (message: DeliveredMessage) => state.suspects.has(message.sequence)
   await handleTogether(
     state,
-    suspects.length === 0 ? batch : batch.filter((message) => !handledBefore.has(message.sequence)),
+    batch.filter((message) => !isSuspect(message)),
   )
-  for (const message of suspects) await handleAlone(state, message)
-  state.inHand = []
+  for (const message of batch.filter(isSuspect)) await handleAlone(state, message)
+  state.batch = []
 }
 
 async function handleTogether(state: State, batch: DeliveredMessage[]): Promise<void> {
@@ -302,12 +298,12 @@ async function handleTogether(state: State, batch: DeliveredMessage[]): Promise<
   if (error === null) {
     acknowledge(state, batch)
   } else if (isDefect(error) && batch.length > 1) {
-    state.log.error({ err: error }, 'a batch failed by a defect; its messages are tried one by one')
+    state.log.error({ err: error }, 'a batch failed by a defect; retrying its messages one by one')
     for (const message of batch) await handleAlone(state, message)
   } else if (isDefect(error)) {
     await nackDefect(state, batch[0]!, error)
   } else {
-    // In an outage what waits goes with it: given back together, they come again in their order.
+    // Nack the waiting messages too: together they are delivered again in order.
     const waiting = state.buffer.splice(0)
     state.bufferBytes = 0
     nack(state, [...batch, ...waiting], error)
@@ -317,10 +313,10 @@ async function handleTogether(state: State, batch: DeliveredMessage[]): Promise<
 function acknowledge(state: State, batch: readonly DeliveredMessage[]): void {
   for (const message of batch) {
     message.ack()
-    state.handledBefore.delete(message.sequence)
+    state.suspects.delete(message.sequence)
   }
   state.failedAtMs = null
-  state.handled += batch.length
+  state.acknowledgedCount += batch.length
   state.acknowledged?.()
 }
 
@@ -332,23 +328,22 @@ async function handleAlone(state: State, message: DeliveredMessage): Promise<voi
 }
 
 /**
- * Lets a message rest that hit a defect of ours. One that does so again and again is given up, but
- * only while others are handled: where all fail, the mistake is not in the message, and all of them
- * wait for a release that can handle them.
+ * Nacks a message that failed by a defect. After three deliveries it is quarantined, but only if
+ * other messages succeeded meanwhile: when all fail, the release is at fault and all of them wait.
  */
 async function nackDefect(state: State, message: DeliveredMessage, error: unknown): Promise<void> {
-  const { quarantine, handledBefore, handled } = state
-  const before = handledBefore.get(message.sequence)
-  if (before === undefined) handledBefore.set(message.sequence, handled)
-  const alone = before !== undefined && handled > before
-  if (quarantine !== undefined && alone && message.deliveries >= quarantineDeliveries) {
+  const { quarantine, suspects, acknowledgedCount } = state
+  const before = suspects.get(message.sequence)
+  if (before === undefined) suspects.set(message.sequence, acknowledgedCount)
+  const othersSucceed = before !== undefined && acknowledgedCount > before
+  if (quarantine !== undefined && othersSucceed && message.deliveries >= quarantineDeliveries) {
     try {
       await quarantine(message, error)
-      state.counted.quarantined()
-      state.log.error({ err: error, seq: message.sequence }, 'a message was given up')
+      state.metered.quarantined()
+      state.log.error({ err: error, seq: message.sequence }, 'a message was quarantined')
       return acknowledge(state, [message])
     } catch (failure) {
-      state.log.warn({ err: failure }, 'a message could not be given up yet')
+      state.log.warn({ err: failure }, 'quarantining a message failed')
     }
   }
   nack(state, [message], error)
@@ -356,8 +351,12 @@ async function nackDefect(state: State, message: DeliveredMessage, error: unknow
 
 function nack(state: State, batch: readonly DeliveredMessage[], error: unknown): void {
   const defect = isDefect(error)
-  state.counted.nacked(defect ? 'defect' : 'outage', batch.length)
-  if (defect) state.log.error({ err: error, seq: batch[0]?.sequence }, 'a message was set aside')
+  state.metered.nacked(defect ? 'defect' : 'outage', batch.length)
+  if (defect)
+    state.log.error(
+      { err: error, seq: batch[0]?.sequence },
+      'a message failed by a defect and was nacked',
+    )
   for (const message of batch) message.nak(defect ? toDefectDelayMs(message) : outageDelayMs)
 }
 
@@ -372,13 +371,13 @@ async function tryInPlace(state: State, batch: readonly DeliveredMessage[]): Pro
       retries: Number.POSITIVE_INFINITY,
       minTimeout: 50,
       maxTimeout: 500,
-      maxRetryTime: state.holdMaxMs ?? holdMaxMs,
+      maxRetryTime: state.retryInPlaceMaxMs ?? retryInPlaceMaxMs,
       randomize: true,
       shouldRetry: ({ error }) => !isDefect(error) && !state.stopping.signal.aborted,
       onFailedAttempt: ({ error, attemptNumber }) => {
-        state.counted.failed()
+        state.metered.failed()
         state.failedAtMs = isDefect(error) ? null : performance.now()
-        if (attemptNumber === 1) state.log.warn({ err: error }, 'a batch failed; trying again')
+        if (attemptNumber === 1) state.log.warn({ err: error }, 'a batch failed; retrying')
       },
     })
     return null
@@ -388,9 +387,8 @@ async function tryInPlace(state: State, batch: readonly DeliveredMessage[]): Pro
 }
 
 /**
- * What cannot be handled fails again and again, with a pause of half a second at most. So when it
- * has not failed for this long it is being handled, and the first batch after an outage is a large
- * one; or there is nothing to handle, since what was given back waits for others.
+ * A failing batch is retried at least every half second. Without a failure for this long the batch
+ * is in work (the first one after an outage is large), or the nacked messages are with others.
  */
 const failsWithinMs = 2_500
 

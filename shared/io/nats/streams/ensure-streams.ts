@@ -1,0 +1,85 @@
+/**
+ * Creates or updates every stream, consumer and bucket, and compares the result with what the
+ * server reports: a setting that the server ignores fails the migration.
+ */
+import type { StreamConfig } from 'nats'
+import pRetry from 'p-retry'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Nats } from '../connection.ts'
+import { isForming } from '../jetstream-errors.ts'
+import {
+  bucketNames,
+  openAcceptedBucket,
+  openStaleSecretBucket,
+  openTenantsBucket,
+} from './buckets.ts'
+import { addStream, nullIfMissing, requireEcho } from './restore-streams.ts'
+import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
+
+/**
+ * Creates or updates every stream, bucket and consumer. Several processes may run it at once.
+ * Consumers have as many replicas as their stream.
+ * @throws Error naming the setting that the server does not apply
+ */
+export async function ensureStreams(nats: Nats): Promise<void> {
+  for (const config of listStreamConfigs(nats)) await ensureStream(nats, config)
+  for (const { stream, config } of Object.values(consumerConfigs)) {
+    const durable = config.durable_name ?? ''
+    const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
+    // `add` refuses a consumer with other settings, and `update` returns the settings from before
+    // it, so read them again.
+    if (present === null) await nats.manager.consumers.add(stream, config)
+    else await nats.manager.consumers.update(stream, durable, config)
+    const info = await nats.manager.consumers.info(stream, durable)
+    requireEcho(`consumer ${durable}`, config, info.config)
+  }
+  await openTenantsBucket(nats)
+  await openStaleSecretBucket(nats)
+  await openAcceptedBucket(nats)
+  for (const bucket of bucketNames) await setReplicas(nats, bucket)
+}
+
+/**
+ * `ensureStreams` for servers that have just started: three of them need seconds to form a cluster,
+ * and after a change a stream has no leader for a moment.
+ * @throws what `ensureStreams` throws, once `limitMs` have passed
+ */
+export async function ensureStreamsOnceFormed(
+  nats: Nats,
+  { log, limitMs }: { log: Log; limitMs: number },
+): Promise<void> {
+  await pRetry(() => ensureStreams(nats), {
+    retries: Number.POSITIVE_INFINITY,
+    minTimeout: 250,
+    maxTimeout: 2_000,
+    maxRetryTime: limitMs,
+    shouldRetry: ({ error }) => isForming(error),
+    onFailedAttempt: ({ error }) =>
+      log.warn({ err: error }, 'creating the streams failed; retrying'),
+  })
+}
+
+async function ensureStream(nats: Nats, config: Partial<StreamConfig>): Promise<void> {
+  const name = config.name!
+  const present = await nats.manager.streams.info(name).catch(nullIfMissing)
+  if (present === null) return addStream(nats, config)
+  const requested = { ...config, ...toUnchanged(nats, present.config) }
+  const info = await nats.manager.streams.update(name, { ...present.config, ...requested })
+  requireEcho(`stream ${name}`, requested, info.config)
+}
+
+/** An operator may have set size and replicas on the stream: keep them unless configured here. */
+function toUnchanged(nats: Nats, { name, max_bytes, num_replicas }: StreamConfig) {
+  const configured = name === telemetryStream ? nats.telemetryBytesMax : undefined
+  return { max_bytes: configured ?? max_bytes, num_replicas: nats.replicas ?? num_replicas }
+}
+
+async function setReplicas(nats: Nats, bucket: string): Promise<void> {
+  const name = `KV_${bucket}`
+  const { config } = await nats.manager.streams.info(name)
+  const requested = { num_replicas: nats.replicas ?? config.num_replicas }
+  if (requested.num_replicas === config.num_replicas) return
+  const info = await nats.manager.streams.update(name, { ...config, ...requested })
+  requireEcho(`bucket ${bucket}`, requested, info.config)
+}

@@ -1,0 +1,65 @@
+/**
+ * Creates streams and consumers that are missing, as on a broker that lost its store. What exists
+ * stays unchanged: only `ensureStreams`, which runs with a migration, changes a stream.
+ */
+import type { StreamConfig } from 'nats'
+import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
+import { deadLetterStream, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import type { Nats } from '../connection.ts'
+import { isNotFound, isOutOfStorage } from '../jetstream-errors.ts'
+import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
+
+/**
+ * Creates a durable consumer, its stream, and the stream that a scorer writes dead letters to.
+ * @param durable a key of `consumerConfigs`
+ * @throws when the broker does not answer
+ */
+export async function restoreConsumer(nats: Nats, durable: string): Promise<void> {
+  const { stream, config } = consumerConfigs[durable]!
+  await restoreStream(nats, stream)
+  if (stream === telemetryStream) await restoreStream(nats, deadLetterStream)
+  const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
+  if (present === null) await nats.manager.consumers.add(stream, config)
+}
+
+/** Creates a stream when it is missing. @throws when the broker does not answer */
+export async function restoreStream(nats: Nats, stream: string): Promise<void> {
+  if ((await nats.manager.streams.info(stream).catch(nullIfMissing)) !== null) return
+  await addStream(nats, listStreamConfigs(nats).find(({ name }) => name === stream)!)
+}
+
+/**
+ * Creates a stream. The server reserves the full size at once. Where no size is configured and the
+ * server has less storage, the size of the telemetry stream is halved until the server accepts it.
+ * @throws Error when a size is configured, or the server has less than the minimum, or ignores a
+ *   setting
+ */
+export async function addStream(nats: Nats, config: Partial<StreamConfig>): Promise<void> {
+  try {
+    const info = await nats.manager.streams.add(config)
+    requireEcho(`stream ${config.name}`, config, info.config)
+  } catch (error) {
+    const half = Math.floor((config.max_bytes ?? 0) / 2)
+    const mayShrink = config.name === telemetryStream && nats.telemetryBytesMax === undefined
+    if (!mayShrink || half < telemetryStreamBytesMin || !isOutOfStorage(error)) throw error
+    await addStream(nats, { ...config, max_bytes: half })
+  }
+}
+
+/** Turns "not found" into null. @throws every other error */
+export function nullIfMissing(error: unknown): null {
+  if (isNotFound(error)) return null
+  throw error
+}
+
+/** @throws Error naming a requested setting that the server did not apply */
+export function requireEcho(what: string, requested: object, applied: object): void {
+  for (const [name, value] of Object.entries(requested)) {
+    const got = (applied as Record<string, unknown>)[name]
+    if (JSON.stringify(got) === JSON.stringify(value)) continue
+    throw new Error(
+      `${what}: the server did not apply ${name}: requested ${JSON.stringify(value)}, got ` +
+        `${JSON.stringify(got)}. Is the nats-server older than 2.10?`,
+    )
+  }
+}
