@@ -4,7 +4,7 @@
  * is exact; from the first event on for which neither holds, it has bounds. Counted here anew, so
  * that the service's own way of counting is checked and not repeated.
  */
-import { watchedSignals } from '#shared/core/velocity/signal-flips.ts'
+import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { type EventFact, isAccepted } from '../send/sent-events.ts'
 import { type CountBounds, countBelow, placedByMs } from './sightings.ts'
 

@@ -6,8 +6,8 @@
 
 import type { Score, Scorer } from '#shared/core/scoring/score.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import { toSignalBits } from '#shared/core/signals/watched-signals.ts'
 import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
-import { toSignalBits } from '#shared/core/velocity/signal-flips.ts'
 import type { EventContent } from '../send/sent-events.ts'
 import { type BodyStyle, bodyStyles, toBodyText } from './body-text.ts'
 import { paint } from './clean-signals.ts'

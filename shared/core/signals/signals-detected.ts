@@ -4,7 +4,7 @@
  * and made here because that costs the engine as much as the rest of a row.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
-import { detectedWhenFalse } from '#shared/core/velocity/signal-flips.ts'
+import { detectedWhenFalse } from '#shared/core/signals/watched-signals.ts'
 import { type Category, categories, type Signals } from './signal-definition.ts'
 import { findSignal } from './signals.ts'
 

@@ -1,32 +1,32 @@
 /**
- * From what is stored of a device, a user or a session to the counts of velocity rules, as of each
- * event asked about.
+ * From the stored events of a device, user or session to the counts of velocity rules, as of each
+ * event.
  */
 
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
-import { type BitHalves, countSignalFlips } from './signal-flips.ts'
+import type { SignalBits } from '#shared/core/signals/watched-signals.ts'
+import { countSignalFlips } from './signal-flips.ts'
 import { countInWindow, type Moment } from './windowed-counts.ts'
 
-/** One event in the activity of a key. Subjects are hashes; 0 is none. */
-export type ActivityRow = Moment & {
-  event: number
-  session: number
-  user: number
-  account: number
-  platform: number
-  userDevice: number
-  sessionDevice: number
-  detected: BitHalves
-  clean: BitHalves
-}
+/** One stored event of a key. Subjects are hashes; 0 is none. */
+export type ActivityRow = Moment &
+  SignalBits & {
+    event: number
+    session: number
+    user: number
+    account: number
+    platform: number
+    userDevice: number
+    sessionDevice: number
+  }
 
-/** Whose activity a metric is counted in. */
+/** The keys that activity is read by. */
 export type ActivityKind = 'device' | 'user' | 'session'
 
 type Subject = 'session' | 'user' | 'account' | 'platform' | 'userDevice' | 'sessionDevice'
 
-/** What each metric counts, and where. */
-export const countedBy: Record<VelocityMetric, { kind: ActivityKind; subjects: Subject[] }> = {
+/** For each metric, the distinct subjects that it counts and the key they are counted for. */
+export const metricSources: Record<VelocityMetric, { kind: ActivityKind; subjects: Subject[] }> = {
   sessions_per_device: { kind: 'device', subjects: ['session'] },
   users_per_device: { kind: 'device', subjects: ['user', 'account'] },
   platforms_per_device: { kind: 'device', subjects: ['platform'] },
@@ -42,24 +42,25 @@ export type ActivityCount = {
 }
 
 /**
- * Counts one rule in the activity of one key, for all events asked about at once.
+ * Counts one rule in the activity of one key, for many events at once.
  * @param rows in any order, repetitions allowed
- * @returns one count for each moment asked, in their order
+ * @param events the events to count for
+ * @returns one count for each event, in their order
  */
-export function countRows(
+export function countRule(
   rows: readonly ActivityRow[],
   rule: Pick<VelocityRule, 'metric' | 'windowSeconds'>,
-  asked: readonly Moment[],
+  events: readonly Moment[],
 ): ActivityCount[] {
   if (rule.metric === 'signal_flips') {
-    const sightings = rows.map((row) => ({ ...row, event: String(row.event) }))
-    return countSignalFlips(sightings, asked, rule.windowSeconds * 1000).map(
+    const observations = rows.map((row) => ({ ...row, event: String(row.event) }))
+    return countSignalFlips(observations, events, rule.windowSeconds * 1000).map(
       ({ flips, signal }) => ({ count: flips, details: signal === null ? null : { signal } }),
     )
   }
   const seen = new Map<number, Moment[]>()
   for (const row of rows) {
-    for (const subject of countedBy[rule.metric].subjects) {
+    for (const subject of metricSources[rule.metric].subjects) {
       const id = row[subject]
       if (id === 0) continue
       const moments = seen.get(id)
@@ -67,6 +68,6 @@ export function countRows(
       else moments.push(row)
     }
   }
-  const counts = countInWindow([...seen.values()], rule.windowSeconds, asked)
+  const counts = countInWindow([...seen.values()], rule.windowSeconds, events)
   return counts.map((count) => ({ count, details: null }))
 }

@@ -23,13 +23,13 @@ const flagOfMetric: Record<VelocityMetric, Flag> = {
   devices_per_session: 'SESSION_REUSED',
 }
 
-/** A finding about an event: its flag, its weight and its evidence. */
+/** A rule that an event triggered: its flag, its weight and its evidence. */
 export type Finding = { code: Flag; weight: number; evidence: FindingEvidence }
 export type FindingEvidence = {
   metric: string
   count: number
   threshold: number
-  /** "5m", "30d", or "event" for what is seen in the event alone. */
+  /** "5m", "30d", or "event" where the event alone is the evidence. */
   window: string
   [more: string]: unknown
 }
@@ -37,7 +37,7 @@ export type FindingEvidence = {
 export type Risk = { riskScore: number; action: Action; reasons: Reason[] }
 
 /**
- * What velocity rules find.
+ * The velocity rules that an event triggers.
  * @param counts as of the event; a missing count reads as 0
  * @param details more evidence by count key, such as which signal flips
  */
@@ -61,13 +61,13 @@ export function findVelocity(
   return findings
 }
 
-/** What of a policy bounds how far findings raise a score. */
+/** The part of a policy that limits how far findings raise a score. */
 export type RiskLimits = Pick<Policy, 'thresholds' | 'correlationAloneMax'>
 
 /**
- * Raises an event's score by what is known beyond it. Of the findings with one flag only the
- * heaviest counts, of equals the first. A weight that would raise the score too far is cut short,
- * and its evidence says `capped`.
+ * Raises an event's score by its findings. Of the findings with one flag only the heaviest counts,
+ * of equals the first. A weight that would raise the score beyond its limit is reduced, and its
+ * evidence has `capped`.
  * @returns the risk on the same 0..100 scale; its reasons add up to it, heaviest first
  */
 export function correlate(
@@ -109,7 +109,7 @@ function byWeight(a: { code: string; weight: number }, b: { code: string; weight
   return b.weight - a.weight || (a.code < b.code ? -1 : 1)
 }
 
-/** 300 -> "5m", 3600 -> "1h", 2592000 -> "30d". */
+/** A window in its largest whole unit: 300 -> "5m", 3600 -> "1h", 2592000 -> "30d". */
 export function toWindowText(seconds: number): string {
   if (seconds % 86_400 === 0) return `${seconds / 86_400}d`
   if (seconds % 3_600 === 0) return `${seconds / 3_600}h`

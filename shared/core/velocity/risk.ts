@@ -1,6 +1,4 @@
-/**
- * From an event, its policy and its risk features to the risk that alerts are raised by.
- */
+/** Decides the risk of an event, which alerts are raised by, from its policy and risk features. */
 
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { actions } from '#shared/core/scoring/score.ts'
@@ -11,26 +9,30 @@ import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { type Counts, correlate, type Finding, findVelocity, type Risk } from './correlation.ts'
 import { findScoreMismatch } from './score-mismatch.ts'
 
-/** What the past says of one event, as of its stream offset. */
+/** What earlier events add to the evidence about one event, as of its stream offset. */
 export type RiskFeatures = {
   counts: Counts
   /** More evidence, by the key of the count. */
   details: ReadonlyMap<string, Record<string, unknown>>
-  /** Categories that its SDK version usually fills and this event does not. */
+  /** Categories that its SDK version usually fills and this event leaves empty. */
   missing: Finding | null
-  /** Whether the same bytes were taken before: then this is a client's retry. */
+  /** Whether the same bytes were accepted before: then this is a client's retry. */
   retry: boolean
 }
 
-/** The flag of an event with an id that is none: nothing was counted by it. */
+/** The flag of an event with a placeholder id, which no count includes. */
 const placeholderId: Flag = 'PLACEHOLDER_ID'
 
 export type RiskEvent = Pick<AcceptedEvent, 'rasp_score' | 'rasp_action' | 'reasons' | 'body'>
 
-/** What the edge decided, raised by its risk features; never lowered. */
+/**
+ * Raises the edge's decision by risk features; never lowers it.
+ * @param policy the policy that scored the event
+ * @returns the risk score on 0..100, the action and the reasons
+ */
 export function decideRisk(event: RiskEvent, policy: Policy, features: RiskFeatures): Risk {
   const { rasp_score: score, rasp_action: action, reasons } = event
-  // A test device of a sandbox rehearses one action: nothing else may raise it.
+  // A sandbox test device forces its action: nothing else may raise it.
   if (reasons.some((reason) => reason.code === sandboxForced)) {
     return { riskScore: score, action, reasons }
   }
@@ -41,7 +43,6 @@ export function decideRisk(event: RiskEvent, policy: Policy, features: RiskFeatu
   const risk = correlate({ score, reasons }, findings, policy)
   const fields = findPlaceholderIds(event.body)
   if (fields.length > 0) risk.reasons.push({ code: placeholderId, weight: 0, evidence: { fields } })
-  // Only with a policy that is not the one it was scored by can the edge's action be the higher
-  // one.
+  // Under another policy than the one that scored it, the edge's action can be the higher one.
   return actions.indexOf(action) > actions.indexOf(risk.action) ? { ...risk, action } : risk
 }

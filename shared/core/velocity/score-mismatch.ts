@@ -1,14 +1,13 @@
 /**
- * How far the client's own verdict is from ours. The client's is advisory and may be anything; what
- * is measured here is only whether it speaks of the same device, and only where it speaks on our
- * scale. A verdict that cannot be compared is no evidence, just as a signal that was not measured
- * is none.
+ * Compares the client's score with ours. The client's is advisory and may be anything, so it is
+ * compared only where it is on our scale. A score that cannot be compared is no evidence, like a
+ * signal that was not measured.
  */
 
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Finding } from './correlation.ts'
 
-/** The client's own verdict, as it is submitted. */
+/** The client's own verdict as it was submitted. */
 export type ClientVerdict = {
   rasp_score: number
   rasp_action: string
@@ -18,10 +17,9 @@ export type ClientVerdict = {
 /**
  * The difference of two scores, in whole points of 0..100.
  *
- * A client that says 0 while its signals score 80 is the case this is for: an attacker who can
- * forge one number forges the verdict, and a client too old to score the signal looks the same. So
- * 0 counts as the verdict it is, and the rule that uses the difference is to weigh little. What
- * says nothing of the device reads as no difference:
+ * The typical case is a client score of 0 where the signals score 80: an attacker who can forge one
+ * number forges the score. A client too old to know the signal looks the same, so the rule that
+ * uses the difference should weigh little. These are no difference:
  * - a score outside 0..100 or not finite: an error code or a sum without a bound;
  * - a fraction between 0 and 1, or at most 1 beside an action above ALLOW: a scale that ends at 1;
  * - 0 without any action and any flag: a client that does not score.
@@ -38,7 +36,7 @@ export function measureScoreMismatch(scorer: ClientVerdict, raspScore: number): 
 }
 
 /**
- * What the policy holds of the difference.
+ * Applies the policy's rule on score mismatches.
  * @param raspScore ours, 0..100
  * @returns null when the rule is off or the difference is not above its threshold
  */

@@ -1,8 +1,8 @@
 /**
- * Categories of signals that an event left empty though its SDK version hardly ever does: what a
- * hook that strips detections looks like from here. The baseline is what devices of the same
- * tenant, version and platform sent in 24 hours that were over before the event's own hour and the
- * one before it, so it does not change any more when the event is decided.
+ * Finds categories of signals that an event left empty although its SDK version hardly ever does: a
+ * hook that strips detections causes this. The baseline is what devices of the same tenant, version
+ * and platform sent in 24 hours. They ended a full hour before the event's own hour, so the baseline
+ * no longer changes when the event is decided.
  */
 
 import { hourMs } from '#shared/core/base/instants.ts'
@@ -12,7 +12,7 @@ import type { Finding } from './correlation.ts'
 
 type MissingRule = NonNullable<Policy['signalsMissing']>
 
-/** How many devices a version was seen on, and on how many of them a category came empty. */
+/** How many devices sent a version, and how many of them left a category empty. */
 export type SdkBaseline = {
   devices: number
   /** Devices that sent the category empty at least once. */
@@ -28,29 +28,30 @@ export const noBaseline: SdkBaseline = {
 const baselineHours = 24
 
 /**
- * The hours that make the baseline of an event received at this time, in ms: from the first hour's
- * start to the last one's end. The full hour in between is for edges whose clocks or publishes lag:
- * whatever belongs to the window stands before the event in the stream.
+ * The window of the baseline of an event received at this time, in ms since 1970. The full hour
+ * between window and event allows for edges whose clocks or publishes lag: every event of the window
+ * is before the event in the stream.
  */
 export function toBaselineWindow(atMs: number): { fromMs: number; toMs: number } {
   const toMs = Math.floor(atMs / hourMs) * hourMs - hourMs
   return { fromMs: toMs - baselineHours * hourMs, toMs }
 }
 
-/** Places of the bitmaps that devices are counted by, as in `clickhouse/0003-velocity.sql`. */
+/** Places of the bitmaps that count devices, as in `clickhouse/0003-velocity.sql`. */
 const places = 65_536
 
 /**
- * How many devices leave so many places taken, some sharing one: linear counting. Within 1 % up to
- * 100,000 devices; it never answers above 730,000, so that a larger fleet's share of empty
- * categories looks larger than it is and the rule keeps quiet rather than guess.
+ * Estimates the number of devices by linear counting: several devices can share a place of the
+ * bitmap. It is within 1 % up to 100,000 devices and never above 730,000. For a larger fleet the
+ * share of empty categories then looks larger than it is, and the rule does not act.
+ * @param taken occupied places
  */
 export function estimateDevices(taken: number): number {
   return Math.round(-places * Math.log1p(-Math.min(taken, places - 1) / places))
 }
 
 /**
- * The categories with at least one measured signal, known or not: a bit for each, in the order of
+ * The categories with at least one measured signal, known or not, as bits in the order of
  * `categories`.
  */
 export function toFilledCategories(signals: Signals): number {
@@ -68,9 +69,7 @@ export function toFilledCategories(signals: Signals): number {
 
 const isFilled = (filled: number, index: number): boolean => (filled & (1 << index)) !== 0
 
-/**
- * Whether the baseline can matter: most events fill every category, and need not be asked about.
- */
+/** Whether an event needs its baseline: most events fill every category. */
 export function needsBaseline(
   filled: number,
   { signalsMissing: rule }: Pick<Policy, 'signalsMissing'>,
@@ -80,9 +79,9 @@ export function needsBaseline(
 }
 
 /**
- * The categories that are empty here though at least the usual share of enough devices never left
- * them empty. Where an SDK leaves a category out of some of its batches it does so on every device,
- * and then nothing is missing.
+ * The categories that this event left empty although the usual share of devices never did. An SDK
+ * that omits a category from some of its batches does so on every device, and then it is not
+ * missing.
  */
 export function findMissingCategories(
   filled: number,
@@ -97,7 +96,7 @@ export function findMissingCategories(
 }
 
 /**
- * What the policy holds of an event's empty categories.
+ * Applies the policy's rule on missing categories.
  * @returns null when the rule is off or no more than its threshold are missing
  */
 export function findSignalsMissing(

@@ -22,11 +22,11 @@ import {
   type ActivityCount,
   type ActivityKind,
   type ActivityRow,
-  countedBy,
-  countRows,
+  countRule,
+  metricSources,
 } from '#shared/core/velocity/activity-counts.ts'
 import { type Counts, countKey } from '#shared/core/velocity/correlation.ts'
-import { type Screen, toScreen } from '#shared/core/velocity/windowed-counts.ts'
+import { toVelocityScreen, type VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type ActivityBounds,
@@ -109,7 +109,7 @@ type Asked = ActivitySubject & {
 
 type Question = {
   asked: readonly Asked[]
-  screen: Screen
+  screen: VelocityScreen
   firstMs: number
   lastStreamOffset: number
 }
@@ -119,7 +119,7 @@ async function countActivity(
   subjects: readonly ActivitySubject[],
 ): Promise<Activity[]> {
   const asked = subjects.map(toAsked)
-  const screen = toScreen(new Set(subjects.map((subject) => subject.rules)))
+  const screen = toVelocityScreen(new Set(subjects.map((subject) => subject.rules)))
   const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
   const lastStreamOffset = Math.max(...subjects.map((subject) => subject.streamOffset))
   const screened = await screenKeys(store, { asked, screen, firstMs, lastStreamOffset })
@@ -252,7 +252,7 @@ type Screened = {
 async function screenKeys(store: Store, question: Question): Promise<Screened> {
   const { asked, screen } = question
   const kinds = new Set<ActivityKind>(['device'])
-  for (const metric of screen.keys()) kinds.add(countedBy[metric].kind)
+  for (const metric of screen.keys()) kinds.add(metricSources[metric].kind)
   const keys = new Set<ActivityKey>()
   for (const one of asked) {
     for (const kind of kinds) for (const key of one.keys[kind]) keys.add(key)
@@ -356,7 +356,7 @@ function toCondition(metric: VelocityMetric, threshold: number, after: string): 
   }
   // uniqUpTo stops at a hundred; it is exact up to its bound.
   const distinct = threshold <= 100 ? `uniqUpToIf(${Math.max(1, threshold)})` : 'uniqExactIf'
-  const counts = countedBy[metric].subjects.map((subject) => {
+  const counts = metricSources[metric].subjects.map((subject) => {
     const column = columns[subject]!
     return `${distinct}(${column}, ${column} != 0 and ${recent})`
   })
@@ -388,7 +388,7 @@ function createCounting(
     if (counts === undefined) {
       const events = eventsOf.get(key)!
       const moments = events.map(({ streamOffset, receivedAtMs: atMs }) => ({ streamOffset, atMs }))
-      const all = countRows(rows.get(key)!, rule, moments)
+      const all = countRule(rows.get(key)!, rule, moments)
       counts = new Map(events.map((event, index) => [event, all[index]!]))
       counted.set(name, counts)
     }
@@ -396,7 +396,7 @@ function createCounting(
   }
   return (one, rule) => {
     let highest: ActivityCount | null = null
-    for (const key of one.keys[countedBy[rule.metric].kind]) {
+    for (const key of one.keys[metricSources[rule.metric].kind]) {
       if (!rows.has(key)) continue
       const found = countKeyOf(key, rule).get(one)!
       if (highest === null || found.count > highest.count) highest = found

@@ -7,7 +7,7 @@ import type { Policy, VelocityRule } from '#shared/core/policies/policy.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds, type IdField } from '#shared/core/telemetry/placeholder-ids.ts'
-import { countedBy } from '#shared/core/velocity/activity-counts.ts'
+import { metricSources } from '#shared/core/velocity/activity-counts.ts'
 import type { RiskFeatures } from '#shared/core/velocity/risk.ts'
 import {
   findSignalsMissing,
@@ -52,7 +52,7 @@ function toSubject(event: FeatureEvent, velocity: readonly VelocityRule[]): Acti
   const fields = findPlaceholderIds(body)
   const isReal = (field: IdField) => !fields.includes(field)
   const rules = velocity.filter(({ metric }) => {
-    const { kind } = countedBy[metric]
+    const { kind } = metricSources[metric]
     return kind === 'user' || isReal(`${kind}_id`)
   })
   return {

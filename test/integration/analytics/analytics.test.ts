@@ -2,7 +2,7 @@
 // answers as the API's, filters that reach the keys, and a documented shape that does not move.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { watchedSignals } from '#shared/core/velocity/signal-flips.ts'
+import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import {

@@ -8,15 +8,16 @@ import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { VelocityMetric } from '#shared/core/policies/policy.ts'
 import { type Action, toAction } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { toSignalBits } from '#shared/core/signals/watched-signals.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { countSignalFlips } from '#shared/core/velocity/signal-flips.ts'
 import { type Alert, decideAlert, toAlert } from '../../../shared/core/alerts/alert-rules.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
 import { findTenant } from '../../../shared/core/telemetry/body-scan.ts'
 import { correlate, countKey, findVelocity } from '../../../shared/core/velocity/correlation.ts'
 import { findScoreMismatch } from '../../../shared/core/velocity/score-mismatch.ts'
-import { countSignalFlips, toSignalBits } from '../../../shared/core/velocity/signal-flips.ts'
 
 export const bugs = [
   'loses_a_session',

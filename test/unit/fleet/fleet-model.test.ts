@@ -24,7 +24,7 @@ import {
   createMismatches,
   type EventFact,
 } from '../../../services/fleet/send/sent-events.ts'
-import { toSignalBits } from '../../../shared/core/velocity/signal-flips.ts'
+import { toSignalBits } from '../../../shared/core/signals/watched-signals.ts'
 
 const scorer = compilePolicy(defaultPolicy)
 const clock = { startedAtMs: Date.UTC(2026, 0, 15, 12), clockToleranceMs: 10 }

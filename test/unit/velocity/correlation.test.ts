@@ -1,5 +1,5 @@
-// What the scorer knows of a device, turned into points: nothing below a threshold, every point
-// accounted for, never above 100.
+// Correlation turns risk features into points: nothing at or below a threshold, reasons add up to
+// the score, and the score is never above 100.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -14,16 +14,10 @@ import {
   type RiskLimits,
   toWindowText,
 } from '#shared/core/velocity/correlation.ts'
+import { velocityRule } from '../../support/velocity/velocity-rule.ts'
 
 const { thresholds } = defaultPolicy
 const limits = { thresholds, correlationAloneMax: 'REVIEW' as const }
-const rule = (some: Partial<VelocityRule>): VelocityRule => ({
-  metric: 'sessions_per_device',
-  windowSeconds: 300,
-  threshold: 20,
-  weight: 30,
-  ...some,
-})
 type Entry = [VelocityRule, number]
 const counted = (...entries: Entry[]): Counts =>
   new Map(entries.map(([of, count]) => [countKey(of), count]))
@@ -38,14 +32,14 @@ function correlate(
 
 describe('correlation', () => {
   it('adds nothing at the threshold and the rule’s weight above it', () => {
-    const policy = { velocity: [rule({})], ...limits }
+    const policy = { velocity: [velocityRule({})], ...limits }
     const scored = { score: 20, reasons: [{ code: 'APP_CLONED', weight: 20, evidence: {} }] }
-    expect(correlate(scored, counted([rule({}), 20]), policy)).toEqual({
+    expect(correlate(scored, counted([velocityRule({}), 20]), policy)).toEqual({
       riskScore: 20,
       action: 'ALLOW',
       reasons: scored.reasons,
     })
-    const risk = correlate(scored, counted([rule({}), 21]), policy)
+    const risk = correlate(scored, counted([velocityRule({}), 21]), policy)
     expect(risk).toMatchObject({ riskScore: 50, action: 'REVIEW' })
     expect(risk.reasons[0]).toEqual({
       code: 'HIGH_VELOCITY',
@@ -54,9 +48,9 @@ describe('correlation', () => {
     })
   })
 
-  it('lets only the heaviest of a flag’s rules count', () => {
-    const light = rule({ windowSeconds: 3600, weight: 10 })
-    const heavy = rule({ windowSeconds: 300, weight: 25 })
+  it('counts only the heaviest rule of a flag', () => {
+    const light = velocityRule({ windowSeconds: 3600, weight: 10 })
+    const heavy = velocityRule({ windowSeconds: 300, weight: 25 })
     const policy = { velocity: [light, heavy], ...limits }
     const risk = correlate({ score: 0, reasons: [] }, counted([light, 99], [heavy, 99]), policy)
     expect(risk.riskScore).toBe(25)
@@ -64,23 +58,26 @@ describe('correlation', () => {
     expect(risk.reasons[0]?.evidence).toMatchObject({ window: '5m' })
   })
 
-  it('reads a count that is missing as none, and ignores a rule without weight', () => {
-    const idle = rule({ weight: 0, threshold: 0, windowSeconds: 60 })
-    const policy = { velocity: [rule({}), idle], ...limits }
+  it('reads a missing count as 0 and ignores a rule of weight 0', () => {
+    const idle = velocityRule({ weight: 0, threshold: 0, windowSeconds: 60 })
+    const policy = { velocity: [velocityRule({}), idle], ...limits }
     const risk = correlate({ score: 5, reasons: [] }, counted([idle, 50]), policy)
     expect(risk).toEqual({ riskScore: 5, action: 'ALLOW', reasons: [] })
   })
 
-  it('says so when the hundred cut a weight short', () => {
-    const policy = { velocity: [rule({})], ...limits }
+  it('marks a weight that the limit of 100 reduced as capped', () => {
+    const policy = { velocity: [velocityRule({})], ...limits }
     const scored = { score: 90, reasons: [{ code: 'ROOTED', weight: 90, evidence: {} }] }
-    const risk = correlate(scored, counted([rule({}), 500]), policy)
+    const risk = correlate(scored, counted([velocityRule({}), 500]), policy)
     expect(risk.riskScore).toBe(100)
     expect(risk.reasons[1]).toMatchObject({ weight: 10, evidence: { capped: true } })
   })
 
-  it('is at most REVIEW alone, with every point accounted for, unless the policy says so', () => {
-    const heavy = [rule({ weight: 60 }), rule({ metric: 'users_per_device', weight: 50 })]
+  it('is at most REVIEW alone, unless the policy allows BLOCK', () => {
+    const heavy = [
+      velocityRule({ weight: 60 }),
+      velocityRule({ metric: 'users_per_device', weight: 50 }),
+    ]
     const known = counted(...heavy.map((one): Entry => [one, 500]))
     const clean = { score: 4, reasons: [{ code: 'DEVELOPER_SETTINGS', weight: 4, evidence: {} }] }
     const risk = correlate(clean, known, { velocity: heavy, ...limits })
@@ -99,7 +96,7 @@ describe('correlation', () => {
     expect(both).toMatchObject({ riskScore: 100, action: 'BLOCK' })
   })
 
-  it('keeps its laws for every policy and every count', () => {
+  it('keeps the score, the action and the sum of reasons consistent for any policy and counts', () => {
     const anyRule = fc.record({
       metric: fc.constantFrom(...velocityMetrics),
       windowSeconds: fc.constantFrom(60, 300, 3600, 86_400, 2_592_000),
@@ -129,15 +126,20 @@ describe('correlation', () => {
           for (const { code } of risk.reasons) expect(Object.keys(flags)).toContain(code)
           const sorted = [...risk.reasons].sort((a, b) => b.weight - a.weight)
           expect(risk.reasons.map((one) => one.weight)).toEqual(sorted.map((one) => one.weight))
-          // What was handed in is not changed: a redelivered batch decides from the same.
+          // The input is unchanged: a redelivered batch decides from the same.
           expect(scored).toEqual({ score, reasons })
         },
       ),
     )
   })
 
-  it('carries more evidence of a count along', () => {
-    const flips = rule({ metric: 'signal_flips', threshold: 3, weight: 10, windowSeconds: 86_400 })
+  it('adds the details of a count to its evidence', () => {
+    const flips = velocityRule({
+      metric: 'signal_flips',
+      threshold: 3,
+      weight: 10,
+      windowSeconds: 86_400,
+    })
     const details = new Map([[countKey(flips), { signal: 'root.su_binary' }]])
     const findings = findVelocity([flips], counted([flips, 5]), details)
     expect(correlateFindings({ score: 0, reasons: [] }, findings, defaultPolicy).reasons).toEqual([
@@ -155,7 +157,7 @@ describe('correlation', () => {
     ])
   })
 
-  it('spells windows as people do', () => {
+  it('writes a window in its largest whole unit', () => {
     expect([60, 90, 300, 3600, 86_400, 90_000, 2_592_000].map(toWindowText)).toEqual([
       '1m',
       '90s',

@@ -1,5 +1,5 @@
-// Missing categories: what counts as filled, what is usual, and that filling more never looks
-// worse.
+// Missing categories: what counts as filled, what is usual, and that one more filled category never
+// adds a missing one.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
@@ -13,15 +13,8 @@ import {
   toBaselineWindow,
   toFilledCategories,
 } from '#shared/core/velocity/signals-missing.ts'
+import { noSignals } from '../../support/signals/no-signals.ts'
 
-const none: Signals = {
-  root: {},
-  emulator: {},
-  debugger: {},
-  tamper: {},
-  ecosystem: {},
-  network: {},
-}
 const all = 0b111111
 const without = (...names: Category[]) =>
   names.reduce((filled, name) => filled & ~(1 << categories.indexOf(name)), all)
@@ -32,8 +25,8 @@ const baseline = (devices: number, emptyOn: Partial<SdkBaseline['emptyOn']> = {}
 const rule = { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 }
 
 describe('a filled category', () => {
-  it('has at least one measured signal, whatever it says and whether or not it is known', () => {
-    const of = (root: Record<string, unknown>) => toFilledCategories({ ...none, root }) & 1
+  it('has at least one measured signal, whatever its value and whether or not it is known', () => {
+    const of = (root: Record<string, unknown>) => toFilledCategories({ ...noSignals, root }) & 1
     expect(of({})).toBe(0)
     expect(of({ su_binary: null, jailbroken: null })).toBe(0)
     expect(of({ su_binary: null, jailbroken: false })).toBe(1)
@@ -42,9 +35,9 @@ describe('a filled category', () => {
   })
 
   it('is a bit in the order of the public interface', () => {
-    const bits = categories.map((name) => toFilledCategories({ ...none, [name]: { x: 1 } }))
+    const bits = categories.map((name) => toFilledCategories({ ...noSignals, [name]: { x: 1 } }))
     expect(bits).toEqual([1, 2, 4, 8, 16, 32])
-    expect(toFilledCategories(none)).toBe(0)
+    expect(toFilledCategories(noSignals)).toBe(0)
     expect(toFilledCategories('text' as unknown as Signals)).toBe(0)
   })
 })
@@ -62,7 +55,7 @@ describe('a baseline', () => {
     expect(toBaselineWindow(startMs + hourMs).toMs).toBe(startMs)
   })
 
-  it('counts devices that share a place: within 1 % up to 100,000', () => {
+  it('estimates devices within 1 % up to 100,000', () => {
     const places = 65_536
     for (const devices of [1, 10, 100, 1_000, 10_000, 100_000]) {
       const taken = places * (1 - (1 - 1 / places) ** devices)
@@ -73,7 +66,7 @@ describe('a baseline', () => {
     expect(Number.isFinite(estimateDevices(places))).toBe(true)
   })
 
-  it('is asked for only where the rule can act', () => {
+  it('is needed only where the rule can act', () => {
     const policy = { signalsMissing: rule }
     expect(needsBaseline(all, policy)).toBe(false)
     expect(needsBaseline(without('tamper'), policy)).toBe(true)
@@ -86,7 +79,7 @@ describe('a baseline', () => {
 })
 
 describe('a missing category', () => {
-  it('is empty though the usual share of devices never left it empty', () => {
+  it('is empty although the usual share of devices never left it empty', () => {
     const emptyOn = { network: 5, ecosystem: 6 }
     const missing = findMissingCategories(
       without('root', 'network', 'ecosystem'),
@@ -96,7 +89,7 @@ describe('a missing category', () => {
     expect(missing).toEqual(['root', 'network'])
   })
 
-  it('needs enough devices to speak of what is usual', () => {
+  it('needs a minimum of devices', () => {
     expect(findMissingCategories(0, baseline(99), rule)).toEqual([])
     expect(findMissingCategories(0, baseline(100), rule)).toEqual([...categories])
     expect(findMissingCategories(0, noBaseline, { ...rule, devicesMin: 10 })).toEqual([])
@@ -159,7 +152,7 @@ describe('a missing category', () => {
 describe('missing signals', () => {
   const event = { filled: without('root', 'tamper'), baseline: baseline(200), sdkVersion: '4.2.0' }
 
-  it('are told with the categories and the version they are unusual for', () => {
+  it('name the categories and the SDK version', () => {
     expect(findSignalsMissing(event, { signalsMissing: rule })).toEqual({
       code: 'SIGNALS_MISSING',
       weight: 15,
@@ -174,7 +167,7 @@ describe('missing signals', () => {
     })
   })
 
-  it('are told in words that any store can hold', () => {
+  it('contain no NUL, which Postgres cannot store', () => {
     const odd = { ...event, sdkVersion: '4.2\0\u0001' }
     expect(findSignalsMissing(odd, { signalsMissing: rule })?.evidence).toMatchObject({
       sdk_version: '4.2\ufffd\u0001',

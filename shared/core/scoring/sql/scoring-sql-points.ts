@@ -6,8 +6,8 @@
  */
 import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
 import type { Category } from '#shared/core/signals/signal-definition.ts'
+import { detectedWhenFalse, watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
-import { detectedWhenFalse, watchedSignals } from '#shared/core/velocity/signal-flips.ts'
 import { quoteNumber, quoteText, quoteTexts } from './scoring-sql-text.ts'
 
 /** `columns`: bits and the JSON column. `body`: the submission itself, a hundred times slower. */
