@@ -1,6 +1,6 @@
 /**
- * Makes one attempt for a claimed delivery: connects, signs, posts, and decides the outcome. It
- * checks the lease of the webhook secret just before it writes the request, so a rotated secret, a
+ * Makes one attempt for a claimed delivery: reads the webhook if what the claim knows is too old,
+ * connects, signs, posts, and decides the outcome. It checks the lease of the webhook secret just before it writes the request, so a rotated secret, a
  * changed URL or a suspended tenant takes effect at once. Every attempt has the same body and
  * delivery id.
  */
@@ -217,9 +217,12 @@ type Sendable = FreshClaim & { url: string }
 async function send(claimed: Sendable, deps: AttemptDeps, limit: Limit): Promise<OutboundAnswer> {
   const { tenantId, url, webhook } = claimed
   const target = deps.findTarget(tenantId, url, webhook.environment)
+  // Read before connecting: no connection waits unused while a slow database answers.
+  const current = canSign(webhook, deps) ? webhook : await deps.readWebhook(tenantId)
+  requireClaim(claimed, deps)
   const attempt = async (fresh: boolean) => {
     const connection = await limit.during(() => deps.connect(target, limit.signal, fresh))
-    return await signAndPost(claimed, connection, deps, limit)
+    return await signAndPost({ claimed, current, connection }, deps, limit)
   }
   try {
     return await attempt(false)
@@ -231,26 +234,32 @@ async function send(claimed: Sendable, deps: AttemptDeps, limit: Limit): Promise
   }
 }
 
+/** Whether the lease of the secret is valid. A webhook that is gone has none that could expire. */
+const canSign = (webhook: FreshWebhook | null, { monotonicMs }: AttemptDeps): boolean =>
+  webhook === null || monotonicMs() < webhook.signUntilMs
+
 /**
  * Signs with a secret whose lease is valid, and posts. There is no await between the last check of
  * the lease and the bytes on the socket.
  */
 async function signAndPost(
-  claimed: Sendable,
-  connection: OutboundConnection,
+  {
+    claimed,
+    current,
+    connection,
+  }: { claimed: Sendable; current: FreshWebhook | null; connection: OutboundConnection },
   deps: AttemptDeps,
   limit: Limit,
 ): Promise<OutboundAnswer> {
   let posting = false
   try {
-    for (let webhook: FreshWebhook | null = claimed.webhook; ; ) {
-      const maySign = () => webhook === null || deps.monotonicMs() < webhook.signUntilMs
-      if (!maySign()) webhook = await deps.readWebhook(claimed.tenantId)
+    for (let webhook = current; ; ) {
+      if (!canSign(webhook, deps)) webhook = await deps.readWebhook(claimed.tenantId)
       const headers = sign(claimed, webhook, deps)
       limit.signal.throwIfAborted()
       requireClaim(claimed, deps)
       // Check again after signing: the process may have been suspended in between.
-      if (!maySign()) continue
+      if (!canSign(webhook, deps)) continue
       deps.onSend(claimed)
       posting = true
       return await limit.during(() => connection.post(claimed.body, headers, limit.signal))

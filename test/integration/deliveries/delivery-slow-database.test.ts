@@ -89,8 +89,8 @@ test.each([150, 500, 2_000])(
       for (const id of ids) expect((await fixtures.read(id)).state).toBe('delivered')
     })
     expect(there.requests).toHaveLength(ids.length)
-    // A livelock dials anew for each reading of the secret, some six times a second.
-    expect(there.connections()).toBeLessThanOrEqual(ids.length + 1)
+    // A claim that grows too old while the secret is read is released before anything is dialled.
+    expect(there.connections()).toBeLessThanOrEqual(ids.length)
     expect(there.requests.every(isSignedWith(secret))).toBe(true)
     expect(there.requests.map(({ headers }) => headers['x-service-attempt'])).toEqual(
       ids.map(() => '1'),

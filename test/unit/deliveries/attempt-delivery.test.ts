@@ -166,6 +166,18 @@ test('a process that overslept its claim sends nothing', async () => {
   expect([posted, releases]).toEqual([[], ['claim_too_old']])
 })
 
+test('nothing is dialled before the webhook is read and the claim has time left', async () => {
+  const { world, posted, releases, deliver } = play({
+    readWebhook: async () => {
+      expect(world.asked).toEqual([])
+      world.monotonicMs += claimed.claimedUntilMs - webhookTimeoutMs + 1
+      return { ...world.webhook, signUntilMs: Number.POSITIVE_INFINITY }
+    },
+  })
+  expect((await deliver()).attempt).toBeNull()
+  expect([world.asked, posted, releases]).toEqual([[], [], ['claim_too_old']])
+})
+
 test('a used connection that had ended costs no attempt: a fresh one is dialled, once', async () => {
   const { world, posted, deliver } = play()
   const { post } = world
