@@ -3,6 +3,7 @@
  * document, and the health routes that every process has. Built from its dependencies, so tests can
  * run it on any databases.
  */
+import cookie from '@fastify/cookie'
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import {
@@ -27,7 +28,13 @@ import type { ExplainDeps } from './events/explain-event.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { describeAnswers } from './http/openapi-answers.ts'
+import { createRefusalAudit } from './http/refusal-audit.ts'
 import { problemValidatorCompiler } from './http/validation.ts'
+import { createAttemptLimits } from './operators/attempt-limits.ts'
+import { addAuthentication } from './operators/authenticate.ts'
+import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
+import { addOperatorRoutes } from './operators/operator-routes.ts'
+import { createPublicOrigin } from './operators/public-origin.ts'
 import { addBacktestRoutes, type BacktestRouteDeps } from './policies/backtest-routes.ts'
 import { addPolicyRoutes, type PolicyRouteDeps } from './policies/policy-routes.ts'
 import { addShadowRoutes, type ShadowRouteDeps } from './policies/shadow-routes.ts'
@@ -60,12 +67,14 @@ export type ConsoleDeps = ManageDeps &
   BacktestRouteDeps &
   ShadowRouteDeps &
   AnalystDeps &
+  OperatorDeps &
   Omit<TokenCheckDeps, 'metrics'> & {
     /** The wall clock; `nowMs` is the monotonic one. */
     wallMs: () => number
   }
 
 const adminBodyBytesMax = 1024 * 1024
+const prefix = '/admin/v1'
 
 /** Builds the server; it does not listen yet. */
 export async function createConsoleApp(
@@ -75,6 +84,9 @@ export async function createConsoleApp(
   const app = createHttpServer({ ...http, bodyBytesMax: adminBodyBytesMax })
   const token = createTokenCheck({ ...deps, metrics: http.metrics })
   app.addHook('onClose', token.close)
+  const operators = createOperatorParts(deps)
+  app.addHook('onClose', operators.refused.close)
+  await app.register(cookie)
   await app.register(swagger, {
     // The server's address is relative, which it cannot strip.
     stripBasePath: false,
@@ -86,47 +98,67 @@ export async function createConsoleApp(
         description: 'What operators do: tenants, credentials, webhooks, policies, dispositions.',
       },
       servers: [{ url: '../..' }],
-      components: { securitySchemes: { admin: { type: 'http', scheme: 'bearer' } } },
-      security: [{ admin: [] }],
+      components: {
+        securitySchemes: {
+          admin: { type: 'http', scheme: 'bearer' },
+          session: { type: 'apiKey', in: 'cookie', name: '__Host-di_session' },
+        },
+      },
+      security: [{ admin: [] }, { session: [] }],
     },
     transform: jsonSchemaTransform,
     transformObject: (made) =>
-      'openapiObject' in made
-        ? describeAnswers(made.openapiObject, '/admin/v1')
-        : made.swaggerObject,
+      'openapiObject' in made ? describeAnswers(made.openapiObject, prefix) : made.swaggerObject,
   })
   await app.register(
     async (scope) => {
       scope.setValidatorCompiler(problemValidatorCompiler)
       scope.setSerializerCompiler(serializerCompiler)
-      // Inside its own scope: a caller without the token cannot tell which routes exist.
-      await scope.register(async (admin) => {
-        admin.addHook('onRequest', token.check)
-        const routes = admin.withTypeProvider<ZodTypeProvider>() as ConsoleApp
-        addTenantRoutes(routes, deps)
-        addStaleSecretRoutes(routes, deps)
-        addCredentialRoutes(routes, deps)
-        addAlertRoutes(routes, deps)
-        addDeliveryRoutes(routes, deps)
-        addOverviewRoutes(routes, deps)
-        addReconciliationRoutes(routes, deps)
-        addPolicyRoutes(routes, deps)
-        addBacktestRoutes(routes, deps)
-        addShadowRoutes(routes, deps)
-        addEventRoutes(routes, deps)
-        addSignalRoutes(routes, deps)
-        addRulePerformanceRoutes(routes, deps)
-        addSecretRoutes(routes, deps)
-        addRetentionRoutes(routes, deps)
-        addErasureRoutes(routes, deps)
-        addAnalystRoutes(routes, deps)
-      })
+      // Before any route says anything: a stranger cannot tell which tenants exist.
+      addAuthentication(scope, prefix, { ...operators, token })
+      addRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, deps)
+      addOperatorRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, operators)
       scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>
         // The document has no response schema, so it is serialized here.
         reply.type('application/json; charset=utf-8').send(JSON.stringify(app.swagger())),
       )
     },
-    { prefix: '/admin/v1' },
+    { prefix },
   )
   return app
+}
+
+function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+  addTenantRoutes(app, deps)
+  addStaleSecretRoutes(app, deps)
+  addCredentialRoutes(app, deps)
+  addAlertRoutes(app, deps)
+  addDeliveryRoutes(app, deps)
+  addOverviewRoutes(app, deps)
+  addReconciliationRoutes(app, deps)
+  addPolicyRoutes(app, deps)
+  addBacktestRoutes(app, deps)
+  addShadowRoutes(app, deps)
+  addEventRoutes(app, deps)
+  addSignalRoutes(app, deps)
+  addRulePerformanceRoutes(app, deps)
+  addSecretRoutes(app, deps)
+  addRetentionRoutes(app, deps)
+  addErasureRoutes(app, deps)
+  addAnalystRoutes(app, deps)
+}
+
+function createOperatorParts(deps: ConsoleDeps): OperatorParts {
+  return {
+    ...deps,
+    origin: createPublicOrigin(deps.publicUrl),
+    limits: createAttemptLimits(deps.nowMs),
+    refused: createRefusalAudit({
+      postgres: deps.postgres,
+      log: deps.log,
+      action: 'operator.sign_in_refused',
+      message: 'wrong passwords or codes of operators were sent',
+      everyMs: deps.auditEveryMs,
+    }),
+  }
 }

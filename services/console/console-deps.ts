@@ -8,6 +8,7 @@ import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { checkWebhookTarget } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -39,6 +40,8 @@ export type ConsoleParts = {
   /** The monotonic clock, and the wall clock. */
   nowMs: () => number
   wallMs: () => number
+  /** The address that browsers use. */
+  publicUrl: () => string
 }
 
 export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
@@ -69,6 +72,8 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     randomBytes,
     projection,
     adminToken: config.ADMIN_TOKEN,
+    passwords: createPasswordHasher(),
+    publicUrl: parts.publicUrl,
     directory: createDirectoryWriter(findNats, sealer, nowMs),
     onOutcome: (outcome) => outcomes.inc({ outcome }),
     onRotated: createDemoReporter(process),

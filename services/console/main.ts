@@ -3,6 +3,7 @@ import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
+import type { Listen } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -46,7 +47,10 @@ async function main(): Promise<void> {
     clickhouse: connections.backtestClickhouse,
     ...shared,
   })
-  const deps = createConsoleDeps({ config, connections, sealer, projection, backtests, ...shared })
+  let listening = toListenUrl(config.CONSOLE_LISTEN)
+  const publicUrl = () => config.PUBLIC_URL ?? listening
+  const parts = { config, connections, sealer, projection, backtests, publicUrl, ...shared }
+  const deps = createConsoleDeps(parts)
   startJobs({ lifecycle, rotation: deps, projection, connections, ...shared })
 
   const app = await createConsoleApp(deps, {
@@ -57,7 +61,14 @@ async function main(): Promise<void> {
   lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
   lifecycle.onStop('backtests', backtests.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)
-  log.info({ url, internal_url: internalUrl }, 'listening')
+  listening = toListenUrl({ ...config.CONSOLE_LISTEN, port: Number(new URL(url).port) })
+  log.info({ url, public_url: publicUrl(), internal_url: internalUrl }, 'listening')
+}
+
+/** The default of PUBLIC_URL. A browser reaches an address of all interfaces as localhost. */
+function toListenUrl({ host, port }: Listen): string {
+  const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
 /** The start goes on while Postgres is away. @throws ConfigError when MASTER_KEY is wrong */

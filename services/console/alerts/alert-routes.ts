@@ -1,7 +1,8 @@
 /** Alerts as operators work on them. */
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { alertParams, alertSchema, dispositionBody, problemSchema } from '../http/schemas.ts'
 
 export type AlertRouteDeps = {
@@ -10,6 +11,7 @@ export type AlertRouteDeps = {
     disposition: Disposition
     note: string | null
     actor: string
+    scope: TenantScope
   }) => Promise<Alert | null>
 }
 
@@ -24,12 +26,13 @@ export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
         response: { 200: alertSchema, default: problemSchema },
       },
     },
-    async ({ params, body }) => {
+    async ({ params, body, principal }) => {
       const alert = await deps.setDisposition({
         alertId: params.alert_id,
         disposition: body.disposition,
         note: body.note ?? null,
-        actor: adminActor,
+        actor: actorOf(principal),
+        scope: tenantsOf(principal),
       })
       if (alert !== null) return alert
       throw new Problem('alert_not_found', `There is no alert ${params.alert_id}.`)

@@ -1,7 +1,7 @@
 /** A tenant's analysts. */
 import { z } from 'zod'
 import { analystNamePattern } from '#shared/core/analytics/analyst-access.ts'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import {
   type AnalystDeps,
@@ -51,12 +51,12 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
         response: { 201: createdSchema, default: problemSchema },
       },
     },
-    async ({ params, body }, reply) =>
+    async ({ params, body, principal }, reply) =>
       reply.code(201).send(
         await createAnalyst(deps, {
           tenantId: params.tenant_id,
           name: body.name,
-          actor: adminActor,
+          actor: actorOf(principal),
         }),
       ),
   )
@@ -84,11 +84,11 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
         },
       },
     },
-    async ({ params }) =>
+    async ({ params, principal }) =>
       removeTenantAnalyst(deps, {
         tenantId: params.tenant_id,
         name: params.name,
-        actor: adminActor,
+        actor: actorOf(principal),
       }),
   )
 }

@@ -8,7 +8,7 @@ import {
   findDeliveries,
   listDeliveries,
 } from '#shared/io/deliveries/list-deliveries.ts'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
@@ -42,10 +42,10 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
         response: { 200: replayedSchema, default: problemSchema },
       },
     },
-    async ({ params, body: { alert_id: alertId, since, failed } }) =>
+    async ({ params, body: { alert_id: alertId, since, failed }, principal }) =>
       replayDeliveries(deps, {
         tenantId: params.tenant_id,
-        actor: adminActor,
+        actor: actorOf(principal),
         what:
           alertId === undefined
             ? { sinceMs: since === undefined ? null : parseInstant(since), onlyFailed: failed }
@@ -62,8 +62,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
         response: { 201: deliverySchema, default: problemSchema },
       },
     },
-    async ({ params }, reply) => {
-      const wanted = { tenantId: params.tenant_id, actor: adminActor }
+    async ({ params, principal }, reply) => {
+      const wanted = { tenantId: params.tenant_id, actor: actorOf(principal) }
       return reply.code(201).send(await sendTestEvent(deps, wanted))
     },
   )
@@ -80,8 +80,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
           response: { 200: webhookStateSchema, default: problemSchema },
         },
       },
-      async ({ params }) =>
-        setWebhookPaused(deps, { tenantId: params.tenant_id, paused, actor: adminActor }),
+      async ({ params, principal }) =>
+        setWebhookPaused(deps, { tenantId: params.tenant_id, paused, actor: actorOf(principal) }),
     )
   }
 }

@@ -1,7 +1,7 @@
 /** Erasing a device or a user of a tenant. */
 import { z } from 'zod'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import type { Erase } from './erase.ts'
 
@@ -56,13 +56,13 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
         response: { 200: receiptSchema, default: problemSchema },
       },
     },
-    async ({ params, body }) => {
+    async ({ params, body, principal }) => {
       const { device_id: deviceId, user_id: userId } = body
       return deps.erase({
         tenantId: params.tenant_id,
         kind: deviceId === undefined ? 'user' : 'device',
         id: deviceId ?? userId ?? '',
-        actor: adminActor,
+        actor: actorOf(principal),
       })
     },
   )

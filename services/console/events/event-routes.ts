@@ -1,5 +1,5 @@
 /** The explanation of a stored event's score. */
-import type { ConsoleApp } from '../http/admin-app.ts'
+import { type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { problemSchema } from '../http/schemas.ts'
 import { type ExplainDeps, explainEvent } from './explain-event.ts'
 import { eventExplanationSchema, eventParams } from './explanation-schemas.ts'
@@ -14,6 +14,7 @@ export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
         response: { 200: eventExplanationSchema, default: problemSchema },
       },
     },
-    async ({ params }) => explainEvent(deps, params.event_id),
+    async ({ params, principal }) =>
+      explainEvent(deps, { eventId: params.event_id, scope: tenantsOf(principal) }),
   )
 }

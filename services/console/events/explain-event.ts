@@ -7,6 +7,7 @@ import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { seesTenant, type TenantScope } from '#shared/core/operators/roles.ts'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
 import type { Reason, Score } from '#shared/core/scoring/score.ts'
 import { explainScore } from '#shared/core/scoring/score-explanation.ts'
@@ -34,13 +35,19 @@ export type ExplainDeps = CorrelationDeps & {
 }
 
 /**
+ * @param wanted.scope the tenants that the caller may see; an event of another is not found
  * @throws Problem event_not_found; event_not_explainable, which names what is missing; unavailable
  */
-export async function explainEvent(deps: ExplainDeps, eventId: string): Promise<EventExplanation> {
+export async function explainEvent(
+  deps: ExplainDeps,
+  { eventId, scope }: { eventId: string; scope: TenantScope },
+): Promise<EventExplanation> {
   const event = await deps.findEvent(eventId).catch((error: unknown) => {
     throw unavailable('The stored events cannot be read at the moment.', toLoggable(error))
   })
-  if (event === null) throw new Problem('event_not_found', `There is no event ${eventId}.`)
+  if (event === null || !seesTenant(scope, event.tenantId)) {
+    throw new Problem('event_not_found', `There is no event ${eventId}.`)
+  }
   const store = createPolicyStore(deps.postgres)
   const { tenantId, policyVersion: version } = event
   const [text, stored, tenant, alerts] = await Promise.all([

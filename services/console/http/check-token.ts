@@ -11,10 +11,10 @@ import { LRUCache } from 'lru-cache'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type Bucket, fullBucket, type Rate, takeToken } from '#shared/core/http/rate-limit.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
-import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import { createRefusalAudit } from './refusal-audit.ts'
 
 export type TokenCheckDeps = {
   adminToken: string
@@ -45,13 +45,10 @@ const ofAll: Rate = { perSecond: 2, burst: 100 }
 const lateOfAddressMax = 4
 const lateMax = 64
 const slowedDefaultMs = 1_000
-const auditEveryDefaultMs = 60_000
 /** Addresses that are counted separately; the oldest are forgotten first. */
 const addressesMax = 10_000
 /** An address that has shown the right token is not held up by others' wrong ones for so long. */
 const knownMs = 3_600_000
-/** Addresses that a row of the audit log names. */
-const auditAddressesMax = 10
 
 type Guesser = { bucket: Bucket; late: number }
 
@@ -66,7 +63,13 @@ export function createTokenCheck(deps: TokenCheckDeps): TokenCheck {
   const guessers = new LRUCache<string, Guesser>({ max: addressesMax })
   const known = new LRUCache<string, true>({ max: addressesMax, ttl: knownMs })
   const all = fullBucket(ofAll, nowMs())
-  const audit = createGuessAudit(deps)
+  const audit = createRefusalAudit({
+    postgres: deps.postgres,
+    log,
+    action: 'admin_token.refused',
+    message: 'wrong admin tokens were sent',
+    everyMs: deps.auditEveryMs,
+  })
   let late = 0
 
   const findGuesser = (address: string): Guesser => {
@@ -123,38 +126,4 @@ export function createTokenCheck(deps: TokenCheckDeps): TokenCheck {
 function readBearer(authorization: string | undefined): string | null {
   if (authorization === undefined) return null
   return authorization.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7) : null
-}
-
-/** Gathers attempts and writes one row of the audit log, and one line of the log, for all. */
-function createGuessAudit({ postgres, log, auditEveryMs = auditEveryDefaultMs }: TokenCheckDeps) {
-  let attempts = 0
-  let addresses = new Map<string, number>()
-  let timer: NodeJS.Timeout | undefined
-  const write = async (): Promise<void> => {
-    clearTimeout(timer)
-    timer = undefined
-    if (attempts === 0) return
-    const most = [...addresses].sort(([, a], [, b]) => b - a).slice(0, auditAddressesMax)
-    const after = { attempts, addresses: addresses.size, most: Object.fromEntries(most) }
-    attempts = 0
-    addresses = new Map()
-    log.warn(after, 'wrong admin tokens were sent')
-    try {
-      const action = 'admin_token.refused'
-      await insertAudit(postgres, { actor: 'unknown', tenantId: null, action, after })
-    } catch (error) {
-      log.error({ err: error }, 'wrong admin tokens could not be noted in the audit log')
-    }
-  }
-  return {
-    note: (address: string): void => {
-      attempts++
-      const seen = addresses.get(address)
-      if (seen !== undefined || addresses.size < addressesMax) {
-        addresses.set(address, (seen ?? 0) + 1)
-      }
-      timer ??= setTimeout(() => void write(), auditEveryMs).unref()
-    },
-    close: write,
-  }
 }

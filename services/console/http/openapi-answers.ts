@@ -5,12 +5,13 @@
  */
 import { STATUS_CODES } from 'node:http'
 import { type ProblemCode, problemStatus } from '#shared/core/http/problem.ts'
+import { type EndpointAccess, findAccess } from '#shared/core/operators/roles.ts'
 
 type Json = Record<string, unknown>
 
 /** Answers of every call, most of them made before a route sees it. */
 const everywhere: ProblemCode[] = [
-  ...(['malformed_request', 'unauthorized', 'rate_limited', 'request_timeout'] as const),
+  ...(['malformed_request', 'rate_limited', 'request_timeout'] as const),
   ...(['headers_too_large', 'internal_error', 'unavailable'] as const),
 ]
 
@@ -41,6 +42,17 @@ const own: Record<string, ProblemCode[]> = {
   'GET /tenants/{tenant_id}/policy/shadow': ['policy_not_found'],
   'DELETE /tenants/{tenant_id}/policy/shadow': ['policy_not_found', 'conflict'],
   'GET /tenants/{tenant_id}/policy/shadow/comparison': ['policy_not_found'],
+  'POST /session': ['unauthorized', 'totp_required', 'insecure_origin'],
+  'POST /session/step-up': ['step_up_refused'],
+  'PUT /session/password': ['step_up_refused'],
+  'POST /session/totp': ['conflict'],
+  'POST /session/totp/confirm': ['conflict', 'step_up_refused'],
+  'GET /sessions': ['forbidden'],
+  'DELETE /sessions/{session_id}': ['session_not_found'],
+  'GET /invitations/{token}': ['invitation_not_found'],
+  'POST /invitations/{token}': ['invitation_not_found', 'operator_exists', 'insecure_origin'],
+  'POST /operators/invitations': ['operator_exists', 'tenant_not_found'],
+  'PATCH /operators/{operator_id}': ['operator_not_found', 'tenant_not_found', 'last_admin'],
   'GET /events/{event_id}/explanation': ['event_not_found', 'event_not_explainable'],
   'POST /tenants/{tenant_id}/erasures': ['conflict'],
   'POST /tenants/{tenant_id}/analysts': ['analyst_exists', 'analysts_not_possible'],
@@ -70,6 +82,7 @@ const headersOf: Record<number, Json> = {
 }
 
 type Operation = {
+  security?: Record<string, string[]>[]
   parameters?: { in: string }[]
   responses: Record<
     string,
@@ -97,7 +110,11 @@ export function describeAnswers<Document extends object>(
   return document
 }
 
-function describeOperation(name: string, { parameters = [], responses }: Operation): void {
+function describeOperation(name: string, operation: Operation): void {
+  const { parameters = [], responses } = operation
+  const access = accessOf(name)
+  if (access.who === 'public') operation.security = []
+  if (access.who === 'session') operation.security = [{ session: [] }]
   const problem = responses.default?.content?.['application/json']?.schema as Json | undefined
   delete responses.default
   for (const answer of Object.values(responses)) {
@@ -117,8 +134,27 @@ function describeOperation(name: string, { parameters = [], responses }: Operati
   }
 }
 
+/** The entry of the table of roles, in which parameters are written `:name`. */
+function accessOf(name: string): EndpointAccess {
+  const [method = '', path = ''] = name.split(' ')
+  const access = findAccess(method, path.replaceAll(/\{(\w+)\}/g, ':$1'))
+  if (access === undefined) throw new Error(`the table of roles has no entry for ${name}`)
+  return access
+}
+
+/** What the check before the routes can refuse. */
+function toAccessCodes(name: string): ProblemCode[] {
+  const access = accessOf(name)
+  const codes: ProblemCode[] = name.startsWith('GET ') ? [] : ['origin_refused']
+  if (access.who === 'public') return codes
+  codes.push('unauthorized')
+  if (access.stepUp === true) codes.push('step_up_required')
+  if (access.who !== 'session') codes.push('forbidden')
+  return codes
+}
+
 function toCodes(name: string, places: Set<string>): ProblemCode[] {
-  const codes: ProblemCode[] = [...everywhere, ...(own[name] ?? [])]
+  const codes: ProblemCode[] = [...everywhere, ...toAccessCodes(name), ...(own[name] ?? [])]
   if (places.has('path')) codes.push('invalid_path', 'uri_too_long')
   if (places.has('query')) codes.push('invalid_query')
   // The audit log of a tenant outlives it.

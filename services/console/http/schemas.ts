@@ -27,7 +27,7 @@ export const alertParams = z.object({ alert_id: z.string().min(1).max(64) })
  * What operators write for one another, without what Postgres cannot hold: NUL, and half of a
  * surrogate pair, which no audit record's jsonb takes.
  */
-function operatorText(charactersMax: number) {
+export function operatorText(charactersMax: number) {
   const text = z.string().trim().max(charactersMax)
   return text
     .refine((value) => !value.includes('\0'), 'must not contain NUL')

@@ -6,7 +6,7 @@ import { toPolicyJsonSchema } from '#shared/core/policies/policy-check.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
 import { type PolicyDeps, setTenantPolicy } from './manage-policies.ts'
@@ -43,12 +43,12 @@ export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
         response: { 200: policyAnswerSchema, default: problemSchema },
       },
     },
-    async ({ params, query, body }) =>
+    async ({ params, query, body, principal }) =>
       setTenantPolicy(deps, {
         tenantId: params.tenant_id,
         document: toDocument(body),
         ifVersion: query.if_version,
-        actor: adminActor,
+        actor: actorOf(principal),
       }),
   )
 }

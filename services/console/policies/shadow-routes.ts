@@ -13,7 +13,7 @@ import {
   findShadowPolicy,
   type ShadowPolicy,
 } from '#shared/io/policies/shadow-policy-store.ts'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams } from '../http/schemas.ts'
 import { type ManageDeps, requireTenant } from '../tenants/manage-tenants.ts'
 import { setShadowPolicy } from './manage-shadow.ts'
@@ -93,10 +93,10 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
         response: { 200: shadowAnswerSchema, default: problemSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, body }) => {
+    async ({ params: { tenant_id: tenantId }, body, principal }) => {
       const document = isPreset(body) ? findPreset(body) : body
       // JSON's null is a document that is not valid; it does not switch the shadow off.
-      const wanted = { tenantId, document: document ?? [], actor: adminActor }
+      const wanted = { tenantId, document: document ?? [], actor: actorOf(principal) }
       return (await setShadowPolicy(deps, wanted))!
     },
   )
@@ -109,8 +109,8 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
         response: { 200: shadowAnswerSchema, default: problemSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId } }) => {
-      const wanted = { tenantId, document: null, actor: adminActor }
+    async ({ params: { tenant_id: tenantId }, principal }) => {
+      const wanted = { tenantId, document: null, actor: actorOf(principal) }
       const answer = await setShadowPolicy(deps, wanted)
       if (answer === null) throw noShadow(tenantId)
       return answer

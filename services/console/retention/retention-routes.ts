@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { retentionDaysMax } from '#shared/core/tenants/retention.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema, tenantParams, tenantSchema } from '../http/schemas.ts'
 import { setTenantRetention } from './manage-retention.ts'
 
@@ -31,11 +31,11 @@ export function addRetentionRoutes(app: ConsoleApp, deps: { postgres: Postgres }
         response: { 200: tenantSchema, default: problemSchema },
       },
     },
-    async ({ params, body }) => {
+    async ({ params, body, principal }) => {
       const { events, alerts, deliveries } = body
       return setTenantRetention(deps, {
         tenantId: params.tenant_id,
-        actor: adminActor,
+        actor: actorOf(principal),
         settings: {
           ...(events === undefined ? {} : { events }),
           ...(alerts === undefined ? {} : { alerts }),

@@ -1,6 +1,6 @@
 /** Credentials and the webhook: rotate, set, switch off. */
 
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import {
   problemSchema,
   rotateBody,
@@ -32,10 +32,10 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
         response: { 200: rotatedSchema, default: problemSchema },
       },
     },
-    async ({ params, body }) => {
+    async ({ params, body, principal }) => {
       const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
       const asked = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
-      const wanted = { ...asked, apiKey, tenantId: params.tenant_id, actor: adminActor }
+      const wanted = { ...asked, apiKey, tenantId: params.tenant_id, actor: actorOf(principal) }
       const rotated = await rotate(deps, wanted)
       await deps.onRotated?.(rotated)
       return rotated
@@ -51,8 +51,12 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
         response: { 200: webhookSchema, default: problemSchema },
       },
     },
-    async ({ params, body }) =>
-      setTenantWebhook(deps, { tenantId: params.tenant_id, url: body.url, actor: adminActor }),
+    async ({ params, body, principal }) =>
+      setTenantWebhook(deps, {
+        tenantId: params.tenant_id,
+        url: body.url,
+        actor: actorOf(principal),
+      }),
   )
   app.delete(
     '/tenants/:tenant_id/webhook',
@@ -63,7 +67,7 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
         response: { 200: webhookSchema, default: problemSchema },
       },
     },
-    async ({ params }) =>
-      setTenantWebhook(deps, { tenantId: params.tenant_id, url: null, actor: adminActor }),
+    async ({ params, principal }) =>
+      setTenantWebhook(deps, { tenantId: params.tenant_id, url: null, actor: actorOf(principal) }),
   )
 }

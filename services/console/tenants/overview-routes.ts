@@ -34,6 +34,20 @@ export function addOverviewRoutes(app: ConsoleApp, deps: OverviewRouteDeps): voi
     },
   )
   app.get(
+    '/audit',
+    {
+      schema: {
+        summary: 'The audit log of what concerns no single tenant: operators, sign-ins, secrets',
+        querystring: listAuditQuery,
+        response: { 200: auditSchema, default: problemSchema },
+      },
+    },
+    async ({ query: { limit, before } }) => {
+      const data = await listAudit(deps.postgres, { tenantId: null, limit, before })
+      return { data, next: data.length === limit ? data.at(-1)!.audit_id : null }
+    },
+  )
+  app.get(
     '/edges',
     {
       schema: {

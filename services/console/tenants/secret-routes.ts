@@ -1,6 +1,6 @@
 /** Secrets at rest: seal them again under the present MASTER_KEY. */
 import { z } from 'zod'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { problemSchema } from '../http/schemas.ts'
 import { type RewrapDeps, rewrapSecrets } from './rewrap.ts'
 
@@ -27,6 +27,6 @@ export function addSecretRoutes(app: ConsoleApp, deps: RewrapDeps): void {
         response: { 200: rewrappedSchema, default: problemSchema },
       },
     },
-    async () => rewrapSecrets(deps, { actor: adminActor }),
+    async ({ principal }) => rewrapSecrets(deps, { actor: actorOf(principal) }),
   )
 }

@@ -1,7 +1,7 @@
 /** Tenants: create, list, show, suspend, resume. */
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { adminActor, type ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import {
   createdTenantSchema,
   createTenantBody,
@@ -28,13 +28,13 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
       },
     },
     async (request, reply) => {
-      const { body } = request
+      const { body, principal } = request
       const created = await createTenant(deps, {
         tenantId: body.tenant_id,
         name: body.name,
         environment: body.environment,
         webhookUrl: body.webhook_url ?? null,
-        actor: adminActor,
+        actor: actorOf(principal),
       })
       return reply.code(201).send(created)
     },
@@ -48,10 +48,11 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
         response: { 200: tenantsSchema, default: problemSchema },
       },
     },
-    async ({ query: { limit, after } }) => {
+    async ({ query: { limit, after }, principal }) => {
+      const scope = tenantsOf(principal)
       const [data, total] = await Promise.all([
-        store.listTenants({ limit, after }),
-        store.countTenants(),
+        store.listTenants({ limit, after, scope }),
+        store.countTenants(scope),
       ])
       return { data, total, next: data.length === limit ? data.at(-1)!.tenant_id : null }
     },
@@ -81,10 +82,10 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
         response: { 200: tenantSchema, default: problemSchema },
       },
     },
-    async ({ params, body: { ingest_rate, ingest_bytes, ingest_share, rest_rate } }) =>
+    async ({ params, body: { ingest_rate, ingest_bytes, ingest_share, rest_rate }, principal }) =>
       setTenantRates(deps, {
         tenantId: params.tenant_id,
-        actor: adminActor,
+        actor: actorOf(principal),
         ...(ingest_rate === undefined ? {} : { ingest: toRate(ingest_rate) }),
         ...(ingest_bytes === undefined ? {} : { ingestBytes: toRate(ingest_bytes) }),
         ...(ingest_share === undefined ? {} : { ingestShare: ingest_share }),
@@ -104,8 +105,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
           response: { 200: tenantStatusSchema, default: problemSchema },
         },
       },
-      async ({ params }) =>
-        setTenantStatus(deps, { tenantId: params.tenant_id, status, actor: adminActor }),
+      async ({ params, principal }) =>
+        setTenantStatus(deps, { tenantId: params.tenant_id, status, actor: actorOf(principal) }),
     )
   }
 }

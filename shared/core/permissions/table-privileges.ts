@@ -60,6 +60,7 @@ export const postgresPrivileges = {
           'replication_alert_seqs',
         ],
         ...['shadow_policies', 'shadow_policy_changes'],
+        ...['operators', 'operator_sessions', 'operator_recovery_codes', 'operator_invitations'],
       ].map((table) => [table, change]),
     ),
     audit_log: add,

@@ -3,6 +3,7 @@
  * log move in one transaction, so no total is ever seen between two of them.
  */
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
+import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
@@ -10,8 +11,8 @@ import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './list-a
 
 export type DispositionChange = {
   alertId: string
-  /** Only an alert of this tenant; left out, operators name an alert by its id alone. */
-  tenantId?: string | undefined
+  /** The tenants whose alert may be changed; left out, of any tenant. */
+  scope?: TenantScope
   disposition: Disposition
   note: string | null
   /** Who: an operator's name, as the audit log has it. */
@@ -40,16 +41,16 @@ type LockedRow = AlertRow & { tenant_id: string }
 /** Takes the lock of the tenant's alerts, then that of the alert. */
 async function lockAlert(
   tx: Queryable,
-  { alertId, tenantId }: DispositionChange,
+  { alertId, scope = 'all' }: DispositionChange,
 ): Promise<LockedRow | null> {
   if (!canBeStored(alertId)) return null
   const owner = await tx.query<{ tenant_id: string }>(
     `select tenant_id from tenants
      where tenant_id = (
        select tenant_id from alerts
-       where alert_id = $1 and tenant_id = coalesce($2, tenant_id) limit 1
+       where alert_id = $1 and ($2::text[] is null or tenant_id = any($2)) limit 1
      )`,
-    [alertId, tenantId ?? null],
+    [alertId, scope === 'all' ? null : scope],
   )
   if (owner.rows[0] === undefined) return null
   await lockSequences(tx, [owner.rows[0].tenant_id])

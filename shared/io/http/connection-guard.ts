@@ -175,7 +175,7 @@ export function guardConnections(server: Server, options: ConnectionGuardOptions
 }
 
 /** One client's address: IPv4 in full, of IPv6 the network prefix of 64 bits. */
-function toSourceKey(address: string): string {
+export function toSourceKey(address: string): string {
   const bytes = parseAddress(address.split('%', 1)[0]!)
   if (bytes === null) return address
   const mapped = bytes.length === 16 && bytes.slice(0, 12).join() === mappedPrefix

@@ -6,7 +6,7 @@
 import type { Queryable } from './postgres.ts'
 
 export type AuditEntry = {
-  /** Who: `admin` for the admin token, later an operator's name. `system` for our own repairs. */
+  /** Who: an operator's email, `admin` for the admin token, `system` for our own repairs. */
   actor: string
   tenantId: string | null
   /** What, as `noun.verb` in the past: `tenant.created`. */
@@ -36,17 +36,17 @@ export async function insertAudit(tx: Queryable, entry: AuditEntry): Promise<voi
 }
 
 /**
- * A tenant's rows, newest first.
+ * A tenant's rows, newest first; with null those that concern no single tenant.
  * @param page.before continues after the row with this id
  */
 export async function listAudit(
   db: Queryable,
-  page: { tenantId: string; limit: number; before?: number | undefined },
+  page: { tenantId: string | null; limit: number; before?: number | undefined },
 ): Promise<AuditRow[]> {
   const { rows } = await db.query<Omit<AuditRow, 'at'> & { at: Date }>({
     name: 'list-audit',
     text: `select audit_id, at, actor, tenant_id, action, before, after from audit_log
-           where tenant_id = $1 and ($2::bigint is null or audit_id < $2)
+           where tenant_id is not distinct from $1 and ($2::bigint is null or audit_id < $2)
            order by audit_id desc limit $3`,
     values: [page.tenantId, page.before ?? null, page.limit],
   })

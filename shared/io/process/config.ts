@@ -158,6 +158,11 @@ export const variables = {
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),
+  /** Where browsers reach the console, with a path where a proxy serves it under one. */
+  PUBLIC_URL: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
+    .optional(),
   /** Addresses and networks of proxies in front, separated by commas. */
   TRUSTED_PROXIES: z
     .string()

@@ -1,6 +1,6 @@
 /**
- * Secrets at rest: AES-256-GCM under MASTER_KEY with tenant and kind as associated data, so a
- * sealed secret copied to another tenant or kind cannot be opened. The key's own short id stands in
+ * Secrets at rest: AES-256-GCM under MASTER_KEY with owner and kind as associated data, so a
+ * sealed secret copied to another owner or kind cannot be opened. The key's own short id stands in
  * the sealed text, so that two keys can be in use while one replaces the other.
  */
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
@@ -12,7 +12,10 @@ import {
 } from '#shared/io/tenants/directory/proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
-export type SecretOwner = { tenantId: string; kind: SecretKind }
+/** A secret of a tenant, or the TOTP secret of an operator. */
+export type SecretOwner =
+  | { tenantId: string; kind: SecretKind }
+  | { operatorId: string; kind: 'totp' }
 
 export type Sealer = {
   /** @returns `v1.<key id>.<nonce>.<ciphertext and tag>`, base64url parts */
@@ -28,13 +31,18 @@ export type Sealer = {
 /** A sealed secret cannot be unsealed; the message names the reason and nothing of the secret. */
 export class UnsealError extends Error {
   constructor(owner: SecretOwner, why: string) {
-    super(`the ${owner.kind} secret of tenant ${owner.tenantId} cannot be unsealed: ${why}`)
+    const of = owner.kind === 'totp' ? `operator ${toId(owner)}` : `tenant ${toId(owner)}`
+    super(`the ${owner.kind} secret of ${of} cannot be unsealed: ${why}`)
     this.name = 'UnsealError'
   }
 }
 
-const associatedData = ({ tenantId, kind }: SecretOwner) =>
-  Buffer.from(JSON.stringify(['device-intelligence', 1, tenantId, kind]))
+/** No tenant's slug has the form of an operator's id. */
+const toId = (owner: SecretOwner): string =>
+  owner.kind === 'totp' ? owner.operatorId : owner.tenantId
+
+const associatedData = (owner: SecretOwner) =>
+  Buffer.from(JSON.stringify(['device-intelligence', 1, toId(owner), owner.kind]))
 
 /** The public short id of a master key. */
 function toKeyId(masterKey: Buffer): string {
@@ -97,7 +105,7 @@ export function createSealer(masterKeys: readonly [string, ...string[]]): Sealer
         decipher.setAuthTag(bytes.subarray(-16))
         return decipher.update(bytes.subarray(0, -16), undefined, 'utf8') + decipher.final('utf8')
       } catch {
-        throw new UnsealError(owner, 'it belongs to another tenant or kind, or was changed')
+        throw new UnsealError(owner, 'it belongs to another owner or kind, or was changed')
       }
     },
   }

@@ -6,6 +6,7 @@
 
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
+import type { TenantScope } from '#shared/core/operators/roles.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
 import {
@@ -98,8 +99,12 @@ export type TenantStore = {
   recordApiKeyUse: (keyHash: Buffer, atMs: number) => Promise<void>
   findTenant: (tenantId: string) => Promise<TenantView | null>
   /** Tenants by id, continuing after one. */
-  listTenants: (page: { limit: number; after?: string | undefined }) => Promise<TenantView[]>
-  countTenants: () => Promise<number>
+  listTenants: (page: {
+    limit: number
+    after?: string | undefined
+    scope?: TenantScope
+  }) => Promise<TenantView[]>
+  countTenants: (scope?: TenantScope) => Promise<number>
   /** The HMAC secret that the last rotation replaced; null before the first. */
   findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
   /** Sets the status and raises the epoch; false when it was so already. */
@@ -116,6 +121,9 @@ export type TenantStore = {
   readMarker: () => Promise<string>
 }
 
+/** Null stands for all tenants. */
+const toSlugs = (scope: TenantScope): readonly string[] | null => (scope === 'all' ? null : scope)
+
 /** @param db the pool, or a transaction that the calls become part of */
 export function createTenantStore(db: Queryable): TenantStore {
   return {
@@ -126,13 +134,17 @@ export function createTenantStore(db: Queryable): TenantStore {
       const { rows } = await db.query<ViewRow>(`${viewSql} where t.tenant_id = $1`, [tenantId])
       return rows[0] === undefined ? null : toView(rows[0])
     },
-    listTenants: async ({ limit, after }) => {
-      const page = `${viewSql} where t.tenant_id > $1 order by t.tenant_id limit $2`
-      const { rows } = await db.query<ViewRow>(page, [after ?? '', limit])
+    listTenants: async ({ limit, after, scope = 'all' }) => {
+      const page = `${viewSql} where t.tenant_id > $1 and ($3::text[] is null or t.tenant_id = any($3))
+        order by t.tenant_id limit $2`
+      const { rows } = await db.query<ViewRow>(page, [after ?? '', limit, toSlugs(scope)])
       return rows.map(toView)
     },
-    countTenants: async () => {
-      const { rows } = await db.query<{ n: number }>('select count(*) as n from tenants')
+    countTenants: async (scope = 'all') => {
+      const { rows } = await db.query<{ n: number }>(
+        'select count(*) as n from tenants where $1::text[] is null or tenant_id = any($1)',
+        [toSlugs(scope)],
+      )
       return rows[0]!.n
     },
     findRetiredHmac: async (tenantId) => {

@@ -323,7 +323,7 @@ describe('dispositions', () => {
       expect(await store.findAlert({ alertId })).toBeNull()
     }
     const { alertId } = candidate
-    expect(await store.setDisposition({ alertId, tenantId: other, ...change })).toBeNull()
+    expect(await store.setDisposition({ alertId, scope: [other], ...change })).toBeNull()
     expect(await store.findAlert({ alertId })).toMatchObject({ disposition: 'OPEN' })
   })
 })

@@ -6,6 +6,7 @@ import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
+import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -25,6 +26,7 @@ import type { RulePerformanceDeps } from '../../../services/console/analytics/ru
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
+import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
@@ -41,6 +43,7 @@ import { putSynced } from '../telemetry/edge-rig.ts'
 
 export const testLog = createLog('test', 'silent')
 const nowMs = () => performance.now()
+const passwords = createPasswordHasher()
 /** Nothing listens there. */
 const absentClickhouse = createClickhouse('http://127.0.0.1:1', { name: 'test' })
 
@@ -70,7 +73,8 @@ export type ConsoleRig = {
     ShadowRouteDeps &
     DeliveryDeps &
     AnalystDeps &
-    ReconciliationRouteDeps
+    ReconciliationRouteDeps &
+    OperatorDeps
   outcomes: string[]
   /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
@@ -135,6 +139,8 @@ export async function createConsoleRig(
       loadRiskFeatures: async () => [],
       listStaleSecretRequests: (secret) => listStaleSecretRequests(nats, secret),
       wallMs: Date.now,
+      passwords,
+      publicUrl: () => 'http://127.0.0.1:8082',
       analysts: {
         clickhouse: absentClickhouse,
         database: 'device_intelligence',

@@ -1,0 +1,140 @@
+/**
+ * The check before every route of the admin API: who calls, by a session or by the admin token;
+ * whether the table of roles lets them; whether the tenant in the path is theirs; and that an unsafe
+ * request with a cookie comes from our own pages.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
+import { Problem } from '#shared/core/http/problem.ts'
+import { hashToken, tokenPattern } from '#shared/core/operators/operator-credentials.ts'
+import {
+  type EndpointAccess,
+  findAccess,
+  findAccessFault,
+  seesTenant,
+} from '#shared/core/operators/roles.ts'
+import { isLastUseDue, isSessionValid } from '#shared/core/operators/session-times.ts'
+import { proveConnection } from '#shared/io/http/connection-guard.ts'
+import { findSessionByToken, noteSessionUse } from '#shared/io/operators/session-store.ts'
+import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
+import type { OperatorPrincipal } from '../http/admin-app.ts'
+import type { TokenCheck } from '../http/check-token.ts'
+import { tenantNotFound } from '../tenants/directory.ts'
+import { tooMany } from './attempt-limits.ts'
+import type { OperatorParts } from './operator-deps.ts'
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/**
+ * Look-ups of tokens that no session was found by lately: two of the console's ten connections to
+ * Postgres, at a millisecond each. Of the others fifty wait.
+ */
+const strangerLookups = { perTenant: 2, total: 2, queuePerTenant: 50, waitMs: 1_000 }
+/** Tokens that a session was found by, at some 100 bytes each. */
+const foundMax = 10_000
+
+/**
+ * Adds the check to a scope, before its routes are added.
+ * @param prefix what the paths of the scope begin with
+ */
+export function addAuthentication(
+  scope: FastifyInstance,
+  prefix: string,
+  parts: OperatorParts & { token: TokenCheck },
+): void {
+  const { origin, wallMs, token: adminToken } = parts
+  const findPrincipal = createPrincipalLookup(parts)
+  const accessOf = (method: string, url: string) => findAccess(method, url.slice(prefix.length))
+
+  scope.decorateRequest('principal', null)
+  scope.addHook('onRoute', ({ method, url }) => {
+    const missing = [method].flat().filter((one) => accessOf(one, url) === undefined)
+    if (missing.length === 0) return
+    throw new Error(`shared/core/operators/roles.ts has no entry for ${missing.join()} ${url}`)
+  })
+  scope.addHook('onRequest', async (request, reply) => {
+    reply.header('x-content-type-options', 'nosniff')
+    const { method, headers } = request
+    const access = accessOf(method, request.routeOptions.url ?? '')!
+    const isUnsafe = !safeMethods.has(method)
+    if (access.who === 'public') {
+      if (isUnsafe) origin.requireSameOrigin(request)
+      return
+    }
+    if (headers.authorization !== undefined) {
+      await adminToken.check(request)
+      if (access.who === 'session') {
+        throw new Problem('unauthorized', 'This needs the session of an operator.')
+      }
+      request.principal = { kind: 'token' }
+      return
+    }
+    const principal = await findPrincipal(origin.readCookie(request))
+    if (principal === null) {
+      const detail = 'The admin API needs a session, or the admin token as a bearer token.'
+      throw new Problem('unauthorized', detail)
+    }
+    if (isUnsafe) origin.requireSameOrigin(request)
+    requireAccess(access, principal, request, wallMs())
+    request.principal = principal
+    proveConnection(request.raw.socket)
+  })
+}
+
+/** @throws Problem forbidden, tenant_not_found, step_up_required */
+function requireAccess(
+  access: EndpointAccess,
+  { operator, session }: OperatorPrincipal,
+  { params }: FastifyRequest,
+  nowMs: number,
+): void {
+  const { role, tenants } = operator
+  const { stepUpUntilMs } = session
+  const fault = findAccessFault(access, { role, tenants, stepUpUntilMs }, nowMs)
+  if (fault === 'role') {
+    throw new Problem('forbidden', `This needs the role ${access.who}; yours is ${role}.`)
+  }
+  if (fault === 'all_tenants') {
+    throw new Problem('forbidden', 'This needs an administrator of all tenants.')
+  }
+  const { tenant_id: tenantId } = params as { tenant_id?: string }
+  if (tenantId !== undefined && !seesTenant(tenants, tenantId)) throw tenantNotFound(tenantId)
+  if (fault === 'step_up') {
+    throw new Problem('step_up_required', 'Enter your password or a code again to do this.')
+  }
+}
+
+/** Finds the operator and the session of a cookie's token; null when there is none in force. */
+function createPrincipalLookup({
+  postgres,
+  wallMs,
+}: OperatorParts): (token: string | null) => Promise<OperatorPrincipal | null> {
+  const found = new LRUCache<string, true>({ max: foundMax })
+  const strangers = createTenantSemaphore(strangerLookups)
+  const lookUp = async (tokenHash: Buffer) => {
+    const key = tokenHash.toString('base64url')
+    if (found.has(key)) return findSessionByToken(postgres, tokenHash)
+    const permit = await strangers.acquire('')
+    if (permit === null) throw tooMany(1)
+    try {
+      const hit = await findSessionByToken(postgres, tokenHash)
+      if (hit !== null) found.set(key, true)
+      return hit
+    } finally {
+      permit.release()
+    }
+  }
+  return async (token) => {
+    if (token === null || !tokenPattern.test(token)) return null
+    const tokenHash = hashToken(token)
+    const hit = await lookUp(tokenHash)
+    if (hit === null || hit.operator.disabled) return null
+    const { session, operator } = hit
+    const atMs = wallMs()
+    if (!isSessionValid(session, atMs)) return null
+    if (!isLastUseDue(session, atMs)) return { kind: 'operator', operator, session, tokenHash }
+    await noteSessionUse(postgres, session.sessionId, atMs)
+    const used = { ...session, lastUsedAtMs: atMs }
+    return { kind: 'operator', operator, session: used, tokenHash }
+  }
+}

@@ -1,0 +1,85 @@
+/** Inviting operators, and accepting an invitation. */
+import { listInvitations } from '#shared/io/operators/invitation-store.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
+import { problemSchema } from '../http/schemas.ts'
+import { accept, invite, showInvitation } from './invitations.ts'
+import type { OperatorParts } from './operator-deps.ts'
+import {
+  acceptBody,
+  invitationParams,
+  invitationsSchema,
+  inviteBody,
+  invitedSchema,
+  shownInvitationSchema,
+  signedInSchema,
+} from './operator-schemas.ts'
+import { toInvitationView } from './operator-views.ts'
+import { callerOf, sendSignedIn } from './session-routes.ts'
+
+/** The latest invitations are enough to see what is open. */
+const listedMax = 500
+
+export function addInvitationRoutes(app: ConsoleApp, parts: OperatorParts): void {
+  app.post(
+    '/operators/invitations',
+    {
+      schema: {
+        summary: 'Invite an operator; the link works once',
+        body: inviteBody,
+        response: { 201: invitedSchema, default: problemSchema },
+      },
+    },
+    async ({ body: { valid_hours: validHours, ...body }, principal }, reply) =>
+      reply.code(201).send(await invite(parts, { ...body, validHours, actor: actorOf(principal) })),
+  )
+  app.get(
+    '/operators/invitations',
+    {
+      schema: {
+        summary: 'The latest invitations, newest first, without their links',
+        response: { 200: invitationsSchema, default: problemSchema },
+      },
+    },
+    async () => {
+      const invitations = await listInvitations(parts.postgres, listedMax)
+      return { data: invitations.map((one) => toInvitationView(one, parts.wallMs())) }
+    },
+  )
+  addAcceptance(app, parts)
+}
+
+function addAcceptance(app: ConsoleApp, parts: OperatorParts): void {
+  app.get(
+    '/invitations/:token',
+    {
+      schema: {
+        summary: 'What an invitation is for',
+        params: invitationParams,
+        response: { 200: shownInvitationSchema, default: problemSchema },
+      },
+    },
+    async ({ params: { token }, ip }) => {
+      parts.limits.beginToken(ip)
+      const { email, role, expiresAtMs } = await showInvitation(parts, token)
+      return { email, role, expires_at: new Date(expiresAtMs).toISOString() }
+    },
+  )
+  app.post(
+    '/invitations/:token',
+    {
+      schema: {
+        summary: 'Accept an invitation: makes the account and signs in',
+        params: invitationParams,
+        body: acceptBody,
+        response: { 200: signedInSchema, default: problemSchema },
+      },
+    },
+    async (request, reply) => {
+      const { body, params, ip } = request
+      parts.origin.requireSecure()
+      parts.limits.beginToken(ip)
+      const signedIn = await accept(parts, { ...params, ...body }, callerOf(request))
+      return sendSignedIn(parts, reply, signedIn)
+    },
+  )
+}

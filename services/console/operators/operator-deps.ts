@@ -1,0 +1,29 @@
+/** What the routes of operators are built from, and what they share. */
+import type { PasswordHasher } from '#shared/io/operators/password-hash.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { RefusalAudit } from '../http/refusal-audit.ts'
+import type { AttemptLimits } from './attempt-limits.ts'
+import type { PublicOrigin } from './public-origin.ts'
+
+export type OperatorDeps = {
+  postgres: Postgres
+  passwords: PasswordHasher
+  sealer: Sealer
+  /** Cryptographically random bytes. */
+  randomBytes: (count: number) => Buffer
+  /** The monotonic clock, and the wall clock that sessions are judged by. */
+  nowMs: () => number
+  wallMs: () => number
+  log: Log
+  /** The address that browsers use, PUBLIC_URL. */
+  publicUrl: () => string
+}
+
+/** One of each per process. */
+export type OperatorParts = OperatorDeps & {
+  origin: PublicOrigin
+  limits: AttemptLimits
+  refused: RefusalAudit
+}

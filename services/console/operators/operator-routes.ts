@@ -1,0 +1,46 @@
+/** Operators as administrators see and change them, and all routes of this folder. */
+import { listOperators } from '#shared/io/operators/operator-store.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
+import { problemSchema } from '../http/schemas.ts'
+import { addAccountRoutes } from './account-routes.ts'
+import { changeOperator } from './change-operator.ts'
+import { addInvitationRoutes } from './invitation-routes.ts'
+import type { OperatorParts } from './operator-deps.ts'
+import {
+  listedOperatorSchema,
+  operatorBody,
+  operatorParams,
+  operatorsSchema,
+} from './operator-schemas.ts'
+import { toListedOperator } from './operator-views.ts'
+import { addSessionRoutes } from './session-routes.ts'
+
+export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
+  addSessionRoutes(app, parts)
+  addAccountRoutes(app, parts)
+  addInvitationRoutes(app, parts)
+  app.get(
+    '/operators',
+    {
+      schema: {
+        summary: 'All operators by email',
+        response: { 200: operatorsSchema, default: problemSchema },
+      },
+    },
+    async () => ({ data: (await listOperators(parts.postgres)).map(toListedOperator) }),
+  )
+  app.patch(
+    '/operators/:operator_id',
+    {
+      schema: {
+        summary: 'Change the role, the tenants or the name of an operator, or disable one',
+        description: 'Disabling ends all sessions. One active administrator of all tenants stays.',
+        params: operatorParams,
+        body: operatorBody,
+        response: { 200: listedOperatorSchema, default: problemSchema },
+      },
+    },
+    async ({ params: { operator_id: operatorId }, body, principal }) =>
+      changeOperator(parts, { ...body, operatorId, actor: actorOf(principal) }),
+  )
+}

@@ -1,0 +1,204 @@
+/**
+ * Signing in, stepping up and beginning sessions. Whether there is an account makes no difference
+ * to the answer or its time until the password was right.
+ */
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  hashToken,
+  normalizeEmail,
+  operatorIdBytes,
+  tokenBytes,
+  toOperatorsId,
+  toToken,
+} from '#shared/core/operators/operator-credentials.ts'
+import { stepUpMs } from '#shared/core/operators/session-times.ts'
+import {
+  findOperator,
+  findOperatorByEmail,
+  noteSignIn,
+  type Operator,
+  type OperatorSecrets,
+} from '#shared/io/operators/operator-store.ts'
+import {
+  insertSession,
+  removeExpiredSessions,
+  replaceToken,
+  type Session,
+} from '#shared/io/operators/session-store.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { OperatorPrincipal } from '../http/admin-app.ts'
+import { tooMany } from './attempt-limits.ts'
+import type { OperatorParts } from './operator-deps.ts'
+import { useCode } from './second-factor.ts'
+
+/** Where a call comes from. */
+export type Caller = { address: string; userAgent: string }
+
+/** A session as it has just begun, or with its new token: `token` goes into the cookie. */
+export type SignedIn = { operator: Operator; session: Session; token: string }
+
+/** `Retry-After` while the queue of hashes is full: about what it takes to empty. */
+const busySeconds = 5
+const userAgentCharactersMax = 200
+
+/**
+ * @throws Problem unauthorized (whatever of account, password and state is wrong); totp_required
+ *   (the password was right; the code is missing, wrong or used); rate_limited
+ */
+export async function signIn(
+  parts: OperatorParts,
+  tried: { email: string; password: string; code?: string | undefined },
+  caller: Caller,
+): Promise<SignedIn> {
+  const { postgres, limits, passwords, refused } = parts
+  const email = normalizeEmail(tried.email)
+  const attempt = limits.begin({ account: email, address: caller.address })
+  const found = await findOperatorByEmail(postgres, email)
+  const usable = found === null || found.disabled ? null : found
+  const stored = usable?.passwordHash ?? null
+  const right = await passwords.verify(tried.password, stored, attempt.hashClass)
+  if (right === null) throw tooMany(busySeconds)
+  if (!right || usable === null) {
+    refused.note(caller.address, found?.email)
+    throw new Problem('unauthorized', 'The email or the password is wrong.')
+  }
+  return postgres.transaction(async (tx) => {
+    // Again, under a lock: it may have been disabled or given another password meanwhile.
+    const operator = await findOperator(tx, usable.operatorId, { lock: true })
+    if (operator === null || operator.disabled || operator.passwordHash !== stored) {
+      throw new Problem('unauthorized', 'The email or the password is wrong.')
+    }
+    await requireCode(parts, tx, { operator, code: tried.code, caller })
+    const signedIn = await beginSession(parts, tx, { operator, caller, action: 'signed_in' })
+    attempt.succeeded()
+    return signedIn
+  })
+}
+
+async function requireCode(
+  parts: OperatorParts,
+  tx: Queryable,
+  tried: { operator: Operator & OperatorSecrets; code: string | undefined; caller: Caller },
+): Promise<void> {
+  const { operator, code, caller } = tried
+  if (!operator.totp) return
+  if (code === undefined) {
+    throw new Problem('totp_required', 'Enter the code of your authenticator app.')
+  }
+  if (await useCode(parts, tx, { operator, code })) return
+  parts.refused.note(caller.address, operator.email)
+  throw new Problem('totp_required', 'The code is wrong or was used already.')
+}
+
+/** Begins a session with a new token. Call it in the transaction of what let the person in. */
+export async function beginSession(
+  { randomBytes, wallMs }: OperatorParts,
+  tx: Queryable,
+  wanted: { operator: Operator; caller: Caller; action: 'signed_in' | 'joined' },
+): Promise<SignedIn> {
+  const { operator, caller, action } = wanted
+  const atMs = wallMs()
+  const token = toToken(randomBytes(tokenBytes))
+  const session: Session = {
+    sessionId: toOperatorsId('ses', randomBytes(operatorIdBytes)),
+    operatorId: operator.operatorId,
+    createdAtMs: atMs,
+    lastUsedAtMs: atMs,
+    stepUpUntilMs: null,
+    address: caller.address,
+    userAgent: caller.userAgent.slice(0, userAgentCharactersMax),
+  }
+  await removeExpiredSessions(tx, atMs)
+  await insertSession(tx, { session, tokenHash: hashToken(token) })
+  await noteSignIn(tx, operator.operatorId, atMs)
+  await insertAudit(tx, {
+    actor: operator.email,
+    tenantId: null,
+    action: `operator.${action}`,
+    after: { session_id: session.sessionId, address: session.address },
+  })
+  return { operator, session, token }
+}
+
+/**
+ * Takes the password or a code again and gives the session a new token.
+ * @throws Problem step_up_refused, rate_limited; unauthorized when the session has ended meanwhile
+ */
+export async function stepUp(
+  parts: OperatorParts,
+  principal: OperatorPrincipal,
+  tried: { password?: string | undefined; code?: string | undefined; address: string },
+): Promise<SignedIn> {
+  const { postgres, limits, wallMs } = parts
+  const { operator, session } = principal
+  const attempt = limits.begin({ account: operator.email, address: tried.address })
+  const passwordRight =
+    tried.password !== undefined &&
+    (await checkPassword(parts, operator.operatorId, tried.password))
+  return postgres.transaction(async (tx) => {
+    const right =
+      passwordRight ||
+      (tried.code !== undefined && (await stepUpByCode(parts, tx, principal, tried.code)))
+    if (!right) {
+      parts.refused.note(tried.address, operator.email)
+      throw new Problem('step_up_refused', 'The password or the code is wrong.')
+    }
+    const stepUpUntilMs = wallMs() + stepUpMs
+    const token = await renewToken(parts, tx, principal, stepUpUntilMs)
+    await insertAudit(tx, {
+      actor: operator.email,
+      tenantId: null,
+      action: 'operator.stepped_up',
+      after: { session_id: session.sessionId, by: passwordRight ? 'password' : 'code' },
+    })
+    attempt.succeeded()
+    return { operator, session: { ...session, stepUpUntilMs }, token }
+  })
+}
+
+async function stepUpByCode(
+  parts: OperatorParts,
+  tx: Queryable,
+  { operator: { operatorId } }: OperatorPrincipal,
+  code: string,
+): Promise<boolean> {
+  const operator = await findOperator(tx, operatorId, { lock: true })
+  return operator?.totp === true && useCode(parts, tx, { operator, code })
+}
+
+/**
+ * Whether this is the operator's password.
+ * @throws Problem rate_limited when no hash can be computed now
+ */
+export async function checkPassword(
+  { postgres, passwords }: OperatorParts,
+  operatorId: string,
+  password: string,
+): Promise<boolean> {
+  const found = await findOperator(postgres, operatorId)
+  const right = await passwords.verify(password, found?.passwordHash ?? null, 'known')
+  if (right === null) throw tooMany(busySeconds)
+  return right
+}
+
+/**
+ * Gives a session a new token; the old one is dead from then on.
+ * @throws Problem unauthorized when the session has ended or got another token meanwhile
+ */
+export async function renewToken(
+  { randomBytes }: OperatorParts,
+  tx: Queryable,
+  { session, tokenHash }: OperatorPrincipal,
+  stepUpUntilMs?: number,
+): Promise<string> {
+  const token = toToken(randomBytes(tokenBytes))
+  const renewed = await replaceToken(tx, {
+    sessionId: session.sessionId,
+    from: tokenHash,
+    to: hashToken(token),
+    ...(stepUpUntilMs === undefined ? {} : { stepUpUntilMs }),
+  })
+  if (!renewed) throw new Problem('unauthorized', 'The session has ended.')
+  return token
+}

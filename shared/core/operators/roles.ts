@@ -1,0 +1,145 @@
+/**
+ * What operators may do: one table from every endpoint of the admin API to the least role that may
+ * call it. A route without an entry cannot be registered. The bearer of ADMIN_TOKEN may call all
+ * but those of a person's own session.
+ */
+
+/** From least to most: each may do what those before it may. */
+export const roles = ['viewer', 'analyst', 'engineer', 'admin'] as const
+export type Role = (typeof roles)[number]
+
+/** Tenants that an operator may see, by slug. */
+export type TenantScope = 'all' | readonly string[]
+
+export type EndpointAccess =
+  /** Anyone: it checks what it needs itself. */
+  | { who: 'public' }
+  /** An operator with a session, whatever the role; never a bearer token. */
+  | { who: 'session'; stepUp?: true }
+  /**
+   * An operator of this role or more, or the bearer token. `allTenants` refuses operators that are
+   * limited to some tenants; `stepUp` needs the password or a code again.
+   */
+  | { who: Role; stepUp?: true; allTenants?: true }
+
+const viewer: EndpointAccess = { who: 'viewer' }
+const analyst: EndpointAccess = { who: 'analyst' }
+const engineer: EndpointAccess = { who: 'engineer' }
+const admin: EndpointAccess = { who: 'admin' }
+const adminStepUp: EndpointAccess = { who: 'admin', stepUp: true }
+const everyTenantAdmin: EndpointAccess = { who: 'admin', allTenants: true }
+const everyTenantStepUp: EndpointAccess = { who: 'admin', stepUp: true, allTenants: true }
+const session: EndpointAccess = { who: 'session' }
+const anyone: EndpointAccess = { who: 'public' }
+
+/** By method and path below `/admin/v1`. */
+export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
+  'GET /openapi.json': anyone,
+
+  'POST /session': anyone,
+  'GET /session': session,
+  'DELETE /session': session,
+  'POST /session/step-up': session,
+  'PUT /session/password': session,
+  'POST /session/totp': { who: 'session', stepUp: true },
+  'POST /session/totp/confirm': session,
+  'DELETE /session/totp': { who: 'session', stepUp: true },
+  'GET /sessions': session,
+  'DELETE /sessions/:session_id': session,
+  'GET /invitations/:token': anyone,
+  'POST /invitations/:token': anyone,
+  'GET /operators': everyTenantAdmin,
+  'PATCH /operators/:operator_id': everyTenantStepUp,
+  'GET /operators/invitations': everyTenantAdmin,
+  'POST /operators/invitations': everyTenantStepUp,
+
+  'GET /audit': everyTenantAdmin,
+  'GET /edges': viewer,
+  'POST /secrets/rewrap': everyTenantAdmin,
+
+  'GET /tenants': viewer,
+  'POST /tenants': everyTenantAdmin,
+  'GET /tenants/:tenant_id': viewer,
+  'GET /tenants/:tenant_id/audit': viewer,
+  'GET /tenants/:tenant_id/reconciliation': viewer,
+  'GET /tenants/:tenant_id/stale-secret-requests': viewer,
+  'PUT /tenants/:tenant_id/rates': admin,
+  'PUT /tenants/:tenant_id/retention': admin,
+  'POST /tenants/:tenant_id/suspend': admin,
+  'POST /tenants/:tenant_id/resume': admin,
+  'POST /tenants/:tenant_id/rotate': adminStepUp,
+  'POST /tenants/:tenant_id/erasures': adminStepUp,
+
+  'GET /tenants/:tenant_id/analysts': admin,
+  'POST /tenants/:tenant_id/analysts': adminStepUp,
+  'DELETE /tenants/:tenant_id/analysts/:name': adminStepUp,
+
+  'PUT /tenants/:tenant_id/webhook': engineer,
+  'DELETE /tenants/:tenant_id/webhook': engineer,
+  'POST /tenants/:tenant_id/webhook/pause': engineer,
+  'POST /tenants/:tenant_id/webhook/resume': engineer,
+  'GET /tenants/:tenant_id/deliveries': viewer,
+  'GET /tenants/:tenant_id/deliveries/:delivery_id': viewer,
+  'POST /tenants/:tenant_id/deliveries/replay': engineer,
+  'POST /tenants/:tenant_id/deliveries/test': engineer,
+
+  'GET /policy-presets': viewer,
+  'GET /policy-presets/:name': viewer,
+  'GET /policy.schema.json': viewer,
+  'GET /tenants/:tenant_id/policy': viewer,
+  'PUT /tenants/:tenant_id/policy': adminStepUp,
+  'GET /tenants/:tenant_id/policy/versions': viewer,
+  'GET /tenants/:tenant_id/policy/versions/:version': viewer,
+  'POST /tenants/:tenant_id/policy/backtest': engineer,
+  'GET /tenants/:tenant_id/policy/shadow': viewer,
+  'PUT /tenants/:tenant_id/policy/shadow': engineer,
+  'DELETE /tenants/:tenant_id/policy/shadow': engineer,
+  'GET /tenants/:tenant_id/policy/shadow/comparison': viewer,
+
+  'GET /tenants/:tenant_id/signals': viewer,
+  'GET /tenants/:tenant_id/unknown-signals': viewer,
+  'GET /tenants/:tenant_id/rule-performance': viewer,
+  'GET /tenants/:tenant_id/prevalence-spikes': viewer,
+  'GET /events/:event_id/explanation': viewer,
+  'POST /alerts/:alert_id/disposition': analyst,
+}
+
+/**
+ * The access of a route.
+ * @param path below `/admin/v1`, with `:name` for parameters
+ * @returns undefined when the table has no entry
+ */
+export function findAccess(method: string, path: string): EndpointAccess | undefined {
+  // Fastify makes a HEAD route of every GET route.
+  const name = `${method === 'HEAD' ? 'GET' : method} ${path}`
+  return Object.hasOwn(endpointAccess, name) ? endpointAccess[name] : undefined
+}
+
+/** Whether a role includes another one. */
+export const includesRole = (role: Role, least: Role): boolean =>
+  roles.indexOf(role) >= roles.indexOf(least)
+
+export const seesTenant = (scope: TenantScope, tenantId: string): boolean =>
+  scope === 'all' || scope.includes(tenantId)
+
+/** Why an operator may not call an endpoint, or null when nothing is against it. */
+export type AccessFault = 'role' | 'all_tenants' | 'step_up'
+
+/**
+ * Decides whether a signed-in operator may call an endpoint; the tenant in its path is not looked
+ * at here.
+ * @param nowMs wall-clock time, compared with the end of the operator's step-up
+ */
+export function findAccessFault(
+  access: EndpointAccess,
+  operator: { role: Role; tenants: TenantScope; stepUpUntilMs: number | null },
+  nowMs: number,
+): AccessFault | null {
+  if (access.who === 'public') return null
+  if (access.who !== 'session') {
+    if (!includesRole(operator.role, access.who)) return 'role'
+    if (access.allTenants === true && operator.tenants !== 'all') return 'all_tenants'
+  }
+  const steppedUp = operator.stepUpUntilMs !== null && nowMs < operator.stepUpUntilMs
+  return access.stepUp === true && !steppedUp ? 'step_up' : null
+}

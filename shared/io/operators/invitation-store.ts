@@ -1,0 +1,128 @@
+/** Invitations of operators in Postgres: one open one per email, each used once. */
+import type { Role, TenantScope } from '#shared/core/operators/roles.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+
+export type Invitation = {
+  invitationId: string
+  email: string
+  name: string
+  role: Role
+  tenants: TenantScope
+  createdAtMs: number
+  createdBy: string
+  expiresAtMs: number
+}
+
+export type ListedInvitation = Invitation & { acceptedAtMs: number | null; revoked: boolean }
+
+type InvitationRow = {
+  invitation_id: string
+  email: string
+  name: string
+  role: Role
+  tenants: string[] | null
+  created_at: Date
+  created_by: string
+  expires_at: Date
+}
+
+const columns = 'invitation_id, email, name, role, tenants, created_at, created_by, expires_at'
+
+const toInvitation = (row: InvitationRow): Invitation => ({
+  invitationId: row.invitation_id,
+  email: row.email,
+  name: row.name,
+  role: row.role,
+  tenants: row.tenants ?? 'all',
+  createdAtMs: row.created_at.getTime(),
+  createdBy: row.created_by,
+  expiresAtMs: row.expires_at.getTime(),
+})
+
+/** Stores an invitation; one of the same email that is open is revoked. */
+export async function insertInvitation(
+  tx: Queryable,
+  { invitation, tokenHash }: { invitation: Invitation; tokenHash: Buffer },
+): Promise<void> {
+  const { email, tenants } = invitation
+  const createdAt = new Date(invitation.createdAtMs)
+  await tx.query(
+    `update operator_invitations set revoked_at = $2
+     where email = $1 and accepted_at is null and revoked_at is null`,
+    [email, createdAt],
+  )
+  await tx.query(
+    `insert into operator_invitations
+       (invitation_id, token_hash, email, name, role, tenants, created_at, created_by, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [
+      invitation.invitationId,
+      tokenHash,
+      email,
+      invitation.name,
+      invitation.role,
+      tenants === 'all' ? null : tenants,
+      createdAt,
+      invitation.createdBy,
+      new Date(invitation.expiresAtMs),
+    ],
+  )
+}
+
+const openOnes =
+  'token_hash = $1 and expires_at > $2 and accepted_at is null and revoked_at is null'
+
+/** The invitation of a token, while it can be accepted. */
+export async function findOpenInvitation(
+  db: Queryable,
+  tokenHash: Buffer,
+  nowMs: number,
+): Promise<Invitation | null> {
+  const { rows } = await db.query<InvitationRow>(
+    `select ${columns} from operator_invitations where ${openOnes}`,
+    [tokenHash, new Date(nowMs)],
+  )
+  return rows[0] === undefined ? null : toInvitation(rows[0])
+}
+
+/** Uses an invitation: of several callers one gets it, the others null. */
+export async function acceptInvitation(
+  tx: Queryable,
+  tokenHash: Buffer,
+  nowMs: number,
+): Promise<Invitation | null> {
+  const { rows } = await tx.query<InvitationRow>(
+    `update operator_invitations set accepted_at = $2 where ${openOnes} returning ${columns}`,
+    [tokenHash, new Date(nowMs)],
+  )
+  return rows[0] === undefined ? null : toInvitation(rows[0])
+}
+
+/** The latest invitations, newest first. */
+export async function listInvitations(db: Queryable, limit: number): Promise<ListedInvitation[]> {
+  const { rows } = await db.query<
+    InvitationRow & { accepted_at: Date | null; revoked_at: Date | null }
+  >(
+    `select ${columns}, accepted_at, revoked_at from operator_invitations
+     order by created_at desc, invitation_id desc limit $1`,
+    [limit],
+  )
+  return rows.map((row) => ({
+    ...toInvitation(row),
+    acceptedAtMs: row.accepted_at?.getTime() ?? null,
+    revoked: row.revoked_at !== null,
+  }))
+}
+
+/** Slugs among these that no tenant has. */
+export async function findUnknownTenants(
+  db: Queryable,
+  slugs: readonly string[],
+): Promise<string[]> {
+  const { rows } = await db.query<{ slug: string }>(
+    `select slug from unnest($1::text[]) as slug
+     where not exists (select 1 from tenants where tenant_id = slug)`,
+    [slugs],
+  )
+  return rows.map((row) => row.slug)
+}

@@ -1,0 +1,98 @@
+/**
+ * Password hashes: argon2id of Node's own crypto, in the PHC string format. A bounded number of
+ * hashes runs at once, so that sign-ins take neither the memory nor the thread pool of the process.
+ */
+import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { normalizePassword } from '#shared/core/operators/password-rules.ts'
+import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
+
+/** RFC 9106 section 4, the second recommended option: 64 MiB, three passes, four lanes. */
+const parameters = { memory: 64 * 1024, passes: 3, parallelism: 4 } as const
+const saltBytes = 16
+const tagBytes = 32
+
+/**
+ * Two hashes at once: 128 MiB, and half of the four threads of Node's pool. Sixteen of each class
+ * wait: at a third of a second each, five seconds with both queues full.
+ */
+const limits = { perTenant: 2, total: 2, queuePerTenant: 16, waitMs: 6_000 }
+
+/**
+ * Callers that a successful sign-in is known of, and all others: the queue of one never delays the
+ * other by more than a hash.
+ */
+export type HashClass = 'known' | 'stranger'
+
+export type PasswordHasher = {
+  /** @returns the PHC string, or null when the queue is full */
+  hash: (password: string, of?: HashClass) => Promise<string | null>
+  /**
+   * Compares in the same time whether there is a hash or not.
+   * @param stored the PHC string; null when there is no such account
+   * @returns null when the queue is full
+   */
+  verify: (password: string, stored: string | null, of?: HashClass) => Promise<boolean | null>
+}
+
+const phcPattern =
+  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/
+
+type Parts = { memory: number; passes: number; parallelism: number; salt: Buffer; tag: Buffer }
+
+/** Makes the one hasher of a process. */
+export function createPasswordHasher(): PasswordHasher {
+  const semaphore = createTenantSemaphore(limits)
+  const absent: Parts = { ...parameters, salt: randomBytes(saltBytes), tag: randomBytes(tagBytes) }
+  const limited = async <T>(of: HashClass, work: () => Promise<T>): Promise<T | null> => {
+    const permit = await semaphore.acquire(of)
+    if (permit === null) return null
+    try {
+      return await work()
+    } finally {
+      permit.release()
+    }
+  }
+  return {
+    hash: (password, of = 'known') =>
+      limited(of, async () => {
+        const salt = randomBytes(saltBytes)
+        return toPhc({ ...parameters, salt, tag: await derive(password, { ...parameters, salt }) })
+      }),
+    verify: (password, stored, of = 'stranger') =>
+      limited(of, async () => {
+        const parts = stored === null ? absent : parsePhc(stored)
+        const tag = await derive(password, parts)
+        return timingSafeEqual(tag, parts.tag) && stored !== null
+      }),
+  }
+}
+
+const deriveKey = promisify(argon2)
+
+function derive(password: string, { salt, ...of }: Omit<Parts, 'tag'>): Promise<Buffer> {
+  const { memory, passes, parallelism } = of
+  return deriveKey('argon2id', {
+    message: normalizePassword(password),
+    nonce: salt,
+    memory,
+    passes,
+    parallelism,
+    tagLength: tagBytes,
+  })
+}
+
+function toPhc({ memory, passes, parallelism, salt, tag }: Parts): string {
+  const encode = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
+  const cost = `m=${memory},t=${passes},p=${parallelism}`
+  return `$argon2id$v=19$${cost}$${encode(salt)}$${encode(tag)}`
+}
+
+/** @throws Error when the text is of another form: the database holds only ours */
+function parsePhc(text: string): Parts {
+  const match = phcPattern.exec(text)
+  if (match === null) throw new Error('a stored password hash has an unknown form')
+  const [memory, passes, parallelism] = match.slice(1, 4).map(Number) as [number, number, number]
+  const [salt, tag] = match.slice(4).map((part) => Buffer.from(part, 'base64'))
+  return { memory, passes, parallelism, salt: salt!, tag: tag! }
+}

@@ -1,0 +1,175 @@
+/**
+ * Sessions of operators in Postgres. A row is found by the hash of its token; whether it is still
+ * valid is decided by `session-times.ts` with the caller's clock.
+ */
+import { sessionMaxMs, sessionsPerOperatorMax } from '#shared/core/operators/session-times.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { type Operator, type OperatorRow, operatorColumns, toOperator } from './operator-store.ts'
+
+export type Session = {
+  sessionId: string
+  operatorId: string
+  createdAtMs: number
+  lastUsedAtMs: number
+  stepUpUntilMs: number | null
+  address: string
+  userAgent: string
+}
+
+type SessionRow = {
+  session_id: string
+  operator_id: string
+  created_at: Date
+  last_used_at: Date
+  step_up_until: Date | null
+  address: string
+  user_agent: string
+}
+
+const sessionColumns = `s.session_id, s.operator_id, s.created_at, s.last_used_at, s.step_up_until,
+  s.address, s.user_agent`
+
+const toSession = (row: SessionRow): Session => ({
+  sessionId: row.session_id,
+  operatorId: row.operator_id,
+  createdAtMs: row.created_at.getTime(),
+  lastUsedAtMs: row.last_used_at.getTime(),
+  stepUpUntilMs: row.step_up_until?.getTime() ?? null,
+  address: row.address,
+  userAgent: row.user_agent,
+})
+
+/** Begins a session. The oldest sessions of the operator end beyond the number one may have. */
+export async function insertSession(
+  tx: Queryable,
+  { session, tokenHash }: { session: Session; tokenHash: Buffer },
+): Promise<void> {
+  const { sessionId, operatorId, createdAtMs, stepUpUntilMs, address, userAgent } = session
+  await tx.query(
+    `delete from operator_sessions where session_id in (
+       select session_id from operator_sessions where operator_id = $1
+       order by created_at desc, session_id offset $2)`,
+    [operatorId, sessionsPerOperatorMax - 1],
+  )
+  await tx.query(
+    `insert into operator_sessions
+       (session_id, token_hash, operator_id, created_at, last_used_at, step_up_until, address,
+        user_agent)
+     values ($1, $2, $3, $4, $4, $5, $6, $7)`,
+    [
+      sessionId,
+      tokenHash,
+      operatorId,
+      new Date(createdAtMs),
+      stepUpUntilMs === null ? null : new Date(stepUpUntilMs),
+      address,
+      userAgent,
+    ],
+  )
+}
+
+/** The session of a token and its operator, valid or not. */
+export async function findSessionByToken(
+  db: Queryable,
+  tokenHash: Buffer,
+): Promise<{ session: Session; operator: Operator } | null> {
+  const { rows } = await db.query<SessionRow & OperatorRow>({
+    name: 'find-operator-session',
+    text: `select ${sessionColumns}, ${operatorColumns}
+           from operator_sessions s join operators o using (operator_id)
+           where s.token_hash = $1`,
+    values: [tokenHash],
+  })
+  const [row] = rows
+  return row === undefined ? null : { session: toSession(row), operator: toOperator(row) }
+}
+
+/** Moves the last use forward, never back. */
+export async function noteSessionUse(
+  db: Queryable,
+  sessionId: string,
+  nowMs: number,
+): Promise<void> {
+  await db.query(
+    `update operator_sessions set last_used_at = greatest(last_used_at, $2)
+     where session_id = $1`,
+    [sessionId, new Date(nowMs)],
+  )
+}
+
+/**
+ * Gives a session a new token; the old one is dead from then on.
+ * @param change.stepUpUntilMs left out, the step-up stays as it is
+ * @returns false when the session has ended or its token was replaced meanwhile
+ */
+export async function replaceToken(
+  tx: Queryable,
+  change: { sessionId: string; from: Buffer; to: Buffer; stepUpUntilMs?: number },
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `update operator_sessions
+     set token_hash = $3, step_up_until = coalesce($4, step_up_until)
+     where session_id = $1 and token_hash = $2`,
+    [
+      change.sessionId,
+      change.from,
+      change.to,
+      change.stepUpUntilMs === undefined ? null : new Date(change.stepUpUntilMs),
+    ],
+  )
+  return rowCount === 1
+}
+
+/** The sessions of an operator, newest first, expired ones included. */
+export async function listSessions(db: Queryable, operatorId: string): Promise<Session[]> {
+  const { rows } = await db.query<SessionRow>(
+    `select ${sessionColumns} from operator_sessions s
+     where s.operator_id = $1 order by s.created_at desc, s.session_id`,
+    [operatorId],
+  )
+  return rows.map(toSession)
+}
+
+export async function findSession(db: Queryable, sessionId: string): Promise<Session | null> {
+  const { rows } = await db.query<SessionRow>(
+    `select ${sessionColumns} from operator_sessions s where s.session_id = $1`,
+    [sessionId],
+  )
+  return rows[0] === undefined ? null : toSession(rows[0])
+}
+
+/** @returns false when it had ended already */
+export async function endSession(tx: Queryable, sessionId: string): Promise<boolean> {
+  const { rowCount } = await tx.query('delete from operator_sessions where session_id = $1', [
+    sessionId,
+  ])
+  return rowCount === 1
+}
+
+/**
+ * Ends all sessions of an operator.
+ * @param except one that stays
+ * @returns how many ended
+ */
+export async function endSessionsOf(
+  tx: Queryable,
+  operatorId: string,
+  except: string | null = null,
+): Promise<number> {
+  const { rowCount } = await tx.query(
+    `delete from operator_sessions
+     where operator_id = $1 and session_id is distinct from $2`,
+    [operatorId, except],
+  )
+  return rowCount
+}
+
+/** Removes some of the sessions that are past their age, whose rows nothing needs. */
+export async function removeExpiredSessions(tx: Queryable, nowMs: number): Promise<void> {
+  await tx.query(
+    `delete from operator_sessions where session_id in (
+       select session_id from operator_sessions where created_at < $1
+       order by created_at limit 100 for update skip locked)`,
+    [new Date(nowMs - sessionMaxMs)],
+  )
+}
