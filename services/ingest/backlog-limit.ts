@@ -54,7 +54,7 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
     const newestBefore = undecided.newest()
     const fill = await readStreamFill(nats, telemetryStream)
     const lowWatermark = await readLowWatermark(nats)
-    undecided.look({ lowWatermark, lastSequence: fill.lastSequence, newestBefore })
+    undecided.observe({ lowWatermark, lastSequence: fill.lastSequence, newestBefore })
     room = { bytesMax: fill.bytesMax, undecidedBytes: toUndecidedBytes(fill, lowWatermark) }
     return Math.max(capacityCheckMinMs, toTrimCheckMs(fill.bytesMax))
   }

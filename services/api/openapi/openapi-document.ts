@@ -95,6 +95,8 @@ function componentSchemas(): Json {
   const { schemas } = z.toJSONSchema(apiComponents, {
     io: 'input',
     target: 'draft-2020-12',
+    // A custom check, such as that of a category of signals, has its JSON Schema in its metadata.
+    unrepresentable: 'any',
     uri: (id) => `#/components/schemas/${id}`,
   })
   return Object.fromEntries(

@@ -15,7 +15,7 @@ import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import {
   isObject,
-  settleOptionals,
+  normalizeOptionals,
   type Telemetry,
   telemetrySchema,
 } from '#shared/core/telemetry/submission.ts'
@@ -113,7 +113,7 @@ function parseJson(text: string): unknown {
 
 function readBody({ eventId, body }: StoredEvent): Telemetry {
   const value = parseJson(body)
-  if (isObject(value)) settleOptionals(value)
+  if (isObject(value)) normalizeOptionals(value)
   const parsed = telemetrySchema.safeParse(value)
   if (parsed.success) return parsed.data
   throw new Problem(

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import { decisions, dispositions } from '#shared/core/alerts/alert-rules.ts'
-import { tenantIdPattern } from '#shared/core/base/ids.ts'
+
 import { parseInstant } from '#shared/core/base/instants.ts'
 import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 import {
@@ -14,14 +14,10 @@ import {
   cursorCharactersMax,
   sessionsPageMax,
 } from '#shared/core/base/limits/rest-api.ts'
-import {
-  clientFlagsMax,
-  membersMax,
-  metaCharactersMax,
-} from '#shared/core/base/limits/telemetry.ts'
-import { actions } from '#shared/core/scoring/score.ts'
+import { membersMax } from '#shared/core/base/limits/telemetry.ts'
+import { actions, severities } from '#shared/core/scoring/score.ts'
 import { flags } from '#shared/core/signals/flags.ts'
-import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
 import { problemCodes } from './problem.ts'
 
 /** The named schemas, for the components of the OpenAPI document. */
@@ -73,7 +69,7 @@ export const alertSchema = z
     }),
     decision: z.object({
       action: decisionSchema,
-      severity: z.enum(['LOW', 'MEDIUM', 'HIGH', 'CRITICAL']).meta({
+      severity: z.enum(severities).meta({
         description: 'From `risk_score`: LOW below 40, MEDIUM to 59, HIGH to 79, CRITICAL from 80.',
       }),
       risk_score: riskSchema.meta({
@@ -210,50 +206,15 @@ export const deviceQuerySchema = z.strictObject({
   users_cursor: cursorParameter.optional(),
 })
 
-// The ingest call is served by another process, which reads bodies with its own schema by hand;
-// what follows documents it beside the calls served here.
-const metaText = z.string().max(metaCharactersMax)
-const documentedId = idSchema.meta({ examples: ['4f6c1d8e-device'] })
 /** `null` and an empty text are absent. */
-const optionalId = z.union([idSchema, z.literal(''), z.null()]).optional()
-const categoryObject = z.record(z.string(), z.unknown()).meta({
-  description: 'Signals by name. `null` means "not measured"; unknown signals are kept.',
-})
+const optionalId = z
+  .union([idSchema, z.literal(''), z.null()])
+  .optional()
+  .meta({ description: 'Collected in `users_seen_on`.' })
 
-export const submissionSchema = z
-  .looseObject({
-    tenant_id: z.string().regex(tenantIdPattern).meta({ description: 'The tenant slug.' }),
-    device_id: documentedId.meta({ description: 'Persisted, scoped to an install.' }),
-    session_id: idSchema.meta({ description: 'Fresh for each app launch.' }),
-    user_id: optionalId.meta({ description: 'Collected in `users_seen_on`.' }),
-    account_id: optionalId.meta({ description: 'Collected in `users_seen_on`.' }),
-    occurred_at: z
-      .unknown()
-      .optional()
-      .meta({
-        description:
-          'Kept, never trusted for ordering and never a reason to refuse. Stored as a time where it is ' +
-          'an ISO-8601 time with an offset, a date, or milliseconds since 1970.',
-      }),
-    sdk_meta: z.looseObject({ sdk_version: metaText, platform: metaText, batch_type: metaText }),
-    scorer: z
-      .looseObject({
-        rasp_score: z.number(),
-        rasp_action: metaText,
-        rasp_flags: z.array(metaText).max(clientFlagsMax),
-      })
-      .meta({ description: 'What the client computed. Advisory: the server scores `signals`.' }),
-    signals: z
-      .looseObject({
-        root: categoryObject,
-        emulator: categoryObject,
-        debugger: categoryObject,
-        tamper: categoryObject,
-        ecosystem: categoryObject,
-        network: categoryObject,
-      })
-      .meta({ description: 'Detection data by category; each must be there, possibly empty.' }),
-  })
+/** The body of the ingest call, which the ingest process serves. Here it is documented only. */
+export const submissionSchema = telemetrySchema
+  .extend({ user_id: optionalId, account_id: optionalId })
   .meta({
     description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,
   })

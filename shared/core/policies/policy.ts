@@ -6,6 +6,7 @@
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
+import { categories } from '#shared/core/signals/signal-definition.ts'
 
 const points = z.number().int().min(0).max(100)
 
@@ -92,7 +93,7 @@ const velocityRuleSchema = z.strictObject({
   weight: points.describe('Points added to the risk score; 0 switches the rule off.'),
 })
 
-const categoryName = z.enum(['root', 'emulator', 'debugger', 'tamper', 'ecosystem', 'network'])
+const categoryName = z.enum(categories)
 const signalPath = z
   .string()
   .regex(/^[a-z]+\.[a-z0-9_]+$/, 'must be a signal as `category.signal`')

@@ -1,4 +1,4 @@
-/** Scores, actions, reasons and severities: what scoring answers. */
+/** The result of scoring: score, action, reasons and severity. */
 import { z } from 'zod'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
@@ -12,20 +12,29 @@ export const reasonSchema = z.object({
   weight: z.number().int(),
   evidence: z.record(z.string(), z.unknown()),
 })
-/** Why a score is what it is: a flag, the points it brought, and what proves it. */
+/** A part of a score: a flag, its points, and its evidence. */
 export type Reason = z.infer<typeof reasonSchema>
 
 export type Score = { score: number; action: Action; reasons: Reason[] }
 export type Scorer = (signals: Signals, context: ScoringContext) => Score
 
-/** The action that a score leads to. */
+/**
+ * The action of a score.
+ * @param score 0..100
+ */
 export function toAction(score: number, thresholds: Policy['thresholds']): Action {
   if (score >= thresholds.block) return 'BLOCK'
   return score >= thresholds.review ? 'REVIEW' : 'ALLOW'
 }
 
-/** Severity on the common 0..100 scale. */
-export function toSeverity(score: number): 'LOW' | 'MEDIUM' | 'HIGH' | 'CRITICAL' {
+export const severities = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
+type Severity = (typeof severities)[number]
+
+/**
+ * The severity of a risk score.
+ * @param score 0..100
+ */
+export function toSeverity(score: number): Severity {
   if (score >= 80) return 'CRITICAL'
   if (score >= 60) return 'HIGH'
   return score >= 40 ? 'MEDIUM' : 'LOW'

@@ -18,12 +18,18 @@ export type Category = (typeof categories)[number]
 export type CategorySignals = Record<string, unknown>
 export type Signals = Record<Category, CategorySignals>
 
-export type SignalType = 'boolean' | 'number' | 'string' | 'strings'
-export type Grade = 'critical' | 'high' | 'medium' | 'low' | 'informational'
+export const signalTypes = ['boolean', 'number', 'string', 'strings'] as const
+export type SignalType = (typeof signalTypes)[number]
+
+/** How severe public sources consider a signal. */
+export const grades = ['critical', 'high', 'medium', 'low', 'informational'] as const
+export type Grade = (typeof grades)[number]
+
+export const platforms = ['android', 'ios'] as const
 
 export type SignalDefinition = {
   type: SignalType
-  platforms: ('android' | 'ios')[]
+  platforms: (typeof platforms)[number][]
   grade: Grade
   flag: Flag
   description: string

@@ -7,7 +7,14 @@ import { z } from 'zod'
 import { apiComponents, flagSchema, instantSchema } from '#shared/core/http/api-schemas.ts'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
 import { flags } from './flags.ts'
-import { type Category, categories, type SignalDefinition } from './signal-definition.ts'
+import {
+  type Category,
+  categories,
+  grades,
+  platforms,
+  type SignalDefinition,
+  signalTypes,
+} from './signal-definition.ts'
 import { signalCatalog } from './signals.ts'
 
 /** The query of `GET /v1/di/signals`: there are no parameters. */
@@ -61,11 +68,11 @@ const signalSchema = z
       examples: ['root.su_binary'],
     }),
     name: z.string(),
-    type: z.enum(['boolean', 'number', 'string', 'strings']).meta({
+    type: z.enum(signalTypes).meta({
       description: 'What it must be where it is sent; any may be `null`, which is "not measured".',
     }),
-    platforms: z.array(z.enum(['android', 'ios'])),
-    grade: z.enum(['critical', 'high', 'medium', 'low', 'informational']).meta({
+    platforms: z.array(z.enum(platforms)),
+    grade: z.enum(grades).meta({
       description: 'How severe the sources hold it.',
     }),
     flag: flagSchema.meta({ description: 'The reason that it counts towards.' }),

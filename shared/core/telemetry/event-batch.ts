@@ -5,50 +5,50 @@
 import { z } from 'zod'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { PoisonError } from '#shared/core/base/outcome.ts'
-import { reasonSchema } from '#shared/core/scoring/score.ts'
+import { actions, reasonSchema } from '#shared/core/scoring/score.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber } from '#shared/core/signals/signals.ts'
-import { isObject, settleOptionals, type Telemetry, telemetrySchema } from './submission.ts'
+import { isObject, normalizeOptionals, type Telemetry, telemetrySchema } from './submission.ts'
 
-/** What the edge records of an accepted event: everything but the body. */
+/** What the edge adds to the body of an accepted event. */
 export const eventHeaderSchema = z.object({
   event_id: z.string(),
   tenant_id: z.string(),
-  /** The edge's wall clock when the body had arrived, in ms since 1970. */
+  /** The edge's wall clock when the body was complete, in ms since 1970. */
   received_at: z.number().int(),
   rasp_score: z.number().int(),
-  rasp_action: z.enum(['ALLOW', 'REVIEW', 'BLOCK']),
+  rasp_action: z.enum(actions),
   reasons: z.array(reasonSchema),
   policy_version: z.number().int(),
   /** Content address of the policy document that scored it. */
   policy_hash: z.string(),
   /** The tenant's credential epoch that verified the signature. */
   epoch: z.number().int(),
-  /** There when a number outside the catalog's signals is one that a double may not hold. */
+  /** Present when a number outside the catalog's signals may not be exact in a double. */
   inexact_numbers: z.literal(true).optional(),
 })
 
 export type EventHeader = z.infer<typeof eventHeaderSchema>
 
-/** One accepted event as the scorer works on it. */
+/** One accepted event as the scorer decodes it. */
 export type AcceptedEvent = EventHeader & {
-  /** Its place in the stream: of two events, the lower came first. */
+  /** The event's order in the stream: of two events, the lower is earlier. */
   streamOffset: number
   body: Telemetry
   /**
-   * The body as it was signed, proven by the event id. Every decoded event has it; what is kept in
-   * memory until it is decided does not.
+   * The body as it was signed, proven by the event id. Every decoded event has it. An event that
+   * waits in memory for its decision does not.
    */
   bodyBytes?: Uint8Array
-  /** `toFilledCategories` of its signals, where these are no longer at hand. */
+  /** `toFilledCategories` of its signals, for an event that is kept without them. */
   filledCategories?: number
 }
 
 /**
- * What stands before the body in one element of a batch message; the body and `}` follow. It begins
- * with two lengths: the bytes from after them up to the body, and the bytes of the body. Ids,
- * hashes and actions come from closed alphabets that need no escaping; reasons are encoded in full.
- * @param bodyBytes the body's length
+ * Encodes the part of a batch element before the body; the body and `}` follow it. It starts with
+ * two lengths: of the rest of the head, and of the body. Ids, hashes and actions have alphabets that
+ * need no escaping; reasons are encoded as JSON.
+ * @param bodyBytes the body's length in bytes
  */
 export function encodeEventHead(header: EventHeader, bodyBytes: number): string {
   const reasons = header.reasons.length === 0 ? '[]' : JSON.stringify(header.reasons)
@@ -68,28 +68,27 @@ const bodyBytesKey = ',"body_bytes":'
 export type DecodedBatch = {
   events: AcceptedEvent[]
   /**
-   * Elements that are not an event, by index, with their bytes. They go to the dead-letter stream;
-   * their neighbours are kept. After an element with wrong lengths all others are invalid, because
-   * their bytes cannot be found.
+   * Elements that are not an event, by index, with their bytes, for the dead-letter stream. After an
+   * element with wrong lengths all others are invalid, because their bytes cannot be found.
    */
   invalid: { index: number; detail: string; data: Uint8Array }[]
 }
 
-/** Positions that one message has room for: no edge of any release puts more events into one. */
+/** Stream offsets of one message: no release of the edge writes more events into one. */
 export const offsetsPerMessage = 256
 
 /**
- * The stream offset of a message's first event: rises with the sequence, and from a stream to one
- * that is made later, as long as a stream takes less than 3,900 messages a second on average.
- * @param streamCreatedMs when the stream was made, since its sequences begin at 1
+ * The stream offset of a message's first event. It rises with the sequence, and from a stream to its
+ * later replacement, as long as a stream gets less than 3,900 messages a second on average.
+ * @param streamCreatedMs when the stream was created, in ms since 1970; its sequences start at 1
  */
 export function toStreamOffset(streamCreatedMs: number, sequence: number): number {
   return streamCreatedMs * 1_000 + sequence * offsetsPerMessage
 }
 
 /**
- * Reads a batch message.
- * @param streamOffset of its first event
+ * Decodes a batch message.
+ * @param streamOffset of its first event, from `toStreamOffset`
  * @throws PoisonError when the message as a whole cannot be read
  */
 export function decodeBatch(data: Uint8Array, streamOffset: number): DecodedBatch {
@@ -124,8 +123,8 @@ export function decodeBatch(data: Uint8Array, streamOffset: number): DecodedBatc
 }
 
 /**
- * The elements of a batch message as they were written.
- * @returns null when not every element begins as edges write it
+ * Splits a batch message into its elements, byte for byte.
+ * @returns null when an element does not start with its lengths
  */
 export function listElements(data: Uint8Array): Uint8Array[] | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
@@ -139,13 +138,13 @@ export function listElements(data: Uint8Array): Uint8Array[] | null {
   return elements
 }
 
-/** Where an element of a batch stands: its end is the index after its closing brace. */
+/** The place of an element in a message: `end` is the index after its closing brace. */
 type ElementPlace = { start: number; bodyStart: number; end: number }
 
 /**
- * Finds an element by the lengths that it begins with.
+ * Finds an element by the lengths at its start.
  * @param start the index of its opening brace
- * @returns null when it does not begin as edges write it: then no later one can be found either
+ * @returns null when it does not start with lengths; then no later one can be found either
  */
 function findElement(bytes: Buffer, start: number): ElementPlace | null {
   const head = readLength(bytes, start, headBytesKey)
@@ -168,7 +167,7 @@ function readLength(bytes: Buffer, start: number, key: string) {
   return at === digits ? null : { length, end: at }
 }
 
-/** Signals in which a number that a double cannot be sure to hold is the text that was sent. */
+/** The signals with inexact numbers as the text that was sent. */
 function readExactly(body: Buffer): Signals {
   const reviver = (_key: string, value: unknown, context?: { source: string }): unknown =>
     typeof value === 'number' && !isPlainNumber(value) ? context?.source : value
@@ -178,7 +177,7 @@ function readExactly(body: Buffer): Signals {
 /** @param bytes the element's body; null when it cannot be found */
 function findFault(value: unknown, bytes: Buffer | null): string | null {
   const body = isObject(value) ? value.body : undefined
-  if (isObject(body)) settleOptionals(body)
+  if (isObject(body)) normalizeOptionals(body)
   const fault = describeFault(value, body)
   if (fault !== null) return fault
   if (bytes === null) return 'body_bytes'

@@ -1,4 +1,7 @@
-/** Finds where a text stops being JSON, for the error of a body that a tenant signed. */
+/**
+ * Finds the byte at which a text stops being JSON, for the 400 of a signed body. `JSON.parse` gives
+ * no position in bytes.
+ */
 
 const quote = 0x22
 const backslash = 0x5c
@@ -12,7 +15,7 @@ const zero = 0x30
 type Reader = { body: Uint8Array; at: number }
 
 /**
- * The first byte that JSON cannot have where it stands.
+ * The offset of the first byte that makes the body invalid JSON.
  * @param body valid UTF-8, nested no deeper than the call stack allows
  * @returns its offset from 0, the body's length when the body is cut off, or null when the body is
  *   JSON
@@ -36,7 +39,7 @@ function readValue(reader: Reader): boolean {
   return readNumber(reader)
 }
 
-/** What stands between brackets, separated by commas. */
+/** Reads items between brackets, separated by commas. */
 function readList(reader: Reader, close: number, readItem: (reader: Reader) => boolean): boolean {
   reader.at++
   skipSpace(reader)
@@ -110,7 +113,7 @@ function readWord(reader: Reader, word: string): boolean {
   return true
 }
 
-/** Steps over a byte when it is this one. */
+/** Consumes the next byte if it is this one. */
 function take(reader: Reader, byte: number): boolean {
   if (reader.body[reader.at] !== byte) return false
   reader.at++

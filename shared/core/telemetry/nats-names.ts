@@ -1,11 +1,10 @@
 /** Names of the NATS streams, subjects, durable consumers and KV buckets. */
 
-/** Streams, subjects, buckets and durable consumers, one name each. */
 export const telemetryStream = 'TELEMETRY'
 export const telemetrySubject = 'telemetry.batch'
-/** The header with the proof that an edge wrote a batch message, over the message alone. */
+/** The header with the edge's proof that it wrote a batch message: a MAC over the message. */
 export const batchProofHeader = 'Proof'
-/** Who stores events, and who decides on them once everything before them is stored. */
+/** The consumer that stores events, and the one that decides them once all before are stored. */
 export const scorerConsumer = 'scorer'
 export const deciderConsumer = 'decider'
 export const alertsStream = 'ALERTS'
@@ -13,9 +12,9 @@ export const deliveryHintSubject = 'alerts.delivery'
 export const deliveryConsumer = 'delivery'
 export const deadLetterStream = 'DEAD_LETTERS'
 export const deadLetterSubject = 'dead.telemetry'
-/** KV bucket of the tenant directory's projection, and of what each edge has applied. */
+/** KV bucket of the tenant directory's projection and of the revision that each edge applied. */
 export const tenantsBucket = 'tenants'
-/** KV bucket of what edges report of requests still signed with a retired secret. */
+/** KV bucket of the edges' reports of requests that are still signed with a retired secret. */
 export const staleSecretBucket = 'stale_secret_requests'
-/** KV bucket of what edges claim to have accepted, for reconciliation. */
+/** KV bucket of the counts of events that edges accepted, for reconciliation. */
 export const acceptedBucket = 'accepted'

@@ -1,7 +1,7 @@
 /**
- * Parses and validates telemetry, after `findTenant` has named the tenant and its signature has
- * been verified over the raw bytes. The parsed tenant must be the verified one, so no spelling of a
- * body can be verified as one tenant's and stored as another's.
+ * Parses and validates a body, after `findTenant` found its tenant and the signature was verified
+ * over the raw bytes. The parsed tenant must equal the verified one, so no spelling of a body can be
+ * verified as one tenant's and stored as another's.
  */
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
@@ -15,7 +15,7 @@ import { findJsonErrorOffset } from './json-syntax.ts'
 import {
   isForbiddenKey,
   isObject,
-  settleOptionals,
+  normalizeOptionals,
   type Telemetry,
   telemetrySchema,
 } from './submission.ts'
@@ -42,9 +42,9 @@ export function parseTelemetry(body: Buffer, tenantId: string): ParsedTelemetry 
     return refuse('$', describeJsonFault(body))
   }
   if (!isObject(value)) return refuse('$', 'must be an object')
-  // The tenant that was verified stands first. Only a second one can have replaced it.
+  // The verified tenant is the first in the text. Only a duplicate key can have replaced it.
   if (value.tenant_id !== tenantId) return refuse('$.tenant_id', 'is given more than once')
-  settleOptionals(value)
+  normalizeOptionals(value)
   return validate(value, scan)
 }
 
@@ -73,7 +73,7 @@ function describeJsonFault(body: Buffer): string {
     : `is not valid JSON at byte ${at} of ${body.length}, counted from 0`
 }
 
-/** @param text the body as it was decoded, with a replacement character where it could not be */
+/** @param text the decoded body, with replacement characters for invalid bytes */
 function describeByte(body: Buffer, text: string): string {
   const again = Buffer.from(text)
   return `byte ${body.findIndex((byte, index) => byte !== again[index])}, counted from 0`
@@ -101,8 +101,7 @@ type Walk = { members: number; checkText: boolean; errors: ProblemDetail[] }
 /** Most faults that one answer lists. */
 const faultsListedMax = 32
 
-// What JSON.parse lets through and no store or analyst can use: lone surrogates, and keys that
-// other languages' object models act upon.
+// JSON.parse accepts lone surrogates, which no store can hold, and the forbidden keys.
 function walkValue(value: unknown, path: string, walk: Walk): void {
   if (typeof value === 'string') {
     if (walk.checkText && !value.isWellFormed()) fault(walk, path, 'contains a lone surrogate')

@@ -1,6 +1,6 @@
 /**
- * Ids that stand for "no id": SDKs and phones send them where they have none, so many devices,
- * sessions or people share them. Counts by such an id describe no single device or user.
+ * Placeholder ids: SDKs and phones send them when they have no id, so many devices, sessions or
+ * users share them. Counts by such an id describe no single device or user.
  */
 import type { Telemetry } from './submission.ts'
 
@@ -8,24 +8,24 @@ import type { Telemetry } from './submission.ts'
 export const idFields = ['device_id', 'session_id', 'user_id', 'account_id'] as const
 export type IdField = (typeof idFields)[number]
 
-/** Without case, spaces and punctuation. */
+/** In lower case, without spaces and punctuation. */
 const placeholders = new Set([
   ...['unknown', 'undefined', 'null', 'nil', 'none', 'na', 'nan', 'missing', 'empty', 'blank'],
   ...['unset', 'notset', 'notavailable', 'unavailable', 'invalid', 'default', 'dummy'],
   ...['placeholder', 'objectobject', 'anonymous', 'anon', 'guest', 'nouser', 'nodevice'],
   ...['unknowndevice', 'unknownuser', 'unknownsession', 'unknownid'],
   ...['deviceid', 'androidid', 'sessionid', 'userid', 'accountid', 'uuid', 'guid'],
-  // The ANDROID_ID of a whole series of phones, and what Android answers without permission for the
-  // MAC address.
+  // The ANDROID_ID of a whole series of phones, and the MAC address that Android returns without
+  // permission.
   ...['9774d56d682e549c', '020000000000'],
   // Serial numbers and IMEIs of emulators and unfinished builds.
   ...['0123456789abcdef', '123456789', '1234567890', '004999010640000', '012345678912345'],
 ])
 
-/** No placeholder is longer with its punctuation. */
+/** No placeholder is longer, punctuation included. */
 const charactersMax = 64
 const punctuation = /[\s\-_:./\\(){}<>[\]]/g
-/** A nil UUID, an empty MAC address or IMEI, and their opposites. */
+/** A nil UUID, an empty MAC address or IMEI, and the same of all `f` or `x`. */
 const oneCharacter = /^(?:0*|f{8,}|x{4,})$/
 
 /** Whether an id is a well-known placeholder. */
@@ -35,7 +35,7 @@ export function isPlaceholderId(id: string): boolean {
   return placeholders.has(compact) || oneCharacter.test(compact)
 }
 
-/** The ids of a submission that are placeholders, by field; nearly always none. */
+/** The fields of a submission whose id is a placeholder; nearly always none. */
 export function findPlaceholderIds(body: Pick<Telemetry, IdField>): IdField[] {
   return idFields.filter((field) => {
     const id = body[field]

@@ -1,13 +1,13 @@
 /**
- * Test devices of sandbox tenants: three device ids that force an action, whatever their signals
- * say, so that an integrator can rehearse the whole path. They mean nothing in a live tenant.
+ * Test devices of sandbox tenants: three device ids force an action whatever their signals are, so
+ * that an integrator can test the whole path. In a live tenant they have no effect.
  */
 
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Action, Reason, Score } from '#shared/core/scoring/score.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
 
-/** The flag of a forced score: nothing that is known of such a device changes its action. */
+/** The flag of a forced score. Risk features do not change its action. */
 export const sandboxForced: Flag = 'SANDBOX_FORCED'
 
 const forcedActions = new Map<string, Action>([
@@ -35,6 +35,6 @@ export function findForcedScore(deviceId: string, thresholds: Policy['thresholds
 
 function toForcedScore(action: Action, thresholds: Policy['thresholds']): number {
   if (action === 'ALLOW') return 0
-  // A policy that never blocks has its threshold above the scale.
+  // A policy that never blocks has a threshold of 101.
   return action === 'REVIEW' ? thresholds.review : Math.min(100, thresholds.block)
 }

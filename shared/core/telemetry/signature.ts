@@ -5,8 +5,8 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 
 /**
- * The only spelling of 32 bytes that we accept: 43 characters of the standard alphabet, the last
- * with zero spare bits, and one pad. Node's decoder alone accepts at least eight others.
+ * The canonical base64 of 32 bytes: 43 characters of the standard alphabet, the last with zero spare
+ * bits, and one pad. Node's decoder accepts at least eight other spellings.
  */
 export const signaturePattern = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 
@@ -20,14 +20,14 @@ export function signBody(body: Uint8Array | string, secret: string | KeyObject):
 }
 
 /**
- * Whether a header is the signature of these bytes. The work is the same whatever the header is, so
- * that the time of an answer does not distinguish a wrong signature from a malformed one.
+ * Whether a header is the signature of these bytes. It does the same work for any header, so the
+ * response time does not distinguish a wrong signature from a malformed one.
  * @param header the value of `X-Service-Signature`
  * @param key the tenant's secret as a key object (`createSecretKey`), made once per secret
  */
 export function verifySignature(body: Uint8Array, header: string, key: KeyObject): boolean {
   const expected = Buffer.from(signBody(body, key), 'latin1')
-  // Node writes one spelling of a digest, so comparing the texts refuses every other spelling.
+  // `signBody` writes the canonical spelling, so comparing the texts refuses every other spelling.
   const possible = header.length === expected.length
   const given = Buffer.alloc(expected.length)
   given.write(possible ? header : noSignature, 'utf8')

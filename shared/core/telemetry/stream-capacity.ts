@@ -1,7 +1,6 @@
 /**
- * The capacity of the telemetry stream: how much of it is undecided, which messages are trimmed,
- * and when. Messages up to the low watermark are stored and decided; they are kept while there is
- * space.
+ * The capacity of the telemetry stream: how much of it is undecided, and which messages are trimmed
+ * when. Messages up to the low watermark are stored and decided; they are kept while there is space.
  */
 import {
   streamBytesPerSecondMax,
@@ -13,10 +12,10 @@ import {
   undecidedWarnShare,
 } from '#shared/core/base/limits/stream.ts'
 
-/** What a stream holds at one moment. */
+/** How full a stream is at one moment. */
 export type StreamFill = {
   bytes: number
-  /** Most bytes it takes; `Infinity` without a limit. */
+  /** The stream's limit in bytes; `Infinity` without one. */
   bytesMax: number
   messages: number
   firstSequence: number
@@ -24,8 +23,8 @@ export type StreamFill = {
 }
 
 /**
- * An estimate by the number of messages. It is exact once everything decided has been removed,
- * which is so whenever the undecided take most of the stream.
+ * Estimates the undecided bytes from the number of messages. The estimate is exact once everything
+ * decided is removed, which is the case whenever undecided messages fill most of the stream.
  * @param lowWatermark the sequence up to which every message is decided
  * @returns bytes of the messages beyond it
  */
@@ -36,15 +35,16 @@ export function toUndecidedBytes(fill: StreamFill, lowWatermark: number): number
   return (bytes * Math.min(messages, Math.max(0, undecided))) / messages
 }
 
-/** Whether decided messages have to make room. */
+/** Whether decided messages must be removed. */
 export function isTrimDue({ bytes, bytesMax }: StreamFill): boolean {
   return bytes >= trimFromShare * bytesMax
 }
 
 /**
- * Messages may differ in size, so the caller looks again until the stream is trimmed.
+ * Plans one step of trimming. Messages differ in size, so the caller repeats it until the stream is
+ * trimmed.
  * @param lowWatermark the sequence up to which messages may be removed
- * @returns the first sequence to keep; null when nothing is to be removed, or may be
+ * @returns the first sequence to keep; null when nothing must or may be removed
  */
 export function planTrim(fill: StreamFill, lowWatermark: number): number | null {
   const { bytes, bytesMax, firstSequence, lastSequence } = fill
@@ -56,13 +56,13 @@ export function planTrim(fill: StreamFill, lowWatermark: number): number | null 
   return first > firstSequence ? first : null
 }
 
-/** @returns ms until the fill is to be looked at again */
+/** The interval in ms between two checks of the fill level. */
 export function toTrimCheckMs(bytesMax: number): number {
   const filledMs = (1_000 * (1 - trimFromShare) * bytesMax) / streamBytesPerSecondMax
   return Math.min(trimCheckMaxMs, Math.max(trimCheckMinMs, filledMs))
 }
 
-/** @returns a warning in words while much of the stream waits undecided, else null */
+/** @returns a warning text while much of the stream is undecided, else null */
 export function toUndecidedWarning(undecidedBytes: number, bytesMax: number): string | null {
   const share = undecidedBytes / bytesMax
   return share < undecidedWarnShare
@@ -71,17 +71,17 @@ export function toUndecidedWarning(undecidedBytes: number, bytesMax: number): st
 }
 
 /**
- * How much of a tenant may wait undecided at one edge.
- * @param room the stream's bytes, and how many of them wait undecided, of all tenants
- * @param share of the stream, between 0 and 1, that the tenant may take while no other waits
+ * The undecided bytes that one edge grants a tenant; see `undecidedShare` for the arithmetic.
+ * @param stream the stream's limit, and the undecided bytes of all tenants
+ * @param share of the stream, between 0 and 1, that the tenant may take while no other has any
  * @param edges live edges, this one included
  */
 export function toUndecidedLimit(
-  room: { bytesMax: number; undecidedBytes: number },
+  stream: { bytesMax: number; undecidedBytes: number },
   share: number,
   edges: number,
 ): number {
-  const free = Math.max(0, room.bytesMax - room.undecidedBytes)
+  const free = Math.max(0, stream.bytesMax - stream.undecidedBytes)
   const granted = ((share / (1 - share)) * free) / Math.max(1, edges)
-  return Math.max(granted, room.bytesMax / 1_024, tenantUndecidedBytesMin)
+  return Math.max(granted, stream.bytesMax / 1_024, tenantUndecidedBytesMin)
 }

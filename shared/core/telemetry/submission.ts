@@ -1,6 +1,7 @@
 /**
- * The submission of the public interface: its one schema. `fast-path.ts` recognizes the same
- * submissions without it; a property test holds the two equal.
+ * The submission of the public interface: its one description. Ingest and scorer validate with it,
+ * and the OpenAPI document is made from it. `fast-path.ts` recognizes valid submissions faster; a
+ * property test holds the two equal.
  */
 import { z } from 'zod'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
@@ -11,21 +12,21 @@ import {
 } from '#shared/core/base/limits/telemetry.ts'
 import type { CategorySignals } from '#shared/core/signals/signal-definition.ts'
 
-// C0 and C1 control characters and DEL are never part of an id.
+/** C0 and C1 control characters and DEL, which no id may have. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
 export const controlCharacters = /[\u0000-\u001f\u007f-\u009f]/
 
-/** Keys that other languages' object models act upon. */
+/** Keys that change an object's prototype in JavaScript and similar languages. */
 export function isForbiddenKey(key: string): boolean {
   return key === '__proto__' || key === 'constructor' || key === 'prototype'
 }
 
-/** Whether a value is an object of JSON: no list, and not null. */
+/** Whether a value is a JSON object: no array, and not null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What a device, session, user or account id can be. */
+/** A device, session, user or account id. */
 export const idSchema = z
   .string()
   .min(1)
@@ -33,48 +34,65 @@ export const idSchema = z
   .refine((id) => !controlCharacters.test(id), 'must not contain control characters')
 
 const metaSchema = z.string().max(metaCharactersMax)
-// The catalog checks what is inside; a record schema would copy every key of every event.
-const categorySchema = z.custom<CategorySignals>(isObject, 'must be an object')
+const requiredId = idSchema.meta({ examples: ['4f6c1d8e-device'] })
+// A record schema would copy every key of every event. The catalog checks the values.
+const categorySchema = z.custom<CategorySignals>(isObject, 'must be an object').meta({
+  type: 'object',
+  propertyNames: { type: 'string' },
+  additionalProperties: {},
+  description: 'Signals by name. `null` means "not measured"; unknown signals are kept.',
+})
 
-/** The submission of the public interface, settled; unknown extra fields are accepted and kept. */
+/** A submission after `normalizeOptionals`. Unknown extra fields are accepted and kept. */
 export const telemetrySchema = z.looseObject({
-  tenant_id: z.string().regex(tenantIdPattern),
-  device_id: idSchema,
-  session_id: idSchema,
+  tenant_id: z.string().regex(tenantIdPattern).meta({ description: 'The tenant slug.' }),
+  device_id: requiredId.meta({ description: 'Persisted, scoped to an install.' }),
+  session_id: idSchema.meta({ description: 'Fresh for each app launch.' }),
   user_id: idSchema.optional(),
   account_id: idSchema.optional(),
-  // Never a reason to refuse: stored as a time where `readOccurredAt` reads it as one.
-  occurred_at: z.unknown().optional(),
+  // `readOccurredAt` reads the time.
+  occurred_at: z
+    .unknown()
+    .optional()
+    .meta({
+      description:
+        'Kept, never trusted for ordering and never a reason to refuse. Stored as a time where it is ' +
+        'an ISO-8601 time with an offset, a date, or milliseconds since 1970.',
+    }),
   sdk_meta: z.looseObject({
     sdk_version: metaSchema,
     platform: metaSchema,
     batch_type: metaSchema,
   }),
-  scorer: z.looseObject({
-    rasp_score: z.number(),
-    rasp_action: metaSchema,
-    rasp_flags: z.array(metaSchema).max(clientFlagsMax),
-  }),
-  signals: z.looseObject({
-    root: categorySchema,
-    emulator: categorySchema,
-    debugger: categorySchema,
-    tamper: categorySchema,
-    ecosystem: categorySchema,
-    network: categorySchema,
-  }),
+  scorer: z
+    .looseObject({
+      rasp_score: z.number(),
+      rasp_action: metaSchema,
+      rasp_flags: z.array(metaSchema).max(clientFlagsMax),
+    })
+    .meta({ description: 'What the client computed. Advisory: the server scores `signals`.' }),
+  signals: z
+    .looseObject({
+      root: categorySchema,
+      emulator: categorySchema,
+      debugger: categorySchema,
+      tamper: categorySchema,
+      ecosystem: categorySchema,
+      network: categorySchema,
+    })
+    .meta({ description: 'Detection data by category; each must be there, possibly empty.' }),
 })
 
 export type Telemetry = z.infer<typeof telemetrySchema>
 
 /**
- * Normalizes optional members: a null or empty `user_id` or `account_id`, which an SDK sends before
- * a login, becomes absent. The client's score, which is advisory, becomes a finite double.
+ * Normalizes optional members in place: a null or empty `user_id` or `account_id`, which an SDK
+ * sends before a login, becomes absent. The client's advisory score becomes a finite double.
  * @param value a parsed body; changed
  */
-export function settleOptionals(value: Record<string, unknown>): void {
+export function normalizeOptionals(value: Record<string, unknown>): void {
   for (const name of ['user_id', 'account_id']) {
-    // The member stays, so that a body has as many members as its text.
+    // The member stays, so that the tree has as many members as the text.
     if (value[name] === null || value[name] === '') value[name] = undefined
   }
   const { scorer } = value
@@ -83,9 +101,12 @@ export function settleOptionals(value: Record<string, unknown>): void {
   scorer.rasp_score = Math.min(Math.max(scorer.rasp_score, -most), most)
 }
 
-/** @param text the stored body of an accepted event */
+/**
+ * Reads the stored body of an accepted event, without validating it again.
+ * @throws SyntaxError when the text is not JSON
+ */
 export function readStoredTelemetry(text: string): Telemetry {
   const body = JSON.parse(text) as Record<string, unknown>
-  settleOptionals(body)
+  normalizeOptionals(body)
   return body as Telemetry
 }

@@ -1,46 +1,48 @@
 /**
- * The undecided bytes of each tenant at one edge: those it has stored beyond the low watermark.
- * Bytes are added up in slices of the stream, one for each reading of the watermark; a slice is
- * dropped once the watermark has passed its end. Memory is bounded: too many slices are merged in
- * pairs, and new slices get that width. Merging only lets bytes count a little longer.
+ * Counts the undecided bytes of each tenant at one edge: those that it stored beyond the low
+ * watermark. Bytes are summed in slices of the stream, one for each observation of the watermark. A
+ * slice is dropped once the watermark passes its end. Memory is bounded: when there are too many
+ * slices, pairs of them are merged, and new slices get that width. Merged bytes count a little
+ * longer.
  */
 
-export type UndecidedBytes = {
+type UndecidedBytes = {
   /** Counts an event once it is stored. @param sequence of its message */
   add: (sequence: number, tenantId: string, bytes: number) => void
-  /** Drops what is decided, and everything when the stream was made again. */
-  look: (look: WatermarkLook) => void
-  /** Bytes of a tenant that wait. */
+  /** Drops what is decided, and everything when the stream was recreated. */
+  observe: (observed: ObservedWatermark) => void
+  /** Undecided bytes of a tenant. */
   of: (tenantId: string) => number
   /** The newest sequence counted so far; 0 before the first. */
   newest: () => number
 }
 
-export type WatermarkLook = {
+type ObservedWatermark = {
   lowWatermark: number
   /** The stream's last sequence at that moment. */
   lastSequence: number
-  /** `newest()` before the stream was asked. */
+  /** `newest()` before the query of the stream. */
   newestBefore: number
 }
 
 type Slice = { lastSequence: number; bytes: Map<string, number> }
 
-/** Slices kept: 8 minutes of looks before the first merge; 1,000 tenants in each are some 50 MB. */
+/** Most slices: 8 minutes of observations. With 1,000 tenants in each they are some 50 MB. */
 const slicesMax = 512
 
+/** Creates an empty counter. */
 export function createUndecidedBytes(): UndecidedBytes {
   let slices: Slice[] = []
   let open: Slice = { lastSequence: 0, bytes: new Map() }
   let newest = 0
-  /** Looks that a slice is open for, and those that the open one has seen. */
+  /** Observations per slice, and those of the open slice so far. */
   let width = 1
-  let looks = 0
+  let observations = 0
   const totals = new Map<string, number>()
 
   const begin = () => {
     open = { lastSequence: 0, bytes: new Map() }
-    looks = 0
+    observations = 0
   }
   const clear = () => {
     slices = []
@@ -63,14 +65,14 @@ export function createUndecidedBytes(): UndecidedBytes {
       open.bytes.set(tenantId, (open.bytes.get(tenantId) ?? 0) + bytes)
       totals.set(tenantId, (totals.get(tenantId) ?? 0) + bytes)
     },
-    look: ({ lowWatermark, lastSequence, newestBefore }) => {
+    observe: ({ lowWatermark, lastSequence, newestBefore }) => {
       // The stream was recreated and its sequences start at 1: the counted bytes are gone.
       if (lastSequence < newestBefore) return clear()
       for (const slice of [...slices, open]) if (slice.lastSequence <= lowWatermark) drop(slice)
       slices = slices.filter((slice) => slice.lastSequence > lowWatermark)
       if (open.lastSequence <= lowWatermark) begin()
       if (slices.length === 0) width = 1
-      if (open.bytes.size === 0 || ++looks < width) return
+      if (open.bytes.size === 0 || ++observations < width) return
       slices.push(open)
       begin()
       if (slices.length <= slicesMax) return

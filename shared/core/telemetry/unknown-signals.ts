@@ -1,18 +1,18 @@
 /**
- * Names of an event's signals that the catalog does not have. They show operators that an SDK is
- * ahead of the catalog or misspells a name. They are bounded, because clients choose these names.
+ * Names of an event's signals that are not in the catalog. They show operators that an SDK is ahead
+ * of the catalog or misspells a name. They are bounded, because clients choose them.
  */
 
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 
-/** Names kept of one event: the catalog's largest category has under 50, an SDK adds a few. */
+/** Names kept of one event: an SDK that is ahead of the catalog adds a few. */
 export const unknownSignalsMax = 32
 
-/** Longest name that is kept, in characters. The catalog's longest has about 30. */
+/** Longest name that is kept, in characters. The catalog's longest name has about 30. */
 const unknownNameCharactersMax = 64
 
-/** Stands for every longer name, so that their events are counted all the same. */
+/** Replaces every longer name, so that events with long names are still counted. */
 const longName = '(longer name)'
 
 const known = categories.map((category) => ({
@@ -21,9 +21,8 @@ const known = categories.map((category) => ({
 }))
 
 /**
- * The unknown signals of an event as `category.name`, each once, sorted.
- * Those beyond the first 32 that the event names are left out; names of more than 64 characters
- * become one `category.(longer name)`.
+ * The unknown signals of an event as `category.name`, each once, sorted: the first 32 in the order
+ * of the event. Names of more than 64 characters become one `category.(longer name)`.
  */
 export function findUnknownSignals(signals: Signals): string[] {
   const found = new Set<string>()

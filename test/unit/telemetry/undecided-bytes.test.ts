@@ -8,26 +8,26 @@ import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
 const gb = 1024 ** 3
 
 describe('undecided bytes', () => {
-  it('are those of messages beyond the low watermark, as of the last look', () => {
+  it('are those of messages beyond the low watermark, as of the last observation', () => {
     const step = fc.record({
       tenant: fc.constantFrom('a', 'b', 'c'),
       bytes: fc.integer({ min: 1, max: 1_000 }),
       decided: fc.double({ min: 0, max: 1, noNaN: true }),
-      look: fc.boolean(),
+      observe: fc.boolean(),
     })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
         const counted = createUndecidedBytes()
         const events: { sequence: number; tenant: string; bytes: number }[] = []
         let low = 0
-        steps.forEach(({ tenant, bytes, decided, look }, index) => {
+        steps.forEach(({ tenant, bytes, decided, observe }, index) => {
           const sequence = index + 1
           counted.add(sequence, tenant, bytes)
           events.push({ sequence, tenant, bytes })
-          if (!look) return
+          if (!observe) return
           low = Math.max(low, Math.floor(decided * sequence))
           const newestBefore = counted.newest()
-          counted.look({ lowWatermark: low, lastSequence: sequence, newestBefore })
+          counted.observe({ lowWatermark: low, lastSequence: sequence, newestBefore })
           for (const one of ['a', 'b', 'c']) {
             const exact = events
               .filter((event) => event.tenant === one && event.sequence > low)
@@ -40,7 +40,7 @@ describe('undecided bytes', () => {
           }
         })
         const end = { lowWatermark: steps.length, lastSequence: steps.length }
-        counted.look({ ...end, newestBefore: counted.newest() })
+        counted.observe({ ...end, newestBefore: counted.newest() })
         for (const one of ['a', 'b', 'c']) expect(counted.of(one)).toBe(0)
       }),
     )
@@ -48,17 +48,17 @@ describe('undecided bytes', () => {
 
   it('stay exact in sum however long nothing is decided', () => {
     const counted = createUndecidedBytes()
-    const look = (lowWatermark: number, lastSequence: number) =>
-      counted.look({ lowWatermark, lastSequence, newestBefore: counted.newest() })
+    const observe = (lowWatermark: number, lastSequence: number) =>
+      counted.observe({ lowWatermark, lastSequence, newestBefore: counted.newest() })
     for (let sequence = 1; sequence <= 5_000; sequence++) {
       counted.add(sequence, 'a', 10)
-      look(0, sequence)
+      observe(0, sequence)
     }
     expect(counted.of('a')).toBe(50_000)
-    look(2_500, 5_000)
+    observe(2_500, 5_000)
     expect(counted.of('a')).toBeGreaterThanOrEqual(25_000)
     expect(counted.of('a')).toBeLessThan(25_000 + 10 * 32)
-    look(5_000, 5_000)
+    observe(5_000, 5_000)
     expect(counted.of('a')).toBe(0)
   })
 
@@ -66,9 +66,9 @@ describe('undecided bytes', () => {
     const counted = createUndecidedBytes()
     counted.add(1_000, 'a', 10)
     // Stored while the stream was asked: its answer does not know of it yet.
-    counted.look({ lowWatermark: 0, lastSequence: 999, newestBefore: 0 })
+    counted.observe({ lowWatermark: 0, lastSequence: 999, newestBefore: 0 })
     expect(counted.of('a')).toBe(10)
-    counted.look({ lowWatermark: 0, lastSequence: 3, newestBefore: counted.newest() })
+    counted.observe({ lowWatermark: 0, lastSequence: 3, newestBefore: counted.newest() })
     expect(counted.of('a')).toBe(0)
     counted.add(4, 'a', 7)
     expect(counted.of('a')).toBe(7)
