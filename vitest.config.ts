@@ -86,6 +86,8 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
+          // Once for all files, before the first of them starts a stack.
+          globalSetup: 'test/support/console/build-pages.ts',
           include: ['test/e2e/**/*.test.ts'],
           env,
           setupFiles,

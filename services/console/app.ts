@@ -1,7 +1,7 @@
 /**
  * The console's server: the admin API under `/admin/v1` behind its bearer token, its OpenAPI
- * document, and the health routes that every process has. Built from its dependencies, so tests can
- * run it on any databases.
+ * document, the pages in a browser, and the health routes that every process has. Built from its
+ * dependencies, so tests can run it on any databases.
  */
 import cookie from '@fastify/cookie'
 import swagger from '@fastify/swagger'
@@ -43,6 +43,7 @@ import {
   type ReconciliationRouteDeps,
 } from './reconciliation/reconciliation-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
+import { addPages, type PagesDeps } from './serve/serve-pages.ts'
 import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credential-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
 import { addOverviewRoutes, type OverviewRouteDeps } from './tenants/overview-routes.ts'
@@ -68,6 +69,7 @@ export type ConsoleDeps = ManageDeps &
   ShadowRouteDeps &
   AnalystDeps &
   OperatorDeps &
+  PagesDeps &
   Omit<TokenCheckDeps, 'metrics'> & {
     /** The wall clock; `nowMs` is the monotonic one. */
     wallMs: () => number
@@ -110,6 +112,7 @@ export async function createConsoleApp(
     transformObject: (made) =>
       'openapiObject' in made ? describeAnswers(made.openapiObject, prefix) : made.swaggerObject,
   })
+  await addPages(app, deps)
   await app.register(
     async (scope) => {
       scope.setValidatorCompiler(problemValidatorCompiler)

@@ -21,6 +21,7 @@ import {
   showNatsWarnings,
   showPostgresFailures,
 } from './child-log.ts'
+import { ensureConsolePages } from './console-pages.ts'
 import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
 import { createLauncher, type Launcher } from './launch.ts'
 import { choosePort, isPortFree } from './ports.ts'
@@ -126,8 +127,10 @@ export async function startStack(options: {
   }
   options.onStoppable({ stop, kill })
   try {
+    const pages = ensureConsolePages(stack.screen)
     const env = await startServers(stack)
     if (settings.external.clickhouse === undefined) await openAnalysts(stack, env)
+    await pages
     await startServices(stack, env)
     const newDemo = await makeDemoTenant(stack, env)
     stack.published = true

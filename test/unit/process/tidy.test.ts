@@ -21,7 +21,7 @@ type Source = { path: string; text: string; lines: string[]; imports: string[] }
 
 const sources: Source[] = folders
   .flatMap(filesBelow)
-  .filter((path) => path.endsWith('.ts'))
+  .filter((path) => /\.tsx?$/.test(path) && !path.includes('/web/dist'))
   .map((path) => {
     const text = readFileSync(join(root, path), 'utf8')
     const imports = [...text.matchAll(/^(?:import|export)\s[^'"]*?from '([^']+)'/gms)].map(
@@ -31,7 +31,13 @@ const sources: Source[] = folders
     return { path, text, lines: text.split('\n'), imports: [...imports, ...dynamic] }
   })
 
+/** The console's pages run in a browser and are built before production starts. */
+const isPage = ({ path }: Source) =>
+  path.startsWith('services/console/web/') || path === 'services/console/serve/build-pages.ts'
+
 const under = (folder: string) => sources.filter(({ path }) => path.startsWith(`${folder}/`))
+
+const production = [...under('services'), ...under('shared')].filter((file) => !isPage(file))
 
 /** Imports as paths from the project's root; packages as they are written. */
 function targets({ path, imports }: Source): string[] {
@@ -96,8 +102,11 @@ describe('import walls', () => {
     const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       devDependencies: Record<string, string>
     }
-    const found = violations([...under('services'), ...under('shared')], (target) =>
-      Object.hasOwn(manifest.devDependencies, target.split('/', 2).join('/')),
+    const { devDependencies } = manifest
+    const found = violations(production, (target) =>
+      [target.split('/', 1)[0]!, target.split('/', 2).join('/')].some((name) =>
+        Object.hasOwn(devDependencies, name),
+      ),
     )
     expect(found).toEqual([])
   })
@@ -149,7 +158,7 @@ describe('purity', () => {
     const mains =
       /(^|\/)(main|cli)\.ts$|^deploy\/local\.ts$|^deploy\/local\/clickhouse\/clickhouse-server\.ts$/
     const found = [...under('services'), ...under('shared'), ...under('deploy')]
-      .filter(({ path, text }) => !mains.test(path) && /\bprocess\.env\b/.test(text))
+      .filter(({ path, text }) => !mains.test(path) && /(?<!')\bprocess\.env\b/.test(text))
       .map(({ path }) => path)
     expect(found).toEqual([])
   })
@@ -206,7 +215,7 @@ describe('style', () => {
     const found = sources
       .map(({ path }) => path)
       .filter((path) => {
-        const name = basename(path).replace(/(\.test)?\.ts$/, '')
+        const name = basename(path).replace(/(\.test|\.d)?\.tsx?$/, '')
         return (
           !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) || /^(utils?|helpers?|common|types)$/.test(name)
         )
@@ -237,7 +246,7 @@ describe('style', () => {
     const found = sources.flatMap(({ path, text, imports }) => [
       ...(/^export default/m.test(text) && path !== 'vitest.config.ts' ? [`${path}: default`] : []),
       ...imports
-        .filter((name) => /^[.#]/.test(name) && !/\.(ts|json)$/.test(name))
+        .filter((name) => /^[.#]/.test(name) && !/\.(tsx?|json|css)$/.test(name))
         .map((name) => `${path}: ${name}`),
     ])
     expect(found).toEqual([])

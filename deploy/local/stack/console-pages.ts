@@ -1,0 +1,26 @@
+// Builds the console's pages where they are older than their sources. The build is a process of its
+// own, because it needs more memory than everything else in this one.
+
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { arePagesFresh } from '../../../services/console/serve/build-pages.ts'
+import type { Screen } from './screen.ts'
+
+const builder = fileURLToPath(
+  new URL('../../../services/console/serve/build-main.ts', import.meta.url),
+)
+
+/** A failed build is shown; everything but the pages works without it. */
+export async function ensureConsolePages(screen: Screen): Promise<void> {
+  if (arePagesFresh()) return
+  const since = performance.now()
+  try {
+    await promisify(execFile)(process.execPath, [builder])
+    screen.step('pages', 'built', since)
+  } catch (error) {
+    const { stderr = '', message } = error as Error & { stderr?: string }
+    screen.note('pages', `the console's pages could not be built\n${stderr || message}`)
+  }
+}

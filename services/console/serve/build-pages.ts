@@ -1,0 +1,98 @@
+/**
+ * Builds the console's pages with Vite into `web/dist`, with a compressed copy beside each file.
+ * A build is skipped while its sources are the ones of the build before, so `npm start` and the
+ * tests call it each time. Vite itself is loaded only when there is something to build.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { pagesFolder, webFolder } from './pages-folder.ts'
+
+/** Holds the hash of the sources that a build was made from. */
+const stampFile = join(pagesFolder, '.sources')
+/** What else decides a build: the versions of packages, and this file. */
+const otherSources = [
+  fileURLToPath(new URL('../../../package-lock.json', import.meta.url)),
+  fileURLToPath(import.meta.url),
+]
+
+/** Whether the pages are built from the sources as they are now. */
+export function arePagesFresh(): boolean {
+  return existsSync(stampFile) && readFileSync(stampFile, 'utf8') === hashSources()
+}
+
+/**
+ * Builds the pages unless they are fresh.
+ * @returns whether it built them
+ */
+export async function buildPages(): Promise<boolean> {
+  if (arePagesFresh()) return false
+  const stamp = hashSources()
+  const { build } = await import('vite')
+  const { default: tailwind } = await import('@tailwindcss/vite')
+  // Another process may serve the pages or build them too: a whole build takes the place of another.
+  const made = `${pagesFolder}-${process.pid}`
+  try {
+    await build({
+      configFile: false,
+      root: webFolder,
+      // Relative addresses: one build serves any prefix.
+      base: './',
+      logLevel: 'error',
+      plugins: [tailwind()],
+      // Whatever NODE_ENV says, for example in tests: React has another build for development.
+      define: { 'process.env.NODE_ENV': '"production"' },
+      build: {
+        outDir: made,
+        emptyOutDir: true,
+        target: 'es2022',
+        // The colours of both themes are written with light-dark().
+        cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
+        // As files, because the content security policy allows no data addresses.
+        assetsInlineLimit: 0,
+        modulePreload: { polyfill: false },
+      },
+    })
+    compressFiles(made)
+    writeFileSync(join(made, '.sources'), stamp)
+    replaceFolder(made)
+  } finally {
+    rmSync(made, { recursive: true, force: true })
+  }
+  return true
+}
+
+function replaceFolder(made: string): void {
+  const old = `${made}-old`
+  if (existsSync(pagesFolder)) renameSync(pagesFolder, old)
+  renameSync(made, pagesFolder)
+  rmSync(old, { recursive: true, force: true })
+}
+
+/** Writes `.br` and `.gz` beside every text that is large enough to gain from it. */
+function compressFiles(folder: string): void {
+  for (const name of listFiles(folder)) {
+    if (!/\.(js|css|svg)$/.test(name)) continue
+    const path = join(folder, name)
+    const content = readFileSync(path)
+    writeFileSync(`${path}.br`, brotliCompressSync(content))
+    writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }))
+  }
+}
+
+function hashSources(): string {
+  const hash = createHash('sha256')
+  const own = listFiles(webFolder)
+    .filter((name) => !/^dist/.test(name) && !name.endsWith('.md'))
+    .sort()
+  for (const name of own) hash.update(`${name}\0`).update(readFileSync(join(webFolder, name)))
+  for (const path of otherSources) hash.update(readFileSync(path))
+  return hash.digest('hex')
+}
+
+const listFiles = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))

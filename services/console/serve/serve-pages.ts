@@ -1,0 +1,97 @@
+/**
+ * Serves the console's pages beside the admin API: the one document for every page's address, and
+ * the files it loads. The prefix of `PUBLIC_URL` is put in when the document is sent, so the pages
+ * are built once for all. Every answer carries the security headers, the admin API's too.
+ */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import helmet from '@fastify/helmet'
+import serveStatic from '@fastify/static'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { Problem } from '#shared/core/http/problem.ts'
+import { pagesFolder } from './pages-folder.ts'
+
+export type PagesDeps = {
+  /** Where browsers reach the console; its path is the prefix of every address. */
+  publicUrl?: () => string
+  /** Where the built pages are, `web/dist` by default. */
+  pagesFolder?: string
+}
+
+/** First segments of the pages' addresses; the router knows what follows them. */
+export const pagePaths = ['/', '/invite', '/account', '/manage/*', '/search', '/help', '/t/*']
+
+/** Adds the pages to the console's server. */
+export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<void> {
+  const folder = deps.pagesFolder ?? pagesFolder
+  await app.register(helmet, {
+    enableCSPNonces: true,
+    contentSecurityPolicy: { useDefaults: false, directives: contentPolicy },
+    // The document has it where the console is reached over HTTPS.
+    strictTransportSecurity: false,
+    referrerPolicy: { policy: 'no-referrer' },
+    xFrameOptions: { action: 'deny' },
+  })
+  await app.register(serveStatic, {
+    root: join(folder, 'assets'),
+    prefix: '/assets/',
+    // Their names have a hash of their content.
+    immutable: true,
+    maxAge: '365d',
+    preCompressed: true,
+    index: false,
+    schemaHide: true,
+    wildcard: true,
+    // Fastify's hook has set no-store for what the API answers.
+    setHeaders: (reply) => reply.header('cache-control', 'public, max-age=31536000, immutable'),
+  })
+  const publicUrl = () => new URL(deps.publicUrl?.() ?? 'http://localhost/')
+  for (const path of pagePaths) {
+    app.get(path, { schema: { hide: true } as object }, async (_, reply) =>
+      sendDocument(reply, folder, publicUrl()),
+    )
+  }
+  for (const name of ['theme.js', 'favicon.svg']) {
+    app.get(`/${name}`, { schema: { hide: true } as object }, async (_, reply) => {
+      reply.header('cache-control', 'public, max-age=300')
+      return reply.sendFile(name, folder, { cacheControl: false })
+    })
+  }
+}
+
+/** Sends `index.html` with its prefix. @throws Problem not_found while nothing is built */
+async function sendDocument(
+  reply: FastifyReply,
+  folder: string,
+  { protocol, pathname }: URL,
+): Promise<FastifyReply> {
+  const document = await readFile(join(folder, 'index.html'), 'utf8').catch(() => {
+    throw new Problem('not_found', 'The pages are not built: run npm run build:console.')
+  })
+  const base = pathname.replace(/\/*$/, '/')
+  reply.header('cache-control', 'no-cache')
+  if (protocol === 'https:') reply.header('strict-transport-security', 'max-age=31536000')
+  return reply
+    .type('text/html; charset=utf-8')
+    .send(document.replace('%BASE%', escapeHtml(base)).replace('%NONCE%', reply.cspNonce.style))
+}
+
+const escapeHtml = (text: string) =>
+  text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
+
+const self = ["'self'"]
+
+/**
+ * Own files alone: inline scripts, `style` attributes and other origins are all refused. The nonce
+ * that helmet adds is for the style elements that the dialogs make.
+ */
+const contentPolicy = {
+  defaultSrc: ["'none'"],
+  scriptSrc: self,
+  styleSrc: self,
+  imgSrc: self,
+  connectSrc: self,
+  formAction: self,
+  baseUri: self,
+  frameAncestors: ["'none'"],
+}

@@ -1,0 +1,123 @@
+/**
+ * The admin API as the pages call it: typed by the generated `schema.ts`, from the same origin and
+ * prefix that served the document. Two answers concern the whole console and are handled here: a
+ * 401 asks the person to sign in again, and `step_up_required` asks for the password or a code and
+ * repeats the call.
+ */
+import createClient from 'openapi-fetch'
+import type { paths } from './schema.ts'
+
+/** The prefix under which the console is served, without a slash at its end. */
+export const prefix = new URL(document.baseURI).pathname.replace(/\/$/, '')
+
+export type ProblemDetail = { path: string; message: string }
+
+/** An answer that is not a success, or none at all; `message` is for the person. */
+export class ApiProblem extends Error {
+  readonly status: number
+  readonly code: string
+  readonly requestId: string | null
+  readonly errors: ProblemDetail[]
+
+  constructor(problem: {
+    status: number
+    code: string
+    detail: string
+    requestId: string | null
+    errors?: ProblemDetail[]
+  }) {
+    super(problem.detail)
+    this.name = 'ApiProblem'
+    this.status = problem.status
+    this.code = problem.code
+    this.requestId = problem.requestId
+    this.errors = problem.errors ?? []
+  }
+
+  /** What the server found wrong with a field of the body: `email` or `$.email`. */
+  of(field: string): string | undefined {
+    return this.errors.find(({ path }) => path.replace(/^\$\./, '') === field)?.message
+  }
+}
+
+/** What the shell does for calls; it sets them when it is mounted. */
+export const demands = {
+  /** The session has ended: show the sign-in page over what is there. */
+  signIn: (): void => undefined,
+  /** @returns whether the person has proved again who they are */
+  stepUp: async (): Promise<boolean> => false,
+}
+
+const sessionPath = /\/admin\/v1\/(session$|invitations\/)/
+
+/** Calls the admin API; a body that can be sent twice is needed for a step-up. */
+async function send(request: Request): Promise<Response> {
+  const again = request.clone()
+  const response = await fetchOrProblem(request)
+  const { pathname } = new URL(request.url)
+  if (response.status === 401 && !sessionPath.test(pathname)) demands.signIn()
+  if (response.status !== 403 || pathname.endsWith('/session/step-up')) return response
+  const problem = (await response.clone().json()) as { code?: string }
+  if (problem.code !== 'step_up_required' || !(await demands.stepUp())) return response
+  return fetchOrProblem(again)
+}
+
+async function fetchOrProblem(request: Request): Promise<Response> {
+  try {
+    return await fetch(request)
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error
+    throw new ApiProblem({
+      status: 0,
+      code: 'unreachable',
+      detail: 'The console cannot be reached. Check the connection, then try again.',
+      requestId: null,
+    })
+  }
+}
+
+export const api = createClient<paths>({
+  baseUrl: `${location.origin}${prefix}`,
+  fetch: send,
+  credentials: 'same-origin',
+})
+
+type Answer<T> = { data?: T; error?: unknown; response: Response }
+
+/**
+ * The body of a success.
+ * @throws ApiProblem for any other answer
+ */
+export async function ok<T>(answering: Promise<Answer<T>>): Promise<T> {
+  const { data, error, response } = await answering
+  if (response.ok) return data as T
+  throw toProblem(error, response)
+}
+
+function toProblem(error: unknown, response: Response): ApiProblem {
+  const body = (typeof error === 'object' && error !== null ? error : {}) as {
+    code?: string
+    detail?: string
+    errors?: ProblemDetail[]
+  }
+  return new ApiProblem({
+    status: response.status,
+    code: body.code ?? 'unknown',
+    detail: body.detail ?? `The console answered ${response.status}.`,
+    requestId: response.headers.get('x-request-id'),
+    errors: body.errors ?? [],
+  })
+}
+
+type Successes<R> = R extends { 200: { content: infer C } }
+  ? C[keyof C]
+  : R extends { 201: { content: infer C } }
+    ? C[keyof C]
+    : never
+
+/** What a call answers: `AnswerOf<'/admin/v1/tenants', 'get'>`. */
+export type AnswerOf<P extends keyof paths, M extends keyof paths[P]> = paths[P][M] extends {
+  responses: infer R
+}
+  ? Successes<R>
+  : never

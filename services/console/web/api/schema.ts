@@ -1,0 +1,261 @@
+/** Made from the admin API by `npm run generate:client`: change the API, not this file. */
+export interface paths {
+  '/admin/v1/tenants': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { tenant_id: string; name?: string; environment?: "live" | "sandbox"; webhook_url?: (string | null) } } }
+      responses: { 201: { content: { 'application/json': { tenant_id: string; environment: "live" | "sandbox"; public_api_key: string; hmac_secret: string; webhook_secret: string; webhook_url: (string | null) } } } }
+    }
+    get: {
+      parameters: { query?: { limit?: number; after?: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) })[]; total: number; next: (string | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}': {
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/rates': {
+    put: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { ingest_rate?: ({ per_second: number; burst: number } | null); ingest_bytes?: ({ per_second: number; burst: number } | null); ingest_share?: (number | null); rest_rate?: ({ per_second: number; burst: number } | null) } } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/suspend': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; status: "active" | "suspended" } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/resume': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; status: "active" | "suspended" } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/retired-secret-use': {
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; retired_secret: ({ last4: string; retired_at: string } | null); requests: number; data: ({ sdk_version: string; requests: number; last_seen_at: string })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/rotate': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': ({ hmac?: boolean; webhook?: boolean; api_key?: boolean } | null) } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; public_api_key?: string; hmac_secret?: string; webhook_secret?: string; duration_ms: number; confirmed_edges: (string)[]; lease_expired_edges: (string)[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/webhook': {
+    put: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { url: string } } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null) } } } }
+    }
+    delete: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null) } } } }
+    }
+  }
+  '/admin/v1/alerts/{alert_id}/disposition': {
+    post: {
+      parameters: { path: { alert_id: string } }
+      requestBody: { content: { 'application/json': { disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note?: (string | null) } } }
+      responses: { 200: { content: { 'application/json': ({ alert_id: string; seq: number; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string } & Record<string, unknown>) } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/deliveries': {
+    get: {
+      parameters: { query?: { state?: "pending" | "sending" | "delivered" | "failed" | "skipped"; alert_id?: string; limit?: number; after?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] })[]; next: (string | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}': {
+    get: {
+      parameters: { path: { tenant_id: string; delivery_id: string } }
+      responses: { 200: { content: { 'application/json': { delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/deliveries/replay': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { alert_id?: string; since?: string; failed?: boolean } } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; replayed: number; data: ({ delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/deliveries/test': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 201: { content: { 'application/json': { delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/webhook/pause': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused" } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/webhook/resume': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused" } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/audit': {
+    get: {
+      parameters: { query?: { limit?: number; before?: number }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; next: (number | null) } } } }
+    }
+  }
+  '/admin/v1/edges': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { revision: number; data: ({ edge_id: string; applied_revision: number; announced_at: string })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/ledger': {
+    get: {
+      parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { from: string; to: string; as_of: (string | null); agrees: boolean; data: ({ hour: string; accepted: number; stored: number; repeats: number; refused: number; erased: number; rows: number; decided: number; alerts_due: number; alerts: number; deliveries: number; attempted: number; delivered: number; in_flight: number; expired: boolean; differences: ({ stage: "accepted" | "rows" | "decisions" | "alerts" | "deliveries"; kind: "missing" | "unexplained"; count: number; ids: (string)[] })[] })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/policy': {
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: string; name: string; created_at: string; created_by: string; in_force: boolean; document: unknown } } } }
+    }
+    put: {
+      parameters: { query?: { if_version?: number }; path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': unknown } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: string; name: string; previous_version: number; duration_ms: number; confirmed_edges: (string)[]; lease_expired_edges: (string)[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/policy/versions': {
+    get: {
+      parameters: { query?: { limit?: number; before?: number }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ version: number; policy_hash: string; name: string; created_at: string; created_by: string; in_force: boolean })[]; next: (number | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/policy/versions/{version}': {
+    get: {
+      parameters: { path: { tenant_id: string; version: number } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: string; name: string; created_at: string; created_by: string; in_force: boolean; document: unknown } } } }
+    }
+  }
+  '/admin/v1/policy-presets': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { data: ({ name: string; policy_hash: string })[] } } } }
+    }
+  }
+  '/admin/v1/policy-presets/{name}': {
+    get: {
+      parameters: { path: { name: string } }
+      responses: { 200: { content: { 'application/json': { name: string; policy_hash: string; document: unknown } } } }
+    }
+  }
+  '/admin/v1/policy.schema.json': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/schema+json': unknown } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/policy/backtest': {
+    post: {
+      parameters: { query?: { since?: string }; path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': unknown } }
+      responses: { 200: { content: { 'application/x-ndjson': ({ progress: { slices_done: number; slices: number; devices: (({ from: (string | null); to: (string | null) } | "test devices") | null); events_done: number; events: number; elapsed_ms: number } } | { report: { tenant_id: string; since: (string | null); policy: { name: string; policy_hash: string }; events: number; sessions: number; matrix: Record<string, Record<string, number>>; alerts: { before: number; after: number; gained: number; lost: number }; by_action: Record<string, { before: number; after: number; gained: number; lost: number }>; by_disposition: ({ name: string; before: number; lost: number })[]; by_platform: ({ name: string; before: number; after: number; gained: number; lost: number })[]; by_sdk_version: ({ name: string; before: number; after: number; gained: number; lost: number })[]; by_flag: ({ name: string; gained: number; lost: number })[]; correlated: { alerts: number; by_action: Record<string, number>; by_disposition: Record<string, number>; may_be_lost: number; would_be_own: number }; moved_most: ({ device_id: string; session_id: string; old_score: number; new_score: number })[]; recomputed: { events: number; different: number; first: (string)[] }; scored_by: ({ policy_hash: string; events: number; name: string })[]; not_recomputed: ({ policy_hash: string; events: number; why: "not_stored" | "too_many" })[]; duration_ms: number } } | { problem: ({ code: string; detail: string } & Record<string, unknown>) }) } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/policy/shadow': {
+    put: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': unknown } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: (string | null); name: (string | null); effective_at: string; created_at: string; created_by: string; previous_version: number } } } }
+    }
+    delete: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: (string | null); name: (string | null); effective_at: string; created_at: string; created_by: string; previous_version: number } } } }
+    }
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: (string | null); name: (string | null); effective_at: string; created_at: string; created_by: string; document: unknown } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/policy/shadow/comparison': {
+    get: {
+      parameters: { query?: { since?: string; version?: number }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; shadow: { version: number; versions: (number)[]; policy_hash: string; name: (string | null) }; since: (string | null); first_event_at: (string | null); last_event_at: (string | null); events: number; sessions: number; matrix: Record<string, Record<string, number>>; alerts: { active: number; shadow: number; gained: number; lost: number }; by_action: Record<string, { active: number; shadow: number; gained: number; lost: number }>; by_platform: ({ name: string; active: number; shadow: number; gained: number; lost: number })[]; by_sdk_version: ({ name: string; active: number; shadow: number; gained: number; lost: number })[]; by_flag: ({ name: string; gained: number; lost: number })[]; by_disposition: ({ name: string; kept: number; lost: number })[]; moved_most: ({ device_id: string; session_id: string; active_score: number; shadow_score: number })[] } } } }
+    }
+  }
+  '/admin/v1/events/{event_id}/explanation': {
+    get: {
+      parameters: { path: { event_id: string } }
+      responses: { 200: { content: { 'application/json': { event: { event_id: string; tenant_id: string; device_id: string; session_id: string; user_id: (string | null); account_id: (string | null); received_at: string; sdk_version: string; platform: string; epoch: number }; policy: { version: number; policy_hash: string; name: string; created_at: (string | null); created_by: (string | null); document_intact: boolean }; answered: { rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[]; reasons: (({ code: string; weight: number; evidence: Record<string, unknown> })[] | null) }; recomputed: { rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[]; reasons: (({ code: string; weight: number; evidence: Record<string, unknown> })[] | null) }; matches: boolean; evidence_differs: boolean; differences: ({ field: string; answered: unknown; recomputed: unknown })[]; body_intact: boolean; forced: ({ device_id: string; rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK" } | null); steps: { signals: ({ signal: string; value: unknown; outcome: "scored" | "not_measured" | "clean" | "weightless" | "unknown" | "suppressed"; points: number; suppressed_because?: string })[]; categories: ({ category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network"; sum: number; groups: ({ signals: (string)[]; cap: number; sum: number })[]; cap: number; strong_evidence: ((string)[] | null); capped: number; halved_by: (string)[]; halved: number; soft_limit: (number | null); points: number })[]; sum: number; total: number; floor: ({ signal: string; score: number } | null); score: number; thresholds: { review: number; block: number }; action: "ALLOW" | "REVIEW" | "BLOCK"; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[] }; correlation: ({ risk_score: number; action: "ALLOW" | "REVIEW" | "BLOCK"; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; retry: boolean; matches_alert: (boolean | null) } | null); alerts: ({ alert_id: string; event_id: string; raised_by_this_event: boolean; action: "ALLOW" | "REVIEW" | "BLOCK"; severity: string; risk_score: number; rasp_score: number; policy_version: number; disposition: string; created_at: string; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; correlation_reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[] })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/signals': {
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { policy: { name: string; version: number; policy_hash: string; thresholds: { review: number; block: number } }; categories: ({ category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network"; cap: number; soft: boolean; groups: ({ cap: number; signals: (string)[] })[]; signals: ({ signal: string; name: string; type: "boolean" | "number" | "string" | "strings"; platforms: ("android" | "ios")[]; grade: "critical" | "high" | "medium" | "low" | "informational"; flag: string; description: string; sources: (string)[]; weight: (number | { when_false: number } | { at_least: number; weight: number } | { values: Record<string, number>; unless?: (string)[] }); suppressed: ({ sdk_versions?: (string)[]; platforms?: (string)[]; expires_at: (string | null); reason: string })[] })[] })[]; flags: Record<string, string> } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/unknown-signals': {
+    get: {
+      parameters: { query?: { days?: number; limit?: number }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { days: number; left_out: { events: number; values: number }; data: ({ signal: string; sdk_version: string; platform: string; events: number; devices: number; first_seen_at: string; last_seen_at: string })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/learning': {
+    get: {
+      parameters: { query?: { since?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { since: (string | null); alerts: number; confirmed: number; false_positive: number; base_precision: (number | null); flags: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[]; reasons: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[]; signals: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/signal-jumps': {
+    get: {
+      parameters: { query?: { open?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { checked_at: (string | null); data: ({ platform: string; sdk_version: string; signal: string; started_at: string; checked_at: string; ended_at: (string | null); share: number; earlier_share: (number | null); elsewhere_share: (number | null); z_score: number; devices: number; alerts: number; device_ids: (string)[]; alert_ids: (string)[] })[] } } } }
+    }
+  }
+  '/admin/v1/secrets/rewrap': {
+    post: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { rewrapped: number; already: number; tenants: number; remaining: number; duration_ms: number } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/retention': {
+    put: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { events?: (number | "default" | "forever"); alerts?: (number | "default" | "forever"); deliveries?: (number | "default" | "forever") } } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/erasures': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { device_id?: string; user_id?: string } } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/analysts': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { name?: string } } }
+      responses: { 201: { content: { 'application/json': { tenant_id: string; name: string; url: string; user: string; password: string; database: string } } } }
+    }
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ name: string; user: string; created_at: string; created_by: string })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/analysts/{name}': {
+    delete: {
+      parameters: { path: { tenant_id: string; name: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string } } } }
+    }
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Series over time: drawn by uPlot, which is loaded when the first chart is shown, labelled at the
+ * line's end, with the same numbers as a table for keyboards and screen readers. A missing value is
+ * a gap, never zero.
+ */
+import { useEffect, useRef, useState } from 'react'
+import { Button } from '../button.tsx'
+import { usePreferences } from '../preferences.ts'
+import { Table } from '../table.tsx'
+import { useExact } from '../time/time.tsx'
+import type { Series } from './series.ts'
+
+type ChartProps = {
+  title: string
+  /** Milliseconds, ascending. */
+  times: number[]
+  series: Series[]
+  height?: number
+  format?: (value: number) => string
+}
+
+const plain = (value: number) => value.toLocaleString('en')
+
+export function Chart({ title, times, series, height = 180, format = plain }: ChartProps) {
+  const [asTable, setAsTable] = useState(false)
+  return (
+    <figure className="grid gap-2">
+      <figcaption className="flex items-center justify-between gap-2">
+        <span className="font-medium">{title}</span>
+        <Button aria-pressed={asTable} look="quiet" onClick={() => setAsTable(!asTable)} small>
+          {asTable ? 'Chart' : 'Table'}
+        </Button>
+      </figcaption>
+      {asTable ? (
+        <ChartTable format={format} series={series} times={times} title={title} />
+      ) : (
+        <Plot format={format} height={height} series={series} times={times} title={title} />
+      )}
+    </figure>
+  )
+}
+
+function Plot({ title, times, series, height = 180, format = plain }: ChartProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const { theme, zone } = usePreferences()
+  useEffect(() => {
+    const element = box.current
+    if (element === null) return
+    let end = () => {}
+    let gone = false
+    void import('./plot.ts').then(({ drawPlot }) => {
+      if (!gone) end = drawPlot(element, { times, series, height, format, utc: zone === 'utc' })
+    })
+    return () => {
+      gone = true
+      end()
+    }
+    // The theme changes the colours that are read from the page.
+  }, [times, series, height, format, zone, theme])
+  const labels = series.map(({ label, values }) => {
+    const last = values.findLast((value) => value !== null)
+    return { label, text: last === undefined || last === null ? 'no data' : format(last) }
+  })
+  return (
+    <div aria-label={`${title}, as a chart; the table has the same numbers`} role="img">
+      <div ref={box} style={{ height }} />
+      <div className="flex flex-wrap gap-x-4 text-muted text-sm">
+        {labels.map(({ label, text }, at) => (
+          <span key={label}>
+            <span
+              aria-hidden="true"
+              className={`mr-1.5 inline-block h-0.5 w-3 align-middle ${swatches[series[at]?.color ?? 'accent']}`}
+            />
+            {label} {text}
+          </span>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+const swatches = { accent: 'bg-accent-text', warn: 'bg-warn', bad: 'bg-bad' }
+
+function ChartTable({ title, times, series, format = plain }: ChartProps) {
+  const toText = useExact()
+  return (
+    <Table
+      columns={[
+        { id: 'at', head: 'Time', cell: (at: number) => toText(times[at]!), width: '16rem' },
+        ...series.map(({ label, values }) => ({
+          id: label,
+          head: label,
+          numeric: true,
+          cell: (at: number) => {
+            const value = values[at]
+            return value === null || value === undefined ? 'no data' : format(value)
+          },
+        })),
+      ]}
+      heightClass="max-h-72"
+      label={title}
+      rowKey={String}
+      rows={times.map((_, at) => at)}
+    />
+  )
+}

@@ -1,0 +1,53 @@
+/** Draws one chart with uPlot, in the colours of the page; loaded when it is needed. */
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import type { Series } from './series.ts'
+
+/** @returns ends the drawing */
+export function drawPlot(
+  element: HTMLElement,
+  chart: {
+    times: number[]
+    series: Series[]
+    height: number
+    format: (value: number) => string
+    utc: boolean
+  },
+): () => void {
+  const style = getComputedStyle(element)
+  const color = (name: string) => style.getPropertyValue(`--color-${name}`) || style.color
+  const muted = color('muted')
+  const grid = { stroke: color('line'), width: 1 }
+  const plot = new uPlot(
+    {
+      width: element.clientWidth,
+      height: chart.height,
+      legend: { show: false },
+      ...(chart.utc ? { tzDate: (at: number) => uPlot.tzDate(new Date(at * 1_000), 'UTC') } : {}),
+      scales: { y: { range: (_, __, most) => [0, Math.max(most, 1)] } },
+      axes: [
+        { stroke: muted, grid, ticks: grid },
+        { stroke: muted, grid, ticks: grid, values: (_, at) => at.map(chart.format), size: 56 },
+      ],
+      series: [
+        {},
+        ...chart.series.map(({ label, color: name }) => ({
+          label,
+          stroke: color(name ?? 'accent-text'),
+          width: 1.5,
+          points: { show: false },
+        })),
+      ],
+    },
+    [chart.times.map((at) => at / 1_000), ...chart.series.map(({ values }) => values)],
+    element,
+  )
+  const observer = new ResizeObserver(() =>
+    plot.setSize({ width: element.clientWidth, height: chart.height }),
+  )
+  observer.observe(element)
+  return () => {
+    observer.disconnect()
+    plot.destroy()
+  }
+}

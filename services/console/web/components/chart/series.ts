@@ -1,0 +1,6 @@
+/** One line of a chart: a value for each of its times, null where there is none. */
+export type Series = {
+  label: string
+  values: (number | null)[]
+  color?: 'accent' | 'warn' | 'bad'
+}

@@ -1,0 +1,56 @@
+/** An id in monospace, cut in the middle, copied by a click. */
+import { useState } from 'react'
+import { classes } from './classes.ts'
+import { Icon } from './icons.tsx'
+
+const charactersMax = 20
+const shownMs = 1_500
+
+/** Keeps the start and the end of a long text. */
+export function cutMiddle(text: string, most = charactersMax): string {
+  if (text.length <= most) return text
+  const kept = Math.floor((most - 1) / 2)
+  return `${text.slice(0, kept)}…${text.slice(-kept)}`
+}
+
+/** Copies a text; returns whether it was copied a moment ago. */
+export function useCopy(): [copied: boolean, copy: (text: string) => void] {
+  const [copied, setCopied] = useState(false)
+  const copy = (text: string) => {
+    const done = () => {
+      setCopied(true)
+      setTimeout(() => setCopied(false), shownMs)
+    }
+    // Without HTTPS a browser has no clipboard for scripts.
+    if (navigator.clipboard === undefined) return
+    navigator.clipboard.writeText(text).then(done, () => undefined)
+  }
+  return [copied, copy]
+}
+
+export function Id({ value, most }: { value: string; most?: number }) {
+  const [copied, copy] = useCopy()
+  return (
+    <button
+      aria-label={`Copy ${value}`}
+      className={classes(
+        'group inline-flex items-center gap-1 rounded font-mono text-sm hover:bg-hover',
+        copied && 'text-good',
+      )}
+      onClick={(event) => {
+        event.stopPropagation()
+        copy(value)
+      }}
+      title={value}
+      type="button"
+    >
+      {cutMiddle(value, most)}
+      <span className={copied ? '' : 'opacity-0 group-hover:opacity-100 group-focus:opacity-100'}>
+        <Icon name={copied ? 'check' : 'copy'} size={12} />
+      </span>
+      <span aria-live="polite" className="sr-only">
+        {copied ? 'copied' : ''}
+      </span>
+    </button>
+  )
+}

@@ -1,0 +1,57 @@
+/** A moment: relative in the text, exact with its offset on hover and focus, ISO when copied. */
+import { useSyncExternalStore } from 'react'
+import { usePreferences } from '../preferences.ts'
+import { toExact, toIso, toRelative } from './clock.ts'
+
+const tickMs = 15_000
+let nowMs = Date.now()
+const listeners = new Set<() => void>()
+setInterval(() => {
+  nowMs = Date.now()
+  for (const listener of listeners) listener()
+}, tickMs)
+
+/** The time now, as often as a relative time can change. */
+export function useNowMs(): number {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => nowMs,
+  )
+}
+
+/** The exact time in the chosen zone, with its offset. */
+export function useExact(): (at: string | number) => string {
+  const { zone } = usePreferences()
+  return (at) => {
+    const atMs = new Date(at).getTime()
+    return toExact(atMs, zone === 'utc' ? 0 : -new Date(atMs).getTimezoneOffset())
+  }
+}
+
+/**
+ * @param exact shows the exact time as the text
+ */
+export function Time({ at, exact = false }: { at: string | null; exact?: boolean }) {
+  const now = useNowMs()
+  const toText = useExact()
+  if (at === null) return <span className="text-muted">never</span>
+  const atMs = Date.parse(at)
+  const full = toText(at)
+  const ago = toRelative(atMs, Math.max(now, Date.now() - tickMs))
+  return (
+    <time
+      className="whitespace-nowrap"
+      dateTime={toIso(atMs)}
+      onCopy={(event) => {
+        event.preventDefault()
+        event.clipboardData.setData('text/plain', toIso(atMs))
+      }}
+      title={exact ? ago : full}
+    >
+      {exact ? full : ago}
+    </time>
+  )
+}

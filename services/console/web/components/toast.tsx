@@ -1,0 +1,58 @@
+/** Short notes at the bottom, with Undo for eight seconds where an action can be undone. */
+import { Toast as Primitive } from 'radix-ui'
+import { useSyncExternalStore } from 'react'
+import { Button, IconButton } from './button.tsx'
+
+export const undoMs = 8_000
+const toastsMax = 3
+
+type Toast = { id: number; text: string; onUndo?: (() => void) | undefined }
+
+let toasts: Toast[] = []
+let lastId = 0
+const listeners = new Set<() => void>()
+
+function change(next: Toast[]): void {
+  toasts = next
+  for (const listener of listeners) listener()
+}
+
+/** Shows a note; the oldest leaves when there are more than three. */
+export function toast(text: string, more: { onUndo?: () => void } = {}): void {
+  change([...toasts, { id: ++lastId, text, onUndo: more.onUndo }].slice(-toastsMax))
+}
+
+/** Mount it once. */
+export function Toasts() {
+  const shown = useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => toasts,
+  )
+  const remove = (id: number) => change(toasts.filter((one) => one.id !== id))
+  return (
+    <Primitive.Provider duration={undoMs} label="Note">
+      {shown.map(({ id, text, onUndo }) => (
+        <Primitive.Root
+          className="flex items-center gap-3 rounded-lg border border-line bg-raised py-2 pr-2 pl-4 shadow-xl"
+          key={id}
+          onOpenChange={(open) => !open && remove(id)}
+          open
+        >
+          <Primitive.Description className="flex-1">{text}</Primitive.Description>
+          {onUndo && (
+            <Primitive.Action altText="Undo" asChild onClick={onUndo}>
+              <Button small>Undo</Button>
+            </Primitive.Action>
+          )}
+          <Primitive.Close asChild>
+            <IconButton icon="close" label="Dismiss" />
+          </Primitive.Close>
+        </Primitive.Root>
+      ))}
+      <Primitive.Viewport className="fixed bottom-4 left-1/2 z-50 grid w-[min(28rem,calc(100vw-2rem))] -translate-x-1/2 gap-2" />
+    </Primitive.Provider>
+  )
+}

@@ -1,0 +1,2 @@
+/** Vite puts an imported style sheet into the document. */
+declare module '*.css' {}

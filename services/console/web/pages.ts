@@ -1,0 +1,14 @@
+/**
+ * The pages: address, name and file of each. A new page is a file in `pages/` that exports `Page`,
+ * and one entry here; its code is loaded when it is opened.
+ */
+import type { PageEntry } from './shell/page-list.ts'
+
+export const pages: PageEntry[] = [
+  { path: '/account', load: () => import('./pages/account.tsx') },
+  {
+    path: '/manage/tenants',
+    load: () => import('./pages/tenants.tsx'),
+    nav: { name: 'Tenants', of: 'admin' },
+  },
+]

@@ -1,0 +1,97 @@
+/**
+ * Accepts an invitation: the token is behind the `#` of the address, which a browser never sends,
+ * so that no log and no proxy has it.
+ */
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { ApiProblem, prefix } from '../api/client.ts'
+import { acceptInvitation, findInvitation, type SignedIn } from '../api/session.ts'
+import { Button } from '../components/button.tsx'
+import { Input } from '../components/field.tsx'
+import { Loaded, Refused, Skeleton } from '../components/states.tsx'
+import { Doorway } from './sign-in.tsx'
+
+export const passwordCharactersMin = 12
+
+export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => void }) {
+  const token = location.hash.slice(1)
+  const navigate = useNavigate()
+  const invitation = useQuery({
+    queryKey: ['invitation', token],
+    queryFn: () => findInvitation(token),
+    enabled: token !== '',
+    retry: false,
+  })
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
+
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const form = new FormData(event.currentTarget)
+    setBusy(true)
+    setError(null)
+    try {
+      const signedIn = await acceptInvitation(token, {
+        name: String(form.get('name') ?? '').trim(),
+        password: String(form.get('password') ?? ''),
+      })
+      await navigate({ to: '/', replace: true, hash: '' })
+      onSignedIn(signedIn)
+    } catch (caught) {
+      setError(caught)
+    } finally {
+      setBusy(false)
+    }
+  }
+  const problem = error instanceof ApiProblem ? error : null
+
+  if (token === '' || (invitation.error instanceof ApiProblem && invitation.error.status === 404)) {
+    return (
+      <Doorway title="This invitation cannot be used">
+        <p className="text-muted">
+          It was used already, has run out, or the link is not complete. An administrator can invite
+          you again.
+        </p>
+        <a href={`${prefix}/`}>Go to sign in</a>
+      </Doorway>
+    )
+  }
+  return (
+    <Doorway title="Welcome">
+      <Loaded query={invitation} skeleton={<Skeleton className="h-56" />}>
+        {({ email, role }) => (
+          <form className="grid gap-4" onSubmit={(event) => void submit(event)}>
+            <p className="-mt-2 text-muted">
+              You are invited as <strong className="text-text">{role}</strong> with the e-mail
+              address <strong className="text-text">{email}</strong>.
+            </p>
+            <input autoComplete="username" hidden name="email" readOnly value={email} />
+            <Input
+              autoComplete="name"
+              autoFocus
+              error={problem?.of('name')}
+              label="Your name"
+              name="name"
+              required
+            />
+            <Input
+              autoComplete="new-password"
+              error={problem?.of('password')}
+              hint={`At least ${passwordCharactersMin} characters. A few words are better than one with signs in it.`}
+              label="Password"
+              minLength={passwordCharactersMin}
+              name="password"
+              required
+              type="password"
+            />
+            {(problem === null || problem.errors.length === 0) && <Refused error={error} />}
+            <Button busy={busy} look="primary" type="submit">
+              Create the account
+            </Button>
+          </form>
+        )}
+      </Loaded>
+    </Doorway>
+  )
+}

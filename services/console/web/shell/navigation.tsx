@@ -1,0 +1,78 @@
+/** The navigation: an entry for each page that has one and that the operator's role may open. */
+import { Link, useLocation } from '@tanstack/react-router'
+import { useTenant } from '../api/tenants.ts'
+import { classes } from '../components/classes.ts'
+import { Icon, type IconName } from '../components/icons.tsx'
+import { usePages } from './page-list.ts'
+
+export type Place = { name: string; icon: IconName; to: string; isHere: (path: string) => boolean }
+
+/** The entries of the navigation; Admin stands for all of its tabs. */
+export function usePlaces(): Place[] {
+  const tenant = useTenant()
+  const allowed = usePages()
+  const own = allowed.flatMap(({ path, nav }): Place[] => {
+    if (nav === undefined || 'of' in nav) return []
+    if (path.includes('$tenant') && tenant === null) return []
+    const to = path.replace('$tenant', tenant ?? '')
+    return [{ ...nav, to, isHere: (at) => at === to || at.startsWith(`${to}/`) }]
+  })
+  const admin = allowed.find(({ nav }) => nav !== undefined && 'of' in nav)
+  if (admin === undefined) return own
+  const isHere = (at: string) => at.startsWith('/manage/')
+  return [...own, { name: 'Admin', icon: 'admin', to: admin.path, isHere }]
+}
+
+export function Navigation() {
+  const { pathname } = useLocation()
+  return (
+    <nav aria-label="Main" className="grid gap-px overflow-y-auto px-3 py-1">
+      {usePlaces().map(({ name, icon, to, isHere }) => (
+        <Link
+          aria-current={isHere(pathname) ? 'page' : undefined}
+          className={classes(
+            'flex h-8 items-center gap-2.5 rounded-md px-2 no-underline! hover:bg-hover',
+            isHere(pathname) ? 'bg-hover font-medium text-text' : 'text-muted',
+          )}
+          key={name}
+          to={to as '/'}
+        >
+          <Icon name={icon} />
+          {name}
+        </Link>
+      ))}
+    </nav>
+  )
+}
+
+/** The tabs of Admin, above each of its pages; nothing above others. */
+export function AdminTabs() {
+  const { pathname } = useLocation()
+  const tabs = usePages().flatMap(({ path, nav }) => {
+    return nav !== undefined && 'of' in nav ? [{ path, name: nav.name }] : []
+  })
+  if (!pathname.startsWith('/manage/')) return null
+  return (
+    <nav
+      aria-label="Admin"
+      className="-mb-px flex gap-4 overflow-x-auto border-line border-b px-4 pt-2 sm:px-6"
+    >
+      {tabs.map(({ path, name }) => {
+        const isHere = pathname === path || pathname.startsWith(`${path}/`)
+        return (
+          <Link
+            aria-current={isHere ? 'page' : undefined}
+            className={classes(
+              'flex h-10 items-center border-b-2 font-medium whitespace-nowrap no-underline!',
+              isHere ? 'border-accent text-text' : 'border-transparent text-muted hover:text-text',
+            )}
+            key={path}
+            to={path as '/'}
+          >
+            {name}
+          </Link>
+        )
+      })}
+    </nav>
+  )
+}

@@ -1,0 +1,25 @@
+/** What a page is to the shell, and the list of all pages, which the router provides. */
+import { type ComponentType, createContext, useContext } from 'react'
+import { mayAs, type Role } from '../api/session.ts'
+import type { IconName } from '../components/icons.tsx'
+import { useSignedIn } from './operator.ts'
+
+export type PageEntry = {
+  /** `$tenant` and other parameters are read with `useParams`. */
+  path: string
+  load: () => Promise<{ Page: ComponentType }>
+  /** Its entry in the navigation on the left, or in the tabs of Admin. */
+  nav?: { name: string; icon: IconName } | { name: string; of: 'admin' }
+  /** The least role that may open it, viewer by default. The server decides; this hides it. */
+  role?: Role
+  /** Where the command palette leads with a text that looks like one of this page's ids. */
+  find?: (text: string, tenant: string | null) => { kind: string; to: string } | null
+}
+
+export const PagesContext = createContext<PageEntry[]>([])
+
+/** The pages that the operator's role may open. */
+export function usePages(): PageEntry[] {
+  const { role } = useSignedIn().operator
+  return useContext(PagesContext).filter((page) => mayAs(role, page.role ?? 'viewer'))
+}

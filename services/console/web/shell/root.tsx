@@ -1,0 +1,61 @@
+/**
+ * The whole window: the invitation page, the sign-in page or the shell. Signing in happens at the
+ * address that was opened, so there is no redirect and nothing to come back to. When a session ends
+ * while a page is open, the page stays as it is below the sign-in page and goes on afterwards.
+ */
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useLocation } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
+import { demands } from '../api/client.ts'
+import { type SignedIn, sessionQuery } from '../api/session.ts'
+import { Failed } from '../components/states.tsx'
+import { Toasts } from '../components/toast.tsx'
+import { Invite } from './invite.tsx'
+import { Shell } from './shell.tsx'
+import { SignIn } from './sign-in.tsx'
+import { StepUp } from './step-up.tsx'
+
+export function Root() {
+  const session = useQuery(sessionQuery)
+  const client = useQueryClient()
+  const { pathname } = useLocation()
+  const [ended, setEnded] = useState(false)
+  const shown = session.data
+
+  useEffect(() => {
+    demands.signIn = () => setEnded(true)
+    return () => {
+      demands.signIn = () => undefined
+    }
+  }, [])
+
+  const enter = (next: SignedIn) => {
+    const isOther = shown?.operator.operator_id !== next.operator.operator_id
+    // What one operator has seen is not shown to another.
+    if (isOther) client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
+    client.setQueryData(sessionQuery.queryKey, next)
+    setEnded(false)
+    void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
+  }
+
+  if (pathname === '/invite') return <Invite onSignedIn={enter} />
+  if (session.isPending) return null
+  if (shown === undefined) {
+    return <Failed error={session.error} onRetry={() => void session.refetch()} />
+  }
+  if (shown === null) return <SignIn onSignedIn={enter} />
+  return (
+    <>
+      {ended && (
+        <div className="fixed inset-0 z-60 overflow-auto bg-page">
+          <SignIn email={shown.operator.email} onSignedIn={enter} />
+        </div>
+      )}
+      <div className="h-full" inert={ended}>
+        <Shell key={shown.operator.operator_id} signedIn={shown} />
+      </div>
+      <StepUp operator={shown.operator} />
+      <Toasts />
+    </>
+  )
+}
