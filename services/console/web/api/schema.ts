@@ -36,7 +36,7 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { tenant_id: string; status: "active" | "suspended" } } } }
     }
   }
-  '/admin/v1/tenants/{tenant_id}/retired-secret-use': {
+  '/admin/v1/tenants/{tenant_id}/stale-secret-requests': {
     get: {
       parameters: { path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { tenant_id: string; retired_secret: ({ last4: string; retired_at: string } | null); requests: number; data: ({ sdk_version: string; requests: number; last_seen_at: string })[] } } } }
@@ -110,13 +110,19 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; next: (number | null) } } } }
     }
   }
+  '/admin/v1/audit': {
+    get: {
+      parameters: { query?: { limit?: number; before?: number } }
+      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; next: (number | null) } } } }
+    }
+  }
   '/admin/v1/edges': {
     get: {
       parameters: {  }
       responses: { 200: { content: { 'application/json': { revision: number; data: ({ edge_id: string; applied_revision: number; announced_at: string })[] } } } }
     }
   }
-  '/admin/v1/tenants/{tenant_id}/ledger': {
+  '/admin/v1/tenants/{tenant_id}/reconciliation': {
     get: {
       parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { from: string; to: string; as_of: (string | null); agrees: boolean; data: ({ hour: string; accepted: number; stored: number; repeats: number; refused: number; erased: number; rows: number; decided: number; alerts_due: number; alerts: number; deliveries: number; attempted: number; delivered: number; in_flight: number; expired: boolean; differences: ({ stage: "accepted" | "rows" | "decisions" | "alerts" | "deliveries"; kind: "missing" | "unexplained"; count: number; ids: (string)[] })[] })[] } } } }
@@ -209,13 +215,13 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { days: number; left_out: { events: number; values: number }; data: ({ signal: string; sdk_version: string; platform: string; events: number; devices: number; first_seen_at: string; last_seen_at: string })[] } } } }
     }
   }
-  '/admin/v1/tenants/{tenant_id}/learning': {
+  '/admin/v1/tenants/{tenant_id}/rule-performance': {
     get: {
       parameters: { query?: { since?: string }; path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { since: (string | null); alerts: number; confirmed: number; false_positive: number; base_precision: (number | null); flags: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[]; reasons: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[]; signals: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[] } } } }
     }
   }
-  '/admin/v1/tenants/{tenant_id}/signal-jumps': {
+  '/admin/v1/tenants/{tenant_id}/prevalence-spikes': {
     get: {
       parameters: { query?: { open?: string }; path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { checked_at: (string | null); data: ({ platform: string; sdk_version: string; signal: string; started_at: string; checked_at: string; ended_at: (string | null); share: number; earlier_share: (number | null); elsewhere_share: (number | null); z_score: number; devices: number; alerts: number; device_ids: (string)[]; alert_ids: (string)[] })[] } } } }
@@ -256,6 +262,99 @@ export interface paths {
     delete: {
       parameters: { path: { tenant_id: string; name: string } }
       responses: { 200: { content: { 'application/json': { tenant_id: string; name: string } } } }
+    }
+  }
+  '/admin/v1/session': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { email: string; password: string; code?: string } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+    }
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+    }
+    delete: {
+      parameters: {  }
+      responses: { 204: { content?: never } }
+    }
+  }
+  '/admin/v1/session/step-up': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { password?: string; code?: string } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+    }
+  }
+  '/admin/v1/sessions': {
+    get: {
+      parameters: { query?: { operator_id?: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null); operator_id: string; last_used_at: string; address: string; user_agent: string; current: boolean })[] } } } }
+    }
+  }
+  '/admin/v1/sessions/{session_id}': {
+    delete: {
+      parameters: { path: { session_id: string } }
+      responses: { 204: { content?: never } }
+    }
+  }
+  '/admin/v1/session/password': {
+    put: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { current: string; password: string } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+    }
+  }
+  '/admin/v1/session/totp': {
+    post: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { secret: string; otpauth_url: string } } } }
+    }
+    delete: {
+      parameters: {  }
+      responses: { 204: { content?: never } }
+    }
+  }
+  '/admin/v1/session/totp/confirm': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { code: string } } }
+      responses: { 200: { content: { 'application/json': { recovery_codes: (string)[] } } } }
+    }
+  }
+  '/admin/v1/operators/invitations': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { email: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants?: ("all" | (string)[]); name?: string; valid_hours?: number } } }
+      responses: { 201: { content: { 'application/json': { invitation_id: string; url: string; expires_at: string } } } }
+    }
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { data: ({ invitation_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); state: "open" | "accepted" | "revoked" | "expired"; created_at: string; created_by: string; expires_at: string })[] } } } }
+    }
+  }
+  '/admin/v1/invitations/{token}': {
+    get: {
+      parameters: { path: { token: string } }
+      responses: { 200: { content: { 'application/json': { email: string; role: "viewer" | "analyst" | "engineer" | "admin"; expires_at: string } } } }
+    }
+    post: {
+      parameters: { path: { token: string } }
+      requestBody: { content: { 'application/json': { name: string; password: string } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+    }
+  }
+  '/admin/v1/operators': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { data: ({ operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) })[] } } } }
+    }
+  }
+  '/admin/v1/operators/{operator_id}': {
+    patch: {
+      parameters: { path: { operator_id: string } }
+      requestBody: { content: { 'application/json': { role?: "viewer" | "analyst" | "engineer" | "admin"; tenants?: ("all" | (string)[]); disabled?: boolean; name?: string } } }
+      responses: { 200: { content: { 'application/json': { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) } } } }
     }
   }
 }
