@@ -102,7 +102,7 @@ async function createRig(
     // Only asked whether it is there: alerts are Postgres' alone.
     CLICKHOUSE_URL: `${clickhouseUrl}/default`,
   })
-  const { asked } = await forkAsked('./alerts-floor.ts')
+  const { asked } = await forkAsked('./alerts/alerts-floor.ts')
   const lister = createLister(api.url, key)
   const floor = createLister(await asked.ask<string>(url), key)
   const depth = Math.min(deepRows, alerts / 2)

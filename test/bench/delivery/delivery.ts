@@ -200,8 +200,8 @@ export async function run(args: string[] = []): Promise<void> {
   const postgres = createPostgres(url, { role: 'bench', log, statementTimeoutMs: 0 })
   const nats = await connectNats(natsServer.url, 'bench', log)
   await ensureStreams(nats)
-  const { asked: receiver, first } = await forkAsked('./delivery-receiver.ts')
-  const { asked: floor } = await forkAsked('./delivery-floor.ts')
+  const { asked: receiver, first } = await forkAsked('./delivery/delivery-receiver.ts')
+  const { asked: floor } = await forkAsked('./delivery/delivery-floor.ts')
   const origin = `http://127.0.0.1:${(first as { port: number }).port}`
   const fixtures = createDeliveryFixtures(postgres)
   const tenantIds: string[] = []

@@ -147,7 +147,7 @@ async function startRig(events: number): Promise<Rig> {
     startClickhouse(),
     fill({ events, alerting: false, startedAtMs }),
     fill({ events, alerting: true, startedAtMs }),
-    forkAsked('./drain-floor.ts'),
+    forkAsked('./drain/drain-floor.ts'),
   ])
   await floor.ask({ do: 'encode', options: quiet.options } satisfies FloorOrder)
   return { postgres, clickhouse, quiet, alerting, floor }

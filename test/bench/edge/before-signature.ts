@@ -34,7 +34,7 @@ export async function run(args: string[] = []): Promise<void> {
   const requests = Number(values.requests)
   const rig = await startEdgeRig()
   const tenant = await rig.projectTenant('bench-tenant')
-  const { asked: floor } = await forkAsked('./edge-floor.ts')
+  const { asked: floor } = await forkAsked('./edge/edge-floor.ts')
   const bare = { port: await floor.ask<number>(tenant.secret), pid: floor.child.pid! }
   const process = await startMeasured('ingest', {
     NATS_URL: rig.server.url,

@@ -94,8 +94,8 @@ async function startBench(options: Options, syncAlways: boolean): Promise<Bench>
   // No scorer runs, so the events of every measurement stay undecided in the stream. The default
   // share of 0.25 would end in 429 before the last measurement.
   const tenant = await rig.projectTenant('bench-tenant', { ingest_share: 0.9 })
-  const { asked: load } = await forkAsked('./edge-load.ts')
-  const { asked: floor } = await forkAsked('./edge-floor.ts')
+  const { asked: load } = await forkAsked('./edge/edge-load.ts')
+  const { asked: floor } = await forkAsked('./edge/edge-floor.ts')
   const floorPort = await floor.ask<number>(tenant.secret)
   const edge = await startEdge(rig)
   const pid = floor.child.pid!
@@ -210,7 +210,7 @@ async function compareWithFloor(bench: Bench, syncAlways: boolean): Promise<Figu
 
 /** The same edge, one publish an event. */
 async function publishSingly(bench: Bench): Promise<Figure> {
-  const { asked: single } = await forkAsked('./edge-single.ts')
+  const { asked: single } = await forkAsked('./edge/edge-single.ts')
   const { rig } = bench
   const port = await single.ask<number>({ natsUrl: rig.server.url, masterKey: rig.masterKey })
   const other = { port, pid: single.child.pid! }

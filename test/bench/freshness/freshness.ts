@@ -117,9 +117,9 @@ export async function run(args: string[] = []): Promise<void> {
 }
 
 async function prepare(test: TestStack, closing: (() => unknown)[]): Promise<Rig> {
-  const { asked: receiver, first } = await forkAsked('./freshness-receiver.ts')
+  const { asked: receiver, first } = await forkAsked('./freshness/freshness-receiver.ts')
   closing.push(receiver.stop)
-  const { asked: fleet } = await forkAsked('./freshness-load.ts')
+  const { asked: fleet } = await forkAsked('./freshness/freshness-load.ts')
   closing.push(fleet.stop)
   const url = `http://127.0.0.1:${(first as { port: number }).port}/hook`
   const tenant = await createTenant(test.stack, `fresh-${randomBytes(4).toString('hex')}`, url)

@@ -121,7 +121,7 @@ async function start(closing: Closing): Promise<Rig> {
     CLICKHOUSE_URL: server.url,
   })
   closing.push(api.stop)
-  const { asked } = await forkAsked('./history-floor.ts')
+  const { asked } = await forkAsked('./history/history-floor.ts')
   closing.push(asked.stop)
   const urls: FloorUrls = { postgres: postgresUrl, clickhouse: server.url }
   const floorUrl = await asked.ask<string>(urls)
