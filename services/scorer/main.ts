@@ -48,29 +48,30 @@ import { type StoreBatchDeps, storeBatch } from './store/store-batch.ts'
 import { startStreamTrimmer } from './store/trim-stream.ts'
 
 /**
- * Between three and six inserts a second unless they are full: each makes a part in every table,
- * which costs ClickHouse some 90 ms of CPU however few its rows, merges included. Where inserts
- * take long, as on cores that are busy, fewer of them make everything sooner: at 2,000/s on two
- * full cores webhooks come a third sooner with a rest as long as an insert than at an even 200 ms.
- * It adds a third of a second at most to an event's way.
+ * An insert makes a part in every table, which costs ClickHouse much the same however few its rows.
+ * So inserts are few where little comes: at 10 events/s (20 KB/s) one each 0.67 s, at 100/s one
+ * each 0.5 s, at 2,000/s and more one each 180 to 300 ms. The pause and the insert together stay
+ * below the second in which an event must be visible. Where inserts take long, as on busy cores,
+ * fewer of them make everything sooner.
  *
- * 16 MB are about 8,000 events, which are asked about at once: in a backlog an event then takes
- * ClickHouse 58 to 64 us instead of the 86 of batches of 8 MB, merges included, and a drain a
- * quarter less time, for some 20 to 60 MB more while it lasts; 24 MB gained nothing more and took
- * 50 MB. Where messages hold a single event, as many as one edge at a low rate makes, 2,048 of
- * them are 4 MB: what is asked about a batch costs half as much per event as in batches of 512.
+ * 16 MB are about 8,000 events, whose risk features are loaded at once: in a backlog an event then
+ * takes ClickHouse a third less CPU than in batches of 8 MB; 24 MB gain nothing more and take
+ * 50 MB of memory. Where messages hold a single event, as many as one edge at a low rate makes,
+ * 2,048 of them are 4 MB: risk features cost half as much per event as in batches of 512.
  */
 const storeLimits = {
   batchMessagesMax: 2_048,
   batchBytesMax: 16 * 1024 * 1024,
   batchIntervalMs: 180,
   batchIntervalMaxMs: 300,
+  linger: { maxMs: 700, halfBytes: 256 * 1024 },
 }
 /**
  * Deciding follows storing: as soon as something is stored, but not for every other scorer's bit.
  */
 const decideLimits = {
-  ...storeLimits,
+  batchMessagesMax: storeLimits.batchMessagesMax,
+  batchBytesMax: storeLimits.batchBytesMax,
   batchIntervalMs: 50,
   batchIntervalMaxMs: 50,
 }

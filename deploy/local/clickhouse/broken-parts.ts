@@ -2,12 +2,19 @@
 // cut short, in force as if all were well: readers fail on it, and what it was merged from is kept
 // for a while only. An engine that starts checks its parts, puts such a one aside and goes on with
 // those that it was made of. So whoever finds one in time has to start the engine again.
-import { type Dirent, readdirSync, statSync } from 'node:fs'
+import { type Dirent, readdirSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EngineAddress, queryEngine } from './query-engine.ts'
 
-const everyMs = 500
+/**
+ * A look costs 4 ms of CPU, so there are few while the disk is far from full. Even then there is
+ * one within the two seconds for which a merged part's sources are kept.
+ */
+const everyMs = 1_500
+const everyWhenLowMs = 500
+/** Merges cannot write as much between two looks. */
+const lowBytes = 2 * 1024 ** 3
 /** Between two looks at one that seems broken. */
 const againMs = 100
 const answerLimitMs = 5_000
@@ -23,12 +30,16 @@ const recentParts = `
   SETTINGS max_threads = 1, output_format_parallel_formatting = 0
   FORMAT JSONCompactEachRow`
 
-/** Looks again and again. @returns the folder of the first part found broken */
-export async function findBrokenPart(server: EngineAddress): Promise<string> {
+/**
+ * Looks again and again.
+ * @param dataDir the engine's
+ * @returns the folder of the first part found broken
+ */
+export async function findBrokenPart(server: EngineAddress, dataDir: string): Promise<string> {
   // A part never changes: what was whole once is.
   let whole: ReadonlySet<string> = new Set()
   while (true) {
-    await sleep(everyMs)
+    await sleep(isDiskLow(dataDir) ? everyWhenLowMs : everyMs)
     const first = await look(server, whole)
     if (first.broken.size > 0) {
       // Files of a table that is being dropped vanish one by one, but it is not there any more.
@@ -38,6 +49,11 @@ export async function findBrokenPart(server: EngineAddress): Promise<string> {
     }
     whole = first.whole
   }
+}
+
+function isDiskLow(dataDir: string): boolean {
+  const { bavail, bsize } = statfsSync(dataDir)
+  return bavail * bsize < lowBytes
 }
 
 type Look = { whole: Set<string>; broken: Set<string> }

@@ -78,7 +78,7 @@ async function drainAndEnd(running: Engine): Promise<void> {
 // By force: what it acknowledged survives that, and a stop in order would take seconds of the time
 // in which what the part was merged from is still there.
 async function restartWhenBroken(running: Engine): Promise<void> {
-  const why = await findBrokenPart({ url, password }).then(
+  const why = await findBrokenPart({ url, password }, dataDir).then(
     (path) => `a part was left broken, probably by a full disk: ${path}`,
     (error: unknown) => `parts cannot be looked at: ${String(error)}`,
   )

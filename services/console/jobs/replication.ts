@@ -131,7 +131,12 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
   const mark = await readMark(clickhouse)
   const before = await readTrusted(session, mark.round)
   const numbered = numberRound(state, before, mark.round)
-  const round: Round = { state, copied: before.copied, numberOf: numbered.take }
+  const round: Round = {
+    state,
+    copied: before.copied,
+    numberOf: numbered.take,
+    deliveryIds: new Set(),
+  }
   const { snapshot, atMs, seqs } = await state.postgres.withSession((own) =>
     own.transaction(async (tx) => {
       const fixed = await fixSnapshot(tx)
@@ -178,7 +183,13 @@ function numberRound({ postgres }: State, before: ReplicationState, marked: numb
   return { take, taken: () => number }
 }
 
-type Round = { state: State; copied: string | null; numberOf: () => Promise<number> }
+type Round = {
+  state: State
+  copied: string | null
+  numberOf: () => Promise<number>
+  /** Deliveries written with new alerts: all reads of a round are of one snapshot. */
+  deliveryIds: Set<string>
+}
 
 /** @returns up to which `seq` the alerts of which tenants are copied */
 async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
@@ -203,7 +214,9 @@ async function copyAlertsAfter(round: Round, tx: Queryable, from: TenantSeq): Pr
     await writeAlerts(round, alerts)
     // A first copy reads all deliveries later.
     if (round.copied !== null) {
-      await writeDeliveries(round, await readDeliveriesOfAlerts(tx, alerts.map(toKey)))
+      const deliveries = await readDeliveriesOfAlerts(tx, alerts.map(toKey))
+      await writeDeliveries(round, deliveries)
+      for (const row of deliveries) round.deliveryIds.add(row.delivery_id)
     }
     if (alerts.length < pageRows) return
     seq = alerts.at(-1)!.seq
@@ -228,7 +241,9 @@ async function copyChanges(round: Round, tx: Queryable, copied: string): Promise
   for (const some of pagesOf(await findDispositioned(tx, copied))) {
     await writeAlerts(round, await readAlerts(tx, some))
   }
-  for (const some of pagesOf(await findChangedDeliveries(tx, copied))) {
+  const changed = await findChangedDeliveries(tx, copied)
+  // A new alert's first delivery is mostly tried by now, and is written with its alert.
+  for (const some of pagesOf(changed.filter((id) => !round.deliveryIds.has(id)))) {
     await writeDeliveries(round, await readDeliveries(tx, some))
   }
   const removals = await findRemovals(tx, copied)

@@ -64,6 +64,12 @@ export type ConsumeLimits = {
   batchIntervalMs: number
   /** After a slow batch the minimum is twice its duration, up to this. */
   batchIntervalMaxMs: number
+  /**
+   * Minimum time between two batches after one of hardly any bytes. It falls as batches grow: to
+   * half of it after a batch of `lingerBytes`, and to `batchIntervalMs` at the least. Left out, the
+   * size of a batch does not matter.
+   */
+  linger?: { maxMs: number; halfBytes: number }
 }
 
 export type Consumption = {
@@ -203,7 +209,10 @@ async function handleBatches(state: State): Promise<void> {
     startedMs = performance.now()
     const fetched = isBehind ? fillBuffer(state) : null
     await handleBatch(state, batch)
-    intervalMs = toIntervalMs(limits, performance.now() - startedMs)
+    intervalMs = toIntervalMs(limits, {
+      tookMs: performance.now() - startedMs,
+      bytes: batch.reduce((sum, message) => sum + message.data.length, 0),
+    })
     await fetched
   }
 }
@@ -220,9 +229,18 @@ function isAnyReady({ buffer }: State, upTo: number | null): boolean {
   return upTo !== null && buffer.some((message) => message.sequence <= upTo)
 }
 
-/** A pause as long as the last batch took: a busy store gets fewer and larger batches. */
-function toIntervalMs({ batchIntervalMs, batchIntervalMaxMs }: ConsumeLimits, tookMs: number) {
-  return Math.min(Math.max(batchIntervalMs, 2 * tookMs), batchIntervalMaxMs)
+/**
+ * How long after the start of a batch the next one may start. After a slow batch the pause is as
+ * long as the batch took: a busy store gets fewer and larger batches. After a small one it is
+ * longer, because a batch costs a store much the same however little it holds.
+ */
+export function toIntervalMs(
+  { batchIntervalMs, batchIntervalMaxMs, linger }: ConsumeLimits,
+  { tookMs, bytes }: { tookMs: number; bytes: number },
+): number {
+  const loadedMs = Math.min(Math.max(batchIntervalMs, 2 * tookMs), batchIntervalMaxMs)
+  if (linger === undefined) return loadedMs
+  return Math.max(loadedMs, linger.maxMs / (1 + bytes / linger.halfBytes))
 }
 
 /** @returns the sequence up to which messages may be handled, or null when it cannot be read */
