@@ -1,7 +1,8 @@
 /**
  * Replicates alerts, their dispositions and deliveries to ClickHouse, where fraud teams query them.
  * A named lock lets one console run a round at a time. A round reads one snapshot of Postgres and
- * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so an
+ * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so
+ * an
  * interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never delayed:
  * the job writes only to its own tables.
  */

@@ -1,5 +1,6 @@
 /**
- * Removes data that is older than its tenant's retention period: every hour, and within seconds of a
+ * Removes data that is older than its tenant's retention period: every hour, and within seconds of
+ * a
  * change. A named lock lets one console run a round at a time. An interrupted round is repeated;
  * rows that it had removed stay removed.
  */
@@ -148,7 +149,8 @@ async function attempt(state: State, store: string, work: () => Promise<void>): 
 }
 
 /**
- * Reads the retention periods. Call it before every step, so that a period that was just extended is
+ * Reads the retention periods. Call it before every step, so that a period that was just extended
+ * is
  * respected. It uses the session of the lock, so it fails when the lock is lost.
  */
 async function readRetention({ session }: Round): Promise<TenantRetention[]> {

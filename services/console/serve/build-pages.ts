@@ -32,7 +32,8 @@ export async function buildPages(): Promise<boolean> {
   const stamp = hashSources()
   const { build } = await import('vite')
   const { default: tailwind } = await import('@tailwindcss/vite')
-  // Another process may serve the pages or build them too: a whole build takes the place of another.
+  // Another process may serve the pages or build them too: a whole build takes the place of
+  // another.
   const made = `${pagesFolder}-${process.pid}`
   try {
     await build({

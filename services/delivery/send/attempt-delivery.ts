@@ -1,6 +1,7 @@
 /**
  * Makes one attempt for a claimed delivery: reads the webhook if what the claim knows is too old,
- * connects, signs, posts, and decides the outcome. It checks the lease of the webhook secret just before it writes the request, so a rotated secret, a
+ * connects, signs, posts, and decides the outcome. It checks the lease of the webhook secret just
+ * before it writes the request, so a rotated secret, a
  * changed URL or a suspended tenant takes effect at once. Every attempt has the same body and
  * delivery id.
  */

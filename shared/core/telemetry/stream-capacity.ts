@@ -1,6 +1,7 @@
 /**
  * The capacity of the telemetry stream: how much of it is undecided, and which messages are trimmed
- * when. Messages up to the low watermark are stored and decided; they are kept while there is space.
+ * when. Messages up to the low watermark are stored and decided; they are kept while there is
+ * space.
  */
 import {
   streamBytesPerSecondMax,

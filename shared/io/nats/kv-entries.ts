@@ -6,7 +6,8 @@ import type { Nats } from './connection.ts'
 const readMaxMs = 10_000
 
 /**
- * Reads the newest entry of every matching key, deletions included. An entry from before the call is
+ * Reads the newest entry of every matching key, deletions included. An entry from before the call
+ * is
  * in the result, or the entry that replaced it meanwhile.
  *
  * The client's `history` repeats an entry that is written meanwhile, and counts it towards its end,

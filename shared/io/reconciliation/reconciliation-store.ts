@@ -138,7 +138,8 @@ function toBounds({ fromMs, toMs }: ReconciliationSpan): ClickHouseSettings {
     `${column} >= ${at(fromMs - marginMs)} and ${column} < ${at(toMs + marginMs)}`
   const days = `day >= toDate(${at(fromMs - alertLateMs)}) and day <= toDate(${at(toMs + alertLateMs)})`
   return {
-    // Else every day of `reconciliation_expected_alerts` is read for what an alert may have elsewhere.
+    // Else every day of `reconciliation_expected_alerts` is read for what an alert may have
+    // elsewhere.
     do_not_merge_across_partitions_select_final: 1,
     additional_table_filters: SettingsMap.from({
       reconciliation_accepted: within('hour'),

@@ -113,7 +113,8 @@ describe('more connections than an edge takes', () => {
 
   it('of one address: the others have room', async () => {
     await crowd(1, 3_000, '')
-    // The edge closes what is beyond 1,024 once it has accepted it, so a few are still being closed.
+    // The edge closes what is beyond 1,024 once it has accepted it, so a few are still being
+    // closed.
     await until('the rest is closed', () => strangers.size <= 1_024, 2_000)
     await expectServed()
   })

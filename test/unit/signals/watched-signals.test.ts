@@ -1,4 +1,5 @@
-// Watched signals: the list only grows at its end, and bits keep the three states of a signal apart.
+// Watched signals: the list only grows at its end, and bits keep the three states of a signal
+// apart.
 import { describe, expect, it } from 'vitest'
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'

@@ -34,7 +34,8 @@ export type FetchRequest = {
 
 export type Fetcher = {
   /**
-   * Fetches; one call at a time. Resolves when the requested number has arrived, no message is left,
+   * Fetches; one call at a time. Resolves when the requested number has arrived, no message is
+   * left,
    * the wait is over, or the fetcher has ended. Never rejects.
    */
   fetch: (request: FetchRequest) => Promise<void>
