@@ -1,6 +1,6 @@
 /**
- * The api's server: a tenant's alerts and signal weights from Postgres, its devices from
- * ClickHouse, and the document of the public interface. Built from its dependencies, so that tests
+ * The server of the api: a tenant's alerts and signal weights from Postgres, its devices from
+ * ClickHouse, and the document of the public interface. It is built from its dependencies, so tests
  * can run it on any databases.
  */
 import type { FastifyInstance } from 'fastify'
@@ -11,19 +11,21 @@ import {
   type HttpServerOptions,
   unavailable,
 } from '#shared/io/http/http-server.ts'
+import type { ZodApp } from '#shared/io/http/openapi.ts'
+import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore, type SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { createGuard } from './http/authenticate.ts'
-import { addCompression } from './http/compress-answers.ts'
+import { createAuthenticate } from './http/authenticate.ts'
+import { addCompression } from './http/compress-responses.ts'
 import { createFindKeyHolder } from './http/find-key-holder.ts'
-import { createLargeAnswers } from './http/large-answers.ts'
+import { createLargeResponses } from './http/large-responses.ts'
 import { createRateLimits } from './http/rate-limits.ts'
+import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
-import { addOpenapiRoutes } from './routes/openapi.ts'
 import { addReconciliationRoutes } from './routes/reconciliation.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 
@@ -39,8 +41,9 @@ export type ApiDeps = {
 }
 
 /**
- * Concurrent ClickHouse queries, over 24 connections. One tenant never holds them all, and the
- * readiness check always finds one. Large answers hold four connections more, one each.
+ * Limits of concurrent ClickHouse queries, which share 24 connections: 11 for devices, 4 for
+ * reconciliation, 4 for large responses. One tenant never uses all of them, and the readiness check
+ * always has one.
  */
 const deviceQueryLimits: SemaphoreLimits = {
   perTenant: 8,
@@ -68,7 +71,8 @@ export async function createApiApp(
     reply.header('cache-control', 'no-store')
   })
   await addCompression(app)
-  const guard = createGuard({
+  await addOpenapiRoutes(app)
+  const authenticate = createAuthenticate({
     findTenantByApiKey: createFindKeyHolder(
       timed('api_key', deps.tenants.findTenantByApiKey),
       metrics,
@@ -80,30 +84,40 @@ export async function createApiApp(
     log,
     metrics,
   })
-  addAlertRoutes(app, guard, { listAlerts: timed('alerts', deps.alerts.listAlerts) })
-  addDeviceRoutes(app, guard, {
-    findSmallDevice: limited(
-      'device',
-      deviceQueryLimits,
-      timed('device', deps.history.findSmallDevice),
-    ),
-    findLargeDevice: timed('large_device', deps.history.findLargeDevice),
-    beginLargeAnswer: createLargeAnswers(metrics),
+  await app.register(async (scope) => {
+    scope.setValidatorCompiler(validatorCompiler)
+    // Response schemas are documentation: handlers build responses field by field.
+    scope.setSerializerCompiler(() => JSON.stringify)
+    scope.decorateRequest('caller', null as never)
+    scope.addHook('onRequest', authenticate)
+    addRoutes(scope.withTypeProvider() as ZodApp)
   })
-  addSignalRoutes(app, guard, {
-    findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),
-    nowMs: deps.nowMs,
-  })
-  addReconciliationRoutes(app, guard, {
-    readReconciliation: limited(
-      'reconciliation',
-      reconciliationQueryLimits,
-      timed('reconciliation', deps.reconciliation.readReconciliation),
-    ),
-    nowMs: deps.nowMs,
-  })
-  await addOpenapiRoutes(app)
   return app
+
+  function addRoutes(routes: ZodApp): void {
+    addAlertRoutes(routes, { listAlerts: timed('alerts', deps.alerts.listAlerts) })
+    addDeviceRoutes(routes, {
+      findSmallDevice: limited(
+        'device',
+        deviceQueryLimits,
+        timed('device', deps.history.findSmallDevice),
+      ),
+      findLargeDevice: timed('large_device', deps.history.findLargeDevice),
+      beginLargeResponse: createLargeResponses(metrics),
+    })
+    addSignalRoutes(routes, {
+      findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),
+      nowMs: deps.nowMs,
+    })
+    addReconciliationRoutes(routes, {
+      readReconciliation: limited(
+        'reconciliation',
+        reconciliationQueryLimits,
+        timed('reconciliation', deps.reconciliation.readReconciliation),
+      ),
+      nowMs: deps.nowMs,
+    })
+  }
 }
 
 /** Measures the duration of every database query, failures included. */

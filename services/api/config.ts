@@ -1,7 +1,7 @@
 /** Configuration of the api process. */
 import { type Env, readConfig, variables } from '#shared/io/process/config.ts'
 
-/** @throws ConfigError with every fault */
+/** Reads the settings from the environment. @throws ConfigError with every fault */
 export function readApiConfig(env: Env) {
   return readConfig(
     {

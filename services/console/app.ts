@@ -4,14 +4,11 @@
  * dependencies, so tests can run it on any databases.
  */
 import cookie from '@fastify/cookie'
-import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
-import {
-  jsonSchemaTransform,
-  serializerCompiler,
-  type ZodTypeProvider,
-} from 'fastify-type-provider-zod'
+import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
+import { addOpenapi } from '#shared/io/http/openapi.ts'
+import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
 import type { AnalystDeps } from './analytics/manage-analysts.ts'
@@ -27,9 +24,8 @@ import { addEventRoutes } from './events/event-routes.ts'
 import type { ExplainDeps } from './events/explain-event.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
-import { describeAnswers } from './http/openapi-answers.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
-import { problemValidatorCompiler } from './http/validation.ts'
+import { describeRoute } from './http/route-description.ts'
 import { createAttemptLimits } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
@@ -89,33 +85,26 @@ export async function createConsoleApp(
   const operators = createOperatorParts(deps)
   app.addHook('onClose', operators.refused.close)
   await app.register(cookie)
-  await app.register(swagger, {
-    // The server's address is relative, which it cannot strip.
-    stripBasePath: false,
-    openapi: {
-      openapi: '3.1.0',
+  await addOpenapi(app, {
+    document: {
       info: {
         title: 'Device intelligence: admin API',
         version: '1.0.0',
-        description: 'What operators do: tenants, credentials, webhooks, policies, dispositions.',
+        description: 'For operators: tenants, credentials, webhooks, policies, dispositions.',
       },
       servers: [{ url: '../..' }],
-      components: {
-        securitySchemes: {
-          admin: { type: 'http', scheme: 'bearer' },
-          session: { type: 'apiKey', in: 'cookie', name: '__Host-di_session' },
-        },
+      securitySchemes: {
+        admin: { type: 'http', scheme: 'bearer' },
+        session: { type: 'apiKey', in: 'cookie', name: '__Host-di_session' },
       },
       security: [{ admin: [] }, { session: [] }],
     },
-    transform: jsonSchemaTransform,
-    transformObject: (made) =>
-      'openapiObject' in made ? describeAnswers(made.openapiObject, prefix) : made.swaggerObject,
+    describeRoute: (method, path) => describeRoute(method, path.slice(prefix.length)),
   })
   await addPages(app, deps)
   await app.register(
     async (scope) => {
-      scope.setValidatorCompiler(problemValidatorCompiler)
+      scope.setValidatorCompiler(validatorCompiler)
       scope.setSerializerCompiler(serializerCompiler)
       // Before any route says anything: a stranger cannot tell which tenants exist.
       addAuthentication(scope, prefix, { ...operators, token })

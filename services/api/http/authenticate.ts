@@ -3,7 +3,7 @@
  * every call, so a rotated key or a suspended tenant is rejected at once. All rejections are alike:
  * no caller learns whether a key or a tenant exists.
  */
-import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { keyCacheMax } from '#shared/core/base/limits/rest-api.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -14,19 +14,21 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import type { RateLimits } from './rate-limits.ts'
 
-/** An authenticated call. It may read only the data of `tenantId`. */
-export type Call = {
+/** The tenant of an authenticated call. A handler may read only the data of `tenantId`. */
+export type Caller = {
   tenantId: string
-  request: FastifyRequest
-  reply: FastifyReply
   /** Charges the tenant's rate for a response with this many rows. */
   chargeRows: (rows: number) => void
 }
 
-/** Runs the handler only for authenticated calls within the tenant's rate. It returns the body. */
-export type Guard = (handler: (call: Call) => Promise<object>) => RouteHandlerMethod
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by `createAuthenticate`. */
+    caller: Caller
+  }
+}
 
-export type GuardDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'> & {
+export type AuthenticateDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'> & {
   rateLimits: RateLimits
   /** The wall clock. */
   nowMs: () => number
@@ -34,38 +36,44 @@ export type GuardDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUs
   metrics: Metrics
 }
 
-type Refusal = 'missing' | 'malformed' | 'unknown' | 'suspended'
+type Rejection = 'missing' | 'malformed' | 'unknown' | 'suspended'
 
-export function createGuard(deps: GuardDeps): Guard {
-  const refusals = deps.metrics.counter<'reason'>(
+/**
+ * Creates an `onRequest` hook that sets `request.caller` and takes a token of the tenant's rate.
+ * @throws Problem unauthorized, rate_limited, unavailable
+ */
+export function createAuthenticate(
+  deps: AuthenticateDeps,
+): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+  const rejections = deps.metrics.counter<'reason'>(
     'di_api_auth_refusals_total',
     'Calls rejected without a valid API key, by reason',
     ['reason'],
   )
-  const refuse = (reason: Refusal): never => {
-    refusals.inc({ reason })
+  const reject = (reason: Rejection): never => {
+    rejections.inc({ reason })
     throw new Problem('unauthorized', 'This call needs a valid API key as a bearer token.')
   }
   const recordUse = createUseRecorder(deps)
 
-  const authenticate = async (authorization: string | undefined): Promise<KeyHolder> => {
-    if (authorization === undefined) return refuse('missing')
+  const findHolder = async (authorization: string | undefined): Promise<KeyHolder> => {
+    if (authorization === undefined) return reject('missing')
     const text = /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1]
     const key = text === undefined ? null : parseApiKey(text)
-    if (key === null) return refuse('malformed')
+    if (key === null) return reject('malformed')
     const holder = await deps.findTenantByApiKey(key.hash)
-    if (holder === null) return refuse('unknown')
-    if (holder.status !== 'active') return refuse('suspended')
+    if (holder === null) return reject('unknown')
+    if (holder.status !== 'active') return reject('suspended')
     recordUse(key.hash, holder.lastUsedMs)
     return holder
   }
 
-  return (handler) => async (request, reply) => {
-    const { tenantId, restRate } = await authenticate(request.headers.authorization)
+  return async (request, reply) => {
+    const { tenantId, restRate } = await findHolder(request.headers.authorization)
     proveConnection(request.raw.socket)
     deps.rateLimits.take(tenantId, restRate, reply)
     const chargeRows = (rows: number) => deps.rateLimits.chargeRows(tenantId, restRate, rows, reply)
-    return handler({ tenantId, request, reply, chargeRows })
+    request.caller = { tenantId, chargeRows }
   }
 }
 
@@ -73,7 +81,7 @@ export function createGuard(deps: GuardDeps): Guard {
 const useRecordedEveryMs = 60_000
 
 /** Records that a key is in use, in the background: a failure does not affect the call. */
-function createUseRecorder({ recordApiKeyUse, nowMs, log }: GuardDeps) {
+function createUseRecorder({ recordApiKeyUse, nowMs, log }: AuthenticateDeps) {
   const triedAtMs = new LRUCache<string, number>({ max: keyCacheMax })
   return (keyHash: Buffer, lastUsedMs: number | null): void => {
     const now = nowMs()

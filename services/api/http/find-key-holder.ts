@@ -19,6 +19,7 @@ import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
 type FindKeyHolder = TenantStore['findTenantByApiKey']
 
 /**
+ * Limits look-ups of unknown keys.
  * @param lookUp queries Postgres
  * @param monotonicMs a clock that never goes back
  * @returns the same look-up, limited. A new key works at once, or within a second if it was tried

@@ -20,7 +20,7 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 
 export type RateLimits = {
   /**
-   * Takes a token of the tenant's and sets the headers.
+   * Takes one of the tenant's tokens and sets the headers.
    * @param own the tenant's own rate, or null for the product's default
    * @throws Problem rate_limited
    */
@@ -31,7 +31,7 @@ export type RateLimits = {
 
 const defaultRate: Rate = { perSecond: restRatePerSecond, burst: restBurst }
 
-/** @param monotonicMs a clock that never goes back */
+/** Creates the limits. @param monotonicMs a clock that never goes back */
 export function createRateLimits(monotonicMs: () => number, metrics: Metrics): RateLimits {
   const refused = metrics.counter<'tenant'>(
     'di_api_rate_limited_total',

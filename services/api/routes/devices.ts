@@ -1,14 +1,18 @@
 /**
- * `GET /v1/di/devices/{device_id}`: everything that is known of a device. Its sessions and its
- * users come up to 10,000 at a time; the next ones follow by cursor. A device with many is read and
- * sent in pieces, a few such answers at a time.
+ * `GET /v1/di/devices/{device_id}`: the history of a device. A response has up to 10,000 sessions and
+ * users; cursors continue. The history of a device with many rows is read and sent in pieces.
  */
 import type { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { pathPartCharactersMax } from '#shared/core/base/limits/http.ts'
 import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
-import { devicePathSchema, deviceQuerySchema } from '#shared/core/http/api-schemas.ts'
+import {
+  type DeviceQuery,
+  devicePathSchema,
+  deviceQuerySchema,
+  deviceSchema,
+} from '#shared/core/http/api-schemas.ts'
 import {
   type CursorScope,
   decodeCursor,
@@ -16,48 +20,86 @@ import {
   instantMsSchema,
 } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { readQuery } from '#shared/core/http/query-string.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
-import type { Guard } from '../http/authenticate.ts'
-import { compressed } from '../http/compress-answers.ts'
+import type { ZodApp } from '#shared/io/http/openapi.ts'
+import type { Caller } from '../http/authenticate.ts'
+import { compressed } from '../http/compress-responses.ts'
 import { streamJson } from '../http/stream-json.ts'
+import { deviceExample } from '../openapi/examples.ts'
 
 const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
 const userPositionSchema = z.tuple([idSchema])
 
 export type DeviceRouteDeps = Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'> & {
-  /** Waits for a place among the large answers; it is free again when the answer has been sent. */
-  beginLargeAnswer: (tenantId: string, reply: FastifyReply) => Promise<void>
+  /** Waits for a permit for a large response. The permit ends with the response. */
+  beginLargeResponse: (tenantId: string, reply: FastifyReply) => Promise<void>
 }
 
-export function addDeviceRoutes(app: FastifyInstance, guard: Guard, deps: DeviceRouteDeps): void {
-  const handler = guard(async (call) => {
-    const { tenantId, request, reply } = call
-    const deviceId = readDeviceId(request.params)
-    const query = readQuery(request.url, deviceQuerySchema)
+type DeviceRequest = { params: { device_id: string }; query: DeviceQuery; caller: Caller }
+
+/** Adds the route, also for ids whose slashes a proxy has decoded. */
+export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
+  const handler = async (request: DeviceRequest, reply: FastifyReply) => {
+    const { tenantId, chargeRows } = request.caller
+    const { device_id: deviceId } = request.params
     const scopes: Scopes = {
       sessions: { list: 'sessions', tenantId, filters: [deviceId] },
       users: { list: 'users', tenantId, filters: [deviceId] },
     }
-    const question = { tenantId, deviceId, ...toPositions(query, scopes) }
-    const small = await deps.findSmallDevice(question).catch(toUnavailable)
-    if (small === 'large') {
-      await deps.beginLargeAnswer(tenantId, reply)
-      const large = requireFound(await deps.findLargeDevice(question).catch(toUnavailable))
-      call.chargeRows(large.sessions.length + large.users.length)
-      reply.type('application/json; charset=utf-8')
-      return writeDevice(large, scopes)
-    }
-    const device = requireFound(small)
-    call.chargeRows(device.sessions.length + device.users.length)
-    return toDevice(device, scopes)
-  })
-  app.get('/v1/di/devices/:device_id', compressed, handler)
-  // An id with slashes that a proxy has decoded on the way.
-  app.get('/v1/di/devices/*', compressed, handler)
+    const query = { tenantId, deviceId, ...toPositions(request.query, scopes) }
+    const small = await deps.findSmallDevice(query).catch(toUnavailable)
+    const isLarge = small === 'large'
+    if (isLarge) await deps.beginLargeResponse(tenantId, reply)
+    const device = requireFound(
+      isLarge ? await deps.findLargeDevice(query).catch(toUnavailable) : small,
+    )
+    chargeRows(device.sessions.length + device.users.length)
+    reply.type('application/json; charset=utf-8')
+    return isLarge ? streamDevice(device, scopes) : toDevice(device, scopes)
+  }
+  app.get(
+    '/v1/di/devices/:device_id',
+    {
+      ...compressed,
+      schema: {
+        operationId: 'findDevice',
+        tags: ['Devices'],
+        summary: 'The full history of one device',
+        description:
+          'An accepted event is visible here within a second. One response has up to 10,000 sessions and users. Every 50 of them count as one call of the tenant’s rate.',
+        params: devicePathSchema,
+        querystring: deviceQuerySchema,
+        problems: ['device_not_found'],
+        response: { 200: deviceSchema },
+        example: deviceExample,
+      },
+    },
+    handler as never,
+  )
+  app.get(
+    '/v1/di/devices/*',
+    {
+      ...compressed,
+      preValidation: requireShortPath,
+      schema: { hide: true, params: decodedPathSchema, querystring: deviceQuerySchema },
+    },
+    handler as never,
+  )
+}
+
+/** The rest of the path is the device id. */
+const decodedPathSchema = z.preprocess(
+  (params) => ({ device_id: (params as { '*': string })['*'] }),
+  devicePathSchema,
+)
+
+/** The router bounds a part of a path, but not the rest of one. */
+async function requireShortPath({ params }: FastifyRequest): Promise<void> {
+  if ((params as { '*': string })['*'].length <= pathPartCharactersMax) return
+  throw new Problem('uri_too_long', 'A part of the address is too long.')
 }
 
 const toUnavailable = (error: unknown): never => {
@@ -70,22 +112,9 @@ function requireFound(device: DeviceHistory | null): DeviceHistory {
   throw new Problem('device_not_found', 'There is no telemetry of this device.')
 }
 
-/** @param params the path's parameters, decoded: the id is a segment, or all that follows */
-function readDeviceId(params: unknown): string {
-  const { '*': rest } = params as { '*'?: string }
-  if (rest !== undefined && rest.length > pathPartCharactersMax) {
-    throw new Problem('uri_too_long', 'A part of the address is too long.')
-  }
-  const parsed = devicePathSchema.safeParse(rest === undefined ? params : { device_id: rest })
-  if (parsed.success) return parsed.data.device_id
-  throw new Problem('invalid_path', 'This cannot be the id of a device.', {
-    errors: [{ path: 'device_id', message: parsed.error.issues[0]?.message ?? 'is not valid' }],
-  })
-}
-
 type Scopes = Record<'sessions' | 'users', CursorScope>
 
-function toPositions(query: z.infer<typeof deviceQuerySchema>, scopes: Scopes) {
+function toPositions(query: DeviceQuery, scopes: Scopes) {
   const { sessions_limit: sessionsLimit, sessions_cursor: older, users_cursor: further } = query
   return {
     sessionsLimit,
@@ -118,8 +147,8 @@ const toSession = (session: SessionHistory) => ({
   flags: session.flags,
 })
 
-/** Everything but the two lists. */
-function toDeviceFacts(device: DeviceHistory, { sessions, users }: Scopes): object {
+/** All fields except the two lists. */
+function toDeviceFields(device: DeviceHistory, { sessions, users }: Scopes): object {
   const { next, nextUser } = device
   return {
     device_id: device.deviceId,
@@ -134,15 +163,15 @@ function toDeviceFacts(device: DeviceHistory, { sessions, users }: Scopes): obje
 
 function toDevice(device: DeviceHistory, scopes: Scopes): object {
   return {
-    ...toDeviceFacts(device, scopes),
+    ...toDeviceFields(device, scopes),
     users_seen_on: device.users,
     sessions: device.sessions.map(toSession),
   }
 }
 
-/** The same as text, made while it is sent. */
-function writeDevice(device: DeviceHistory, scopes: Scopes): Readable {
-  return streamJson(toDeviceFacts(device, scopes), {
+/** The same as text, which is made while it is sent. */
+function streamDevice(device: DeviceHistory, scopes: Scopes): Readable {
+  return streamJson(toDeviceFields(device, scopes), {
     users_seen_on: { items: device.users, toItem: (user) => user },
     sessions: { items: device.sessions, toItem: toSession },
   })

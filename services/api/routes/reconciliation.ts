@@ -1,32 +1,46 @@
 /**
- * `GET /v1/di/ledger`: what every stage did with the tenant's events, hour by hour, and where they
- * differ.
+ * `GET /v1/di/ledger`: the reconciliation. What each stage counted of the tenant's events, hour by
+ * hour, and the differences.
  */
-import type { FastifyInstance } from 'fastify'
 import { Problem } from '#shared/core/http/problem.ts'
-import { readQuery } from '#shared/core/http/query-string.ts'
 import {
   reconciliationQuerySchema,
+  reconciliationSchema,
   toReconciliationSpan,
   toReconciliationView,
 } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
+import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
-import type { Guard } from '../http/authenticate.ts'
+import { reconciliationExample } from '../openapi/examples.ts'
 
+export type ReconciliationRouteDeps = Pick<ReconciliationStore, 'readReconciliation'> & {
+  /** The wall clock. */
+  nowMs: () => number
+}
+
+/** Adds the route. */
 export function addReconciliationRoutes(
-  app: FastifyInstance,
-  guard: Guard,
-  {
-    readReconciliation,
-    nowMs,
-  }: Pick<ReconciliationStore, 'readReconciliation'> & { nowMs: () => number },
+  app: ZodApp,
+  { readReconciliation, nowMs }: ReconciliationRouteDeps,
 ): void {
   app.get(
     '/v1/di/ledger',
-    guard(async ({ tenantId, request }) => {
-      const span = toReconciliationSpan(readQuery(request.url, reconciliationQuerySchema), nowMs())
+    {
+      schema: {
+        operationId: 'readLedger',
+        tags: ['Ledger'],
+        summary: 'What each stage counted of the tenant’s events, hour by hour',
+        description:
+          'At every stage an event belongs to the hour in which an edge received it. Where stages differ, the stage, the number and some ids are named. Events in flight are not differences.',
+        querystring: reconciliationQuerySchema,
+        response: { 200: reconciliationSchema },
+        example: reconciliationExample,
+      },
+    },
+    async ({ query, caller: { tenantId } }) => {
+      const span = toReconciliationSpan(query, nowMs())
       const reconciliation = await readReconciliation({ tenantId, ...span }).catch(
         (error: unknown) => {
           if (error instanceof Problem) throw error
@@ -34,6 +48,6 @@ export function addReconciliationRoutes(
         },
       )
       return toReconciliationView(reconciliation, span)
-    }),
+    },
   )
 }

@@ -3,7 +3,7 @@ import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
-import { alertParams, alertSchema, dispositionBody, problemSchema } from '../http/schemas.ts'
+import { alertParams, alertSchema, dispositionBody } from '../http/schemas.ts'
 
 export type AlertRouteDeps = {
   setDisposition: (change: {
@@ -23,7 +23,8 @@ export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
         summary: 'Set the disposition of an alert',
         params: alertParams,
         body: dispositionBody,
-        response: { 200: alertSchema, default: problemSchema },
+        problems: ['alert_not_found'],
+        response: { 200: alertSchema },
       },
     },
     async ({ params, body, principal }) => {

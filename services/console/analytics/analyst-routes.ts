@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { analystNamePattern } from '#shared/core/analytics/analyst-access.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import {
   type AnalystDeps,
   createAnalyst,
@@ -48,7 +48,8 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
           'this tenant alone and changes nothing.',
         params: tenantParams,
         body: z.strictObject({ name: nameSchema.default('analyst') }),
-        response: { 201: createdSchema, default: problemSchema },
+        problems: ['analyst_exists', 'analysts_not_possible'],
+        response: { 201: createdSchema },
       },
     },
     async ({ params, body, principal }, reply) =>
@@ -66,7 +67,7 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
       schema: {
         summary: 'List the analysts of a tenant, without secrets',
         params: tenantParams,
-        response: { 200: listSchema, default: problemSchema },
+        response: { 200: listSchema },
       },
     },
     async ({ params }) => listTenantAnalysts(deps, params.tenant_id),
@@ -78,9 +79,9 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
         summary: 'Remove an analyst',
         description: 'No query begins with its password once this has returned.',
         params: tenantParams.extend({ name: nameSchema }),
+        problems: ['analyst_not_found'],
         response: {
           200: z.object({ tenant_id: z.string(), name: z.string() }),
-          default: problemSchema,
         },
       },
     },

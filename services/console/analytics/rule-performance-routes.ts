@@ -13,7 +13,7 @@ import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
   prevalenceSpikesQuery,
@@ -42,7 +42,7 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
         summary: 'How often each flag, reason and signal is right, from dispositions',
         params: tenantParams,
         querystring: rulePerformanceQuery,
-        response: { 200: rulePerformanceSchema, default: problemSchema },
+        response: { 200: rulePerformanceSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { since } }) => {
@@ -59,7 +59,7 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
         summary: 'Prevalence spikes of signals within one SDK version, newest first',
         params: tenantParams,
         querystring: prevalenceSpikesQuery,
-        response: { 200: prevalenceSpikesSchema, default: problemSchema },
+        response: { 200: prevalenceSpikesSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { open } }) => {

@@ -9,12 +9,7 @@ import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-sto
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { UnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import {
-  listUnknownSignalsQuery,
-  problemSchema,
-  tenantParams,
-  unknownSignalsSchema,
-} from '../http/schemas.ts'
+import { listUnknownSignalsQuery, tenantParams, unknownSignalsSchema } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 
@@ -34,7 +29,7 @@ export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
       schema: {
         summary: 'The signal catalog with what each signal weighs for a tenant',
         params: tenantParams,
-        response: { 200: signalListSchema, default: problemSchema },
+        response: { 200: signalListSchema },
       },
     },
     async ({ params }) => {
@@ -50,7 +45,7 @@ export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
         summary: 'What a tenant’s SDKs send that the catalog does not know, most events first',
         params: tenantParams,
         querystring: listUnknownSignalsQuery,
-        response: { 200: unknownSignalsSchema, default: problemSchema },
+        response: { 200: unknownSignalsSchema },
       },
     },
     async ({ params, query: { days, limit } }) => {

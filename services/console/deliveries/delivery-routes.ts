@@ -9,7 +9,7 @@ import {
   listDeliveries,
 } from '#shared/io/deliveries/list-deliveries.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
   deliveriesSchema,
@@ -39,7 +39,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
           'the moment is left alone, and test events are not sent again.',
         params: tenantParams,
         body: replayBody,
-        response: { 200: replayedSchema, default: problemSchema },
+        problems: ['alert_not_found', 'webhook_not_on'],
+        response: { 200: replayedSchema },
       },
     },
     async ({ params, body: { alert_id: alertId, since, failed }, principal }) =>
@@ -59,7 +60,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
         summary: 'Send a test event to the webhook; it raises no alert and is tried once',
         description: 'Returns at once: what became of it is in the attempts of the delivery.',
         params: tenantParams,
-        response: { 201: deliverySchema, default: problemSchema },
+        problems: ['webhook_not_on'],
+        response: { 201: deliverySchema },
       },
     },
     async ({ params, principal }, reply) => {
@@ -67,9 +69,9 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
       return reply.code(201).send(await sendTestEvent(deps, wanted))
     },
   )
-  for (const [verb, paused, summary] of [
-    ['pause', true, 'Pause the webhook: its deliveries wait'],
-    ['resume', false, 'Switch the webhook on again, after a pause or when it was switched off'],
+  for (const [verb, paused, problem, summary] of [
+    ['pause', true, 'webhook_not_on', 'Pause the webhook; its deliveries wait'],
+    ['resume', false, 'webhook_has_no_url', 'Switch the webhook on again, after a pause or a stop'],
   ] as const) {
     app.post(
       `/tenants/:tenant_id/webhook/${verb}`,
@@ -77,7 +79,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
         schema: {
           summary,
           params: tenantParams,
-          response: { 200: webhookStateSchema, default: problemSchema },
+          problems: [problem],
+          response: { 200: webhookStateSchema },
         },
       },
       async ({ params, principal }) =>
@@ -94,7 +97,7 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
         summary: 'List deliveries with their attempts, newest first',
         params: tenantParams,
         querystring: listDeliveriesQuery,
-        response: { 200: deliveriesSchema, default: problemSchema },
+        response: { 200: deliveriesSchema },
       },
     },
     async ({ params, query: { state, alert_id: alertId, limit, after } }) => {
@@ -118,7 +121,8 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
       schema: {
         summary: 'Show a delivery with all its attempts',
         params: deliveryParams,
-        response: { 200: deliverySchema, default: problemSchema },
+        problems: ['delivery_not_found'],
+        response: { 200: deliverySchema },
       },
     },
     async ({ params: { tenant_id: tenantId, delivery_id: deliveryId } }) => {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import type { Erase } from './erase.ts'
 
 const erasureBody = z
@@ -53,7 +53,8 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
           'way is finished by calling again. Erased alerts leave gaps in `seq`.',
         params: tenantParams,
         body: erasureBody,
-        response: { 200: receiptSchema, default: problemSchema },
+        problems: ['conflict'],
+        response: { 200: receiptSchema },
       },
     },
     async ({ params, body, principal }) => {

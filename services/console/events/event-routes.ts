@@ -1,6 +1,5 @@
 /** The explanation of a stored event's score. */
 import { type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
-import { problemSchema } from '../http/schemas.ts'
 import { type ExplainDeps, explainEvent } from './explain-event.ts'
 import { eventExplanationSchema, eventParams } from './explanation-schemas.ts'
 
@@ -11,7 +10,8 @@ export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
       schema: {
         summary: 'Score a stored event again, step by step, and compare it with what was answered',
         params: eventParams,
-        response: { 200: eventExplanationSchema, default: problemSchema },
+        problems: ['event_not_found', 'event_not_explainable'],
+        response: { 200: eventExplanationSchema },
       },
     },
     async ({ params, principal }) =>

@@ -2,25 +2,12 @@
  * What the routes of the admin API share: the type of the server, and who calls, as the check
  * before every route has found out.
  */
-import type {
-  FastifyBaseLogger,
-  FastifyInstance,
-  RawReplyDefaultExpression,
-  RawRequestDefaultExpression,
-  RawServerDefault,
-} from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
+import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { Operator } from '#shared/io/operators/operator-store.ts'
 import type { Session } from '#shared/io/operators/session-store.ts'
 
-export type ConsoleApp = FastifyInstance<
-  RawServerDefault,
-  RawRequestDefaultExpression,
-  RawReplyDefaultExpression,
-  FastifyBaseLogger,
-  ZodTypeProvider
->
+export type ConsoleApp = ZodApp
 
 /** Who calls: a person with a session, or the bearer of the admin token. */
 export type Principal =

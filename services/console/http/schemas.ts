@@ -261,14 +261,3 @@ export const unknownSignalsSchema = z.object({
     }),
   ),
 })
-
-/** RFC 9457, for every answer that is not a success. */
-export const problemSchema = z.object({
-  type: z.string(),
-  title: z.string(),
-  status: z.number().int(),
-  detail: z.string(),
-  code: z.string(),
-  request_id: z.string(),
-  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-})

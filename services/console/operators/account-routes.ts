@@ -5,7 +5,6 @@ import { setPasswordHash } from '#shared/io/operators/operator-store.ts'
 import { endSessionsOf } from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { type ConsoleApp, type OperatorPrincipal, operatorOf } from '../http/admin-app.ts'
-import { problemSchema } from '../http/schemas.ts'
 import { hashNewPassword } from './choose-password.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import {
@@ -26,7 +25,8 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
       schema: {
         summary: 'Change the own password; ends all other sessions',
         body: passwordBody,
-        response: { 200: signedInSchema, default: problemSchema },
+        problems: ['step_up_refused'],
+        response: { 200: signedInSchema },
       },
     },
     async ({ body, principal, ip: address }, reply) => {
@@ -39,7 +39,8 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
     {
       schema: {
         summary: 'Make a secret for an authenticator app',
-        response: { 200: totpSetupSchema, default: problemSchema },
+        problems: ['conflict'],
+        response: { 200: totpSetupSchema },
       },
     },
     async ({ principal }) => startTotp(parts, operatorOf(principal)),
@@ -50,7 +51,8 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
       schema: {
         summary: 'Switch TOTP on with a first code; shows the recovery codes',
         body: codeBody,
-        response: { 200: recoveryCodesSchema, default: problemSchema },
+        problems: ['conflict', 'step_up_refused'],
+        response: { 200: recoveryCodesSchema },
       },
     },
     async ({ body: { code }, principal, ip: address }) =>
@@ -61,7 +63,7 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
     {
       schema: {
         summary: 'Switch TOTP off and remove the recovery codes',
-        response: { 204: z.null().describe('nothing'), default: problemSchema },
+        response: { 204: z.null().describe('nothing') },
       },
     },
     async ({ principal }, reply) => {

@@ -1,7 +1,6 @@
 /** Inviting operators, and accepting an invitation. */
 import { listInvitations } from '#shared/io/operators/invitation-store.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema } from '../http/schemas.ts'
 import { accept, invite, showInvitation } from './invitations.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import {
@@ -26,7 +25,8 @@ export function addInvitationRoutes(app: ConsoleApp, parts: OperatorParts): void
       schema: {
         summary: 'Invite an operator; the link works once',
         body: inviteBody,
-        response: { 201: invitedSchema, default: problemSchema },
+        problems: ['operator_exists', 'tenant_not_found'],
+        response: { 201: invitedSchema },
       },
     },
     async ({ body: { valid_hours: validHours, ...body }, principal }, reply) =>
@@ -37,7 +37,7 @@ export function addInvitationRoutes(app: ConsoleApp, parts: OperatorParts): void
     {
       schema: {
         summary: 'The latest invitations, newest first, without their links',
-        response: { 200: invitationsSchema, default: problemSchema },
+        response: { 200: invitationsSchema },
       },
     },
     async () => {
@@ -55,7 +55,8 @@ function addAcceptance(app: ConsoleApp, parts: OperatorParts): void {
       schema: {
         summary: 'What an invitation is for',
         params: invitationParams,
-        response: { 200: shownInvitationSchema, default: problemSchema },
+        problems: ['invitation_not_found'],
+        response: { 200: shownInvitationSchema },
       },
     },
     async ({ params: { token }, ip }) => {
@@ -71,7 +72,8 @@ function addAcceptance(app: ConsoleApp, parts: OperatorParts): void {
         summary: 'Accept an invitation: makes the account and signs in',
         params: invitationParams,
         body: acceptBody,
-        response: { 200: signedInSchema, default: problemSchema },
+        problems: ['invitation_not_found', 'operator_exists', 'insecure_origin'],
+        response: { 200: signedInSchema },
       },
     },
     async (request, reply) => {

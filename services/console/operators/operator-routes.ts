@@ -1,7 +1,6 @@
 /** Operators as administrators see and change them, and all routes of this folder. */
 import { listOperators } from '#shared/io/operators/operator-store.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema } from '../http/schemas.ts'
 import { addAccountRoutes } from './account-routes.ts'
 import { changeOperator } from './change-operator.ts'
 import { addInvitationRoutes } from './invitation-routes.ts'
@@ -24,7 +23,7 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
     {
       schema: {
         summary: 'All operators by email',
-        response: { 200: operatorsSchema, default: problemSchema },
+        response: { 200: operatorsSchema },
       },
     },
     async () => ({ data: (await listOperators(parts.postgres)).map(toListedOperator) }),
@@ -37,7 +36,8 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
         description: 'Disabling ends all sessions. One active administrator of all tenants stays.',
         params: operatorParams,
         body: operatorBody,
-        response: { 200: listedOperatorSchema, default: problemSchema },
+        problems: ['operator_not_found', 'tenant_not_found', 'last_admin'],
+        response: { 200: listedOperatorSchema },
       },
     },
     async ({ params: { operator_id: operatorId }, body, principal }) =>

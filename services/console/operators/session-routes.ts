@@ -6,7 +6,6 @@ import { isSessionValid } from '#shared/core/operators/session-times.ts'
 import { endSession, findSession, listSessions } from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { type ConsoleApp, type OperatorPrincipal, operatorOf } from '../http/admin-app.ts'
-import { problemSchema } from '../http/schemas.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import {
   sessionParams,
@@ -38,7 +37,7 @@ export function addSessionRoutes(app: ConsoleApp, parts: OperatorParts): void {
 }
 
 function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
-  const answers = { 200: signedInSchema, default: problemSchema }
+  const answers = { 200: signedInSchema }
   app.post(
     '/session',
     {
@@ -48,6 +47,7 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
           'Sets the session cookie. A 401 with the code `totp_required` wants `code` as well. ' +
           'Unsafe requests with the cookie need `Origin` to be that of PUBLIC_URL.',
         body: signInBody,
+        problems: ['unauthorized', 'totp_required', 'insecure_origin'],
         response: answers,
       },
     },
@@ -64,7 +64,7 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
   app.delete(
     '/session',
     {
-      schema: { summary: 'Sign out', response: { 204: emptySchema, default: problemSchema } },
+      schema: { summary: 'Sign out', response: { 204: emptySchema } },
     },
     async ({ principal }, reply) => {
       await end(parts, operatorOf(principal), operatorOf(principal).session)
@@ -78,6 +78,7 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
       schema: {
         summary: 'Enter the password or a code again, for what needs it in the next ten minutes',
         body: stepUpBody,
+        problems: ['step_up_refused'],
         response: answers,
       },
     },
@@ -97,7 +98,8 @@ function addSessionList(app: ConsoleApp, parts: OperatorParts): void {
       schema: {
         summary: 'The sessions of the operator who calls, newest first',
         querystring: sessionsQuery,
-        response: { 200: sessionsSchema, default: problemSchema },
+        problems: ['forbidden'],
+        response: { 200: sessionsSchema },
       },
     },
     async ({ principal, query: { operator_id: wanted } }) => {
@@ -130,7 +132,8 @@ function addSessionList(app: ConsoleApp, parts: OperatorParts): void {
       schema: {
         summary: 'End a session: its owner and administrators can',
         params: sessionParams,
-        response: { 204: emptySchema, default: problemSchema },
+        problems: ['session_not_found'],
+        response: { 204: emptySchema },
       },
     },
     async ({ principal, params: { session_id: sessionId } }, reply) => {

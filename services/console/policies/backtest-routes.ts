@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { parseInstant } from '#shared/core/base/instants.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import type { BacktestLine, Backtests } from './backtest.ts'
 import { backtestLinesSchema, backtestQuery } from './backtest-schemas.ts'
@@ -26,7 +26,13 @@ export function addBacktestRoutes(app: ConsoleApp, deps: BacktestRouteDeps): voi
         params: tenantParams,
         querystring: backtestQuery,
         body: policyBody,
-        response: { 200: backtestLinesSchema, default: problemSchema },
+        problems: ['invalid_policy', 'conflict'],
+        response: {
+          200: {
+            description: 'One line for each step, then the report or a problem.',
+            content: { 'application/x-ndjson': { schema: backtestLinesSchema } },
+          },
+        },
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { since }, body, id }, reply) => {

@@ -7,7 +7,7 @@ import { presets } from '#shared/core/policies/presets/presets.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
 import { type PolicyDeps, setTenantPolicy } from './manage-policies.ts'
 import {
@@ -40,7 +40,8 @@ export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
         params: tenantParams,
         querystring: setPolicyQuery,
         body: policyBody,
-        response: { 200: policyAnswerSchema, default: problemSchema },
+        problems: ['invalid_policy', 'policy_conflict', 'conflict'],
+        response: { 200: policyAnswerSchema },
       },
     },
     async ({ params, query, body, principal }) =>
@@ -61,7 +62,7 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
       schema: {
         summary: 'The policy in force',
         params: tenantParams,
-        response: { 200: shownPolicySchema, default: problemSchema },
+        response: { 200: shownPolicySchema },
       },
     },
     async ({ params: { tenant_id: tenantId } }) => {
@@ -77,7 +78,7 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
         summary: 'All versions of the policy, newest first',
         params: tenantParams,
         querystring: listVersionsQuery,
-        response: { 200: versionsSchema, default: problemSchema },
+        response: { 200: versionsSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { limit, before } }) => {
@@ -96,7 +97,8 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
       schema: {
         summary: 'One version of the policy: all of them stay for good',
         params: versionParams,
-        response: { 200: shownPolicySchema, default: problemSchema },
+        problems: ['policy_not_found'],
+        response: { 200: shownPolicySchema },
       },
     },
     async ({ params: { tenant_id: tenantId, version } }) => {
@@ -133,7 +135,7 @@ function addPresetRoutes(app: ConsoleApp): void {
     {
       schema: {
         summary: 'The presets that a policy can be set to',
-        response: { 200: presetsSchema, default: problemSchema },
+        response: { 200: presetsSchema },
       },
     },
     async () => ({
@@ -146,7 +148,8 @@ function addPresetRoutes(app: ConsoleApp): void {
       schema: {
         summary: 'A preset in full',
         params: presetParams,
-        response: { 200: presetSchema, default: problemSchema },
+        problems: ['policy_not_found'],
+        response: { 200: presetSchema },
       },
     },
     async ({ params: { name } }) => {
@@ -161,7 +164,12 @@ function addPresetRoutes(app: ConsoleApp): void {
     {
       schema: {
         summary: 'The JSON Schema of a policy document',
-        response: { 200: policyDocumentSchema, default: problemSchema },
+        response: {
+          200: {
+            description: 'The JSON Schema.',
+            content: { 'application/schema+json': { schema: policyDocumentSchema } },
+          },
+        },
       },
     },
     async (_, reply) => reply.type('application/schema+json').send(toPolicyJsonSchema()),

@@ -14,7 +14,7 @@ import {
   type ShadowPolicy,
 } from '#shared/io/policies/shadow-policy-store.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import { type ManageDeps, requireTenant } from '../tenants/manage-tenants.ts'
 import { setShadowPolicy } from './manage-shadow.ts'
 import { findPreset, isPreset } from './policy-routes.ts'
@@ -39,7 +39,8 @@ export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
       schema: {
         summary: 'The shadow policy',
         params: tenantParams,
-        response: { 200: shownShadowSchema, default: problemSchema },
+        problems: ['policy_not_found'],
+        response: { 200: shownShadowSchema },
       },
     },
     async ({ params: { tenant_id: tenantId } }) => {
@@ -57,7 +58,8 @@ export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
         summary: 'What the shadow policy would have decided, against what was decided',
         params: tenantParams,
         querystring: comparisonQuery,
-        response: { 200: comparisonSchema, default: problemSchema },
+        problems: ['policy_not_found'],
+        response: { 200: comparisonSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, query: { since, version } }) => {
@@ -90,7 +92,8 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
           'from `effective_at` on. The shadow that is set already adds no version.',
         params: tenantParams,
         body: policyBody,
-        response: { 200: shadowAnswerSchema, default: problemSchema },
+        problems: ['invalid_policy', 'conflict'],
+        response: { 200: shadowAnswerSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, body, principal }) => {
@@ -106,7 +109,8 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
       schema: {
         summary: 'Switch the shadow policy off; what it decided stays',
         params: tenantParams,
-        response: { 200: shadowAnswerSchema, default: problemSchema },
+        problems: ['policy_not_found', 'conflict'],
+        response: { 200: shadowAnswerSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, principal }) => {

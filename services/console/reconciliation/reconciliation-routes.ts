@@ -10,7 +10,7 @@ import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 
 export type ReconciliationRouteDeps = {
@@ -27,7 +27,7 @@ export function addReconciliationRoutes(app: ConsoleApp, deps: ReconciliationRou
         summary: 'What every stage did with a tenant’s events, hour by hour, and where they differ',
         params: tenantParams,
         querystring: reconciliationQuerySchema,
-        response: { 200: reconciliationSchema, default: problemSchema },
+        response: { 200: reconciliationSchema },
       },
     },
     async ({ params, query }) => {

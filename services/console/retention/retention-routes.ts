@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { retentionDaysMax } from '#shared/core/tenants/retention.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams, tenantSchema } from '../http/schemas.ts'
+import { tenantParams, tenantSchema } from '../http/schemas.ts'
 import { setTenantRetention } from './manage-retention.ts'
 
 const settingSchema = z
@@ -28,7 +28,8 @@ export function addRetentionRoutes(app: ConsoleApp, deps: { postgres: Postgres }
         description: 'What is older by it is removed within minutes, and cannot be brought back.',
         params: tenantParams,
         body: retentionBody,
-        response: { 200: tenantSchema, default: problemSchema },
+        problems: ['conflict'],
+        response: { 200: tenantSchema },
       },
     },
     async ({ params, body, principal }) => {

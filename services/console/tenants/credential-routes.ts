@@ -2,7 +2,6 @@
 
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import {
-  problemSchema,
   rotateBody,
   rotatedSchema,
   tenantParams,
@@ -29,7 +28,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
         description: 'With nothing asked for, the HMAC and the webhook secret are rotated.',
         params: tenantParams,
         body: rotateBody,
-        response: { 200: rotatedSchema, default: problemSchema },
+        problems: ['conflict'],
+        response: { 200: rotatedSchema },
       },
     },
     async ({ params, body, principal }) => {
@@ -48,7 +48,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
         summary: 'Set the webhook URL and switch the webhook on',
         params: tenantParams,
         body: webhookBody,
-        response: { 200: webhookSchema, default: problemSchema },
+        problems: ['conflict', 'webhook_url_refused'],
+        response: { 200: webhookSchema },
       },
     },
     async ({ params, body, principal }) =>
@@ -64,7 +65,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
       schema: {
         summary: 'Switch the webhook off',
         params: tenantParams,
-        response: { 200: webhookSchema, default: problemSchema },
+        problems: ['conflict'],
+        response: { 200: webhookSchema },
       },
     },
     async ({ params, principal }) =>

@@ -4,13 +4,7 @@ import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import {
-  auditSchema,
-  edgesSchema,
-  listAuditQuery,
-  problemSchema,
-  tenantParams,
-} from '../http/schemas.ts'
+import { auditSchema, edgesSchema, listAuditQuery, tenantParams } from '../http/schemas.ts'
 
 export type OverviewRouteDeps = {
   postgres: Queryable
@@ -25,7 +19,7 @@ export function addOverviewRoutes(app: ConsoleApp, deps: OverviewRouteDeps): voi
         summary: 'The audit log of a tenant, newest first, also of one that is gone',
         params: tenantParams,
         querystring: listAuditQuery,
-        response: { 200: auditSchema, default: problemSchema },
+        response: { 200: auditSchema },
       },
     },
     async ({ params, query: { limit, before } }) => {
@@ -39,7 +33,7 @@ export function addOverviewRoutes(app: ConsoleApp, deps: OverviewRouteDeps): voi
       schema: {
         summary: 'The audit log of what concerns no single tenant: operators, sign-ins, secrets',
         querystring: listAuditQuery,
-        response: { 200: auditSchema, default: problemSchema },
+        response: { 200: auditSchema },
       },
     },
     async ({ query: { limit, before } }) => {
@@ -52,7 +46,7 @@ export function addOverviewRoutes(app: ConsoleApp, deps: OverviewRouteDeps): voi
     {
       schema: {
         summary: 'The edges and the revision that each has applied',
-        response: { 200: edgesSchema, default: problemSchema },
+        response: { 200: edgesSchema },
       },
     },
     async () => {

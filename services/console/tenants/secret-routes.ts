@@ -1,7 +1,6 @@
 /** Secrets at rest: seal them again under the present MASTER_KEY. */
 import { z } from 'zod'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema } from '../http/schemas.ts'
 import { type RewrapDeps, rewrapSecrets } from './rewrap.ts'
 
 const rewrappedSchema = z.object({
@@ -24,7 +23,7 @@ export function addSecretRoutes(app: ConsoleApp, deps: RewrapDeps): void {
         description:
           'For while MASTER_KEY_PREVIOUS is configured. Ends after some twenty seconds at most; ' +
           'asking again goes on from there.',
-        response: { 200: rewrappedSchema, default: problemSchema },
+        response: { 200: rewrappedSchema },
       },
     },
     async ({ principal }) => rewrapSecrets(deps, { actor: actorOf(principal) }),

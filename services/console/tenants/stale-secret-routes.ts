@@ -5,7 +5,7 @@ import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { StaleSecretRequestsByVersion } from '#shared/io/tenants/stale-secret-requests.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import { problemSchema, tenantParams } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from './manage-tenants.ts'
 
 export type StaleSecretDeps = {
@@ -39,7 +39,7 @@ export function addStaleSecretRoutes(app: ConsoleApp, deps: StaleSecretDeps): vo
         summary: 'Count requests still signed with the retired HMAC secret, by SDK version',
         description: 'Since the last rotation. Edges report every two seconds.',
         params: tenantParams,
-        response: { 200: staleSecretAnswer, default: problemSchema },
+        response: { 200: staleSecretAnswer },
       },
     },
     async ({ params: { tenant_id: tenantId } }) => {

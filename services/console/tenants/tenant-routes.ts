@@ -6,7 +6,6 @@ import {
   createdTenantSchema,
   createTenantBody,
   listTenantsQuery,
-  problemSchema,
   ratesBody,
   tenantParams,
   tenantSchema,
@@ -24,7 +23,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
       schema: {
         summary: 'Create a tenant',
         body: createTenantBody,
-        response: { 201: createdTenantSchema, default: problemSchema },
+        problems: ['tenant_exists', 'conflict', 'webhook_url_refused'],
+        response: { 201: createdTenantSchema },
       },
     },
     async (request, reply) => {
@@ -45,7 +45,7 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
       schema: {
         summary: 'List tenants by id',
         querystring: listTenantsQuery,
-        response: { 200: tenantsSchema, default: problemSchema },
+        response: { 200: tenantsSchema },
       },
     },
     async ({ query: { limit, after }, principal }) => {
@@ -63,7 +63,7 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
       schema: {
         summary: 'Show a tenant, without secrets',
         params: tenantParams,
-        response: { 200: tenantSchema, default: problemSchema },
+        response: { 200: tenantSchema },
       },
     },
     async ({ params }) => {
@@ -79,7 +79,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
         summary: 'Set the rates of a tenant: requests and bytes per second, burst, and its share',
         params: tenantParams,
         body: ratesBody,
-        response: { 200: tenantSchema, default: problemSchema },
+        problems: ['conflict'],
+        response: { 200: tenantSchema },
       },
     },
     async ({ params, body: { ingest_rate, ingest_bytes, ingest_share, rest_rate }, principal }) =>
@@ -102,7 +103,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
         schema: {
           summary,
           params: tenantParams,
-          response: { 200: tenantStatusSchema, default: problemSchema },
+          problems: ['conflict'],
+          response: { 200: tenantStatusSchema },
         },
       },
       async ({ params, principal }) =>

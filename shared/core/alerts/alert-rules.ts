@@ -4,7 +4,7 @@
  */
 
 import { toAlertId } from '#shared/core/base/ids.ts'
-import { type Reason, toSeverity } from '#shared/core/scoring/score.ts'
+import { type Reason, type Severity, toSeverity } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 
@@ -37,7 +37,7 @@ export type AlertCandidate = {
 export type Alert = {
   alert_id: string
   seq: number
-  decision: { action: Decision; severity: string; risk_score: number }
+  decision: { action: Decision; severity: Severity; risk_score: number }
   rasp_score: number
   entity: {
     device: { device_id: string }

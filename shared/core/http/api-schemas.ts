@@ -20,9 +20,6 @@ import { flags } from '#shared/core/signals/flags.ts'
 import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
 import { problemCodes } from './problem.ts'
 
-/** The named schemas, for the components of the OpenAPI document. */
-export const apiComponents = z.registry<{ id: string }>()
-
 export const instantSchema = z.iso.datetime({ precision: 3 }).meta({
   description: 'ISO-8601 in UTC with milliseconds.',
   examples: ['2026-03-01T09:30:00.123Z'],
@@ -36,17 +33,17 @@ export const flagSchema = z
       .join(' ')}`,
     examples: ['VPN_SUSPECTED', 'HIGH_VELOCITY'],
   })
-  .register(apiComponents, { id: 'Flag' })
+  .meta({ id: 'Flag' })
 
 const dispositionSchema = z
   .enum(dispositions)
   .meta({ description: 'What an operator thinks of the alert. Every alert begins as OPEN.' })
-  .register(apiComponents, { id: 'Disposition' })
+  .meta({ id: 'Disposition' })
 const decisionSchema = z.enum(decisions)
 const actionSchema = z
   .enum(actions)
   .meta({ description: 'The authoritative action. It replaces whatever the client computed.' })
-  .register(apiComponents, { id: 'Action' })
+  .meta({ id: 'Action' })
 
 const reasonObjectSchema = z
   .object({
@@ -57,7 +54,7 @@ const reasonObjectSchema = z
       .meta({ description: 'What proves it: signals by path, or counts with their window.' }),
   })
   .meta({ description: 'Why a score is what it is. The weights add up to the score.' })
-  .register(apiComponents, { id: 'Reason' })
+  .meta({ id: 'Reason' })
 
 export const alertSchema = z
   .object({
@@ -93,7 +90,7 @@ export const alertSchema = z
     description:
       'A risky device, told once per device, session and action. The same object over REST and by webhook.',
   })
-  .register(apiComponents, { id: 'Alert' })
+  .meta({ id: 'Alert' })
 
 export const alertPageSchema = z
   .object({
@@ -108,7 +105,7 @@ export const alertPageSchema = z
       description: 'Pass it as `cursor` for the next page; null on the last one.',
     }),
   })
-  .register(apiComponents, { id: 'AlertPage' })
+  .meta({ id: 'AlertPage' })
 
 const sessionSchema = z
   .object({
@@ -119,7 +116,7 @@ const sessionSchema = z
     rasp_score: riskSchema.meta({ description: 'The session’s highest score.' }),
     flags: z.array(flagSchema),
   })
-  .register(apiComponents, { id: 'Session' })
+  .meta({ id: 'Session' })
 
 export const deviceSchema = z
   .object({
@@ -139,7 +136,7 @@ export const deviceSchema = z
       description: 'Pass it as `sessions_cursor` for older sessions; null when there are none.',
     }),
   })
-  .register(apiComponents, { id: 'Device' })
+  .meta({ id: 'Device' })
 
 const problemCodeSchema = z.enum(Object.keys(problemCodes) as [keyof typeof problemCodes])
 
@@ -162,49 +159,87 @@ export const problemSchema = z
       .meta({ description: 'Every fault of a request that was refused with 400.' }),
   })
   .meta({ description: 'An error, as RFC 9457 has it.' })
-  .register(apiComponents, { id: 'Problem' })
+  .meta({ id: 'Problem' })
 
-/** A page size as text. What is above the largest is cut to it, and the answer says so. */
-const pageSize = (largest: number) =>
+/** A page size as text. A larger value becomes the largest, and the response's `limit` shows it. */
+const pageSize = (largest: number, standard: number, description: string) =>
   z
     .string()
     .regex(/^\d+$/, 'must be a whole number from 1')
     .transform((text) => Math.min(Number(text), largest))
     .refine((size) => size >= 1, 'must be a whole number from 1')
+    .default(standard)
+    // For clients it is a number.
+    .meta({ type: 'integer', minimum: 1, default: standard, pattern: undefined, description })
 
-export const instantParameter = z.string().transform((text, context) => {
-  const ms = parseInstant(text)
-  if (ms !== null) return ms
-  const message = 'must be an ISO-8601 date, or date and time with its offset'
-  context.addIssue({ code: 'custom', message })
-  return z.NEVER
-})
+/** An ISO-8601 time as text; the parsed value is in milliseconds. */
+export const instantParameter = (description: string) =>
+  z
+    .string()
+    .transform((text, context) => {
+      const ms = parseInstant(text)
+      if (ms !== null) return ms
+      const message = 'must be an ISO-8601 date, or date and time with its offset'
+      context.addIssue({ code: 'custom', message })
+      return z.NEVER
+    })
+    .optional()
+    .meta({
+      description,
+      examples: ['2026-03-01T00:00:00Z', '2026-03-01T09:30:00.123+01:00', '2026-03-01'],
+    })
 
-const cursorParameter = z.string().min(1).max(cursorCharactersMax)
+const cursorParameter = (description: string) =>
+  z.string().min(1).max(cursorCharactersMax).optional().meta({ description })
 
-const oneOf = <const Words extends readonly [string, ...string[]]>(words: Words) =>
-  z.enum(words, `must be one of ${words.join(', ')}`)
+const oneOf = <const Words extends readonly [string, ...string[]]>(
+  words: Words,
+  description: string,
+) =>
+  z
+    .enum(words, `must be one of ${words.join(', ')}`)
+    .optional()
+    .meta({ description })
 
 /** The query of `GET /v1/di/alerts`. Instants become milliseconds. */
 export const alertsQuerySchema = z.strictObject({
-  disposition: oneOf(dispositions).optional(),
-  decision: oneOf(decisions).optional(),
-  device_id: idSchema.optional(),
-  from: instantParameter.optional(),
-  to: instantParameter.optional(),
-  limit: pageSize(alertsPageMax).default(alertsPageDefault),
-  cursor: cursorParameter.optional(),
+  disposition: oneOf(dispositions, 'Alerts with this disposition.'),
+  decision: oneOf(decisions, 'Alerts with this action.'),
+  device_id: idSchema.optional().meta({ description: 'Alerts of this device.' }),
+  from: instantParameter(
+    'Alerts created at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC.',
+  ),
+  to: instantParameter('Alerts created before this instant. The format is that of `from`.'),
+  limit: pageSize(
+    alertsPageMax,
+    alertsPageDefault,
+    `Alerts per page. A value above ${alertsPageMax} becomes ${alertsPageMax}, and the response's \`limit\` shows it.`,
+  ),
+  cursor: cursorParameter(
+    '`next_cursor` of the previous page, with the same filters. The page starts after its last alert, whatever was added or changed since.',
+  ),
 })
+export type AlertsQuery = z.output<typeof alertsQuerySchema>
 
 /** The path of `GET /v1/di/devices/{device_id}`. */
-export const devicePathSchema = z.object({ device_id: idSchema })
+export const devicePathSchema = z.object({
+  device_id: idSchema.meta({
+    description:
+      'A device id from any telemetry or alert, percent-encoded once. A slash may be `%2F` or plain, since proxies may decode it.',
+  }),
+})
 
 /** The query of `GET /v1/di/devices/{device_id}`. */
 export const deviceQuerySchema = z.strictObject({
-  sessions_limit: pageSize(sessionsPageMax).default(sessionsPageMax),
-  sessions_cursor: cursorParameter.optional(),
-  users_cursor: cursorParameter.optional(),
+  sessions_limit: pageSize(
+    sessionsPageMax,
+    sessionsPageMax,
+    `Sessions in the response, at most ${sessionsPageMax}.`,
+  ),
+  sessions_cursor: cursorParameter('`sessions_cursor` of the previous response.'),
+  users_cursor: cursorParameter('`users_cursor` of the previous response.'),
 })
+export type DeviceQuery = z.output<typeof deviceQuerySchema>
 
 /** `null` and an empty text are absent. */
 const optionalId = z
@@ -218,7 +253,7 @@ export const submissionSchema = telemetrySchema
   .meta({
     description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,
   })
-  .register(apiComponents, { id: 'Submission' })
+  .meta({ id: 'Submission' })
 
 export const ingestResultSchema = z
   .object({
@@ -228,4 +263,4 @@ export const ingestResultSchema = z
     event_id: z.string().meta({ description: 'The same for the same bytes, however often sent.' }),
     flags: z.array(flagSchema),
   })
-  .register(apiComponents, { id: 'IngestResult' })
+  .meta({ id: 'IngestResult' })

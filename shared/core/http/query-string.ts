@@ -1,42 +1,27 @@
 /**
- * Query strings, read strictly: an unknown parameter, a repeated one, a broken percent-encoding or
- * a bad value is a fault that names its parameter. A typing error in a filter must never quietly
- * widen an answer.
+ * Parses and checks query strings strictly: an unknown or repeated parameter, a broken
+ * percent-encoding and a bad value are faults that name their parameter. A typing error in a filter
+ * must not silently widen a result.
  */
 import type { z } from 'zod'
 import { Problem, type ProblemDetail } from './problem.ts'
 
-/** Most faults one answer lists, and most of a client's own text it repeats. */
-const faultsListedMax = 32
+/** The most faults that one response lists. */
+export const faultsListedMax = 32
+/** The most characters of a client's parameter name that a response repeats. */
 const nameCharactersMax = 64
 
+/** A query before it is checked: the first value of each parameter, and the faults of its syntax. */
+export type ParsedQuery = { values: Record<string, string>; faults: ProblemDetail[] }
+
 /**
- * Reads the query of a request against a schema of strings.
- * @param url the request's target as it came, `/path?query`
- * @param schema a strict object whose inputs are strings
- * @throws Problem invalid_query with every fault; `errors[].path` is the parameter
+ * Splits a query string into its parameters.
+ * @param query the text after `?`; a fragment is ignored
  */
-export function readQuery<Query>(url: string, schema: z.ZodType<Query>): Query {
-  const { values, faults } = parseQuery(url)
-  const parsed = schema.safeParse(values)
-  if (!parsed.success) faults.push(...toFaults(parsed.error, faults))
-  if (faults.length > 0 || !parsed.success) {
-    throw new Problem('invalid_query', 'The query has parameters that cannot be used.', {
-      errors: faults.slice(0, faultsListedMax),
-    })
-  }
-  return parsed.data
-}
-
-type Query = { values: Record<string, string>; faults: ProblemDetail[] }
-
-/** Cuts a query into its parameters. */
-function parseQuery(url: string): Query {
+export function parseQuery(query: string): ParsedQuery {
   const values = new Map<string, string>()
   const faults: ProblemDetail[] = []
-  const start = url.indexOf('?')
-  const query = start === -1 ? '' : (url.slice(start + 1).split('#', 1)[0] ?? '')
-  for (const pair of query.split('&')) {
+  for (const pair of query.split('#', 1)[0]!.split('&')) {
     if (pair === '') continue
     const equals = pair.indexOf('=')
     const name = decode(equals === -1 ? pair : pair.slice(0, equals))
@@ -49,8 +34,28 @@ function parseQuery(url: string): Query {
       values.set(name, value)
     }
   }
-  // fromEntries defines its keys, so one named __proto__ is a key like any other.
+  // fromEntries defines its keys, so a parameter named __proto__ is a key like any other.
   return { values: Object.fromEntries(values), faults }
+}
+
+/**
+ * Checks a query against a schema of strings.
+ * @param schema a strict object whose inputs are strings
+ * @returns the parsed values, or a problem `invalid_query` that lists each faulty parameter once
+ */
+export function checkQuery<Query>(
+  { values, faults }: ParsedQuery,
+  schema: z.ZodType<Query>,
+): { value: Query } | { error: Problem } {
+  const parsed = schema.safeParse(values)
+  if (parsed.success && faults.length === 0) return { value: parsed.data }
+  const all = parsed.success ? faults : [...faults, ...toFaults(parsed.error, faults)]
+  return { error: toInvalidQuery(all.slice(0, faultsListedMax)) }
+}
+
+/** The problem of a query with faulty parameters. */
+export function toInvalidQuery(errors: ProblemDetail[]): Problem {
+  return new Problem('invalid_query', 'The query has parameters that cannot be used.', { errors })
 }
 
 function decode(text: string): string | null {
@@ -65,7 +70,7 @@ function toPath(name: string): string {
   return name.slice(0, nameCharactersMax)
 }
 
-/** One fault per parameter, and none for one that is faulty already. */
+/** One fault per parameter, and none for a parameter that has one already. */
 function toFaults(error: z.ZodError, present: ProblemDetail[]): ProblemDetail[] {
   const faults = new Map<string, string>()
   for (const issue of error.issues) {

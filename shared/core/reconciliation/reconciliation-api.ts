@@ -1,10 +1,9 @@
 /**
- * Reconciliation as the REST API and the admin API show it: what may be asked for, and what an
- * answer looks like.
+ * Reconciliation in the REST API and the admin API: the query and the response.
  */
 import { z } from 'zod'
-import { apiComponents, instantParameter, instantSchema } from '#shared/core/http/api-schemas.ts'
-import { Problem } from '#shared/core/http/problem.ts'
+import { instantParameter, instantSchema } from '#shared/core/http/api-schemas.ts'
+import { toInvalidQuery } from '#shared/core/http/query-string.ts'
 import {
   type ReconciliationDifference,
   type ReconciliationHour,
@@ -14,13 +13,15 @@ import {
 
 /** Hours of one answer: 31 days. */
 export const reconciliationHoursMax = 31 * 24
-/** Hours of an answer to a question without a beginning. */
+/** Hours of a response when the query has no `from`. */
 export const reconciliationHoursDefault = 24
 
 /** The query of `GET /v1/di/ledger`. Instants become milliseconds. */
 export const reconciliationQuerySchema = z.strictObject({
-  from: instantParameter.optional(),
-  to: instantParameter.optional(),
+  from: instantParameter(
+    `Hours that begin at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC. By default ${reconciliationHoursDefault} hours before \`to\`, at most ${reconciliationHoursMax / 24} days before it.`,
+  ),
+  to: instantParameter('Hours that begin before this instant. By default now.'),
 })
 
 const count = (description: string) => z.int().min(0).meta({ description })
@@ -37,7 +38,7 @@ const differenceSchema = z
         'Some of what it is about: events of `rows`, alerts of `alerts` and `deliveries`. Empty where only the number is known.',
     }),
   })
-  .register(apiComponents, { id: 'LedgerDifference' })
+  .meta({ id: 'LedgerDifference' })
 
 const hourSchema = z
   .object({
@@ -63,7 +64,7 @@ const hourSchema = z
     differences: z.array(differenceSchema).meta({ description: 'Empty when all agree.' }),
   })
   .meta({ description: 'An hour by when the edges received the events, in UTC.' })
-  .register(apiComponents, { id: 'LedgerHour' })
+  .meta({ id: 'LedgerHour' })
 
 export const reconciliationSchema = z
   .object({
@@ -75,14 +76,13 @@ export const reconciliationSchema = z
     agrees: z.boolean().meta({ description: 'Whether no hour has a difference.' }),
     data: z.array(hourSchema).meta({ description: 'The latest first; hours without events out.' }),
   })
-  .register(apiComponents, { id: 'Ledger' })
+  .meta({ id: 'Ledger' })
 
 export type ReconciliationView = z.infer<typeof reconciliationSchema>
 
 /**
- * The hours that are asked for: those that begin within the span. Without `to` up to now, without
- * `from` a day.
- * @throws Problem invalid_query when there are too many
+ * Resolves a query to the hours that begin within its span: by default up to now, and one day long.
+ * @throws Problem invalid_query when the span is too long
  */
 export function toReconciliationSpan(
   query: { from?: number | undefined; to?: number | undefined },
@@ -91,14 +91,8 @@ export function toReconciliationSpan(
   const toMs = query.to ?? Math.floor(nowMs / reconciliationHourMs + 1) * reconciliationHourMs
   const fromMs = query.from ?? toMs - reconciliationHoursDefault * reconciliationHourMs
   if (toMs - fromMs <= reconciliationHoursMax * reconciliationHourMs) return { fromMs, toMs }
-  throw new Problem('invalid_query', 'The query has parameters that cannot be used.', {
-    errors: [
-      {
-        path: 'from',
-        message: `must be at most ${reconciliationHoursMax / 24} days before \`to\``,
-      },
-    ],
-  })
+  const message = `must be at most ${reconciliationHoursMax / 24} days before \`to\``
+  throw toInvalidQuery([{ path: 'from', message }])
 }
 
 const toIso = (ms: number): string => new Date(ms).toISOString()

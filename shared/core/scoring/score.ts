@@ -27,8 +27,9 @@ export function toAction(score: number, thresholds: Policy['thresholds']): Actio
   return score >= thresholds.review ? 'REVIEW' : 'ALLOW'
 }
 
+/** Severities of alerts, the lowest first. */
 export const severities = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
-type Severity = (typeof severities)[number]
+export type Severity = (typeof severities)[number]
 
 /**
  * The severity of a risk score.

@@ -4,7 +4,7 @@
  * 0. The schemas are what the REST and the admin API promise.
  */
 import { z } from 'zod'
-import { apiComponents, flagSchema, instantSchema } from '#shared/core/http/api-schemas.ts'
+import { flagSchema, instantSchema } from '#shared/core/http/api-schemas.ts'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
 import { flags } from './flags.ts'
 import {
@@ -48,7 +48,7 @@ const weightSchema = z
       'What the signal weighs for this tenant. Absence and `null` weigh nothing, 0 is context only.',
     examples: [40, { when_false: 30 }, { at_least: 5, weight: 12 }, { values: { FAILED: 30 } }],
   })
-  .register(apiComponents, { id: 'SignalWeight' })
+  .meta({ id: 'SignalWeight' })
 
 const suppressedSchema = z
   .object({
@@ -59,7 +59,7 @@ const suppressedSchema = z
     expires_at: instantSchema.nullable().meta({ description: 'Until then; null is for good.' }),
     reason: z.string(),
   })
-  .register(apiComponents, { id: 'SignalSuppression' })
+  .meta({ id: 'SignalSuppression' })
 
 const signalSchema = z
   .object({
@@ -85,7 +85,7 @@ const signalSchema = z
       description: 'Where it brings no points at the moment: for a faulty SDK release, say.',
     }),
   })
-  .register(apiComponents, { id: 'Signal' })
+  .meta({ id: 'Signal' })
 
 export const signalListSchema = z
   .object({
@@ -118,7 +118,7 @@ export const signalListSchema = z
     flags: z.record(z.string(), z.string()).meta({ description: 'What each reason flag means.' }),
   })
   .meta({ description: 'Every known signal and what it weighs for the tenant.' })
-  .register(apiComponents, { id: 'SignalList' })
+  .meta({ id: 'SignalList' })
 
 export type SignalList = z.infer<typeof signalListSchema>
 export type ListedSignal = z.infer<typeof signalSchema>

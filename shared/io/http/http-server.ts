@@ -27,6 +27,7 @@ import {
   problemStatus,
   toProblemBody,
 } from '#shared/core/http/problem.ts'
+import { parseQuery } from '#shared/core/http/query-string.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
@@ -221,7 +222,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       }).on('checkExpectation', (request, response) => refuseExpectation(request, response, shell)),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    routerOptions: { maxParamLength: pathPartCharactersMax },
+    // `validatorCompiler` checks what the parser returns.
+    routerOptions: { maxParamLength: pathPartCharactersMax, querystringParser: parseQuery },
     trustProxy: addresses.trusts,
     clientErrorHandler: createClientErrorHandler(metrics, refusals),
     frameworkErrors: (error, request, reply) => {

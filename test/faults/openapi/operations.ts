@@ -53,14 +53,19 @@ export type Operation = {
 
 const methods = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options', 'trace']
 
+/** The named examples of a parameter, as its schema would have them. */
+function toSchemaExamples(examples: NamedExamples | undefined): Schema {
+  if (examples === undefined) return {}
+  return { examples: Object.values(examples).map(({ value }) => value) }
+}
+
+type NamedExamples = Record<string, { value?: unknown }>
+
 type RawOperation = {
-  parameters?: Parameter[]
+  parameters?: (Parameter & { examples?: NamedExamples })[]
   requestBody?: {
     required?: boolean
-    content: Record<
-      string,
-      { schema?: Schema; example?: unknown; examples?: Record<string, { value?: unknown }> }
-    >
+    content: Record<string, { schema?: Schema; example?: unknown; examples?: NamedExamples }>
   }
   responses: Record<string, Schema>
   security?: Record<string, string[]>[]
@@ -90,8 +95,9 @@ export function readOperations(document: OpenapiDocument, id: string): Operation
         name: `${method.toUpperCase()} ${path}`,
         method: method.toUpperCase(),
         server: toServer(item),
-        parameters: (raw.parameters ?? []).map((parameter, index) => ({
+        parameters: (raw.parameters ?? []).map(({ examples, ...parameter }, index) => ({
           ...parameter,
+          schema: { ...toSchemaExamples(examples), ...parameter.schema },
           required: parameter.required === true,
           isValid: compileAt([...at, 'parameters', `${index}`, 'schema']),
         })),

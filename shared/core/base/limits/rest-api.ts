@@ -21,8 +21,13 @@ export const cursorCharactersMax = 2_048
  * each, 60 MB in all. A tenant has half of them, further ones queue. A client that needs more than
  * half a minute, which is 500 KB a second, is disconnected.
  */
-export const largeAnswers = { perTenant: 2, total: 4, queuePerTenant: 100, waitMs: 5_000 } as const
-export const largeAnswerMs = 30_000
+export const largeResponses = {
+  perTenant: 2,
+  total: 4,
+  queuePerTenant: 100,
+  waitMs: 5_000,
+} as const
+export const largeResponseMs = 30_000
 
 /**
  * Rows that cost a tenant one call of its rate. The first 50 rows of an answer cost one call, each

@@ -2,11 +2,11 @@
 import { EventEmitter } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { largeAnswers } from '#shared/core/base/limits/rest-api.ts'
+import { largeResponses } from '#shared/core/base/limits/rest-api.ts'
 import { toProblem, unavailable } from '#shared/io/http/http-server.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createLargeAnswers } from '../../../services/api/http/large-answers.ts'
+import { createLargeResponses } from '../../../services/api/http/large-responses.ts'
 import { streamJson } from '../../../services/api/http/stream-json.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -31,10 +31,10 @@ describe('large answers', () => {
   const use = (longestMs?: number) => {
     metrics = createMetrics('api')
     begun = []
-    const beginLargeAnswer = createLargeAnswers(metrics, longestMs)
+    const beginLargeResponse = createLargeResponses(metrics, longestMs)
     begin = async (tenantId) => {
       const { reply, raw } = createReply()
-      await beginLargeAnswer(tenantId, reply)
+      await beginLargeResponse(tenantId, reply)
       begun.push({ tenantId, raw })
     }
   }
@@ -45,11 +45,11 @@ describe('large answers', () => {
   it('are few of one tenant and few in all, until they are sent', async () => {
     for (const tenantId of ['a', 'b', 'c'])
       for (let n = 0; n < 16; n++) begin(tenantId).catch(() => undefined)
-    await until('all places are taken', () => begun.length === largeAnswers.total)
+    await until('all places are taken', () => begun.length === largeResponses.total)
     await new Promise((resolve) => setImmediate(resolve))
     expect([countOf('a'), countOf('b'), countOf('c')]).toEqual([2, 2, 0])
     begun.splice(0, 1)[0]!.raw.emit('close')
-    await until('all places are taken', () => begun.length === largeAnswers.total)
+    await until('all places are taken', () => begun.length === largeResponses.total)
     expect(countOf('a')).toBe(2)
   })
 
@@ -66,7 +66,7 @@ describe('large answers', () => {
 
   it('are refused when too many wait', async () => {
     const all = Array.from(
-      { length: largeAnswers.perTenant + largeAnswers.queuePerTenant + 5 },
+      { length: largeResponses.perTenant + largeResponses.queuePerTenant + 5 },
       () =>
         begin('a').then(
           () => 'begun',

@@ -1,14 +1,14 @@
 /**
  * The document of the public interface at `/openapi.json`, and a page to read it at `/docs/`. The
- * page brings everything it needs: it works without the internet and asks nobody else for anything.
- * Every address in it is relative, so both also work behind a proxy that puts them below a prefix.
+ * page needs no other host, so it works without the internet. Every address in it is relative, so
+ * both also work behind a proxy that serves them below a prefix.
  */
-import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
-import { createOpenapiDocument } from '../openapi/openapi-document.ts'
+import { addOpenapi } from '#shared/io/http/openapi.ts'
+import { toPublicDocument } from './document.ts'
 
-/** Scripts and styles of the page itself alone; it may call the host that served it. */
+/** Allows the page's own scripts and styles, and calls to the host that served it. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -20,22 +20,22 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** The page's own redirects and links name the path from the root, which a prefix makes wrong. */
+/** The plugin's redirects are absolute, which is wrong behind a prefix. */
 const relativeRedirects: Record<string, string> = {
   '/docs': 'docs/',
   '/docs/static/index.html': '../',
 }
 
+/** Adds both routes. Call it before the routes that the document describes. */
 export async function addOpenapiRoutes(app: FastifyInstance): Promise<void> {
-  const document = createOpenapiDocument()
-  const text = JSON.stringify(document)
-  app.get('/openapi.json', async (_request, reply) =>
+  await addOpenapi(app, toPublicDocument())
+  let text = ''
+  app.addHook('onReady', async () => {
+    text = JSON.stringify(app.swagger())
+  })
+  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) =>
     reply.type('application/json; charset=utf-8').send(text),
   )
-  await app.register(swagger, {
-    mode: 'static',
-    specification: { document: document as never },
-  })
   app.addHook('onRequest', async (request, reply) => {
     const [path, query] = request.url.split('?', 2)
     const target = relativeRedirects[path ?? '']

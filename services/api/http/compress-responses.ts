@@ -19,7 +19,7 @@ export const compressed = {
   },
 }
 
-/** Call it before the routes are added. */
+/** Registers the compression. Call it before the routes are added. */
 export async function addCompression(app: FastifyInstance): Promise<void> {
   await app.register(compress, { global: false, globalDecompression: false })
 }

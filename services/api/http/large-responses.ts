@@ -3,7 +3,7 @@
  * until its last byte is sent, because it is in memory until then. Slow readers are cut off.
  */
 import type { FastifyReply } from 'fastify'
-import { largeAnswerMs, largeAnswers } from '#shared/core/base/limits/rest-api.ts'
+import { largeResponseMs, largeResponses } from '#shared/core/base/limits/rest-api.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
@@ -12,12 +12,15 @@ import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
  * Acquires a permit and releases it when the response is sent or the connection has ended.
  * @throws Problem unavailable when there is no permit in time
  */
-export type BeginLargeAnswer = (tenantId: string, reply: FastifyReply) => Promise<void>
+export type BeginLargeResponse = (tenantId: string, reply: FastifyReply) => Promise<void>
 
-/** @param longestMs how long a response may take to its last byte */
-export function createLargeAnswers(metrics: Metrics, longestMs = largeAnswerMs): BeginLargeAnswer {
-  const semaphore = createTenantSemaphore(largeAnswers)
-  const answers = metrics.counter<'outcome'>(
+/** @param longestMs the longest time of a response, up to its last byte */
+export function createLargeResponses(
+  metrics: Metrics,
+  longestMs = largeResponseMs,
+): BeginLargeResponse {
+  const semaphore = createTenantSemaphore(largeResponses)
+  const responses = metrics.counter<'outcome'>(
     'di_api_large_answers_total',
     'Responses with many rows: begun, rejected at the limit, or cut off because of a slow reader',
     ['outcome'],
@@ -25,13 +28,13 @@ export function createLargeAnswers(metrics: Metrics, longestMs = largeAnswerMs):
   return async (tenantId, { raw }) => {
     const permit = await semaphore.acquire(tenantId)
     if (permit === null) {
-      answers.inc({ outcome: 'refused' })
+      responses.inc({ outcome: 'refused' })
       throw unavailable('The tenant has too many large responses in flight.')
     }
     if (raw.destroyed) return permit.release()
-    answers.inc({ outcome: 'begun' })
+    responses.inc({ outcome: 'begun' })
     const timer = setTimeout(() => {
-      answers.inc({ outcome: 'cut_off' })
+      responses.inc({ outcome: 'cut_off' })
       raw.destroy()
     }, longestMs)
     raw.once('close', () => {

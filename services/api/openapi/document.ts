@@ -1,0 +1,220 @@
+/**
+ * The parts of the OpenAPI document that no route of this process describes: the title, the ingest
+ * call, which another host serves, and the webhooks.
+ */
+
+import type { OpenapiOptions } from '#shared/io/http/openapi.ts'
+import {
+  type Json,
+  requestIdHeader,
+  serverProblems,
+  toHeaderRef,
+  toProblemResponses,
+  toSchemaRef,
+} from '#shared/io/http/openapi-problems.ts'
+import { alertExample, ingestResultExample, submissionExample } from './examples.ts'
+
+const rateLimitHeaders = {
+  RateLimit: toHeaderRef('RateLimit'),
+  'RateLimit-Policy': toHeaderRef('RateLimitPolicy'),
+}
+
+/** The document of the public interface, without the routes of this process. */
+export function toPublicDocument(): OpenapiOptions {
+  return {
+    document: {
+      info: {
+        title: 'Device intelligence',
+        version: '1.0.0',
+        description:
+          'Signed RASP telemetry in; authoritative scores, device history, alerts and verified webhooks out.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '.', description: 'The host and folder that serve this document.' }],
+      tags: [
+        { name: 'Ingest', description: 'Telemetry of devices and sessions.' },
+        { name: 'Alerts', description: 'Risky devices to review.' },
+        { name: 'Devices', description: 'The history of a device.' },
+        { name: 'Ledger', description: 'Whether every event reached every stage.' },
+        { name: 'Signals', description: 'The signal catalog and its weights.' },
+        { name: 'Operations', description: 'For operators of the service.' },
+      ],
+      security: [{ publicApiKey: [] }],
+      securitySchemes: {
+        publicApiKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The tenant’s public API key: `dpk_live_...` or `dpk_sandbox_...`.',
+        },
+        signature: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-Service-Signature',
+          description:
+            'Base64 of the HMAC-SHA256 of the raw body, keyed with the tenant’s private HMAC secret. 44 characters.',
+        },
+      },
+      headers: {
+        RateLimit: toHeader(
+          'Calls left, and seconds until the limit is full again.',
+          '"tenant";r=1999;t=1',
+        ),
+        RateLimitPolicy: toHeader(
+          'The burst, and the seconds in which it refills.',
+          '"tenant";q=2000;w=2',
+        ),
+      },
+      paths: { '/v1/rasp/ingest': toIngestPath(), ...toOperationsPaths() },
+      webhooks: {
+        'risk.alert': { post: toAlertWebhook() },
+        'webhook.test': { post: toTestWebhook() },
+      },
+    },
+    describeRoute: () => ({ problems: ['unauthorized', 'rate_limited', 'unavailable'] }),
+    headersOf: (status) => ([200, 400, 404, 429].includes(status) ? rateLimitHeaders : {}),
+  }
+}
+
+function toHeader(description: string, example: string): Json {
+  return { description, schema: { type: 'string', examples: [example] } }
+}
+
+function toIngestPath(): Json {
+  return {
+    servers: [
+      {
+        url: '{ingest_url}',
+        description: 'The ingest host.',
+        variables: { ingest_url: { default: 'http://127.0.0.1:8080' } },
+      },
+    ],
+    post: {
+      operationId: 'ingest',
+      tags: ['Ingest'],
+      summary: 'Submit telemetry',
+      description:
+        'The response is sent once the event is durably stored. Sending the same bytes again is safe: it raises no second alert and counts no session twice.',
+      security: [{ signature: [] }],
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': { schema: toSchemaRef('Submission'), example: submissionExample },
+        },
+      },
+      responses: {
+        200: {
+          description: 'Accepted and stored.',
+          headers: requestIdHeader,
+          content: {
+            'application/json': {
+              schema: toSchemaRef('IngestResult'),
+              example: ingestResultExample,
+            },
+          },
+        },
+        ...toProblemResponses([
+          ...serverProblems,
+          'unsupported_media_type',
+          'body_too_large',
+          'signature_missing',
+          'signature_invalid',
+          'rate_limited',
+          'invalid_body',
+          'unavailable',
+        ]),
+      },
+    },
+  }
+}
+
+function toAlertWebhook(): Json {
+  const header = (name: string, description: string, example: string): Json => ({
+    name,
+    in: 'header',
+    ...toHeader(description, example),
+  })
+  return {
+    operationId: 'riskAlert',
+    summary: 'An alert was raised',
+    description:
+      'Sent to the tenant’s webhook URL, at least once, with the same bytes each time. Verify `X-Service-Signature` over the raw body in constant time before acting. Redirects are not followed. Retries after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h, 14 h and 20 h.',
+    parameters: [
+      header(
+        'X-Service-Signature',
+        'Base64 of the HMAC-SHA256 of the raw body, keyed with the whole webhook signing secret.',
+        'W1vJH1Lq4B0i4uB9t0d7p0Yk0fJm2eUu9kq3uQm0b2c=',
+      ),
+      header('X-Service-Event', 'The kind of event.', 'risk.alert'),
+      header('X-Service-Delivery', 'The same on every retry.', 'dlv_pVFonqe018tNDWsOw_9nGAKRih'),
+      header('X-Service-Attempt', 'Counts from 1.', '1'),
+      header('X-Service-Timestamp', 'Seconds since 1970.', '1772357400'),
+      header('webhook-id', 'Standard Webhooks: the delivery.', 'dlv_pVFonqe018tNDWsOw_9nGAKRih'),
+      header('webhook-timestamp', 'Standard Webhooks: seconds since 1970.', '1772357400'),
+      header(
+        'webhook-signature',
+        'Standard Webhooks: `v1,` and the signature of id, timestamp and body, keyed with the decoded secret.',
+        'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+      ),
+    ],
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: toSchemaRef('Alert'), example: alertExample } },
+    },
+    responses: {
+      '2XX': { description: 'Delivered, within 15 s. The body is ignored.' },
+      410: { description: 'Switches the webhook off.' },
+      429: { description: 'Retried, not before `Retry-After`.' },
+      503: { description: 'Retried, not before `Retry-After`.' },
+      default: { description: 'Retried on the schedule. After the last attempt it has failed.' },
+    },
+  }
+}
+
+/** The same protocol with a test event as its body. */
+function toTestWebhook(): Json {
+  const test = { type: 'object', required: ['test'], properties: { test: { const: true } } }
+  return {
+    ...toAlertWebhook(),
+    operationId: 'webhookTest',
+    summary: 'An operator tests the webhook',
+    description:
+      'A test event: `X-Service-Event` is `webhook.test`, and the body has the shape of an alert with `"test": true`. It stands for no alert and is sent once. Verify it like an alert and answer 2xx.',
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: { allOf: [toSchemaRef('Alert'), test] },
+          example: { test: true, ...alertExample },
+        },
+      },
+    },
+  }
+}
+
+function toOperationsPaths(): Json {
+  const get = (operationId: string, summary: string, description: string, schema: Json): Json => ({
+    get: {
+      operationId,
+      tags: ['Operations'],
+      summary,
+      security: [],
+      responses: {
+        200: {
+          description,
+          headers: requestIdHeader,
+          content: { 'application/json': { schema } },
+        },
+        ...toProblemResponses(serverProblems),
+      },
+    },
+  })
+  const health = {
+    type: 'object',
+    required: ['status'],
+    properties: { status: { const: 'ok' } },
+  }
+  return {
+    '/healthz': get('health', 'Whether the process is alive', 'The process is alive.', health),
+    '/openapi.json': get('openapi', 'This document', 'The document.', { type: 'object' }),
+  }
+}

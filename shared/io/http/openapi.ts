@@ -1,0 +1,197 @@
+/**
+ * Makes an OpenAPI 3.1 document from the routes of a server. The zod schemas of a route are what its
+ * requests are checked against and what the document says. A route lists its own problems in
+ * `schema.problems`; problems that follow from its method and parameters are added here.
+ */
+import { STATUS_CODES } from 'node:http'
+import swagger from '@fastify/swagger'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifySchema,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from 'fastify'
+import {
+  createJsonSchemaTransform,
+  createJsonSchemaTransformObject,
+  type ZodTypeProvider,
+} from 'fastify-type-provider-zod'
+import type { z } from 'zod'
+import type { ProblemCode } from '#shared/core/http/problem.ts'
+import {
+  type Json,
+  problemHeaders,
+  requestIdHeader,
+  serverProblems,
+  toProblemResponses,
+} from './openapi-problems.ts'
+// Registers the schema `Problem`, which error responses refer to.
+import '#shared/core/http/api-schemas.ts'
+
+/** A server whose routes have zod schemas. */
+export type ZodApp = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>
+
+declare module 'fastify' {
+  interface FastifySchema {
+    /** The problems of this route, beside those of every route. */
+    problems?: readonly ProblemCode[]
+    /** An example of a successful response body. */
+    example?: unknown
+  }
+}
+
+export type OpenapiOptions = {
+  /** Everything that no route describes. `paths` and `webhooks` are added to those of the routes. */
+  document: {
+    info: { title: string; version: string; description: string; license?: Json }
+    servers: Json[]
+    tags?: Json[]
+    security: Record<string, string[]>[]
+    securitySchemes: Json
+    headers?: Json
+    paths?: Json
+    webhooks?: Json
+  }
+  /** Describes a route by its method and its path, such as `/tenants/:tenant_id`. */
+  describeRoute: (method: string, path: string) => RouteDescription
+  /** Further headers of a response by its status. */
+  headersOf?: (status: number) => Json
+}
+
+/** What all routes of a kind have in common. */
+export type RouteDescription = {
+  /** Problems beside those of the server and of the route itself. */
+  problems: readonly ProblemCode[]
+  /** By default that of the document. */
+  security?: Record<string, string[]>[]
+}
+
+/**
+ * Registers the document. Call it before the routes are added; `app.swagger()` returns the document
+ * once the server is ready.
+ */
+export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions): Promise<void> {
+  const { document, headersOf = () => ({}) } = options
+  const { paths, webhooks, headers, securitySchemes, ...rest } = document
+  const config = { zodToJsonConfig: { override: adjustSchema } }
+  const toJsonSchemas = createJsonSchemaTransform(config)
+  const addComponents = createJsonSchemaTransformObject(config)
+  await app.register(swagger, {
+    // Server addresses are relative, which the plugin cannot strip.
+    stripBasePath: false,
+    openapi: {
+      openapi: '3.1.0',
+      ...rest,
+      components: { securitySchemes, headers: { ...problemHeaders, ...headers } },
+    } as object,
+    transform: (input) => {
+      const { problems = [], example, ...schema } = (input.schema ?? {}) as FastifySchema
+      const transformed = toJsonSchemas({ ...input, schema } as never)
+      if (schema.hide) return { url: transformed.url, schema: { hide: true } }
+      const methods = [input.route.method].flat()
+      const route = options.describeRoute(methods[0]!, input.url)
+      const codes = [
+        ...serverProblems,
+        ...route.problems,
+        ...problems,
+        ...toProblemsOfParts(methods, input.url, schema),
+      ]
+      const extra = {
+        ...(route.security === undefined ? {} : { security: route.security }),
+        'x-problems': codes,
+        ...(example === undefined ? {} : { 'x-example': example }),
+      }
+      return { url: transformed.url, schema: { ...transformed.schema, ...extra } as FastifySchema }
+    },
+    transformObject: (input) => {
+      const made = addComponents(input as never) as OpenapiDocument
+      for (const item of Object.values(made.paths ?? {})) {
+        for (const operation of Object.values(item)) completeOperation(operation, headersOf)
+      }
+      made.paths = { ...paths, ...made.paths } as NonNullable<OpenapiDocument['paths']>
+      if (webhooks !== undefined) made.webhooks = webhooks
+      keepUsedSchemas(made)
+      return made as never
+    },
+  })
+}
+
+/** Problems of the parts of a request: its path parameters, its query, its body. */
+function toProblemsOfParts(
+  methods: readonly string[],
+  url: string,
+  schema: FastifySchema,
+): ProblemCode[] {
+  return [
+    ...(url.includes(':') ? (['invalid_path', 'uri_too_long'] as const) : []),
+    ...(schema.querystring === undefined ? [] : (['invalid_query'] as const)),
+    ...(methods.includes('GET')
+      ? []
+      : (['invalid_body', 'body_too_large', 'unsupported_media_type'] as const)),
+  ]
+}
+
+type Response = { description: string; headers?: Json; content?: Record<string, Json> }
+type Operation = {
+  responses: Record<string, Response>
+  'x-problems'?: ProblemCode[]
+  'x-example'?: unknown
+}
+type OpenapiDocument = {
+  paths?: Record<string, Record<string, Operation>>
+  webhooks?: Json
+  components: { schemas: Record<string, Json> }
+}
+
+/** Adds headers and the example to the successful responses, and all error responses. */
+function completeOperation(operation: Operation, headersOf: (status: number) => Json): void {
+  const { 'x-problems': codes = [], 'x-example': example } = operation
+  delete operation['x-problems']
+  delete operation['x-example']
+  for (const [status, response] of Object.entries(operation.responses)) {
+    // The plugin's placeholder for a schema without a description.
+    if (response.description === 'Default Response') {
+      response.description = STATUS_CODES[status] ?? ''
+    }
+    response.headers = { ...requestIdHeader, ...headersOf(Number(status)) }
+    const [media] = Object.values(response.content ?? {})
+    if (media !== undefined && example !== undefined) media.example = example
+  }
+  Object.assign(operation.responses, toProblemResponses(codes, headersOf))
+}
+
+/** Adjusts what zod makes of a schema. */
+function adjustSchema({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }): void {
+  const schema = zodSchema as z.ZodType
+  const { type, catchall } = schema._zod.def as { type: string; catchall?: unknown }
+  // Objects may have further fields, so that a new field breaks no client made from the document.
+  if (type === 'object' && catchall === undefined) delete jsonSchema.additionalProperties
+  // Zod omits these where a parameter is transformed.
+  const { examples, default: standard } = schema.meta?.() ?? {}
+  if (examples !== undefined) jsonSchema.examples = examples
+  if (standard !== undefined) jsonSchema.default = standard
+}
+
+/** Removes schemas that the document does not refer to. */
+function keepUsedSchemas(document: OpenapiDocument): void {
+  const { schemas } = document.components
+  const used = new Set<string>()
+  const visit = (part: unknown): void => {
+    for (const [, id] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+      if (used.has(id!)) continue
+      used.add(id!)
+      visit(schemas[id!])
+    }
+  }
+  visit([document.paths, document.webhooks ?? {}])
+  const kept = Object.entries(schemas).filter(([id]) => used.has(id))
+  document.components.schemas = Object.fromEntries(kept)
+}

@@ -1,0 +1,43 @@
+/**
+ * Validates requests against the zod schemas of their routes. A request that does not match is a 400
+ * that lists every fault: of a body by JSON path, of a parameter by its name.
+ */
+import type { FastifySchemaCompiler } from 'fastify'
+import type { z } from 'zod'
+import { Problem, type ProblemCode } from '#shared/core/http/problem.ts'
+import { checkQuery, faultsListedMax, type ParsedQuery } from '#shared/core/http/query-string.ts'
+
+const parts: Record<string, { code: ProblemCode; detail: string }> = {
+  body: { code: 'invalid_body', detail: 'The request body is not valid.' },
+  params: { code: 'invalid_path', detail: 'The path has parameters that cannot be used.' },
+}
+
+/**
+ * For fastify's `setValidatorCompiler`. The server parses queries with `parseQuery`, and this checks
+ * the result, so an unknown or repeated parameter is a fault.
+ */
+export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
+  if (httpPart === 'querystring') return (query: ParsedQuery) => checkQuery(query, schema)
+  const part = httpPart ?? 'body'
+  return (value: unknown) => {
+    const parsed = schema.safeParse(value)
+    if (parsed.success) return { value: parsed.data }
+    const { code, detail } = parts[part] ?? { code: 'malformed_request', detail: 'Not valid.' }
+    const errors = parsed.error.issues.slice(0, faultsListedMax).map((issue) => ({
+      path: toPath(part, issue),
+      message: issue.message,
+    }))
+    return { error: new Problem(code, detail, { errors }) }
+  }
+}
+
+function toPath(part: string, issue: z.core.$ZodIssue): string {
+  // An unknown key is named itself, not the object that contains it.
+  const unknownKey = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : []
+  const path = [...issue.path, ...unknownKey]
+  if (part !== 'body') return path.join('.')
+  return path.reduce<string>(
+    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : `${text}.${String(key)}`),
+    '$',
+  )
+}
