@@ -1,0 +1,59 @@
+// Requests are checked against the schemas of their routes, and every fault is named.
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { afterAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { createHttpServer } from '#shared/io/http/http-server.ts'
+import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+
+const server = createHttpServer({ log: createLog('test', 'silent'), metrics: createMetrics('api') })
+server.setValidatorCompiler(validatorCompiler)
+server.setSerializerCompiler(() => JSON.stringify)
+server.withTypeProvider<ZodTypeProvider>().post(
+  '/things/:id',
+  {
+    schema: {
+      params: z.object({ id: z.string().max(4, 'is too long') }),
+      querystring: z.strictObject({ limit: z.coerce.number().int().default(7) }),
+      body: z.strictObject({ tags: z.array(z.string('must be text')) }),
+    },
+  },
+  async ({ params, query, body }) => ({ ...params, ...query, ...body }),
+)
+afterAll(() => server.close())
+
+const call = async (url: string, body: object = { tags: [] }) => {
+  const response = await server.inject({ method: 'POST', url, payload: body })
+  return { status: response.statusCode, ...response.json<Record<string, unknown>>() }
+}
+
+it('a valid request reaches its route with parsed values', async () => {
+  expect(await call('/things/a?limit=3', { tags: ['x'] })).toEqual({
+    status: 200,
+    id: 'a',
+    limit: 3,
+    tags: ['x'],
+  })
+  expect(await call('/things/a')).toMatchObject({ status: 200, limit: 7 })
+})
+
+it.each([
+  ['limit=3&limit=3', 'limit', 'must be given only once'],
+  ['lmit=3', 'lmit', 'is not a parameter of this call'],
+  ['limit=%ff', 'limit', 'is not percent-encoded UTF-8'],
+])('the query %s is rejected and its fault named', async (query, path, message) => {
+  const answer = await call(`/things/a?${query}`)
+  expect(answer).toMatchObject({ status: 400, code: 'invalid_query', errors: [{ path, message }] })
+})
+
+it('faults of the path and of the body are named', async () => {
+  expect(await call('/things/abcde')).toMatchObject({
+    code: 'invalid_path',
+    errors: [{ path: 'id', message: 'is too long' }],
+  })
+  expect(await call('/things/a', { tags: ['x', 1], more: true })).toMatchObject({
+    code: 'invalid_body',
+    errors: [{ path: '$.tags[1]', message: 'must be text' }, { path: '$.more' }],
+  })
+})
