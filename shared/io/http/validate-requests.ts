@@ -1,5 +1,6 @@
 /**
- * Validates requests against the zod schemas of their routes. A request that does not match is a 400
+ * Validates requests against the zod schemas of their routes. A request that does not match is a
+ * 400
  * that lists every fault: of a body by JSON path, of a parameter by its name.
  */
 import type { FastifySchemaCompiler } from 'fastify'
@@ -13,7 +14,8 @@ const parts: Record<string, { code: ProblemCode; detail: string }> = {
 }
 
 /**
- * For fastify's `setValidatorCompiler`. The server parses queries with `parseQuery`, and this checks
+ * For fastify's `setValidatorCompiler`. The server parses queries with `parseQuery`, and this
+ * checks
  * the result, so an unknown or repeated parameter is a fault.
  */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
