@@ -97,7 +97,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     listStaleSecretRequests: async (secret) => {
       const nats = findNats()
       if (nats?.connected() !== true) throw new Error('NATS is not connected')
-      return listStaleSecretRequests(nats, secret)
+      return listStaleSecretRequests(nats, sealer.proverOf('edge report'), secret)
     },
     analysts: {
       clickhouse,

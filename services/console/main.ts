@@ -51,7 +51,7 @@ async function main(): Promise<void> {
   const publicUrl = () => config.PUBLIC_URL ?? listening
   const parts = { config, connections, sealer, projection, backtests, publicUrl, ...shared }
   const deps = createConsoleDeps(parts)
-  startJobs({ lifecycle, rotation: deps, projection, connections, ...shared })
+  startJobs({ lifecycle, rotation: deps, projection, sealer, connections, ...shared })
 
   const app = await createConsoleApp(deps, {
     log,

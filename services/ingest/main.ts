@@ -81,8 +81,10 @@ function openEdge(options: {
     (nats) => {
       const edgeId = randomBytes(9).toString('base64url')
       const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
+      const prover = sealer.proverOf('edge report')
       const reporter = startStaleSecretReporter({
         nats,
+        prover,
         edgeId,
         log,
         metrics,
@@ -91,6 +93,7 @@ function openEdge(options: {
       const { drainChanged, requeue } = tally
       const claims = startClaimReporter({
         nats,
+        prover,
         edgeId,
         log,
         metrics,

@@ -6,6 +6,7 @@ import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import type { Connections } from '../connections.ts'
 import type { RotationDeps } from '../tenants/rotation.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
@@ -18,6 +19,7 @@ export type JobDeps = {
   lifecycle: Lifecycle
   rotation: RotationDeps
   projection: TenantProjection
+  sealer: Sealer
   connections: Connections
   log: Log
   metrics: Metrics
@@ -28,7 +30,7 @@ export type JobDeps = {
 
 /** Starts every job; a stop of the process ends them, the last first. */
 export function startJobs(deps: JobDeps): void {
-  const { lifecycle, rotation, projection, connections, ...shared } = deps
+  const { lifecycle, rotation, projection, sealer, connections, ...shared } = deps
   const { postgres, clickhouse, mutationClickhouse, jobLocks, reconciliation } = connections
   const common = { ...shared, postgres, clickhouse, locks: jobLocks }
   const jobs = {
@@ -42,6 +44,7 @@ export function startJobs(deps: JobDeps): void {
         ...common,
         findNats: connections.findNats,
         store: reconciliation,
+        reportProver: sealer.proverOf('edge report'),
       }).start(),
   }
   for (const [name, start] of Object.entries(jobs)) lifecycle.onStop(name, start().stop)

@@ -1,9 +1,13 @@
 /**
  * Publishes an edge's reports to a NATS KV bucket every few seconds: small entries that each
  * replace the one before. A failed report is requeued, and a lost bucket is created again.
+ *
+ * Each entry has a proof. Permissions on subjects do not suffice: a user without the right to publish
+ * in the bucket can still have the server send an answer there, as the reply subject of a request.
  */
-import type { KV } from 'nats'
+import type { KV, KvEntry } from 'nats'
 import type { Log } from '#shared/io/process/log.ts'
+import { attachProof, type Prover, splitProof } from '#shared/io/tenants/directory/proofs.ts'
 import type { Nats } from './connection.ts'
 
 /** One entry that has changed. */
@@ -22,6 +26,10 @@ export type KvReporter = {
 type KvReporterOptions = {
   nats: Nats
   openBucket: (nats: Nats) => Promise<KV>
+  /** The name of the bucket. */
+  bucketName: string
+  /** Of the purpose `edge report`. */
+  prover: Prover
   /** Returns the entries that changed since the last call. */
   drainEntries: () => ChangedEntry[]
   /** Counts each entry by its outcome. */
@@ -34,12 +42,12 @@ const reportEveryMs = 2_000
 
 /** Starts the reporter; it writes only entries that have changed. */
 export function startKvReporter(options: KvReporterOptions): KvReporter {
-  const { nats, reports, log } = options
+  const { nats, bucketName, prover, reports, log } = options
   let bucket: KV | null = null
   const put = async ({ key, value, requeue }: ChangedEntry) => {
     try {
       bucket ??= await options.openBucket(nats)
-      await bucket.put(key, JSON.stringify(value))
+      await bucket.put(key, encodeReport(prover, { bucketName, key }, value))
       reports.inc({ outcome: 'stored' })
     } catch (error) {
       reports.inc({ outcome: 'failed' })
@@ -63,4 +71,18 @@ export function startKvReporter(options: KvReporterOptions): KvReporter {
       await report()
     },
   }
+}
+
+type ReportKey = { bucketName: string; key: string }
+
+/** An entry with its proof, which binds the bucket and the key. */
+export function encodeReport(prover: Prover, { bucketName, key }: ReportKey, value: object) {
+  return attachProof(prover, [bucketName, key], JSON.stringify(value))
+}
+
+/** The value of an edge's entry; null for a deletion, and for what no edge wrote under this key. */
+export function decodeReport(prover: Prover, bucketName: string, entry: KvEntry): unknown {
+  if (entry.operation !== 'PUT') return null
+  const { proof, text } = splitProof(entry.string())
+  return prover.isProven(proof, [bucketName, entry.key], text) ? JSON.parse(text) : null
 }

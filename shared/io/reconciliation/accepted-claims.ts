@@ -10,17 +10,21 @@ import {
   acceptedKey,
   acceptedSchema,
 } from '#shared/core/reconciliation/accepted-claims.ts'
+import { acceptedBucket } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { readEntries, readJson } from '#shared/io/nats/kv-entries.ts'
-import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
+import { readEntries } from '#shared/io/nats/kv-entries.ts'
+import { decodeReport, type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
 import { openAcceptedBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
 type Part = { hourMs: number; part: number; accepted: Record<string, number> }
 
 export type ClaimReporterOptions = {
   nats: Nats
+  /** Of the purpose `edge report`. */
+  prover: Prover
   edgeId: string
   log: Log
   metrics: Metrics
@@ -47,23 +51,30 @@ export function startClaimReporter(options: ClaimReporterOptions): KvReporter {
     }
   }
   const drainEntries = () => drainChanged().map(toEntry)
-  return startKvReporter({ ...common, openBucket: openAcceptedBucket, reports, drainEntries })
+  return startKvReporter({
+    ...common,
+    openBucket: openAcceptedBucket,
+    bucketName: acceptedBucket,
+    reports,
+    drainEntries,
+  })
 }
 
 /**
- * What edges have claimed so far.
+ * What edges have claimed so far. Entries without an edge's proof are left out.
  * @param hour in hours since 1970; null for all that is known
  * @throws when NATS is away
  */
 export async function listAcceptedClaims(
   nats: Nats,
+  prover: Prover,
   hour: number | null,
 ): Promise<AcceptedClaim[]> {
   const bucket = await openAcceptedBucket(nats)
   const claims: AcceptedClaim[] = []
   const key = hour === null ? '>' : acceptedKey('*', hour, '*')
   for (const entry of (await readEntries(nats, bucket, key)).values()) {
-    const parsed = acceptedSchema.safeParse(entry.operation === 'PUT' ? readJson(entry) : null)
+    const parsed = acceptedSchema.safeParse(decodeReport(prover, acceptedBucket, entry))
     if (parsed.success) claims.push(parsed.data)
   }
   return claims

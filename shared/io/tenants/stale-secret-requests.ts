@@ -4,20 +4,24 @@
  * only after a change. It is separate from the tenant directory, whose every write costs
  * every edge. The entries expire.
  */
+import { staleSecretBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type StaleSecretReport,
   staleSecretKey,
   staleSecretReportSchema,
 } from '#shared/core/tenants/stale-secret-reports.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { readEntries, readJson } from '#shared/io/nats/kv-entries.ts'
-import { type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
+import { readEntries } from '#shared/io/nats/kv-entries.ts'
+import { decodeReport, type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
 import { openStaleSecretBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import type { Prover } from './directory/proofs.ts'
 
 export type ReporterOptions = {
   nats: Nats
+  /** Of the purpose `edge report`. */
+  prover: Prover
   edgeId: string
   log: Log
   metrics: Metrics
@@ -43,7 +47,13 @@ export function startStaleSecretReporter(options: ReporterOptions): KvReporter {
       value: report,
       requeue: () => requeue(tenantId),
     }))
-  return startKvReporter({ ...common, openBucket: openStaleSecretBucket, reports, drainEntries })
+  return startKvReporter({
+    ...common,
+    openBucket: openStaleSecretBucket,
+    bucketName: staleSecretBucket,
+    reports,
+    drainEntries,
+  })
 }
 
 export type StaleSecretRequestsByVersion = {
@@ -54,21 +64,20 @@ export type StaleSecretRequestsByVersion = {
 
 /**
  * Adds up what the edges have reported of one tenant and one retired secret, the most used version
- * first.
+ * first. Entries without an edge's proof are left out.
  * @param secret the secret's last four characters
  * @throws when NATS is away
  */
 export async function listStaleSecretRequests(
   nats: Nats,
+  prover: Prover,
   secret: { tenantId: string; last4: string },
 ): Promise<StaleSecretRequestsByVersion[]> {
   const bucket = await openStaleSecretBucket(nats)
   const byVersion = new Map<string, { requests: number; lastMs: number }>()
   const entries = await readEntries(nats, bucket, staleSecretKey(secret.tenantId, '*'))
   for (const entry of entries.values()) {
-    const parsed = staleSecretReportSchema.safeParse(
-      entry.operation === 'PUT' ? readJson(entry) : null,
-    )
+    const parsed = staleSecretReportSchema.safeParse(decodeReport(prover, staleSecretBucket, entry))
     if (!parsed.success || parsed.data.last4 !== secret.last4) continue
     for (const { sdk_version: version, requests, age_ms: ageMs } of parsed.data.versions) {
       const sum = byVersion.get(version) ?? { requests: 0, lastMs: 0 }

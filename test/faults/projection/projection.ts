@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
-import { splitEntry } from '#shared/io/tenants/directory/directory-entries.ts'
+import { splitProof } from '#shared/io/tenants/directory/proofs.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { percentile } from '../../support/process/percentile.ts'
@@ -132,7 +132,7 @@ async function suffer(
       // Not `openTenantsBucket`: it would make the bucket anew, and that is others' work.
       const bucket = await rig.nats.jetstream.views.kv(tenantsBucket, { bindOnly: true })
       const entry = await bucket.get(tenantKey(rig.tenantId)).catch(() => null)
-      return entry?.operation === 'PUT' && splitEntry(entry.string()).text === wanted
+      return entry?.operation === 'PUT' && splitProof(entry.string()).text === wanted
     },
     recoveryLimitMs,
   )

@@ -3,13 +3,16 @@
  * users that `npm start`, compose and the cluster have. That they can do what they must is shown
  * by everything that runs with them: the stack of the e2e tests, and what compose starts.
  */
+import { randomBytes } from 'node:crypto'
 import { connect, type NatsConnection, StorageType } from 'nats'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   type ProcessName,
   processPermissions,
 } from '#shared/core/permissions/process-permissions.ts'
+import { acceptedKey } from '#shared/core/reconciliation/accepted-claims.ts'
 import {
+  acceptedBucket,
   deadLetterStream,
   deadLetterSubject,
   deciderConsumer,
@@ -19,9 +22,12 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats, toInboxPrefix } from '#shared/io/nats/connection.ts'
-import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { openAcceptedBucket, openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
+import { listAcceptedClaims } from '#shared/io/reconciliation/accepted-claims.ts'
+import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'
+import { until } from '../../support/process/until.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 
@@ -182,6 +188,18 @@ describe('the user of a process', () => {
         expect(await mayRead(user, subject), `${user} ${subject}`).toBe(false)
       }
     }
+  })
+
+  it('may have an answer sent into the edges’ reports, which nothing then believes', async () => {
+    const prover = createProver([randomBytes(32).toString('base64')])
+    const accepted = await openAcceptedBucket(operator)
+    for (const user of ['scorer', 'delivery'] as const) {
+      const key = acceptedKey(user, 1, 0)
+      // NATS checks where a user publishes, and not where it lets the server answer.
+      connections.get(user)!.publish(`${api}.INFO`, '', { reply: `$KV.${acceptedBucket}.${key}` })
+      await until('the answer is there', async () => (await accepted.get(key)) !== null)
+    }
+    expect(await listAcceptedClaims(operator, prover, null)).toEqual([])
   })
 
   it('is another for each process, and the api has none', () => {

@@ -1,5 +1,6 @@
 // What a look at reconciliation's last hours costs: it is bounded by those hours, whatever lies
 // before. And of several consoles one runs reconciliation.
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -8,6 +9,7 @@ import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { createReconciliation } from '../../../services/console/jobs/reconciliation/reconciliation.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
@@ -21,6 +23,8 @@ const eventsPerHour = 200
 const atMs = Math.floor(Date.now() / hourMs) * hourMs
 /** The last hours, and what an edge whose clock is ahead may have. */
 const recent = { fromMs: atMs - 3 * hourMs, toMs: atMs + dayMs }
+
+const reportProver = createProver([randomBytes(32).toString('base64')])
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
@@ -175,6 +179,7 @@ describe('of several consoles', () => {
             return store.readReconciliation(span)
           },
         },
+        reportProver,
         log: testLog,
         metrics: createMetrics('console'),
         nowMs: () => performance.now(),

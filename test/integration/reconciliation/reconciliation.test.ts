@@ -1,5 +1,6 @@
 // Reconciliation on real servers with a real scorer: it agrees after repeats, redelivery, kills and
 // restarts, what is removed on purpose is no difference, and what somebody deletes is named.
+import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ReconciliationStage } from '#shared/core/reconciliation/reconciliation.ts'
@@ -13,6 +14,7 @@ import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 import { createErase } from '../../../services/console/erasure/erase.ts'
@@ -31,6 +33,8 @@ import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-
 const hourMs = 3_600_000
 /** A whole hour, some hours ago. */
 const atMs = Math.floor(Date.now() / hourMs) * hourMs - 6 * hourMs
+const reportProver = createProver([randomBytes(32).toString('base64')])
+
 let rig: ScorerRig
 let store: ReconciliationStore
 let reconciliation: Reconciliation
@@ -50,6 +54,7 @@ beforeAll(async () => {
     ...common,
     locks: { holders: postgres, work: postgres },
     store,
+    reportProver,
     findNats: () => rig.nats,
     confirmMs: 1,
   })

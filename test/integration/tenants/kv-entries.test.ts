@@ -1,16 +1,29 @@
 /** Reading a KV bucket while others write to it, on a real nats-server. */
+import { randomBytes } from 'node:crypto'
 import type { KV, KvEntry } from 'nats'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { acceptedKey } from '#shared/core/reconciliation/accepted-claims.ts'
+import { acceptedBucket, staleSecretBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type StaleSecretReport,
   staleSecretKey,
 } from '#shared/core/tenants/stale-secret-reports.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import { openStaleSecretBucket } from '#shared/io/nats/streams/buckets.ts'
+import { encodeReport } from '#shared/io/nats/kv-reporter.ts'
+import { openAcceptedBucket, openStaleSecretBucket } from '#shared/io/nats/streams/buckets.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import {
+  listAcceptedClaims,
+  startClaimReporter,
+} from '#shared/io/reconciliation/accepted-claims.ts'
+import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startNats } from '../../support/servers/nats-server.ts'
+
+const makeKey = () => randomBytes(32).toString('base64')
+const prover = createProver([makeKey()])
 
 let server: Awaited<ReturnType<typeof startNats>>
 let nats: Nats
@@ -112,7 +125,8 @@ it('counts each report of retired secrets once, however often it is replaced mea
     begun = n + 1
     const version = { sdk_version: '4.2.0', requests: begun, age_ms: 0 }
     const report: StaleSecretReport = { last4: 'abcd', versions: [version] }
-    await bucket.put(staleSecretKey('tenant', 'edge'), JSON.stringify(report))
+    const key = staleSecretKey('tenant', 'edge')
+    await bucket.put(key, encodeReport(prover, { bucketName: staleSecretBucket, key }, report))
     done = begun
   }
   await write(0)
@@ -121,11 +135,63 @@ it('counts each report of retired secrets once, however often it is replaced mea
     async () => {
       for (let round = 0; round < 500; round++) {
         const least = done
-        const use = await listStaleSecretRequests(nats, { tenantId: 'tenant', last4: 'abcd' })
+        const use = await listStaleSecretRequests(nats, prover, {
+          tenantId: 'tenant',
+          last4: 'abcd',
+        })
         expect(use.map(({ sdk_version: version }) => version)).toEqual(['4.2.0'])
         expect(use[0]!.requests).toBeGreaterThanOrEqual(least)
         expect(use[0]!.requests).toBeLessThanOrEqual(begun)
       }
     },
   )
+})
+
+describe('a report that no edge has written', () => {
+  const hour = 480_000
+  const hourMs = hour * 3_600_000
+  const claim = { edge_id: 'edge', hour_ms: hourMs, accepted: { acme: 5 } }
+  const forged = { edge_id: 'forged', hour_ms: hourMs, accepted: { acme: 99 } }
+  const report = (requests: number) => ({
+    last4: 'wxyz',
+    versions: [{ sdk_version: '4.2.0', requests, age_ms: 0 }],
+  })
+
+  it('is no claim of accepted events, well formed or proven for another place', async () => {
+    const metrics = createMetrics('test')
+    const parts = [{ hourMs, part: 0, accepted: claim.accepted }]
+    const reporter = startClaimReporter({
+      nats,
+      prover,
+      edgeId: 'edge',
+      log: testLog,
+      metrics,
+      drainChanged: () => parts.splice(0),
+      requeue: () => expect.unreachable(),
+    })
+    await reporter.close()
+    expect(await listAcceptedClaims(nats, prover, hour)).toEqual([claim])
+
+    const bucket = await openAcceptedBucket(nats)
+    const proven = (await bucket.get(acceptedKey('edge', hour, 0)))!.string()
+    await bucket.put(acceptedKey('copied', hour, 0), proven)
+    await bucket.put(acceptedKey('plain', hour, 0), JSON.stringify(forged))
+    await bucket.put(acceptedKey('broken', hour, 0), '{"type":"account_info_response"}\n{')
+    const key = acceptedKey('forged', hour, 0)
+    const at = { bucketName: acceptedBucket, key }
+    await bucket.put(key, encodeReport(createProver([makeKey()]), at, forged))
+    expect(await listAcceptedClaims(nats, prover, hour)).toEqual([claim])
+    expect(await listAcceptedClaims(nats, prover, null)).toEqual([claim])
+  })
+
+  it('counts no stale-secret request', async () => {
+    const bucket = await openStaleSecretBucket(nats)
+    const list = () => listStaleSecretRequests(nats, prover, { tenantId: 'acme', last4: 'wxyz' })
+    const key = staleSecretKey('acme', 'edge')
+    const proven = encodeReport(prover, { bucketName: staleSecretBucket, key }, report(3))
+    await bucket.put(key, proven)
+    await bucket.put(staleSecretKey('acme', 'copied'), proven)
+    await bucket.put(staleSecretKey('acme', 'plain'), JSON.stringify(report(90)))
+    expect(await list()).toMatchObject([{ sdk_version: '4.2.0', requests: 3 }])
+  })
 })

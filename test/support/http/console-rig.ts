@@ -137,7 +137,8 @@ export async function createConsoleRig(
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
       loadRiskFeatures: async () => [],
-      listStaleSecretRequests: (secret) => listStaleSecretRequests(nats, secret),
+      listStaleSecretRequests: (secret) =>
+        listStaleSecretRequests(nats, sealer.proverOf('edge report'), secret),
       wallMs: Date.now,
       passwords,
       publicUrl: () => 'http://127.0.0.1:8082',

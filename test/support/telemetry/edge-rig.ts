@@ -231,6 +231,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const reporter = startStaleSecretReporter({
     ...staleSecretRequests,
     nats,
+    prover: sealer.proverOf('edge report'),
     edgeId,
     metrics,
     log: quietLog,

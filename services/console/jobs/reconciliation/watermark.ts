@@ -17,11 +17,14 @@ import {
   insertAcceptedClaims,
   markDecided,
 } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
 export type WatermarkDeps = {
   findNats: () => Nats | null
   postgres: Postgres
   clickhouse: Clickhouse
+  /** Checks edges' reports: of the purpose `edge report`. */
+  reportProver: Prover
   /** The monotonic clock, and the wall clock. */
   nowMs: () => number
   wallMs: () => number
@@ -49,18 +52,18 @@ const clockMarginMs = 1_000
 
 /** @param stopped ends every wait */
 export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Watermark {
-  const { clickhouse, postgres, nowMs } = deps
+  const { clickhouse, postgres, reportProver, nowMs } = deps
   /** The counts that are written, as JSON; null before the first time. */
   let writtenClaims: ReadonlySet<string> | null = null
   let written: { streamOffset: number; atMs: number } | null = null
 
   /** All counts at first, then those of the last hours: an edge reports the current hour only. */
   const readClaims = async (nats: Nats) => {
-    if (writtenClaims === null) return listAcceptedClaims(nats, null)
+    if (writtenClaims === null) return listAcceptedClaims(nats, reportProver, null)
     const hour = Math.floor(deps.wallMs() / reconciliationHourMs)
     const claims = []
     for (const one of [hour - 1, hour, hour + 1]) {
-      claims.push(...(await listAcceptedClaims(nats, one)))
+      claims.push(...(await listAcceptedClaims(nats, reportProver, one)))
     }
     return claims
   }

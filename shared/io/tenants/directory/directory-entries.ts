@@ -13,7 +13,7 @@ import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
-import { type Prover, toProvingKeyId } from './proofs.ts'
+import { attachProof, type Prover, splitProof, toProvingKeyId } from './proofs.ts'
 
 export type Directory = {
   nats: Nats
@@ -74,18 +74,10 @@ function read(
   entry: KvEntry,
 ): ProvenEntry | null {
   if (entry.operation !== 'PUT') return null
-  const { proof, text } = splitEntry(entry.string())
+  const { proof, text } = splitProof(entry.string())
   if (!prover.isProven(proof, context, text)) return null
   const byPresentKey = toProvingKeyId(proof) === prover.keyId
   return { text, value: JSON.parse(text) as unknown, byPresentKey }
-}
-
-/** An entry's text in its two parts; a text without a line break has no proof. */
-export function splitEntry(whole: string): { proof: string; text: string } {
-  const at = whole.indexOf('\n')
-  return at < 0
-    ? { proof: '', text: whole }
-    : { proof: whole.slice(0, at), text: whole.slice(at + 1) }
 }
 
 /**
@@ -101,8 +93,8 @@ export function putAnnouncement(
   previousRevision: number,
 ): Promise<number> {
   const text = JSON.stringify(value)
-  const proof = announcements.prove([createdAt, key], text)
-  return bucket.put(key, `${proof}\n${text}`, { previousSeq: previousRevision })
+  const entry = attachProof(announcements, [createdAt, key], text)
+  return bucket.put(key, entry, { previousSeq: previousRevision })
 }
 
 /**

@@ -8,8 +8,7 @@ import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { type Sealer, toSealingKeyId } from '#shared/io/tenants/sealed-secrets.ts'
-import { splitEntry } from './directory-entries.ts'
-import { toProvingKeyId } from './proofs.ts'
+import { splitProof, toProvingKeyId } from './proofs.ts'
 
 /**
  * Reads every tenant's entry once.
@@ -21,7 +20,7 @@ export async function listProjectedElsewhere(nats: Nats, sealer: Sealer): Promis
   const entries = await readEntries(nats, await openTenantsBucket(nats), tenantKey('*'))
   const provingKeyId = sealer.proverOf('directory entry').keyId
   const isElsewhere = (entry: KvEntry) => {
-    const { proof, text } = splitEntry(entry.string())
+    const { proof, text } = splitProof(entry.string())
     // Of a tenant that was removed nothing is left to seal again.
     if (text === 'null') return false
     return toProvingKeyId(proof) !== provingKeyId || isSealedElsewhere(text, sealer.keyId)

@@ -6,7 +6,11 @@
 import { createHmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto'
 
 /** What a key is for. Two purposes share nothing. */
-export type ProofPurpose = 'directory entry' | 'edge announcement' | 'telemetry batch'
+export type ProofPurpose =
+  | 'directory entry'
+  | 'edge announcement'
+  | 'edge report'
+  | 'telemetry batch'
 
 export type Prover = {
   /**
@@ -66,6 +70,23 @@ function mac(key: Buffer, context: readonly (string | number)[], data: Uint8Arra
 
 function toKeyId(key: Buffer): string {
   return hash('sha256', Buffer.concat([Buffer.from('proof-key-id:'), key]), 'base64url').slice(0, 8)
+}
+
+/** A text with its proof before it, on a line of its own. */
+export function attachProof(
+  prover: Prover,
+  context: readonly (string | number)[],
+  text: string,
+): string {
+  return `${prover.prove(context, text)}\n${text}`
+}
+
+/** The two parts of a text with a proof; one without a line break has no proof. */
+export function splitProof(whole: string): { proof: string; text: string } {
+  const at = whole.indexOf('\n')
+  return at < 0
+    ? { proof: '', text: whole }
+    : { proof: whole.slice(0, at), text: whole.slice(at + 1) }
 }
 
 /** The id of the key that a proof names, or null when the text is none. */
