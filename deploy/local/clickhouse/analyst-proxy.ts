@@ -19,6 +19,7 @@ import {
   parseAnalystUser,
   toAnalystQueryLimits,
 } from '#shared/core/analytics/analyst-access.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
 import {
   createTenantSemaphore,
   type Permit,
@@ -39,6 +40,7 @@ export type AnalystProxyOptions = {
   clickhouseUrl: string
   /** Whether somebody is who they say. */
   isAnalyst: (analyst: { tenantId: string; name: string; passwordHash: Buffer }) => Promise<boolean>
+  metrics: Metrics
   /** By the machine's cores when left out. */
   limits?: SemaphoreLimits
   answerBytesMax?: number
@@ -55,6 +57,20 @@ const defaultSendMaxMs = 32_000
 const endingMs = 2_000
 const passedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-database']
 
+/** Why a query has no result; the labels of a metric. */
+const failureReasons = [
+  'authentication',
+  'request',
+  'statement',
+  'concurrency',
+  'time',
+  'size',
+  'engine_error',
+  'engine_unreachable',
+  'client_left',
+] as const
+type FailureReason = (typeof failureReasons)[number]
+
 /** Opens the address; it answers as long as it is not closed, whether the engine runs or not. */
 export async function openAnalystProxy(options: AnalystProxyOptions): Promise<AnalystProxy> {
   const semaphore = createTenantSemaphore(
@@ -63,10 +79,20 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
   const { answerBytesMax = analystAnswerBytesMax, queryMaxMs = analystQueryMaxMs } = options
   const { sendMaxMs = defaultSendMaxMs } = options
   const engine = openAnalystEngine({ clickhouseUrl: options.clickhouseUrl, answerBytesMax })
+  const failures = options.metrics.counter<'reason'>(
+    'di_analyst_queries_failed_total',
+    'Queries of analysts that were refused or failed, by reason',
+    ['reason'],
+  )
+  for (const reason of failureReasons) failures.inc({ reason }, 0)
+  const fail = (to: ServerResponse, reason: FailureReason, refusal: Refusal): void => {
+    failures.inc({ reason: to.destroyed ? 'client_left' : reason })
+    refuse(to, refusal)
+  }
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (from, to) => {
     answer(from, to).catch((error: unknown) => {
       if (to.headersSent) to.destroy()
-      else refuse(to, unreachable(error))
+      else fail(to, 'engine_unreachable', unreachable(error))
     })
   })
   server.maxConnections = 256
@@ -74,18 +100,20 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
   async function answer(from: IncomingMessage, to: ServerResponse): Promise<void> {
     const url = new URL(from.url ?? '/', 'http://analysts')
     if (url.pathname === '/ping') return void to.end('Ok.\n')
-    if (url.pathname !== '/') return refuse(to, { ...wrongRequest, status: 404, text: 'No page' })
+    if (url.pathname !== '/') {
+      return fail(to, 'request', { ...wrongRequest, status: 404, text: 'No page' })
+    }
     if (from.method !== 'GET' && from.method !== 'POST') {
-      return refuse(to, { ...wrongRequest, status: 405, text: 'GET and POST only' })
+      return fail(to, 'request', { ...wrongRequest, status: 405, text: 'GET and POST only' })
     }
     const tenantId = await findTenant(from.headers, url)
-    if (tenantId === null) return refuse(to, notSignedIn)
+    if (tenantId === null) return fail(to, 'authentication', notSignedIn)
     const body = await readBody(from)
-    if (typeof body !== 'string') return refuse(to, body)
+    if (typeof body !== 'string') return fail(to, 'request', body)
     const reading = parseAnalystRequest(url, body)
-    if (!reading.ok) return refuse(to, reading.refusal)
+    if (!reading.ok) return fail(to, 'request', reading.refusal)
     const permit = await semaphore.acquire(tenantId)
-    if (permit === null) return refuse(to, tooMany)
+    if (permit === null) return fail(to, 'concurrency', tooMany)
     await answerWithPermit(
       { tenantId, asked: reading.asked, headers: toPassed(from.headers) },
       to,
@@ -102,9 +130,9 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
     const left = new Promise<void>((resolve) => to.once('close', resolve))
     try {
       // Who left while waiting needs no answer.
-      if (to.destroyed) return
+      if (to.destroyed) return failures.inc({ reason: 'client_left' })
       const refusal = await engine.judge(query)
-      if (refusal !== null) return refuse(to, refusal)
+      if (refusal !== null) return fail(to, 'statement', refusal)
       if (!to.destroyed) await run(query, to, permit)
       await left
     } finally {
@@ -118,11 +146,13 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
     to.once('close', () => stopping.abort())
     const { answer, ended } = engine.run(query, stopping.signal)
     try {
-      send(to, await answer, sendMaxMs)
+      const given = await answer
+      if (given.status !== 200) failures.inc({ reason: 'engine_error' })
+      send(to, given, sendMaxMs)
     } catch (error) {
-      if (error instanceof AnswerTooLarge) refuse(to, tooLarge(answerBytesMax))
-      else if (stopping.signal.aborted) refuse(to, tooSlow(queryMaxMs))
-      else refuse(to, unreachable(error))
+      if (error instanceof AnswerTooLarge) fail(to, 'size', tooLarge(answerBytesMax))
+      else if (stopping.signal.aborted) fail(to, 'time', tooSlow(queryMaxMs))
+      else fail(to, 'engine_unreachable', unreachable(error))
     } finally {
       clearTimeout(timer)
     }

@@ -9,9 +9,12 @@ import {
   secretVariables,
 } from '#shared/core/permissions/process-permissions.ts'
 import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
+import { listen } from '#shared/io/http/http-server.ts'
+import { createInternalServer } from '#shared/io/http/internal-server.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { compiledFolder } from '#shared/io/process/cache-folder.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type AnalystProxy, openAnalystProxy } from '../clickhouse/analyst-proxy.ts'
 import { ensureDemoTenant } from '../demo-tenant.ts'
 import {
@@ -99,7 +102,7 @@ type Stack = {
    */
   urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
   /** The analysts' proxy to the embedded ClickHouse; null with an external ClickHouse. */
-  analysts: AnalystProxy | null
+  analysts: (AnalystProxy & { internalUrl: string }) | null
   /** True once stack.json exists; each new process id then updates it. */
   published: boolean
   stopping: boolean
@@ -245,24 +248,34 @@ async function startServers(stack: Stack): Promise<Env> {
 async function openAnalysts(stack: Stack, env: Env): Promise<void> {
   const file = join(stack.settings.dataDir, 'ports.json')
   const ports = readJson<Record<string, number>>(file) ?? {}
-  const { analysts: preferred, ...others } = ports
-  const port = await choosePort({ preferred, taken: new Set(Object.values(others)) })
-  writeJson(file, { ...others, analysts: port })
+  const { analysts, analysts_internal: internal, ...others } = ports
+  const taken = new Set(Object.values(others))
+  const port = await choosePort({ preferred: analysts, taken })
+  const internalPort = await choosePort({ preferred: internal, taken: taken.add(port) })
+  writeJson(file, { ...others, analysts: port, analysts_internal: internalPort })
+  // The analyst receives each failure as a response, so none goes to the terminal.
+  const log = createLog('analysts', 'silent')
+  const metrics = createMetrics('analysts')
   const postgres = createPostgres(env.POSTGRES_URL ?? '', {
     role: 'analysts',
-    // The analyst receives each failure as a response, so none goes to the terminal.
-    log: createLog('analysts', 'silent'),
+    log,
     connectionsMax: 2,
   })
   const proxy = await openAnalystProxy({
     port,
     clickhouseUrl: stack.urls.clickhouse,
+    metrics,
     isAnalyst: (analyst) => isAnalyst(postgres, analyst),
   })
+  // Not on the analysts' address: its counts are of all tenants.
+  const readyChecks = { postgres: postgres.checkReady }
+  const own = createInternalServer({ log, metrics, readyChecks, stopping: () => stack.stopping })
   stack.analysts = {
     url: proxy.url,
+    internalUrl: await listen(own, { host: '127.0.0.1', port: internalPort }),
     close: async () => {
       await proxy.close()
+      await own.close()
       await postgres.close()
     },
   }
@@ -413,7 +426,7 @@ function publish(stack: Stack): void {
   const { demo } = stack.secrets
   const content: StackFile = {
     ...stack.urls,
-    internal: internalUrls(stack.settings),
+    internal: internalUrls(stack),
     admin_token: stack.secrets.admin_token,
     pids,
     ...(stack.analysts ? { analysts: stack.analysts.url } : {}),
@@ -422,9 +435,10 @@ function publish(stack: Stack): void {
   writeJson(stackFilePath(stack.settings.dataDir), content)
 }
 
-function internalUrls(settings: LocalSettings): StackFile['internal'] {
+function internalUrls({ settings, analysts }: Stack): StackFile['internal'] {
   const urls = SERVICE_NAMES.map((name) => [name, `http://${internalAddress(settings, name)}`])
-  return Object.fromEntries(urls) as StackFile['internal']
+  const services = Object.fromEntries(urls) as Record<ServiceName, string>
+  return { ...services, ...(analysts ? { analysts: analysts.internalUrl } : {}) }
 }
 
 async function stopStack(stack: Stack, grace: typeof STOP): Promise<void> {

@@ -36,7 +36,7 @@ export type ChildName = ServiceName | ServerName
 /** The content of stack.json. An external server has no process id. */
 export type StackFile = Record<ChildName, string> & {
   /** The URLs of readiness and metrics. */
-  internal: Record<ServiceName, string>
+  internal: Record<ServiceName, string> & { analysts?: string }
   admin_token: string
   pids: Partial<Record<ChildName, number>>
   /** The analysts' URL of the embedded ClickHouse. */

@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createMetrics } from '#shared/io/process/metrics.ts'
 import type { AnalystProxy } from '../../../deploy/local/clickhouse/analyst-proxy.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { until } from '../../support/process/until.ts'
@@ -137,5 +138,44 @@ describe('an answer', () => {
     const reply = await rig.ask({ query: "select repeat('x', 1000) from numbers(20000)" })
     expect([reply.status, reply.text]).toEqual([500, expect.stringContaining('TOO_MANY_ROWS')])
     expect((await rig.ask({ query: 'select 1' })).text).toBe('1\n')
+  })
+})
+
+describe('the metric of queries without a result', () => {
+  it('counts each by its reason, and no query that was answered', async () => {
+    const metrics = createMetrics('analysts')
+    const limits = { perTenant: 1, total: 1, queuePerTenant: 1, waitMs: 60_000 }
+    const own = { metrics, limits, queryMaxMs: 1_500 }
+    await withProxy(own, async (proxy) => {
+      const ask = (query: string, more: object = {}) => rig.ask({ query, ...more }, rig.acme, proxy)
+      expect((await ask('select 1')).status).toBe(200)
+      await ask('select 1', { password: 'wrong' })
+      await ask('select 1', { method: 'PUT' })
+      await ask('select 1', { params: { max_threads: '8' } })
+      await ask("select * from file('/etc/passwd')")
+      await ask('select no_such_column from events')
+      await ask("select repeat('x', 1000000) from numbers(100)")
+      const slow = ask(deaf)
+      await until('it runs', async () => (await running('%has(range%', 0.3)) === '1')
+      const others = [ask('select 2'), ask('select 2')]
+      expect((await Promise.race(others)).status).toBe(503)
+      expect((await slow).status).toBe(408)
+      const statuses = (await Promise.all(others)).map(({ status }) => status)
+      expect(statuses.sort()).toEqual([200, 503])
+      await until('the engine is done', async () => (await running('%has(range%')) === '0')
+    })
+    const found = await metrics.registry.getSingleMetric('di_analyst_queries_failed_total')!.get()
+    const counts = found.values.map(({ labels, value }) => [labels.reason, value])
+    expect(Object.fromEntries(counts)).toEqual({
+      authentication: 1,
+      request: 2,
+      statement: 1,
+      concurrency: 1,
+      time: 1,
+      size: 1,
+      engine_error: 1,
+      engine_unreachable: 0,
+      client_left: 0,
+    })
   })
 })

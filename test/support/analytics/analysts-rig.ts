@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
 import {
   type AnalystProxy,
   type AnalystProxyOptions,
@@ -22,7 +23,9 @@ import { startPostgres } from '../servers/postgres-server.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
 import type { Attempt } from './analyst-file-attempts.ts'
 
-type ProxyLimits = Partial<Pick<AnalystProxyOptions, 'limits' | 'queryMaxMs' | 'sendMaxMs'>>
+type ProxyLimits = Partial<
+  Pick<AnalystProxyOptions, 'limits' | 'metrics' | 'queryMaxMs' | 'sendMaxMs'>
+>
 
 export type AnalystsRig = {
   engine: TestClickhouse
@@ -90,6 +93,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     openAnalystProxy({
       port: 0,
       clickhouseUrl,
+      metrics: createMetrics('analysts'),
       answerBytesMax: 8 * 1024 * 1024,
       isAnalyst: (analyst) => isAnalyst(postgres, analyst),
       ...own,
