@@ -8,15 +8,9 @@ import {
   processPermissions,
   secretVariables,
 } from '#shared/core/permissions/process-permissions.ts'
-import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
-import { listen } from '#shared/io/http/http-server.ts'
-import { createInternalServer } from '#shared/io/http/internal-server.ts'
-import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { compiledFolder } from '#shared/io/process/cache-folder.ts'
-import { createLog } from '#shared/io/process/log.ts'
-import { createMetrics } from '#shared/io/process/metrics.ts'
-import { type AnalystProxy, openAnalystProxy } from '../clickhouse/analyst-proxy.ts'
 import { ensureDemoTenant } from '../demo-tenant.ts'
+import { type Analysts, openAnalysts } from './analysts.ts'
 import {
   type ChildLog,
   openChildLog,
@@ -102,7 +96,7 @@ type Stack = {
    */
   urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
   /** The analysts' proxy to the embedded ClickHouse; null with an external ClickHouse. */
-  analysts: (AnalystProxy & { internalUrl: string }) | null
+  analysts: Analysts | null
   /** True once stack.json exists; each new process id then updates it. */
   published: boolean
   stopping: boolean
@@ -132,7 +126,15 @@ export async function startStack(options: {
   try {
     const pages = ensureConsolePages(stack.screen)
     const env = await startServers(stack)
-    if (settings.external.clickhouse === undefined) await openAnalysts(stack, env)
+    if (settings.external.clickhouse === undefined) {
+      stack.analysts = await openAnalysts({
+        dataDir: settings.dataDir,
+        clickhouseUrl: stack.urls.clickhouse,
+        postgresUrl: env.POSTGRES_URL ?? '',
+        stopping: () => stack.stopping,
+      })
+      env.ANALYSTS_URL = stack.analysts.url
+    }
     await pages
     await startServices(stack, env)
     const newDemo = await makeDemoTenant(stack, env)
@@ -239,47 +241,6 @@ async function startServers(stack: Stack): Promise<Env> {
   })
   await allOrNone(starts, stopTogether)
   return serviceEnv(settings, secrets, stack.urls)
-}
-
-/**
- * The proxy runs in this process, so it survives a restart of the engine. The console shows its
- * URL.
- */
-async function openAnalysts(stack: Stack, env: Env): Promise<void> {
-  const file = join(stack.settings.dataDir, 'ports.json')
-  const ports = readJson<Record<string, number>>(file) ?? {}
-  const { analysts, analysts_internal: internal, ...others } = ports
-  const taken = new Set(Object.values(others))
-  const port = await choosePort({ preferred: analysts, taken })
-  const internalPort = await choosePort({ preferred: internal, taken: taken.add(port) })
-  writeJson(file, { ...others, analysts: port, analysts_internal: internalPort })
-  // The analyst receives each failure as a response, so none goes to the terminal.
-  const log = createLog('analysts', 'silent')
-  const metrics = createMetrics('analysts')
-  const postgres = createPostgres(env.POSTGRES_URL ?? '', {
-    role: 'analysts',
-    log,
-    connectionsMax: 2,
-  })
-  const proxy = await openAnalystProxy({
-    port,
-    clickhouseUrl: stack.urls.clickhouse,
-    metrics,
-    isAnalyst: (analyst) => isAnalyst(postgres, analyst),
-  })
-  // Not on the analysts' address: its counts are of all tenants.
-  const readyChecks = { postgres: postgres.checkReady }
-  const own = createInternalServer({ log, metrics, readyChecks, stopping: () => stack.stopping })
-  stack.analysts = {
-    url: proxy.url,
-    internalUrl: await listen(own, { host: '127.0.0.1', port: internalPort }),
-    close: async () => {
-      await proxy.close()
-      await own.close()
-      await postgres.close()
-    },
-  }
-  env.ANALYSTS_URL = proxy.url
 }
 
 /** Waits for all. The first failure cancels the others and is thrown. */
