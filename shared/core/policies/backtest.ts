@@ -1,33 +1,33 @@
 /**
- * What a backtest finds, slice by slice, and the report that its slices add up to: which actions
- * would have been others, and which alerts would have been gained or lost. It knows signals alone:
- * what velocity and the rest add to a risk score is not computed again, so alerts that those raised
- * are told apart.
+ * Sums the findings of a backtest, slice by slice, into its report: which actions a new policy
+ * changes, and which alerts it gains or loses. A backtest scores signals alone. It does not compute
+ * risk features again, so alerts that they raised are reported apart.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import { ofName, toNamed } from './named-changes.ts'
+import { type ActionMatrix, addToMatrix, emptyMatrix } from './action-matrix.ts'
+import { ofName, toGainedLost, toNamed } from './named-changes.ts'
 import type { Policy } from './policy.ts'
 
 /**
- * A range of device ids by their bytes, from (inclusive) to (exclusive), null is open; or the
- * devices of a sandbox whose ids force an action, which are in no range.
+ * A range of device ids in byte order, from (inclusive) to (exclusive), null is open; or a sandbox's
+ * test devices, which are in no range.
  */
 export type BacktestSlice = { from: string | null; to: string | null } | 'test devices'
 
-/** A policy that scored stored events. */
+/** A policy under which stored events were scored. */
 export type ScoredBy = { policyHash: string; policy: Policy }
 
-/** Sessions that moved alike. Actions as bits: bit n is set when some event has action n. */
+/** Sessions with equal changes. Actions as bits: bit n is set when an event has action n. */
 export type SessionGroup = {
   oldActions: number
   newActions: number
   platform: string
   sdkVersion: string
-  /** Of the events that would raise an alert; empty where no action came or went. */
+  /** Flags of events that raise an alert; empty where the actions are the same. */
   oldFlags: string[]
   newFlags: string[]
-  /** Of the stored alert of each action: 0 there is none, 1 its own score raised it, 2 more did. */
+  /** The stored alert of each action: 0 none, 1 raised by its own score, 2 by risk features. */
   reviewRaised: number
   blockRaised: number
   /** Empty when there is none. */
@@ -36,11 +36,11 @@ export type SessionGroup = {
   sessions: number
 }
 
-/** Alerts whose risk score is above the event's own. */
+/** Alerts whose risk score is above the event's own score. */
 export type CorrelatedAlerts = { action: string; disposition: string; alerts: number }
 
-/** A session whose highest score is another. */
-export type SessionMove = {
+/** A session whose highest score changes. */
+type SessionMove = {
   deviceId: string
   sessionId: string
   oldScore: number
@@ -52,86 +52,86 @@ export type SliceFindings = {
   events: number[][]
   sessions: SessionGroup[]
   moves: SessionMove[]
-  /** Events that were scored again by the policy that scored them. */
+  /** Events that were scored again under the policy that scored them. */
   recomputed: number
-  /** Those of them whose stored verdict is another. */
+  /** Those of them whose stored score or action differs. */
   differing: number
   /** The first few of them. */
   differingIds: string[]
 }
 
 /**
- * Alerts, of which a session has one for each action at most. Before and after are what events' own
- * scores deserve; gained and lost leave out what the report has apart under `correlated`.
+ * Alerts: at most one for each session and action. `before` and `after` are those of the events'
+ * own scores. `gained` and `lost` exclude those under `correlated`.
  */
 export type AlertMoves = { before: number; after: number; gained: number; lost: number }
 export type NamedMoves = AlertMoves & { name: string }
 
 export type BacktestReport = {
   events: number
-  /** Sessions that either policy holds anything against. */
+  /** Sessions that score under either policy. */
   sessions: number
   /** Events by old and new action: `matrix.ALLOW.REVIEW` were allowed and would be reviewed. */
-  matrix: Record<string, Record<string, number>>
+  matrix: ActionMatrix
   alerts: AlertMoves
   by_action: Record<string, AlertMoves>
-  /** The alerts of before by what became of them; NOT_STORED are those without a stored alert. */
+  /** The alerts before, by disposition; NOT_STORED are those without a stored alert. */
   by_disposition: Pick<NamedMoves, 'name' | 'before' | 'lost'>[]
-  /** The names that clients give, those with most changes first; at most 100. */
+  /** By the names that clients send, those with most changes first; at most 100. */
   by_platform: NamedMoves[]
   by_sdk_version: NamedMoves[]
-  /** Gained by flags of the new verdict, lost by those of the old; an alert counts for each. */
+  /** Gained by the new flags, lost by the old ones; an alert counts for each of its flags. */
   by_flag: Pick<NamedMoves, 'name' | 'gained' | 'lost'>[]
-  /** Alerts that velocity and the like raised above the event's own score: these may stay. */
+  /** Alerts that risk features raised above the event's own score: these may stay. */
   correlated: {
     alerts: number
     by_action: Record<string, number>
     by_disposition: Record<string, number>
-    /** The session would no longer deserve it by itself; what was known beyond it may still. */
+    /** The session's own score no longer raises it; risk features may still. */
     may_be_lost: number
-    /** The session would now deserve by itself what was raised anyway. */
+    /** The session's own score would now raise an alert that risk features raised. */
     would_be_own: number
   }
   moved_most: { device_id: string; session_id: string; old_score: number; new_score: number }[]
   recomputed: { events: number; different: number; first: string[] }
 }
 
-/** One query's events: a second or two of work, and the step of a progress line. */
+/** Events of one query: a second or two of work, and one step of the progress line. */
 export const eventsPerSlice = 1_000_000
 
 const movedMostMax = 20
 const differingShown = 10
 
-export type BacktestSum = {
+type BacktestSum = {
   add: (findings: SliceFindings) => void
   addCorrelated: (alerts: readonly CorrelatedAlerts[]) => void
   report: () => BacktestReport
 }
 
-/** Adds up slices. */
+const emptyReport = (): BacktestReport => ({
+  events: 0,
+  sessions: 0,
+  matrix: emptyMatrix(),
+  alerts: noMoves(),
+  by_action: { REVIEW: noMoves(), BLOCK: noMoves() },
+  by_disposition: [],
+  by_platform: [],
+  by_sdk_version: [],
+  by_flag: [],
+  correlated: {
+    alerts: 0,
+    by_action: { REVIEW: 0, BLOCK: 0 },
+    by_disposition: {},
+    may_be_lost: 0,
+    would_be_own: 0,
+  },
+  moved_most: [],
+  recomputed: { events: 0, different: 0, first: [] },
+})
+
+/** Creates a sum over the slices of one backtest. */
 export function createBacktestSum(): BacktestSum {
-  const report: BacktestReport = {
-    events: 0,
-    sessions: 0,
-    matrix: Object.fromEntries(
-      actions.map((old) => [old, Object.fromEntries(actions.map((next) => [next, 0]))]),
-    ),
-    alerts: noMoves(),
-    by_action: { REVIEW: noMoves(), BLOCK: noMoves() },
-    by_disposition: [],
-    by_platform: [],
-    by_sdk_version: [],
-    by_flag: [],
-    correlated: {
-      alerts: 0,
-      by_action: { REVIEW: 0, BLOCK: 0 },
-      by_disposition: {},
-      may_be_lost: 0,
-      would_be_own: 0,
-    },
-    moved_most: [],
-    recomputed: { events: 0, different: 0, first: [] },
-  }
+  const report = emptyReport()
   const split: Split = {
     dispositions: new Map(),
     platforms: new Map(),
@@ -141,7 +141,7 @@ export function createBacktestSum(): BacktestSum {
   let moves: SessionMove[] = []
   return {
     add: ({ events, sessions, moves: more, recomputed: again, differing, differingIds }) => {
-      addEvents(report, events)
+      report.events += addToMatrix(report.matrix, events)
       for (const group of sessions) addSessions(report, split, group)
       moves = [...moves, ...more].sort(byDistance).slice(0, movedMostMax)
       const { recomputed } = report
@@ -149,41 +149,42 @@ export function createBacktestSum(): BacktestSum {
       recomputed.different += differing
       recomputed.first = [...recomputed.first, ...differingIds].slice(0, differingShown)
     },
-    addCorrelated: (alerts) => {
-      const { correlated } = report
-      for (const one of alerts) {
-        correlated.alerts += one.alerts
-        for (const [counts, name] of [
-          [correlated.by_action, one.action],
-          [correlated.by_disposition, one.disposition],
-        ] as const) {
-          counts[name] = (counts[name] ?? 0) + one.alerts
-        }
-      }
-    },
-    report: () => ({
-      ...report,
-      by_disposition: toNamed(split.dispositions, alertsBefore).map(({ name, before, lost }) => ({
-        name,
-        before,
-        lost,
-      })),
-      by_platform: toNamed(split.platforms, alertsBefore),
-      by_sdk_version: toNamed(split.versions, alertsBefore),
-      by_flag: toNamed(split.flags, alertsBefore).map(({ name, gained, lost }) => ({
-        name,
-        gained,
-        lost,
-      })),
-      moved_most: moves.map((one) => ({
-        device_id: one.deviceId,
-        session_id: one.sessionId,
-        old_score: one.oldScore,
-        new_score: one.newScore,
-      })),
-    }),
+    addCorrelated: (alerts) => addCorrelated(report.correlated, alerts),
+    report: () => ({ ...report, ...toSplitReport(split), moved_most: moves.map(toMovedMost) }),
   }
 }
+
+function addCorrelated(
+  correlated: BacktestReport['correlated'],
+  alerts: readonly CorrelatedAlerts[],
+): void {
+  const { by_action: byAction, by_disposition: byDisposition } = correlated
+  for (const { action, disposition, alerts: count } of alerts) {
+    correlated.alerts += count
+    byAction[action] = (byAction[action] ?? 0) + count
+    byDisposition[disposition] = (byDisposition[disposition] ?? 0) + count
+  }
+}
+
+function toSplitReport({ dispositions, platforms, versions, flags }: Split) {
+  return {
+    by_disposition: toNamed(dispositions, alertsBefore).map(({ name, before, lost }) => ({
+      name,
+      before,
+      lost,
+    })),
+    by_platform: toNamed(platforms, alertsBefore),
+    by_sdk_version: toNamed(versions, alertsBefore),
+    by_flag: toNamed(flags, alertsBefore).map(toGainedLost),
+  }
+}
+
+const toMovedMost = (move: SessionMove): BacktestReport['moved_most'][number] => ({
+  device_id: move.deviceId,
+  session_id: move.sessionId,
+  old_score: move.oldScore,
+  new_score: move.newScore,
+})
 
 type Split = Record<'dispositions' | 'platforms' | 'versions' | 'flags', Map<string, AlertMoves>>
 
@@ -192,16 +193,6 @@ const movesOf = (moves: Map<string, AlertMoves>, name: string) => ofName(moves, 
 const alertsBefore = ({ before }: AlertMoves) => before
 
 const noMoves = (): AlertMoves => ({ before: 0, after: 0, gained: 0, lost: 0 })
-
-function addEvents(report: BacktestReport, events: readonly number[][]): void {
-  actions.forEach((from, old) => {
-    actions.forEach((to, next) => {
-      const count = events[old]![next]!
-      report.matrix[from]![to]! += count
-      report.events += count
-    })
-  })
-}
 
 function addSessions(report: BacktestReport, split: Split, group: SessionGroup): void {
   const { sessions } = group

@@ -1,9 +1,11 @@
 /** Alerts gained and lost under the names that clients choose: platforms, SDK versions, flags. */
 
-/** Clients choose the names, so a report has no more than these. */
+/** Most names in a report, because clients choose them. */
 const namesMax = 100
 
-/** What stands under a name, made when there is none yet. */
+type NamedChanges = { name: string; gained: number; lost: number }
+
+/** The entry of a name; creates it if it is missing. */
 export function ofName<T>(all: Map<string, T>, name: string, make: () => T): T {
   const present = all.get(name)
   if (present !== undefined) return present
@@ -14,7 +16,7 @@ export function ofName<T>(all: Map<string, T>, name: string, make: () => T): T {
 
 /**
  * The names with most changes first, then those with most alerts; at most 100.
- * @param alertsOf the alerts that stand under a name at all
+ * @param alertsOf all alerts of a name
  */
 export function toNamed<T extends { gained: number; lost: number }>(
   all: ReadonlyMap<string, T>,
@@ -28,3 +30,10 @@ export function toNamed<T extends { gained: number; lost: number }>(
     )
     .slice(0, namesMax)
 }
+
+/** The part of a named entry that reports by flag show. */
+export const toGainedLost = ({ name, gained, lost }: NamedChanges): NamedChanges => ({
+  name,
+  gained,
+  lost,
+})

@@ -1,18 +1,18 @@
 /**
- * What a shadow policy would have decided against what was decided, summed up from sessions that
- * fared alike. An alert is one for each device, session and action, and so it is counted here.
+ * Compares the decisions of a shadow policy with those of the active one, summed over groups of
+ * sessions. Alerts count as they are raised: one for each device, session and action.
  */
-
 import { actions } from '#shared/core/scoring/score.ts'
-import { ofName, toNamed } from './named-changes.ts'
+import { type ActionMatrix, addToMatrix, emptyMatrix } from './action-matrix.ts'
+import { ofName, toGainedLost, toNamed } from './named-changes.ts'
 
-/** Sessions that fared alike. Actions as bits: bit n is set when some event was given action n. */
+/** Sessions with equal decisions. Actions as bits: bit n is set when an event has action n. */
 export type ComparedSessions = {
   activeActions: number
   shadowActions: number
   platform: string
   sdkVersion: string
-  /** Of the events that would raise an alert; empty where no action came or went. */
+  /** Flags of events that raise an alert; empty where the actions are the same. */
   activeFlags: string[]
   shadowFlags: string[]
   sessions: number
@@ -20,55 +20,44 @@ export type ComparedSessions = {
   events: number[][]
 }
 
-/** Alerts of either, and those that the shadow alone or the active policy alone raises. */
-export type ComparedAlerts = { active: number; shadow: number; gained: number; lost: number }
-export type NamedAlerts = ComparedAlerts & { name: string }
+/** Alerts of each policy; gained by the shadow alone, lost from the active one. */
+type ComparedAlerts = { active: number; shadow: number; gained: number; lost: number }
+type NamedAlerts = ComparedAlerts & { name: string }
 
-export type ComparedSum = {
+type ComparedSum = {
   events: number
   sessions: number
   /** `matrix.ALLOW.REVIEW` were allowed and would have been reviewed. */
-  matrix: Record<string, Record<string, number>>
+  matrix: ActionMatrix
   alerts: ComparedAlerts
   by_action: Record<string, ComparedAlerts>
-  /** The names that clients give, those with most changes first; at most 100. */
+  /** By the names that clients send, those with most changes first; at most 100. */
   by_platform: NamedAlerts[]
   by_sdk_version: NamedAlerts[]
   /** Gained by the shadow's flags, lost by the active policy's; an alert counts for each. */
   by_flag: Pick<NamedAlerts, 'name' | 'gained' | 'lost'>[]
 }
 
-/** Sums up groups of sessions. */
+/** Sums groups of sessions. */
 export function sumCompared(groups: readonly ComparedSessions[]): ComparedSum {
-  const zeros = () => Object.fromEntries(actions.map((action) => [action, 0]))
   const sum = {
     events: 0,
     sessions: 0,
-    matrix: Object.fromEntries(actions.map((action) => [action, zeros()])),
+    matrix: emptyMatrix(),
     alerts: noAlerts(),
     by_action: { REVIEW: noAlerts(), BLOCK: noAlerts() },
   }
   const split: Split = { platforms: new Map(), versions: new Map(), flags: new Map() }
   for (const group of groups) {
     sum.sessions += group.sessions
-    actions.forEach((from, active) => {
-      actions.forEach((to, shadow) => {
-        const events = group.events[active]![shadow]!
-        sum.matrix[from]![to]! += events
-        sum.events += events
-      })
-    })
+    sum.events += addToMatrix(sum.matrix, group.events)
     addAlerts(sum, split, group)
   }
   return {
     ...sum,
     by_platform: toNamed(split.platforms, ofActive),
     by_sdk_version: toNamed(split.versions, ofActive),
-    by_flag: toNamed(split.flags, ofActive).map(({ name, gained, lost }) => ({
-      name,
-      gained,
-      lost,
-    })),
+    by_flag: toNamed(split.flags, ofActive).map(toGainedLost),
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Why an event scored what it did, step by step: what every signal gave or why it gave nothing, how
- * each category came to its points, and what lifted or limited the whole. It reads the steps of the
- * very scorer that answered, so it cannot tell another story.
+ * Explains a score step by step: the points of every signal or why it has none, the points of each
+ * category, and what raised or limited the sum. It reads the steps of the scorer itself, so both
+ * always agree.
  */
 import { z } from 'zod'
 import type { Policy } from '#shared/core/policies/policy.ts'
@@ -13,12 +13,12 @@ import { findSuppression, softLimit, type Tally } from './score-tally.ts'
 import { type Assessment, assess } from './scoring.ts'
 import type { ScoringContext } from './suppressions.ts'
 
-/** What became of a signal that was sent. */
+/** How a signal that was sent counted. */
 const signalOutcomes = [
   'scored',
-  /** `null`: the client could not tell. */
+  /** `null`: the client did not measure it. */
   'not_measured',
-  /** Measured, and nothing is wrong. */
+  /** Measured, and not detected. */
   'clean',
   /** Known, but the policy gives it no weight. */
   'weightless',
@@ -87,7 +87,10 @@ export type ScoreExplanation = z.infer<typeof scoreExplanationSchema>
 type SignalStep = z.infer<typeof signalStepSchema>
 type CategoryStep = z.infer<typeof categoryStepSchema>
 
-/** Explains the score of an event under a policy; `score`, `action` and `reasons` are its own. */
+/**
+ * Explains the score of an event under a policy.
+ * @returns every step; `score`, `action` and `reasons` equal those of `compilePolicy`
+ */
 export function explainScore(
   policy: Policy,
   signals: Signals,

@@ -1,7 +1,7 @@
 /**
- * From a tally to reasons: each flag with the points its signals brought and what proves it. Their
- * weights add up to the score exactly, whatever was capped, halved or lifted; a flag whose points
- * were all cut stays, with a weight of 0, for the fact is still there.
+ * From a tally to reasons: each flag with the points of its signals and their evidence. The weights
+ * add up to the score exactly, whatever was capped, halved or raised to a floor. A flag that lost
+ * all its points stays with a weight of 0, because its signals were still detected.
  */
 import type { Flag } from '#shared/core/signals/flags.ts'
 import type { Reason } from './score.ts'
@@ -9,14 +9,14 @@ import type { CompiledPolicy } from './score-rules.ts'
 import { softLimit, type Tallied, type Tally } from './score-tally.ts'
 
 /**
- * What proves a reason, and what acted on its points. `signals` is always there, as sorted paths;
- * the rest only where it acted:
- * - `caps`: what limited them, each with what it limited. A `category` with a `group` is the cap
- *   on those signals of it together; without, the cap of the category; `all` is the limit of 100.
- * - `strong_evidence`: the critical signals that together filled the category to its cap.
- * - `halved_by`: the signals that explain the category away.
- * - `soft_limit`: the most that categories bring together which cannot lead to BLOCK by themselves.
- * - `floor`: the signal that is proof by itself, and the score that it lifted the whole to.
+ * The evidence of a reason, and what changed its points. `signals` is always present, as sorted
+ * paths; the rest only where it changed points:
+ * - `caps`: the caps that applied, each with the sum that it limited. A `category` with a `group`
+ *   is the cap of those signals; without, the cap of the category; `all` is the limit of 100.
+ * - `strong_evidence`: the critical signals that filled the category to its cap.
+ * - `halved_by`: the signals that confirm the halving of the category.
+ * - `soft_limit`: the most points of all soft categories, which cannot lead to BLOCK.
+ * - `floor`: the signal with a floor, and the score that it raised the event to.
  */
 export type Evidence = {
   signals: string[]
@@ -27,7 +27,7 @@ export type Evidence = {
   floor?: { signal: string; score: number }
 }
 
-export type EvidenceCap = { category: string; group?: string[]; cap: number; sum: number }
+type EvidenceCap = { category: string; group?: string[]; cap: number; sum: number }
 
 type PendingReason = { code: Flag; weight: number; evidence: Evidence }
 
@@ -37,14 +37,14 @@ export function toReasons(compiled: CompiledPolicy, tallied: Tallied): Reason[] 
   const total = Math.min(100, tallied.sum)
   const whole = { category: 'all', cap: 100, sum: tallied.sum }
   let remaining = total
-  // Where the sum of categories passes 100, the strongest categories keep their points.
+  // Where the sum of categories exceeds 100, the strongest categories keep their points.
   const ordered = [...tallied.tallies].sort((a, b) => b.points - a.points)
   for (const tally of ordered) {
     const granted = Math.min(tally.points, remaining)
     remaining -= granted
     addTally(pending, compiled, tally, { granted, whole: granted < tally.points ? whole : null })
   }
-  if (tallied.floor !== null) lift(pending, tallied, tallied.score - total)
+  if (tallied.floor !== null) addFloor(pending, tallied, tallied.score - total)
   const reasons = [...pending.values()]
   for (const { evidence } of reasons) evidence.signals.sort()
   return reasons.sort((a, b) => b.weight - a.weight || (a.code < b.code ? -1 : 1))
@@ -58,7 +58,7 @@ function addTally(
 ): void {
   const { hits } = tally
   const groups = tally.grouped < tally.sum ? findActedGroups(tally) : noGroups
-  // Strong evidence lifts even a category whose groups left it nothing.
+  // Strong evidence fills even a category whose groups left it no points.
   const limited = tally.grouped === 0 ? noGroups : groups
   const shares = shareOut(limitGroups(tally, limited), limit.granted)
   const touched = new Set<Evidence>()
@@ -78,7 +78,7 @@ function addTally(
   for (const evidence of touched) addLimits(evidence, compiled, tally, limit.whole)
 }
 
-/** A group whose cap reduced its points, with the cap as evidence shows it. */
+/** A group whose cap reduced its points, with the evidence of it. */
 type ActedGroup = { group: number; cap: EvidenceCap }
 
 const noGroups: readonly ActedGroup[] = []
@@ -137,7 +137,7 @@ function union(present: readonly string[] = [], more: readonly string[]): string
   return [...new Set([...present, ...more])].sort()
 }
 
-function lift(
+function addFloor(
   pending: Map<Flag, PendingReason>,
   { tallies, floor }: Tallied,
   points: number,
@@ -153,8 +153,8 @@ function lift(
 }
 
 /**
- * Splits `total` whole points in proportion to `parts`; what rounding leaves goes to the largest
- * remainders, ties to the earlier part.
+ * Splits `total` whole points in proportion to `parts` by the largest remainder method; of equal
+ * remainders the earlier part comes first.
  */
 export function shareOut(parts: readonly number[], total: number): number[] {
   let sum = 0
@@ -168,7 +168,7 @@ export function shareOut(parts: readonly number[], total: number): number[] {
     shares.push(share)
     left -= share
   }
-  // What is left is less than one point for each part, so each is lifted once at most.
+  // Less than one point per part is left, so each part gets one at most.
   const remainders = parts.map((part, index) => (part * total) / sum - shares[index]!)
   for (; left > 0; left--) {
     let largest = 0

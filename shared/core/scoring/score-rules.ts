@@ -1,6 +1,6 @@
 /**
- * A policy, compiled once to what scoring an event needs: by category, the signals that can score
- * at all and how. What the policy does not weigh is not even looked up.
+ * Compiles a policy to rules: by category, the signals that have a weight, and how to weigh their
+ * values.
  */
 
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
@@ -14,13 +14,13 @@ export type Rule = {
   /** `category.signal` */
   path: string
   flag: Flag
-  /** Whether it is of critical grade, which counts as strong evidence. */
+  /** Whether it is of critical grade, for strong evidence. */
   critical: boolean
-  /** Index of the category's group that it is in, -1 for none. */
+  /** Index of its group in the category, -1 for none. */
   group: number
   /** The points of a value; 0 when it is clean. */
   points: (value: unknown) => number
-  /** What may suppress it, in the order of the document; null when nothing can. */
+  /** Its suppressions, in the order of the document; null when there are none. */
   suppressions: readonly CompiledSuppression[] | null
 }
 
@@ -29,7 +29,7 @@ export type CategoryRules = {
   cap: number
   soft: boolean
   rules: ReadonlyMap<string, Rule>
-  /** Those that act on `false`, or null: most values are false, and need no look-up then. */
+  /** Rules that act on `false`; null when there are none, so that `false` needs no look-up. */
   falseRules: ReadonlyMap<string, Rule> | null
   groupCaps: readonly number[]
 }
@@ -40,12 +40,12 @@ export type CompiledPolicy = {
   thresholds: Policy['thresholds']
   categories: readonly CategoryRules[]
   halving: readonly HalvingRule[]
-  /** How many critical signals fill a category; infinity when none do. */
+  /** How many critical signals fill a category; infinity when that is off. */
   strongFrom: number
   floors: ReadonlyMap<string, number>
 }
 
-/** Compiles a policy; signals that the catalog does not know are left out. */
+/** Compiles a policy, without signals that are not in the catalog. */
 export function compileRules(policy: Policy): CompiledPolicy {
   const compiled = categories.map((category) => compileCategory(category, policy))
   addSuppressions(policy, compiled)
@@ -114,7 +114,7 @@ function compileWeight(weight: SignalWeight): (value: unknown) => number {
   }
 }
 
-/** One rule per category: several for one count as one with all their confirming signals. */
+/** Merges the rules of one category: any of their signals confirms. */
 function compileHalving(rules: Policy['halving']): HalvingRule[] {
   const byCategory = new Map<Category, Set<string>>()
   for (const { category, confirmedBy } of rules) {

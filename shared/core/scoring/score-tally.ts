@@ -1,24 +1,23 @@
 /**
- * From signals to points, step by step, each kept so that reasons and explanations can tell what
- * acted: signals add up within their groups and their category, a category may be halved or
- * limited, categories add up to 100, floors lift what is proof. One more detected signal never
- * lowers a score.
+ * From signals to points. Signals add up within their groups and their category, a category can be
+ * halved or limited, categories add up to at most 100, and floors raise the score. The tally keeps
+ * every step for reasons and explanations. One more detected signal never lowers a score.
  */
 
 import type { CategorySignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import type { CategoryRules, CompiledPolicy, HalvingRule, Rule } from './score-rules.ts'
 import type { ScoringContext } from './suppressions.ts'
 
-/** A signal that scores, and its points before anything limits them. */
-export type Hit = { rule: Rule; points: number }
+/** A signal that scores, and its points before any limit. */
+type Hit = { rule: Rule; points: number }
 
 export type Tally = {
   category: CategoryRules
-  /** Heaviest first, then by path: the order of keys in an event means nothing. */
+  /** Heaviest first, then by path, so that the order of keys in an event has no effect. */
   hits: Hit[]
   /** The points of the signals. */
   sum: number
-  /** What each group's signals add up to; the group's cap may be less. */
+  /** The sum of each group's signals, before the group's cap. */
   groupSums: readonly number[]
   /** The sum after the caps of groups. */
   grouped: number
@@ -27,21 +26,24 @@ export type Tally = {
   /** The detected signals that confirm its halving; empty when there is none. */
   halvedBy: string[]
   halved: number
-  /** After the limit of soft categories: what the category brings to the score. */
+  /** After the limit of soft categories: the category's part of the score. */
   points: number
 }
 
 export type Tallied = {
   /** Only categories with a hit. */
   tallies: Tally[]
-  /** What the categories add up to, before 100 limits it. */
+  /** The sum of the categories, before the limit of 100. */
   sum: number
   /** Null when no floor is above the sum. */
   floor: { signal: string; score: number } | null
   score: number
 }
 
-/** Tallies an event. @returns null when nothing scores, which is nearly always */
+/**
+ * Tallies an event.
+ * @returns null when no signal scores, which is the usual case
+ */
 export function tallySignals(
   compiled: CompiledPolicy,
   signals: Signals,
@@ -73,7 +75,7 @@ function findHits(
   let hits: Hit[] | null = null
   for (const name in signals) {
     const value = signals[name]
-    // Most are false; a look-up is for what may score.
+    // Most values are false and need no look-up.
     if (value === null || (value === false && falseRules === null)) continue
     const rule = value === false ? falseRules?.get(name) : rules.get(name)
     if (rule === undefined) continue
@@ -86,7 +88,10 @@ function findHits(
   return hits
 }
 
-/** @returns the suppression's reason, or null when the signal scores; of several, the first acts */
+/**
+ * The reason of the first suppression that acts on a signal.
+ * @returns null when the signal scores
+ */
 export function findSuppression(rule: Rule, context: ScoringContext): string | null {
   if (rule.suppressions === null) return null
   return rule.suppressions.find((one) => one.acts(context))?.reason ?? null
@@ -132,10 +137,11 @@ function addUp(category: CategoryRules, hits: Hit[], strongFrom: number): Tally 
 type Halving = { rule: HalvingRule; target: Tally }
 
 /**
- * Halves what is confirmed. A confirming signal must not lower a score by being detected, so the
- * score is the highest of all ways to leave confirmations out, together with their own points; what
- * that is above the halves is given back to them. Being a maximum over parts of what was detected,
- * it cannot fall when more is.
+ * Halves confirmed categories. A confirming signal must not lower a score by being detected. So the
+ * score is the maximum over all choices of halvings, where a halving that is not chosen loses its
+ * confirming signals and their points. What the maximum is above the halves is added to the halved
+ * categories again. As a maximum over subsets of the detected signals it cannot fall when one more
+ * is detected.
  */
 function applyHalving(compiled: CompiledPolicy, tallies: Tally[]): void {
   const halvings: Halving[] = []
@@ -158,15 +164,15 @@ function applyHalving(compiled: CompiledPolicy, tallies: Tally[]): void {
   }
 }
 
-/** The highest score with any choice of the halvings and without what confirms the others. */
+/** The highest score of any choice of halvings, without the signals that confirm the others. */
 function findHighest(
   compiled: CompiledPolicy,
   tallies: readonly Tally[],
   halvings: readonly Halving[],
 ): number {
-  // With all of them chosen, it is what they are now.
+  // The choice of all halvings is the present tally.
   let highest = combine(compiled, tallies)
-  // At most 6 rules, one per category: at most 64 choices, nearly always these two.
+  // There are at most 6 rules, one per category, so at most 64 choices; usually two.
   for (let chosen = 0; highest < 100 && chosen < (1 << halvings.length) - 1; chosen++) {
     const isChosen = (index: number) => (chosen & (1 << index)) !== 0
     const stays = ({ rule: { path } }: Hit) =>
@@ -197,18 +203,18 @@ function combine(
   return Math.min(100, hard + Math.min(softLimit(compiled), soft))
 }
 
-/** The most points that soft categories bring together. */
+/** The most points of all soft categories together. */
 export function softLimit(compiled: CompiledPolicy): number {
   return compiled.thresholds.block - 1
 }
 
 function limitSoft(compiled: CompiledPolicy, tallies: Tally[]): void {
-  let room = softLimit(compiled)
+  let remaining = softLimit(compiled)
   for (const one of tallies) {
     one.points = one.halved
     if (!one.category.soft) continue
-    one.points = Math.min(one.halved, room)
-    room -= one.points
+    one.points = Math.min(one.halved, remaining)
+    remaining -= one.points
   }
 }
 

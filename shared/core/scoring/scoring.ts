@@ -1,5 +1,5 @@
 /**
- * Computes the score: a pure function of `signals` and the tenant's policy. Suppressions also read
+ * Computes the score: a pure function of `signals` and the tenant's policy. Suppressions also use
  * the SDK version, the platform and the time of receipt. A policy is compiled once. The weights of
  * the reasons add up to the score.
  */
@@ -21,14 +21,14 @@ export function compilePolicy(policy: Policy): Scorer {
   return (signals, context) => assess(compiled, signals, context).score
 }
 
-/** A score with every step that led to it, for explanations. */
+/** A score with all its steps, for explanations. */
 export type Assessment = {
   score: Score
   /** Null when nothing scored. */
   tallied: Tallied | null
 }
 
-/** Scores an event under a compiled policy: the one path from signals to a score. */
+/** Scores an event under a compiled policy. Scorer and explanation both use it. */
 export function assess(
   compiled: CompiledPolicy,
   signals: Signals,

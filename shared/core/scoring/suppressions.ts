@@ -1,11 +1,11 @@
 /**
- * Suppressions: signals that score nothing for some SDK versions or platforms until a date, so that
- * a faulty SDK release does not turn customers away. Which of them act is a pure function of what
- * an event says it was sent by and of when it was received.
+ * Suppressions: signals that do not score for some SDK versions or platforms until a date, so that a
+ * faulty SDK release does not lock out customers. Whether one acts depends on the event's `sdk_meta`
+ * and its time of receipt alone.
  */
 import type { Suppression } from '#shared/core/policies/policy.ts'
 
-/** What suppressions look at: the event's `sdk_meta` and its `received_at`, in ms since 1970. */
+/** The inputs of suppressions: the event's `sdk_meta` and its `received_at`, in ms since 1970. */
 export type ScoringContext = { sdkVersion: string; platform: string; receivedAtMs: number }
 
 /** Suppressions that may act on one signal. */
@@ -13,8 +13,8 @@ export type CompiledSuppression = { acts: (context: ScoringContext) => boolean; 
 
 /**
  * Compiles a policy's suppressions.
- * @param paths every `category.signal` that can score, which is what `category.*` stands for
- * @returns by signal, what may suppress it; a signal that is clean needs no look at them
+ * @param paths every `category.signal` that can score: what `category.*` expands to
+ * @returns the suppressions of each signal
  */
 export function compileSuppressions(
   suppressions: readonly Suppression[],

@@ -4,10 +4,10 @@
  * event beyond the bounds has no pattern, which makes a backtest of it slower and nothing else.
  */
 import { LRUCache } from 'lru-cache'
+import { toPatternKey } from '#shared/core/scoring/sql/signal-pattern-key.ts'
 import {
   type SignalPattern,
   toPatternId,
-  toPatternKey,
   toSignalPattern,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'

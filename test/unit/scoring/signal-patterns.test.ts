@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { policySchema } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { toPatternKey } from '#shared/core/scoring/sql/signal-pattern-key.ts'
 import {
   findPatternLimits,
   isPatternEnough,
@@ -13,7 +14,6 @@ import {
   patternTexts,
   patternVersion,
   toPatternId,
-  toPatternKey,
   toSignalPattern,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'

@@ -1,8 +1,8 @@
 /**
- * What one signal of a stored event brings, as ClickHouse sees it: the leaves of scoring in SQL.
- * Signals are read where it is cheapest to read them exactly: watched booleans from the bits that
- * were made of the event itself, the rest from the JSON column, by the type a value was stored
- * with. The few rows where those lost something are read from the stored body instead.
+ * The points of one signal of a stored event, as a ClickHouse expression. Signals are read where it
+ * is cheapest and exact: watched booleans from the stored bits, the rest from the JSON column by
+ * the type that a value was stored with. The few rows where these are not exact are read from the
+ * stored body instead.
  */
 import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
 import type { Category } from '#shared/core/signals/signal-definition.ts'
@@ -13,7 +13,7 @@ import { quoteNumber, quoteText, quoteTexts } from './scoring-sql-text.ts'
 /** `columns`: bits and the JSON column. `body`: the submission itself, a hundred times slower. */
 export type Source = 'columns' | 'body'
 
-/** Signals whose bits every row has that has bits at all: later ones say nothing of older rows. */
+/** Signals whose bits all rows with bits have. Bits of later signals are missing in older rows. */
 const bitsMax = 54
 const bitOf = new Map(watchedSignals.slice(0, bitsMax).map((path, bit) => [path, bit]))
 
@@ -35,7 +35,7 @@ export function pointsOf({ category, signal, weight, policy, source }: Leaf): st
   return acting.length === 0 ? points : `if(${acting.join(' or ')}, toUInt8(0), ${points})`
 }
 
-/** A signal as a row has it, read by type: nothing is true of a value of another type. */
+/** Expressions that read a signal of a row by type. For a value of another type none is true. */
 type Reader = {
   isTrue: string
   isFalse: string
@@ -61,7 +61,7 @@ function toColumnReader(category: Category, signal: string): Reader {
     atLeast: (limit) =>
       `(ifNull(${path}.:Int64 >= ${limit}, 0) or ifNull(${path}.:Float64 >= ${limit}, 0))`,
     text: `${path}.:String`,
-    // A list that is absent reads as an empty one; its type tells them apart.
+    // An absent list reads as an empty one, but has another type.
     isEmptyList: `(dynamicType(${path}) = '${texts}' and empty(${path}.:\`${texts}\`))`,
     list: `${path}.:\`${texts}\``,
   }
@@ -98,7 +98,7 @@ function weighValues(
   { values, unless = [] }: Extract<SignalWeight, { values: unknown }>,
   { text, list, isEmptyList }: Reader,
 ): string | null {
-  // Stored text is well formed; what is not equals none of it, but would once it was encoded.
+  // Stored text is well formed, so ill-formed text equals none of it. Encoding would change that.
   const known = Object.entries(values).filter(([value, points]) => points > 0 && isText(value))
   if (known.length === 0) return null
   const keys = quoteTexts(known.map(([value]) => value))
@@ -141,8 +141,8 @@ function toCondition({ expiresAt, sdkVersions, platforms }: Suppression): string
 }
 
 /**
- * What suppressions of the policies look at, each condition once: of two rows for which they hold
- * alike, the same is suppressed.
+ * The conditions of all suppressions of the policies, each once. Two rows with the same results have
+ * the same signals suppressed.
  */
 export function listSuppressionConditions(policies: readonly Policy[]): string[] {
   const all = policies.flatMap(({ suppressions }) => suppressions.flatMap(toCondition))
@@ -167,8 +167,8 @@ function toPlatform(platform: string): string[] {
 const lowerPlatform = 'lowerUTF8(platform)'
 
 /**
- * The rows that columns do not tell all of: without parsed signals, from before there were bits, or
- * with a list that was unknown when it was stored and may have become JSON text.
+ * The condition for rows whose columns are not exact: without parsed signals, from before there were
+ * bits, or with a list that was unknown when it was stored and may be stored as JSON text.
  */
 export function needsBody(policies: readonly Policy[]): string {
   const listed = policies.flatMap(({ categories }) =>

@@ -1,12 +1,10 @@
 /**
- * A policy as ClickHouse expressions: the second compiler of scoring, for backtests over the whole
- * history inside the engine. It scores rows of `telemetry` exactly as the closure of scoring.ts
- * scores the events they came from; a property test holds the two equal. All arithmetic is whole
- * numbers, so there is nothing that could round in another order.
+ * Compiles a policy to ClickHouse expressions, for backtests over the whole history inside the
+ * engine. It scores rows of `telemetry` exactly as scoring.ts scores their events; a property test
+ * holds the two equal. All arithmetic is in integers, so there is no rounding.
  *
- * The closure gives back what halving took until the score is the highest of all ways to leave
- * confirmations out. What it ends with is therefore that highest itself, however the points are
- * spread, and only that is computed here.
+ * After halving, the score of scoring.ts is the maximum over all choices of halvings. How the points
+ * are spread over categories only matters for reasons, so the expressions compute the maximum.
  */
 
 import type { Policy } from '#shared/core/policies/policy.ts'
@@ -26,22 +24,22 @@ export type SqlColumn = { name: string; sql: string }
 
 /**
  * Three layers, each the SELECT list over a subquery with the one before: `points` over rows of
- * `telemetry`, `tallies` over those, and `verdict`, whose columns are score, action and, where
- * wanted, flags. Layers keep expressions small: a name of one stands for all that is below it.
+ * `telemetry`, `tallies` over points, and `verdict` over tallies: score, action and, on request,
+ * flags. Layers keep expressions small, because a name replaces a whole expression.
  */
-export type ScoringSql = {
+type ScoringSql = {
   points: SqlColumn[]
   tallies: SqlColumn[]
   /** `score` 0..100, UInt8, and `action` 0, 1 or 2 for ALLOW, REVIEW, BLOCK, UInt8. */
   verdict: SqlColumn[]
 }
 
-export type ScoringSqlOptions = {
-  /** Begins every name, so that two policies fit into one query: letters, digits and `_`. */
+type ScoringSqlOptions = {
+  /** Prefix of every name, so that two policies fit into one query: letters, digits and `_`. */
   prefix: string
-  /** Where signals are read; `columns` is right for rows that `needsBody` does not name. */
+  /** Where signals are read; `columns` is exact for rows outside `needsBody`. */
   source: Source
-  /** Whether `verdict` has `flags` too: UInt64, a bit for each, see `readFlagBits`. */
+  /** Whether `verdict` has `flags`: UInt64, a bit for each, see `readFlagBits`. */
   withFlags: boolean
 }
 
@@ -92,13 +90,13 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
   }
 }
 
-/** A choice of halvings: which categories count half, and which signals are left out for it. */
+/** A choice of halvings: the categories that count half, and the signals that are left out. */
 type Choice = { halved: ReadonlySet<Category>; without: ReadonlySet<string> }
 
 /**
- * Every choice of the policy's halvings: those that are not chosen lose what confirms them. One
- * whose signals were not detected, or whose category is empty, needs no case of its own: leaving it
- * out then loses nothing, or choosing it does not, and the other way brings no more.
+ * Every choice of the policy's halvings: a halving that is not chosen loses its confirming signals.
+ * A halving without detected confirming signals, or of an empty category, needs no special case:
+ * one of the two choices then loses nothing, and the other is not higher.
  */
 function listChoices(compiled: CompiledPolicy, terms: readonly CategoryTerms[]): Choice[] {
   const known = new Set(terms.flatMap((one) => one.terms.map(({ path }) => path)))
@@ -119,7 +117,7 @@ type Tallies = {
   nameOf: (category: CategoryTerms, without: ReadonlySet<string>) => string | null
 }
 
-/** Columns of what categories bring after their caps, one for each way of leaving signals out. */
+/** Columns with the capped points of categories, one for each set of signals that is left out. */
 function createTallies(
   compiled: CompiledPolicy,
   terms: readonly CategoryTerms[],
@@ -174,7 +172,7 @@ function toScore(
   return greatest([...new Set(sums)])
 }
 
-/** Signals by the score that one of them lifts an event to. */
+/** Columns of signals by their floor. */
 function listFloors(compiled: CompiledPolicy, terms: readonly CategoryTerms[]) {
   const byScore = new Map<number, string[]>()
   for (const { rules, terms: own } of terms) {
@@ -206,7 +204,7 @@ function floorNames(
   return listFloors(compiled, terms).map(([floor]) => `${prefix}f${floor}`)
 }
 
-/** The flags of what was detected; a flag whose points were all cut is among them. */
+/** The flags of detected signals, including flags that lost all their points. */
 function toFlags(terms: readonly CategoryTerms[], prefix: string): SqlColumn {
   const byFlag = new Map<Flag, string[]>()
   for (const { name, flag } of terms.flatMap((one) => one.terms)) {
@@ -220,24 +218,22 @@ function toFlags(terms: readonly CategoryTerms[], prefix: string): SqlColumn {
 
 const flagNames = Object.keys(flags) as Flag[]
 
-/** One bit for each flag, in the order of the documented list; 53 would not fit into a number. */
+/** One bit for each flag, in the order of the documented list; a number holds up to 53. */
 const bitOf = (flag: Flag): string => `toUInt64(${2 ** flagNames.indexOf(flag)})`
 
-/** The same bits of an array of flags; what is no flag today has none. */
+/** The same bits of an array of flags, as SQL. A flag that no longer exists has no bit. */
 export function toFlagBits(array: string): string {
   const bits = `[${flagNames.map(bitOf).join(', ')}]`
   const bit = `transform(toString(flag), ${quoteTexts(flagNames)}, ${bits}, toUInt64(0))`
   return `arraySum(arrayMap(flag -> ${bit}, ${array}))`
 }
 
-/** The flags that a row's bits name, sorted. */
+/** The flags of a row's bits, sorted. */
 export function readFlagBits(bits: number): Flag[] {
   return flagNames.filter((_, bit) => Math.floor(bits / 2 ** bit) % 2 === 1).sort()
 }
 
-/**
- * A sum as a balanced tree: each level doubles the width of the numbers, so few of them are wide.
- */
+/** A sum as a balanced tree: each level doubles the width of the integers, so few are wide. */
 function add(parts: readonly string[]): string {
   if (parts.length === 0) return '0'
   if (parts.length === 1) return parts[0]!
@@ -251,9 +247,9 @@ function greatest(parts: readonly string[]): string {
 }
 
 /**
- * Scores rows of `telemetry`: a query of the columns that were asked for and the verdict's.
- * @param from what stands after FROM, with its WHERE
- * @param keep columns and expressions over `telemetry` that stay beside the verdict
+ * A query that scores rows of `telemetry`.
+ * @param from the FROM clause, with its WHERE
+ * @param keep columns and expressions over `telemetry` to return beside the verdict
  */
 export function toScoringQuery(
   policies: readonly ScoringSql[],

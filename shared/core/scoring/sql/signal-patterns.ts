@@ -1,23 +1,23 @@
 /**
- * The pattern of an event: of its signals what a policy can see, and nothing that could be
- * anybody's own. A fleet has millions of events and a few thousand patterns, so a backtest scores
- * patterns. Booleans are kept, numbers are the lower end of a range, texts are kept when they are
- * of the known vocabulary. What was left out is named, so that a policy that looks closer than the
- * pattern tells (another text, a limit inside a range) is known to need the event itself; for every
- * other policy the pattern scores exactly as the event does.
+ * An optimisation: the pattern of an event, which is the part of its signals that policies weigh. A
+ * fleet has millions of events and a few thousand patterns, so a backtest scores patterns: 10
+ * million events in 11 s, against three minutes for a scan that scores every row in JavaScript
+ * (`npm run bench -- backtest`).
+ *
+ * A pattern keeps booleans, the lower end of a number's range, and texts of a fixed vocabulary, so
+ * it contains nothing personal. It names the signals whose texts it left out. A policy that weighs
+ * another text, or has a limit inside a range, then needs the event itself. Every other policy scores
+ * the pattern exactly as the event.
  */
 import { hash } from 'node:crypto'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
 
-/** Version of the vocabulary and the ranges below. Increase it with every change of them. */
+/** Version of the vocabulary and the ranges below. Every change of them must increase it. */
 export const patternVersion = 1
 
-/**
- * The texts that patterns keep: what Play Integrity and the catalog's own signals say. None of them
- * identifies a person.
- */
+/** The texts that patterns keep: verdicts of Play Integrity and values of the catalog's signals. */
 export const patternTexts: ReadonlySet<string> = new Set([
   ...['(empty)', 'UNKNOWN', 'UNEVALUATED', 'UNSPECIFIED', 'VERIFIED', 'SELF_SIGNED', 'UNVERIFIED'],
   ...['FAILED', 'ORIGINAL', 'COMPROMISED', 'POSSIBLY_COMPROMISED'],
@@ -30,18 +30,18 @@ export const patternTexts: ReadonlySet<string> = new Set([
   ...['low', 'medium', 'high', 'LOW', 'MEDIUM', 'HIGH'],
 ])
 
-/** Where ranges of numbers begin; the last is open, and -1 stands for all below 0. */
+/** Lower ends of the ranges of numbers. The last range is open; -1 is the range below 0. */
 export const patternBounds: readonly number[] = [
   ...[0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 90, 100, 120, 150, 180, 240],
   ...[270, 300, 365, 450, 540, 600, 730, 900, 1_000, 1_095, 1_460, 1_825, 3_650, 10_000],
 ]
 const belowZero = -1
 
-/** Stands in lists for items that are left out: a list of them is not an empty one. */
+/** Replaces the items of a list that are left out, so that the list is not empty. */
 const leftOut = '?'
 
 export type SignalPattern = {
-  /** What is kept, in the order of the catalog. */
+  /** The kept values, in the order of the catalog. */
   signals: Signals
   /** `category.signal` of texts, and of lists with an item, that were left out. */
   hidden: string[]
@@ -86,8 +86,8 @@ function findRange(value: number): number {
   return patternBounds[findRangeIndex(value)] ?? belowZero
 }
 
-/** The place of a number's range; -1 below all. */
-function findRangeIndex(value: number): number {
+/** The index of a number's range in `patternBounds`; -1 below all. */
+export function findRangeIndex(value: number): number {
   let at = patternBounds.length - 1
   while (at >= 0 && value < patternBounds[at]!) at--
   return at
@@ -99,57 +99,15 @@ export function toPatternId({ signals, hidden }: SignalPattern): string {
   return hash('sha256', text, 'buffer').subarray(0, 16).toString('base64url')
 }
 
-const placeOf = new Map(
-  known.map(({ category, names }, index) => [
-    category,
-    new Map(names.map((name, at) => [name, index * 256 + at])),
-  ]),
-)
-const textPlaces = new Map([...patternTexts].map((text, at) => [text, at + 1]))
-const keyCodes = new Uint16Array(512)
-
-/**
- * A short text that events with different patterns never share: cheap to make of every event, and
- * most have one that was seen before. Two keys may stand for one pattern.
- * @returns null for an event with more in it than is worth remembering
- */
-export function toPatternKey(signals: Signals): string | null {
-  let length = 0
-  for (const category of categories) {
-    const own = signals[category] as Signals[Category] | undefined
-    const places = placeOf.get(category)!
-    for (const name in own) {
-      const value = own[name]
-      if (value === null) continue
-      const place = places.get(name)
-      if (place === undefined) continue
-      if (length + 2 > keyCodes.length) return null
-      keyCodes[length++] = place
-      if (typeof value === 'boolean') keyCodes[length++] = value ? 1 : 2
-      else if (typeof value === 'number') keyCodes[length++] = 0x100 + findRangeIndex(value)
-      else if (typeof value === 'string') keyCodes[length++] = 0x200 + (textPlaces.get(value) ?? 0)
-      else if (Array.isArray(value)) {
-        if (length + 1 + value.length > keyCodes.length) return null
-        keyCodes[length++] = 0x1000 + value.length
-        for (const item of value) keyCodes[length++] = toItemCode(item)
-      } else length--
-    }
-  }
-  return String.fromCharCode.apply(null, keyCodes.subarray(0, length) as unknown as number[])
-}
-
-const toItemCode = (item: unknown): number =>
-  0x200 + (typeof item === 'string' ? (textPlaces.get(item) ?? 0) : 0)
-
-/** What a pattern must not have for some policies to score it as they score its events. */
-export type PatternLimits = {
+/** What a pattern must not have for some policies to score it exactly as its events. */
+type PatternLimits = {
   /** Signals of which a policy names a text that patterns leave out. */
   hidden: string[]
   /** Numbers whose range holds a policy's limit inside. */
   ranges: { category: Category; signal: string; from: number }[]
 }
 
-/** What of patterns does not tell enough for these policies. */
+/** The limits of patterns for these policies. */
 export function findPatternLimits(policies: readonly Policy[]): PatternLimits {
   const hidden = new Set<string>()
   const ranges = new Map<string, PatternLimits['ranges'][number]>()
@@ -181,7 +139,7 @@ function listWeights({ categories: own }: Policy) {
   )
 }
 
-/** Whether every one of those policies scores this pattern as it scores its events. */
+/** Whether the policies with these limits score this pattern exactly as its events. */
 export function isPatternEnough(
   { signals, hidden }: SignalPattern,
   limits: PatternLimits,
@@ -192,7 +150,7 @@ export function isPatternEnough(
   )
 }
 
-/** Every signal that one of the policies weighs, as `category.signal`, sorted. */
+/** The signals that at least one policy weighs, as `category.signal`, sorted. */
 export function listWeighed(policies: readonly Policy[]): string[] {
   const paths = policies.flatMap(listWeights).map(({ category, signal }) => `${category}.${signal}`)
   return [...new Set(paths)].sort()
