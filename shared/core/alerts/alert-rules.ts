@@ -1,8 +1,4 @@
-/**
- * Alert rules: when an event raises an alert, the alert's id, and its shape in the REST API and in
- * webhooks.
- */
-
+/** Alert rules: when an event raises an alert, and its shape in the REST API and in webhooks. */
 import { toAlertId } from '#shared/core/base/ids.ts'
 import { type Reason, type Severity, toSeverity } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -18,7 +14,7 @@ export const initialDisposition: Disposition = 'OPEN'
 export const decisions = ['REVIEW', 'BLOCK'] as const
 export type Decision = (typeof decisions)[number]
 
-/** An alert that an event asks for, before it has a `seq` of its tenant. */
+/** An alert that an event raises, before it has its `seq`. */
 export type AlertCandidate = {
   alertId: string
   tenantId: string
@@ -33,7 +29,7 @@ export type AlertCandidate = {
   policyVersion: number
 }
 
-/** An alert as clients see it, over REST and by webhook. */
+/** An alert as clients see it, in the REST API and in webhooks. */
 export type Alert = {
   alert_id: string
   seq: number

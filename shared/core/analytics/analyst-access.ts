@@ -1,17 +1,17 @@
 /**
- * What an analyst may do with the database, said once: which tables stand behind the views and how
- * each is confined to a tenant, how much one query may take, and what a client may choose itself.
- * The embedded engine's users file and the statements for a real server are both made of it.
+ * The access of analysts to ClickHouse: the tables behind the views and their row policies, limits
+ * of a query, and settings that a client may change. The users file of the embedded engine and the
+ * statements for a real server are both made from it.
  */
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 
-/** Reads the internal tables on behalf of the views. No one can sign in as it. */
+/** The definer of the views, which reads the internal tables. It cannot sign in. */
 export const readerUser = 'analytics_reader'
 
 /**
- * The internal tables behind the views that have a tenant in every row. The reader sees the rows
- * of the analyst's tenant and no others, before anything that the analyst wrote is computed.
+ * The internal tables behind the views with a tenant in every row. A row policy filters the rows of
+ * the analyst's tenant before any expression of the analyst is evaluated.
  */
 export const guardedTables = [
   'telemetry',
@@ -28,7 +28,7 @@ export const guardedTables = [
   'shadow_decisions',
 ] as const
 
-/** Those without a tenant: instants and positions, the same for everybody. */
+/** Tables without a tenant: instants and stream offsets, the same for all tenants. */
 export const sharedTables = [
   'replication_rounds',
   'reconciliation_watermarks',
@@ -37,9 +37,8 @@ export const sharedTables = [
 ] as const
 
 /**
- * The condition that a table's rows are confined by, the same for every table: the service's users
- * see all rows.
- * @param tenantExpression SQL of the tenant that everybody else is confined to
+ * The condition of the row policies, the same for every table. The service's users see all rows.
+ * @param tenantExpression SQL of the tenant whose rows all other users see
  */
 export function toRowFilter(serviceUsers: readonly string[], tenantExpression: string): string {
   const names = serviceUsers.map(quoteText)
@@ -51,8 +50,8 @@ export function toRowFilter(serviceUsers: readonly string[], tenantExpression: s
 const mebibyte = 1024 * 1024
 
 /**
- * What a query of an analyst begins with and cannot change: time, memory and answers without end
- * are the three ways in which one query could stand in the way of everything else.
+ * The settings of an analyst's query, which it cannot change. They limit time, memory and results,
+ * the ways in which one query could starve everything else.
  */
 export const analystSettings: Record<string, number | string> = {
   readonly: 1,
@@ -69,17 +68,16 @@ export const analystSettings: Record<string, number | string> = {
   max_result_rows: 1_000_000,
   max_result_bytes: 256 * mebibyte,
   result_overflow_mode: 'throw',
-  // An error that comes late is then an error with its status, not the end of half an answer.
+  // A late error then has its HTTP status instead of cutting off a partial answer.
   http_wait_end_of_query: 1,
-  // The engine looks at the clock, and at a kill, between blocks. A row that compares a million
-  // values takes 7 ms, so a block of such rows takes 7 s; larger blocks are no faster for the usual
-  // queries.
+  // The engine checks time limits and kills between blocks. A row that compares a million values
+  // takes 7 ms, so a block of such rows takes 7 s. Larger blocks are no faster for usual queries.
   max_block_size: 1_024,
   function_range_max_elements_in_block: 1_000_000,
-  // The service's own queries come first, where the process has the right to lower a priority.
+  // The service's own queries have priority, where the process may change priorities.
   os_threads_nice_value_query: 15,
   max_concurrent_queries_for_user: 4,
-  // A cache that is shared by tenants is one that can tell one of them about another.
+  // A cache that tenants share could leak data of one to another.
   use_query_cache: 0,
   use_query_condition_cache: 0,
   function_sleep_max_microseconds_per_block: 100_000,
@@ -87,8 +85,8 @@ export const analystSettings: Record<string, number | string> = {
 }
 
 /**
- * The same in the local stack, where one user of the engine asks for all analysts: how many ask at
- * once is decided before the engine, and four queries together fit into what that user may take.
+ * The same in the local stack, where all analysts share one user of the engine. The proxy limits
+ * concurrency, and four queries together fit into that user's memory.
  */
 export const localAnalystSettings: typeof analystSettings = {
   ...analystSettings,
@@ -100,8 +98,8 @@ export const localAnalystSettings: typeof analystSettings = {
 }
 
 /**
- * What a client may set although it may set nothing: how results are written, and limits that can
- * be made narrower. Drivers and Grafana send these by themselves.
+ * The settings that a client may change: result formats, and limits that it may lower. Drivers and
+ * Grafana send them by default.
  */
 export const analystChoices: Record<string, { min: number; max: number } | null> = {
   max_execution_time: { min: 1, max: 30 },
@@ -130,10 +128,10 @@ export const analystChoices: Record<string, { min: number; max: number } | null>
 }
 
 /**
- * What the reader's work within a view is pinned to. With these two changed, a condition that the
- * analyst wrote could be computed on other tenants' rows before they are left out, and an error
- * message would show their values: the engine lets a subquery's SETTINGS past every constraint of
- * the user who writes it, but not past the reader's.
+ * Settings of the reader that hold inside a view. If they were changed, an analyst's condition
+ * could be evaluated on other tenants' rows before the row policy, and an error message would show
+ * their values. SETTINGS of a subquery bypass all constraints of the analyst's user, but not those
+ * of the reader.
  */
 export const readerSettings: Record<string, number> = {
   apply_row_policy_after_final: 0,
@@ -142,9 +140,10 @@ export const readerSettings: Record<string, number> = {
 }
 
 /**
- * How many queries of analysts an embedded engine runs at once, each in one thread, on a machine
- * with so many cores. One tenant never has all permits, so there are at least two. A query
- * takes at most `analystQueryMaxMs`, so a tenant waits at most that long for two other tenants.
+ * Concurrent analyst queries of an embedded engine, each in one thread. One tenant never has all
+ * permits, so there are at least two. A query takes at most `analystQueryMaxMs`, so a tenant waits
+ * at most twice that for two other tenants.
+ * @param cores of the machine
  */
 export function toAnalystQueryLimits(cores: number) {
   const total = Math.min(4, Math.max(2, cores - 1))
@@ -156,24 +155,24 @@ export function toAnalystQueryLimits(cores: number) {
   }
 }
 
-/** The engine's own limit of 30 s and a moment in which it ends the query by itself. */
+/** The engine's limit of 30 s, and two seconds in which it ends the query itself. */
 export const analystQueryMaxMs = 32_000
 
 /**
- * Bytes of an answer of the local stack, which holds each until it is whole: with four at once
- * 256 MiB here and as much in the engine.
+ * Bytes of an answer of the local stack, which buffers it: four at once are 256 MiB in the proxy
+ * and as much in the engine.
  */
 export const analystAnswerBytesMax = 64 * mebibyte
 
 /** An analyst's name within the tenant. */
 export const analystNamePattern = /^[a-z0-9][a-z0-9-]{0,31}$/
 
-/** The user that an analyst signs in as; neither part can hold a dot. */
+/** The user name of an analyst; neither part can contain a dot. */
 export function toAnalystUser(tenantId: string, name: string): string {
   return `analyst.${tenantId}.${name}`
 }
 
-/** The tenant and name in a user's name, or null when it is not an analyst's. */
+/** The tenant and analyst of a user name, or null when it is not an analyst's. */
 export function parseAnalystUser(user: string): { tenantId: string; name: string } | null {
   const [prefix, tenantId = '', name = '', ...rest] = user.split('.')
   const fits = prefix === 'analyst' && rest.length === 0

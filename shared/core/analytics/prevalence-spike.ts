@@ -29,7 +29,7 @@ export type PrevalenceSpike = {
   zScore: number
 }
 
-export type SpikeLimits = {
+type SpikeLimits = {
   /** Smaller groups are not compared at all. */
   fleetMin: number
   /** Fewest devices with the signal. */

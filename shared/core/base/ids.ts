@@ -1,7 +1,6 @@
 /**
- * The service's identifiers: how each is made and what shape it has. Deterministic ids are what
- * make every later stage idempotent: the same bytes are the same event, the same facts the same
- * alert.
+ * The service's identifiers. They are deterministic, which makes every later stage idempotent: the
+ * same bytes are the same event, the same facts the same alert.
  */
 import { createHash, hash } from 'node:crypto'
 
@@ -9,9 +8,8 @@ import { createHash, hash } from 'node:crypto'
 export const tenantIdPattern = /^[a-z0-9][a-z0-9-]{0,62}$/
 
 /**
- * The id of a telemetry event: 132 bits of SHA-256 over the exact body bytes, which name the
- * tenant. A retry of the same bytes is therefore the same event, at every edge and after every
- * rotation.
+ * The id of a telemetry event: 132 bits of SHA-256 over the exact body bytes, which include the
+ * tenant. A retry of the same bytes is the same event at every edge and after every rotation.
  * @param body the raw request body
  * @returns `evt_` and 22 base64url characters
  */
@@ -20,9 +18,9 @@ export function toEventId(body: Uint8Array): string {
 }
 
 /**
- * An event's id as bytes, where as many as there are have to be kept: its 22 characters are 132
- * bits, four more are 0.
- * @returns 17 bytes; an id that is not one of ours is kept as its own digest
+ * An event's id as bytes, to keep many in memory: its 22 characters are 132 bits, padded with four
+ * zero bits.
+ * @returns 17 bytes; for an id of another form, the first 17 of its SHA-256
  */
 export function toEventIdBytes(eventId: string): Buffer {
   const bytes = Buffer.from(`${eventId.slice(4)}A`, 'base64url')
@@ -32,13 +30,13 @@ export function toEventIdBytes(eventId: string): Buffer {
 
 const eventIdBytes = 17
 
-/** The id that these 17 bytes are. */
+/** The inverse of `toEventIdBytes`. */
 export const fromEventIdBytes = (bytes: Uint8Array): string =>
   `evt_${Buffer.from(bytes).toString('base64url').slice(0, 22)}`
 
 /**
- * The id of an alert: one per (tenant, device, session, action), however often it is raised.
- * The parts are length-prefixed, so that no two different facts can be spelled alike.
+ * The id of an alert: one per (tenant, device, session, action), however often it is raised. The
+ * parts are length-prefixed, so that different facts have different texts.
  * @returns `alr_` and 26 base64url characters (156 bits)
  */
 export function toAlertId(fact: {
@@ -55,8 +53,8 @@ export function toAlertId(fact: {
 }
 
 /**
- * The id of the first delivery of an alert. It is the same on every retry, and the same again when
- * a scorer's transaction is repeated. Receivers see it as `X-Service-Delivery` and `webhook-id`.
+ * The id of the first delivery of an alert. It is the same on every retry, and when a scorer
+ * repeats its transaction. Receivers see it as `X-Service-Delivery` and `webhook-id`.
  * @returns `dlv_` and 26 base64url characters
  */
 export function toDeliveryId(alertId: string): string {
@@ -64,8 +62,7 @@ export function toDeliveryId(alertId: string): string {
 }
 
 /**
- * The id that a test event has in an alert's place. No alert can have it: it is one character
- * longer than theirs.
+ * The alert id of a test event. No alert can have it, because it is one character longer.
  * @param random 16 random bytes
  * @returns `alr_test_` and 22 base64url characters
  */

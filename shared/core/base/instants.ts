@@ -1,21 +1,21 @@
 /**
- * Instants and spans of time: reading what a client wrote without losing or inventing a
- * millisecond, and taking a span apart into whole days, whole hours and what is left.
+ * Instants and spans of time: parsing the texts of clients exactly, and splitting a span into whole
+ * days, whole hours and remainders.
  */
 
 const dateTimePattern =
   /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d))?$/i
 
 /**
- * Reads an ISO-8601 instant: a date and time with its offset, or a date, which is its midnight in
- * UTC. A time without an offset names no instant and is refused.
+ * Parses an ISO-8601 instant: a date and time with its offset, or a date, which is its midnight in
+ * UTC. A time without an offset is refused.
  *
- * Our own instants are whole milliseconds, so a finer one is rounded up: `x >= t` and `x < t` then
- * answer the same for the rounded instant as for the exact one.
+ * Stored instants are whole milliseconds, so a finer one is rounded up: `x >= t` and `x < t` then
+ * have the same result for the rounded instant as for the exact one.
  * @returns milliseconds since 1970, or null when the text is no instant
  */
 export function parseInstant(text: string): number | null {
-  // An offset's plus sign that was not percent-encoded in a query arrives as a space.
+  // A plus sign that was not percent-encoded in a query arrives as a space.
   const match = dateTimePattern.exec(text.replace(/ (?=\d\d:?\d\d$)/, '+'))
   if (match === null) return null
   const [, year, month, day, hour = '0', minute = '0', second = '0', fraction = ''] = match
@@ -26,18 +26,18 @@ export function parseInstant(text: string): number | null {
   return wholeMs - offsetMs + Math.ceil(Number(fraction.padEnd(9, '0')) / 1_000_000)
 }
 
-// Also the basic format, and what RFC 9557 puts in brackets behind a time.
+// Also the basic format, and the suffixes in brackets of RFC 9557.
 const occurredPattern =
   /^(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?(Z|[+-]\d\d(?::?\d\d)?))?(?:\[[^[\]]+\])*$/i
 const occurredCharactersMax = 128
-/** Numbers from here on are milliseconds since 1970: this is 1973. Lower ones may be seconds. */
+/** From this number on (1973) numbers are milliseconds since 1970. Lower ones may be seconds. */
 const epochMsMin = 1e11
 
 /**
- * Reads when a client says that something happened. It takes every form that names one instant,
- * with leap seconds and `24:00:00` as the start of the next minute or day.
- * @param value anything of JSON
- * @returns milliseconds since 1970, or null when it does not read as an instant
+ * Parses a client's `occurred_at`. It accepts every form of one instant; leap seconds and
+ * `24:00:00` are the start of the next minute or day.
+ * @param value any JSON value
+ * @returns milliseconds since 1970, or null when it is no instant
  */
 export function readOccurredAt(value: unknown): number | null {
   if (typeof value === 'number') {
@@ -79,25 +79,25 @@ function toOffsetMs(offset: string | undefined): number | null {
   return (offset.startsWith('-') ? -1 : 1) * (hours * 60 + minutes) * 60_000
 }
 
-/** From `fromMs` up to but not including `toMs`; empty when they are equal. May be infinite. */
+/** From `fromMs` (inclusive) to `toMs` (exclusive); empty when equal. Either may be infinite. */
 export type Span = { fromMs: number; toMs: number }
 
 export const hourMs = 3_600_000
 export const dayMs = 24 * hourMs
 
-/** A span to add (1), to take away (-1) or to leave out, being empty (0). */
+/** A span to add (1), to subtract (-1) or, when empty, to ignore (0). */
 export type SignedSpan = Span & { sign: 1 | 0 | -1 }
 
-export type SpanParts = {
+type SpanParts = {
   days: Span
   hours: [SignedSpan, SignedSpan]
   rests: [SignedSpan, SignedSpan]
 }
 
 /**
- * Takes a span apart into whole UTC days, whole hours at either end and the rests of an hour at
- * either end. Each cut is at the nearest day or hour, inside the span or outside: a rest is then at
- * most half an hour, to be added or to be taken away, and its hours at most half a day.
+ * Splits a span into whole UTC days, whole hours at either end and remainders at either end. Each
+ * cut is at the nearest day or hour, inside or outside the span. So hours are at most half a day
+ * and remainders at most half an hour, to add or to subtract.
  */
 export function splitSpan({ fromMs, toMs }: Span): SpanParts {
   const [from, to] = fromMs < toMs ? [fromMs, toMs] : [0, 0]
@@ -106,10 +106,10 @@ export function splitSpan({ fromMs, toMs }: Span): SpanParts {
   return { days, hours: toEnds(hours, days), rests: toEnds({ fromMs: from, toMs: to }, hours) }
 }
 
-/** Adding nothing makes a zero of minus zero. */
+/** Adding 0 turns -0 into 0. */
 const toNearest = (ms: number, unitMs: number): number => Math.round(ms / unitMs) * unitMs + 0
 
-/** What a span has more or less than its rounded one, before and after. */
+/** The differences between a span and its rounded one, at its start and its end. */
 function toEnds(span: Span, rounded: Span): [SignedSpan, SignedSpan] {
   const between = (one: number, other: number, sign: 1 | -1): SignedSpan => ({
     fromMs: Math.min(one, other),

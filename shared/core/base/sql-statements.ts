@@ -1,14 +1,15 @@
 /**
- * Cuts a SQL file into its statements, for servers that take one statement at a time. Semicolons in
- * strings, quoted names and comments are left alone.
+ * Splits a SQL file into its statements, for servers that accept one statement at a time.
+ * Semicolons in strings, quoted names and comments do not end a statement.
  */
 
-/** What opens a stretch in which a semicolon means nothing, and how that stretch ends. */
+/** Strings, quoted names and comments, in which a semicolon has no meaning. */
 const opaque = /'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|\/\*[\s\S]*?\*\//y
 
 /**
- * @param text a file with statements that end in semicolons; the last may go without
- * @returns the statements with their comments, without semicolons; none that are comments only
+ * Splits the text of a SQL file.
+ * @param text statements that end in semicolons; optional after the last
+ * @returns the statements with their comments and without semicolons; none of comments only
  */
 export function splitStatements(text: string): string[] {
   const statements: string[] = []

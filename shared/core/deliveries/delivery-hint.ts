@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import { idCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 
-/** A hint that a delivery is due: only a hint, the Postgres row is the truth. */
+/** A hint that a delivery is due. The row in Postgres is the source of truth. */
 export const deliveryHintSchema = z.object({
   tenant_id: z.string().regex(tenantIdPattern),
   delivery_id: z.string().max(idCharactersMax),

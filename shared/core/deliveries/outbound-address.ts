@@ -1,27 +1,27 @@
 /**
- * Where a webhook may go: the shape of its URL and the addresses its name may stand for. Everything
- * that is not plainly a public unicast address is refused, whatever it is wrapped in; the shell
- * asks again for the very address it dials (`shared/io/deliveries/outbound/connect.ts`).
+ * Where a webhook may go: the form of its URL, and the addresses that its name may resolve to.
+ * Everything but a public unicast address is refused, also inside NAT64, 6to4 or Teredo. The
+ * address of each connection is checked again (`shared/io/deliveries/outbound/connect.ts`).
  */
 import { urlCharactersMax } from '#shared/core/base/limits/http.ts'
 
 export type WebhookRules = {
-  /** Whose webhook it is. */
+  /** The tenant's environment. */
   environment: 'live' | 'sandbox'
-  /** Whether this installation lets sandbox tenants stay on private networks. */
+  /** Whether this installation allows sandbox tenants private networks. */
   allowPrivate: boolean
-  /** Networks of the operator's own that receivers may be in, live tenants' as well. */
+  /** The operator's own networks in which receivers may be, also those of live tenants. */
   allowNetworks?: readonly Network[]
 }
 
-export type UrlVerdict = { ok: true; url: string } | { ok: false; why: string }
+type UrlVerdict = { ok: true; url: string } | { ok: false; why: string }
 
-/** Whether these rules open http and private addresses: never for a live tenant. */
+/** Whether these rules allow http and private addresses: never for a live tenant. */
 export function mayBePrivate(rules: WebhookRules): boolean {
   return rules.environment === 'sandbox' && rules.allowPrivate
 }
 
-/** Addresses that begin with the same bits. */
+/** A network: addresses with the same first bits. */
 export type Network = { prefix: readonly number[]; bits: number }
 
 /**
@@ -33,25 +33,23 @@ const forbiddenV4 = toRanges([
   ...['198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
 ])
 
-/**
- * All the space IANA has handed out for global unicast. What lies outside reaches nobody's server.
- */
+/** The space that IANA has allocated for global unicast. */
 const globalUnicastV6 = toRange('2000::/3')
 
-/** Inside it: protocol assignments with Teredo, documentation, and 6to4, which wraps any IPv4. */
+/** Not public inside it: protocol assignments with Teredo, documentation, and 6to4. */
 const forbiddenV6 = toRanges(['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'])
 
-/** NAT64 reaches the IPv4 address in its last four bytes, so it is judged as that address. */
+/** NAT64 reaches the IPv4 address in its last four bytes, so that address is checked. */
 const nat64 = toRange('64:ff9b::/96')
 
-/** What a sandbox on a private network may reach: loopback, RFC 1918 and unique local addresses. */
+/** Private networks that a sandbox may reach: loopback, RFC 1918 and unique local addresses. */
 const privateV4 = toRanges(['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16'])
 const privateV6 = toRanges(['::1/128', 'fc00::/7'])
 
 /**
- * Where clouds hand out a machine's credentials (AWS, Azure, Google, Oracle, Alibaba, Scaleway),
- * and link-local addresses as a whole, loopback and multicast: never a webhook, whatever is
- * allowed.
+ * Addresses that `allowNetworks` cannot open: metadata services of clouds, which give out a
+ * machine's credentials (AWS, Azure, Google, Oracle, Alibaba, Scaleway), link-local addresses,
+ * loopback and multicast.
  */
 const neverV4 = toRanges([
   ...['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '192.0.0.0/24', '100.100.100.200/32'],
@@ -60,12 +58,12 @@ const neverV4 = toRanges([
 const metadataV4 = toRanges(['169.254.0.0/16', '100.100.100.200/32', '168.63.129.16/32'])
 const metadataV6 = toRanges(['fd00:ec2::254/128', 'fd20:ce::254/128', 'fd00:42::42/128'])
 
-/** Unique local addresses: what an operator may allow of IPv6 beside the public space. */
+/** Unique local addresses: of non-public IPv6 only these can be allowed. */
 const uniqueLocal = toRange('fc00::/7')
 
 /**
- * Whether an address is anything but public unicast. Text that is no address is forbidden too.
- * @param ip dotted IPv4 or IPv6 in any of its spellings, without brackets
+ * Whether an address is not public unicast. A text that is no address is forbidden too.
+ * @param ip dotted IPv4, or IPv6 in any spelling, without brackets
  */
 export function isForbiddenAddress(ip: string): boolean {
   const bytes = parseAddress(ip)
@@ -83,7 +81,7 @@ export function unwrapNat64(ip: string): string {
 }
 
 /**
- * Whether a delivery under these rules must not touch an address.
+ * Whether a delivery under these rules must not connect to an address.
  * @param ip as for `isForbiddenAddress`
  */
 export function isRefusedAddress(ip: string, rules: WebhookRules): boolean {
@@ -125,12 +123,12 @@ export function parseNetwork(text: string): { network: Network } | { why: string
   return mayBeAllowed(prefix) ? { network } : { why: 'can never hold a receiver' }
 }
 
-/** Names that mean a machine or a network of our own, with everything below them. */
+/** Names of a local machine or network, with all their subdomains. */
 const privateNames = ['localhost', 'localdomain', 'local', 'internal', 'home.arpa', 'onion']
 
 /**
- * Judges a webhook URL by its text alone; its name must still be resolved.
- * @returns the URL as the URL standard spells it, which is what is stored, or why it is refused
+ * Checks the text of a webhook URL. Its name must still be resolved and checked.
+ * @returns the URL in the normal form of the URL standard, to store, or why it is refused
  */
 export function checkWebhookUrl(text: string, rules: WebhookRules): UrlVerdict {
   const fault = findTextFault(text)
@@ -146,7 +144,7 @@ export function checkWebhookUrl(text: string, rules: WebhookRules): UrlVerdict {
 
 const tooLong = `it has more than ${urlCharactersMax} characters`
 
-/** The URL standard quietly repairs these, so what a reader sees is not what would be called. */
+/** The URL standard repairs these silently, so the text differs from the called URL. */
 function findTextFault(text: string): string | null {
   if (text.length > urlCharactersMax) return tooLong
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it finds
@@ -171,7 +169,7 @@ function findUrlFault(url: URL, rules: WebhookRules): string | null {
   if (literal !== null) {
     return isRefusedAddress(literal, rules) ? 'its address is not a public one' : null
   }
-  // A name on the operator's own network may be any; its addresses decide.
+  // Any name can be on the operator's own network; its addresses decide.
   const anyName = open || (rules.allowNetworks ?? []).length > 0
   return anyName ? null : findNameFault(url.hostname)
 }
@@ -215,15 +213,12 @@ function toRange(text: string): Network {
   return { prefix: parseAddress(text.slice(0, at))!, bits: Number(text.slice(at + 1)) }
 }
 
-/** The bytes of an address, 4 or 16, or null. An address with a zone is none that we could dial. */
+/** The bytes of an address, 4 or 16, or null. An address with a zone cannot be dialled. */
 export function parseAddress(ip: string): number[] | null {
   return ip.includes(':') ? parseV6(ip) : parseV4(ip)
 }
 
-/**
- * Four decimal bytes without leading zeros: other spellings mean different things to different
- * code.
- */
+/** Four decimal bytes without leading zeros: parsers disagree about other spellings. */
 function parseV4(text: string): number[] | null {
   const parts = text.split('.')
   if (parts.length !== 4) return null
@@ -242,9 +237,7 @@ function parseV6(text: string): number[] | null {
   return [...head, ...new Array<number>(missing).fill(0), ...tail]
 }
 
-/**
- * The bytes of colon-separated groups; only the last may be dotted IPv4, and only at the very end.
- */
+/** The bytes of colon-separated groups; the last one of the address may be dotted IPv4. */
 function parseGroups(text: string, atEnd: boolean): number[] | null {
   if (text === '') return []
   const bytes: number[] = []

@@ -1,5 +1,5 @@
 /**
- * When a webhook is tried again. Jitter only adds, `Retry-After` only delays; after the last step
+ * The retry schedule of a delivery. Jitter and `Retry-After` only add delay. After the last retry
  * the delivery is `failed` and stays replayable.
  */
 import { retryAfterDelayMaxMs } from '#shared/core/base/limits/deliveries.ts'
@@ -28,8 +28,9 @@ export const jitterShare = 0.1
 /**
  * The wait after a failed attempt, or null when the schedule is exhausted.
  * @param attempt the attempt that failed, from 1
- * @param random a number in [0, 1) from the caller
- * @param retryAfterMs what the receiver asked for on a 429 or 503, if anything
+ * @param random a random number in [0, 1)
+ * @param retryAfterMs the receiver's `Retry-After` on a 429 or 503, or null
+ * @returns milliseconds, or null
  */
 export function retryDelayMs(
   attempt: number,
@@ -43,7 +44,7 @@ export function retryDelayMs(
 }
 
 /**
- * Reads a `Retry-After` header: whole seconds, or an HTTP date. Anything else counts as absent.
+ * Parses a `Retry-After` header: whole seconds, or an HTTP date. Anything else counts as absent.
  * @returns milliseconds from now, never negative, or null
  */
 export function parseRetryAfterMs(header: string | undefined, nowMs: number): number | null {

@@ -1,26 +1,27 @@
 /**
- * A test event: what an operator sends to see whether a webhook works. It has the shape of an
- * alert, so that a receiver runs its real code on it, and says that it is none in three places: its
- * event name, its `test`, and ids that no alert, device or session of an SDK has.
+ * A test event: an operator sends one to see whether a webhook works. It has the shape of an alert,
+ * so that a receiver runs its real code on it. Its event name, its field `test` and its ids show
+ * that it is no alert.
  */
 import { type Alert, initialDisposition, toAlert } from '#shared/core/alerts/alert-rules.ts'
 import { toDeliveryId, toTestAlertId } from '#shared/core/base/ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 
-/** The event name, in `X-Service-Event`. Tried once; its failure says nothing of the webhook. */
+/** The event name, in `X-Service-Event`. It is sent once, and a failure does not count. */
 export const webhookTestEvent = 'webhook.test'
 
 /** The body of a test event. */
-export type TestEvent = { test: true } & Alert
+type TestEvent = { test: true } & Alert
 
-/** Stands where alerts have the ids of their device and session. */
+/** The device id and session id of a test event. */
 const testEntityId = 'webhook-test'
 const testScore = 50
 
 /**
+ * Makes a test event.
  * @param random 16 random bytes
- * @param nowMs the wall clock
- * @returns the event, and the id of its delivery in the form of every other
+ * @param nowMs the wall clock, in ms since 1970
+ * @returns the event and the id of its delivery
  */
 export function toTestEvent(
   random: Uint8Array,
@@ -38,8 +39,7 @@ export function toTestEvent(
       raspScore: testScore,
       reasons: [{ code: sandboxForced, weight: testScore, evidence: { test: true } }],
     },
-    // Receivers expect a number from 1: the first has been long ago, and is skipped by whoever
-    // remembers how far they are.
+    // Receivers expect a number from 1. One that tracks `seq` skips 1 as already processed.
     { seq: 1, disposition: initialDisposition, createdAt: new Date(nowMs) },
   )
   return { deliveryId: toDeliveryId(alertId), event: { test: true, ...alert } }

@@ -1,15 +1,14 @@
 /**
- * Webhook signatures, for the sender and for receivers: `X-Service-Signature` as the public
- * interface has it, and the Standard Webhooks headers beside it. Receivers verify over the raw
- * body.
+ * Webhook signatures, for the sender and for receivers: `X-Service-Signature` of the public
+ * interface, and the Standard Webhooks headers. Receivers verify over the raw body.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { signaturePattern } from '#shared/core/telemetry/signature.ts'
 
-/** A delivery's identity and moment, as signed into the Standard Webhooks signature. */
-export type DeliveryStamp = { deliveryId: string; attempt: number; timestampSeconds: number }
+/** The delivery, attempt and time, which the Standard Webhooks signature covers. */
+type DeliveryStamp = { deliveryId: string; attempt: number; timestampSeconds: number }
 
-/** The key bytes of a webhook secret for Standard Webhooks: what follows `whsec_`, decoded. */
+/** The key of a webhook secret for Standard Webhooks: the part after `whsec_`, decoded. */
 export function standardWebhooksKey(secret: string): Buffer {
   return Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
 }
@@ -18,7 +17,7 @@ export function standardWebhooksKey(secret: string): Buffer {
 export type WebhookKeys = { service: KeyObject; standard: KeyObject }
 
 /**
- * Makes the keys of a webhook secret once for many signatures: making them costs more than signing.
+ * Makes the keys of a webhook secret for many signatures: making them costs more than signing.
  * @param secret `whsec_...`
  */
 export function toWebhookKeys(secret: string): WebhookKeys {
@@ -60,7 +59,7 @@ export function signDelivery(
 }
 
 /**
- * What a receiver calls before it acts on a delivery.
+ * Verifies `X-Service-Signature`. A receiver must call it before it acts on a delivery.
  * @param rawBody the unparsed body, exactly as received
  * @param header the value of `X-Service-Signature`
  * @param secret the webhook secret, `whsec_...`
@@ -76,22 +75,22 @@ export function verifyDelivery(
   return timingSafeEqual(expected, Buffer.from(header, 'base64'))
 }
 
-/** The three headers of Standard Webhooks, by their names in lower case, as Node has them. */
-export type StandardWebhookHeaders = {
+/** The three headers of Standard Webhooks, with lower-case names as in Node. */
+type StandardWebhookHeaders = {
   readonly [name: string]: string | readonly string[] | undefined
 }
 
-export type StandardWebhookCheck = {
+type StandardWebhookCheck = {
   /** The receiver's clock. */
   nowSeconds: number
-  /** How far the signed moment may be from it, either way; an old one is a recording. */
+  /** How far the signed time may differ from it; an older one may be a replay attack. */
   toleranceSeconds?: number
 }
 
 /**
- * What a receiver may call instead: the Standard Webhooks signature also covers the delivery id and
- * the moment of the attempt. As the specification has it, one genuine signature of the several that
- * the header may list is enough, and those of other versions than `v1` are passed over.
+ * Verifies the Standard Webhooks signature, which also covers the delivery id and the time of the
+ * attempt. As specified, one genuine signature of the header's list suffices, and versions other
+ * than `v1` are ignored.
  * @param rawBody the unparsed body, exactly as received
  * @param headers at least `webhook-id`, `webhook-timestamp` and `webhook-signature`
  * @param secret the webhook secret, `whsec_...`
@@ -107,7 +106,7 @@ export function verifyStandardWebhook(
   const at = headers['webhook-timestamp']
   const listed = headers['webhook-signature']
   if (typeof id !== 'string' || typeof at !== 'string' || typeof listed !== 'string') return false
-  // One spelling of an id and a moment: a dot in the id would let one pass for another's body.
+  // A dot in the id or the time could move bytes between id, time and body.
   if (!/^[^.\s]+$/.test(id) || !/^\d{1,12}$/.test(at)) return false
   if (Math.abs(nowSeconds - Number(at)) > toleranceSeconds) return false
   const expected = createHmac('sha256', standardWebhooksKey(secret))
@@ -123,5 +122,5 @@ export function verifyStandardWebhook(
   return genuine
 }
 
-/** Signatures of one header that are looked at: a rotation lists two. */
+/** Signatures of one header that are checked: a rotation lists two. */
 const signaturesMax = 16

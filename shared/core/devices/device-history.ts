@@ -1,12 +1,12 @@
 /**
- * What the rows of a device's sessions say together. A session may have several rows, since merges
- * need not have happened: they are joined here exactly as the engine joins them, by minimum,
- * maximum and union, so that an answer never depends on which merges have run.
+ * Joins the rows of a device's sessions. A session has several rows until ClickHouse merges them.
+ * They are joined here exactly as the engine does, by minimum, maximum and union, so an answer does
+ * not depend on which merges have run.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
 import { type Action, actions } from '#shared/core/scoring/score.ts'
 
-/** One row of a session, which may be all of it or a part. */
+/** One row of a session; several rows can make up a session. */
 export type SessionRow = [
   sessionId: string,
   startedAtMs: number,
@@ -29,7 +29,7 @@ export type SessionHistory = {
 
 export type SessionPosition = { startedAtMs: number; sessionId: string }
 
-/** Joins the rows of each session; most recent first: by start, then id, both descending. */
+/** Joins the rows of each session. The most recent is first: by start, then id, both descending. */
 export function joinSessions(rows: readonly SessionRow[]): SessionHistory[] {
   const sessions = new Map<string, SessionHistory>()
   for (const [sessionId, startedAtMs, lastSeenAtMs, raspScore, raspAction, flags] of rows) {
@@ -48,7 +48,7 @@ export function joinSessions(rows: readonly SessionRow[]): SessionHistory[] {
   return [...sessions.values()].sort(compareRecent)
 }
 
-/** Every user of the rows once, by their bytes: the order in which users are shown and paged. */
+/** The distinct users of the rows in byte order, in which users are shown and paged. */
 export function joinUsers(rows: readonly SessionRow[]): string[] {
   const users = new Set<string>()
   for (const row of rows) for (const user of row[6]) users.add(user)
@@ -57,27 +57,27 @@ export function joinUsers(rows: readonly SessionRow[]): string[] {
 
 export type UsersPage = {
   users: string[]
-  /** The user after which the next page continues, or null when this is the last. */
+  /** The last user, after which the next page continues; null on the last page. */
   next: string | null
 }
 
 /**
  * A page of users.
- * @param sorted all users after the page before, or the first of them, at least one beyond the page
+ * @param sorted users after the previous page, at least one more than the page if there are more
  */
 export function toUsersPage(sorted: readonly string[], limit: number): UsersPage {
   const users = sorted.slice(0, limit)
   return { users, next: sorted.length > limit ? users.at(-1)! : null }
 }
 
-/** Below 0 when the first is the more recent; the order in which sessions are shown. */
+/** Orders sessions by recency: negative when the first is the more recent. */
 export function compareRecent(a: SessionPosition, b: SessionPosition): number {
   return b.startedAtMs - a.startedAtMs || compareBytes(b.sessionId, a.sessionId)
 }
 
 type Verdict = Pick<SessionHistory, 'raspScore' | 'raspAction' | 'flags'>
 
-/** By score, then action, then flags: the order of the engine's tuples, which is total. */
+/** By score, then action, then flags: the total order of the engine's tuples. */
 function compareVerdicts(a: Verdict, b: Verdict): number {
   if (a.raspScore !== b.raspScore) return a.raspScore - b.raspScore
   if (a.raspAction !== b.raspAction) {
@@ -92,16 +92,16 @@ function compareVerdicts(a: Verdict, b: Verdict): number {
 
 export type RecentPage = {
   sessions: SessionHistory[]
-  /** Whether there are older ones. */
+  /** Whether there are older sessions. */
   more: boolean
 }
 
 /**
- * The most recent sessions among rows, older than a position.
- * @param rows all of the device, or only those of every session that has one of the `newest` rows
- * that began last
- * @param newest how many were asked for; null when the rows are all there are
- * @returns null when the rows do not suffice to know the page
+ * A page of the most recent sessions before a position.
+ * @param rows all rows of the device; or all rows of those sessions that have one of the `newest`
+ * most recent rows
+ * @param newest how many recent rows were queried; null when the rows are complete
+ * @returns null when the rows do not suffice for the page
  */
 export function toRecentPage(
   rows: readonly SessionRow[],
@@ -115,13 +115,13 @@ export function toRecentPage(
   const first = before === null ? 0 : found.findIndex((one) => compareRecent(before, one) < 0)
   const older = first === -1 ? [] : found.slice(first, first + limit + 1)
   const horizonMs = newest === null ? null : toHorizon(rows, newest, before)
-  // Below the horizon there may be sessions of which no row was read.
+  // Sessions from the horizon on back may be missing, because none of their rows was read.
   const known = horizonMs === null ? older : older.filter((one) => one.startedAtMs > horizonMs)
   if (horizonMs !== null && known.length <= limit) return null
   return { sessions: known.slice(0, limit), more: known.length > limit }
 }
 
-/** When the oldest of the newest rows began; null when there are fewer, and all were read. */
+/** The start of the oldest of the newest rows; null when all rows were read. */
 function toHorizon(
   rows: readonly SessionRow[],
   newest: number,

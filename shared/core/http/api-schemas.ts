@@ -1,7 +1,7 @@
 /**
- * The REST API in schemas: what its parameters can be and what its answers look like. The routes
- * read queries with them, the OpenAPI document is made from them, and tests hold real answers to
- * them. What is documented here was promised to clients.
+ * The schemas of the REST API: parameters and answers. Routes parse queries with them, the OpenAPI
+ * document is made from them, and tests check real answers against them. They are a promise to
+ * clients.
  */
 import { z } from 'zod'
 import { decisions, dispositions } from '#shared/core/alerts/alert-rules.ts'
@@ -37,7 +37,7 @@ export const flagSchema = z
 
 const dispositionSchema = z
   .enum(dispositions)
-  .meta({ description: 'What an operator thinks of the alert. Every alert begins as OPEN.' })
+  .meta({ description: 'The operator’s judgement of the alert. Every alert begins as OPEN.' })
   .meta({ id: 'Disposition' })
 const decisionSchema = z.enum(decisions)
 const actionSchema = z
@@ -48,10 +48,10 @@ const actionSchema = z
 const reasonObjectSchema = z
   .object({
     code: flagSchema,
-    weight: z.int().meta({ description: 'The points this reason brings to the score.' }),
+    weight: z.int().meta({ description: 'The points that this reason adds to the score.' }),
     evidence: z
       .record(z.string(), z.unknown())
-      .meta({ description: 'What proves it: signals by path, or counts with their window.' }),
+      .meta({ description: 'The evidence: signals by path, or counts with their window.' }),
   })
   .meta({ description: 'Why a score is what it is. The weights add up to the score.' })
   .meta({ id: 'Reason' })
@@ -70,7 +70,7 @@ export const alertSchema = z
         description: 'From `risk_score`: LOW below 40, MEDIUM to 59, HIGH to 79, CRITICAL from 80.',
       }),
       risk_score: riskSchema.meta({
-        description: '`rasp_score` raised by what is known of the device’s history.',
+        description: '`rasp_score`, raised by the device’s history.',
       }),
     }),
     rasp_score: riskSchema.meta({ description: 'The score of the signals alone.' }),
@@ -88,7 +88,7 @@ export const alertSchema = z
   })
   .meta({
     description:
-      'A risky device, told once per device, session and action. The same object over REST and by webhook.',
+      'A risky device; there is one alert per device, session and action. REST and webhook have the same object.',
   })
   .meta({ id: 'Alert' })
 
@@ -146,7 +146,7 @@ export const problemSchema = z
     title: z.string(),
     status: z.int().min(400).max(599),
     detail: z.string(),
-    code: problemCodeSchema.meta({ description: 'Stable: what a program should look at.' }),
+    code: problemCodeSchema.meta({ description: 'Stable: programs should use this field.' }),
     request_id: z.string().meta({ description: 'The same as the `X-Request-Id` header.' }),
     errors: z
       .array(
@@ -156,7 +156,7 @@ export const problemSchema = z
         }),
       )
       .optional()
-      .meta({ description: 'Every fault of a request that was refused with 400.' }),
+      .meta({ description: 'Every error of a request that was refused with 400.' }),
   })
   .meta({ description: 'An error, as RFC 9457 has it.' })
   .meta({ id: 'Problem' })

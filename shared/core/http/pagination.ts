@@ -1,8 +1,7 @@
 /**
- * Opaque cursors: base64url of a small JSON array that begins with a digest of what the cursor is
- * for (list, tenant and filters), so that a cursor of another tenant, list or filter is refused
- * instead of quietly continuing somewhere else. A cursor only says where a page ended; whose rows
- * may be read is never taken from it.
+ * Opaque cursors: base64url of a small JSON array that starts with a digest of its scope (list,
+ * tenant and filters). A cursor of another tenant, list or filter is refused. A cursor contains
+ * only the end of a page; it grants no access to rows.
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
@@ -10,12 +9,12 @@ import { cursorCharactersMax } from '#shared/core/base/limits/rest-api.ts'
 import { Problem } from './problem.ts'
 
 /**
- * What a cursor is bound to. `filters` is any JSON value in a fixed key order; the size of a page
- * is not one, it may change on the way.
+ * The scope of a cursor. `filters` is any JSON value in a fixed key order, without the page size,
+ * which may change between pages.
  */
 export type CursorScope = { list: string; tenantId: string; filters: unknown }
 
-/** An instant as cursors hold it: whole milliseconds since 1970 within what a date can be. */
+/** An instant in a cursor: whole milliseconds since 1970 within the range of a date. */
 export const instantMsSchema = z.int().min(-8_640_000_000_000_000).max(8_640_000_000_000_000)
 
 function toBinding(scope: CursorScope): string {
@@ -23,15 +22,15 @@ function toBinding(scope: CursorScope): string {
   return hash('sha256', text, 'base64url').slice(0, 16)
 }
 
-/** Encodes the position after the last row of a page. */
+/** Encodes the position of the last row of a page. */
 export function encodeCursor(scope: CursorScope, position: readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify([toBinding(scope), ...position])).toString('base64url')
 }
 
 /**
  * Reads a cursor.
- * @param positionSchema the tuple of values that this list's positions are
- * @throws Problem invalid_query naming `parameter` for anything that this list did not hand out
+ * @param positionSchema the tuple of a position in this list
+ * @throws Problem invalid_query with the path `parameter` for anything but a cursor of this scope
  */
 export function decodeCursor<Position extends (string | number)[]>(
   scope: CursorScope,

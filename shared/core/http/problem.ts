@@ -1,10 +1,9 @@
 /**
- * Errors as clients see them: RFC 9457 `application/problem+json`, and the one table from our
- * stable snake_case codes to HTTP statuses. A problem carries a public text; a cause stays in our
- * logs.
+ * Errors as clients see them: RFC 9457 `application/problem+json`, and the table from stable codes
+ * to HTTP statuses. A problem has a public text; its cause goes to the logs only.
  */
 
-/** The one table: code -> [status, title]. A code, once shipped, keeps its meaning for good. */
+/** Code -> [status, title]. A released code never changes its meaning. */
 export const problemCodes = {
   invalid_body: [400, 'The request body is not valid'],
   invalid_policy: [400, 'The policy is not valid'],
@@ -56,9 +55,7 @@ export const problemCodes = {
 
 export type ProblemCode = keyof typeof problemCodes
 
-/**
- * One fault in a request: a JSON path (`$.signals.root.su_binary`) or parameter, and what is wrong.
- */
+/** One error in a request: a JSON path (`$.signals.root.su_binary`) or parameter, and a message. */
 export type ProblemDetail = { path: string; message: string }
 
 export type ProblemBody = {
@@ -71,11 +68,11 @@ export type ProblemBody = {
   errors?: ProblemDetail[]
 }
 
-/** An error meant for the client. Throw it anywhere below a route; the HTTP shell renders it. */
+/** An error for the client. Throw it anywhere below a route; the HTTP layer renders it. */
 export class Problem extends Error {
   readonly code: ProblemCode
   readonly errors: ProblemDetail[] | undefined
-  /** Seconds for `Retry-After`, where trying again makes sense. */
+  /** Seconds for `Retry-After`, where a retry makes sense. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(
@@ -91,7 +88,7 @@ export class Problem extends Error {
   }
 }
 
-/** The HTTP status that a code answers with. */
+/** The HTTP status of a code. */
 export function problemStatus(code: ProblemCode): number {
   return problemCodes[code][0]
 }

@@ -1,28 +1,28 @@
 /**
- * A token bucket as a pure value: the caller keeps the state and hands in the monotonic time. Used
- * per tenant at the edge and on the REST API.
+ * A token bucket as a value: the caller keeps the state and passes the monotonic time. Edges and
+ * the REST API have one per tenant.
  */
 
-/** `perSecond` tokens flow in up to `burst`, which counts as one when it is less. */
+/** `perSecond` tokens are added up to `burst`, which counts as 1 when it is less. */
 export type Rate = { perSecond: number; burst: number }
 
 export type Bucket = { tokens: number; atMs: number }
 
-export type RateDecision = {
+type RateDecision = {
   allowed: boolean
   /** Seconds until enough tokens are there again, at least 1 when refused. */
   retryAfterSeconds: number
 }
 
-/** A rate as its header fields say it. */
+/** The values of the rate limit header fields. */
 export type RateLimitFields = {
-  /** `RateLimit-Policy`: the burst, and the seconds in which it flows in. */
+  /** `RateLimit-Policy`: the burst, and the seconds in which an empty bucket fills. */
   policy: string
-  /** `RateLimit`: whole tokens left, and seconds until all are there again. */
+  /** `RateLimit`: whole tokens left, and seconds until the bucket is full. */
   limit: string
 }
 
-/** A bucket that cannot hold a whole token would never let anything through. */
+/** A bucket smaller than one token would refuse everything. */
 const sizeOf = (rate: Rate) => Math.max(1, rate.burst)
 
 /** A full bucket. */
@@ -31,8 +31,8 @@ export function fullBucket(rate: Rate, nowMs: number): Bucket {
 }
 
 /**
- * Takes tokens if there are as many. Changes the bucket in place, so the hot path allocates little.
- * @param cost tokens; one that the bucket cannot hold takes all of a full one
+ * Takes tokens if there are enough. It changes the bucket in place to save allocations.
+ * @param cost tokens; a cost above the bucket's size takes a full bucket
  */
 export function takeToken(bucket: Bucket, rate: Rate, nowMs: number, cost = 1): RateDecision {
   const needed = Math.min(cost, sizeOf(rate))
@@ -48,17 +48,16 @@ export function takeToken(bucket: Bucket, rate: Rate, nowMs: number, cost = 1): 
 }
 
 /**
- * Takes tokens for what a call turned out to cost. The bucket may owe as much as it holds when it
- * is full: the calls that follow wait until the debt is paid.
+ * Charges tokens after a call whose cost was not known before. The bucket can go negative by its
+ * size; later calls are refused until it has refilled.
  */
 export function chargeTokens(bucket: Bucket, rate: Rate, tokens: number): void {
   bucket.tokens = Math.max(bucket.tokens - tokens, -sizeOf(rate))
 }
 
 /**
- * Where a bucket stands, as the IETF's draft on RateLimit header fields has it (structured fields,
- * draft-ietf-httpapi-ratelimit-headers-10).
- * @param bucket as `takeToken` has just left it
+ * The state of a bucket as RateLimit header fields (draft-ietf-httpapi-ratelimit-headers-10).
+ * @param bucket directly after `takeToken`
  */
 export function toRateLimitFields(bucket: Bucket, rate: Rate): RateLimitFields {
   const size = sizeOf(rate)

@@ -1,6 +1,6 @@
 /**
- * The subjects of NATS that each process may use: the NATS side of `process-rights.ts`. JetStream
- * is asked over subjects as well, so a right to read a stream is one to ask for a consumer of it.
+ * The NATS subjects that each process may use. The JetStream API is subjects as well, so the
+ * permission to read a stream is one to create a consumer.
  */
 import {
   acceptedBucket,
@@ -31,29 +31,29 @@ const tenants = bucketStream(tenantsBucket)
 const staleSecretRequests = bucketStream(staleSecretBucket)
 const accepted = bucketStream(acceptedBucket)
 
-/** Answers, which no other user may read. */
+/** The inbox of replies, which no other user may read. */
 const inboxOf = (process: string) => [`_INBOX.${process}.>`]
 const infoOf = (...streams: string[]) => streams.map((stream) => `${api}.STREAM.INFO.${stream}`)
-/** Makes a stream where it is missing; one that exists cannot be changed by it. */
-const makeOf = (...streams: string[]) => streams.map((stream) => `${api}.STREAM.CREATE.${stream}`)
+/** Creates a stream if it is missing; it cannot change an existing one. */
+const createOf = (...streams: string[]) => streams.map((stream) => `${api}.STREAM.CREATE.${stream}`)
 const consumerInfo = (stream: string, durable: string) =>
   `${api}.CONSUMER.INFO.${stream}.${durable}`
 
-/** Makes a durable consumer, or changes it. */
+/** Creates or changes a durable consumer. */
 const durableOf = (stream: string, durable: string, subject: string) => [
   consumerInfo(stream, durable),
   `${api}.CONSUMER.CREATE.${stream}.${durable}.${subject}`,
   `${api}.CONSUMER.DURABLE.CREATE.${stream}.${durable}`,
 ]
 
-/** Takes messages of a durable consumer and acknowledges them. */
-const takeOf = (stream: string, durable: string, subject: string) => [
+/** Pulls messages of a durable consumer and acknowledges them. */
+const consumeOf = (stream: string, durable: string, subject: string) => [
   ...durableOf(stream, durable, subject),
   `${api}.CONSUMER.MSG.NEXT.${stream}.${durable}`,
   `$JS.ACK.${stream}.${durable}.>`,
 ]
 
-/** Reads a whole stream by consumers of its own, and single messages. */
+/** Reads a whole stream with ephemeral consumers, and single messages. */
 const readOf = (stream: string) => [
   ...infoOf(stream),
   `${api}.CONSUMER.CREATE.${stream}`,
@@ -67,7 +67,7 @@ const readOf = (stream: string) => [
   `$JS.FC.${stream}.>`,
 ]
 
-/** The work of others, which readers of a whole stream leave alone. */
+/** The durable consumers of other processes, which readers of a whole stream must not touch. */
 const durables = [
   [telemetryStream, scorerConsumer, telemetrySubject],
   [telemetryStream, deciderConsumer, telemetrySubject],
@@ -80,7 +80,7 @@ const touchDurables = durables.flatMap(([stream, durable]) => [
   `${api}.CONSUMER.MSG.NEXT.${stream}.${durable}`,
 ])
 
-/** Publishes telemetry, follows the tenant directory, announces itself there. */
+/** Publishes telemetry, watches the tenant directory, announces itself there. */
 const ingest: NatsPermissions = {
   publish: [
     telemetrySubject,
@@ -90,43 +90,43 @@ const ingest: NatsPermissions = {
     `${api}.INFO`,
     ...readOf(tenants),
     ...infoOf(telemetryStream, staleSecretRequests, accepted),
-    ...makeOf(telemetryStream, tenants, staleSecretRequests, accepted),
-    // How far the stream is worked off, for the room that is left in it.
+    ...createOf(telemetryStream, tenants, staleSecretRequests, accepted),
+    // The low watermark, for the free space of the stream.
     consumerInfo(telemetryStream, scorerConsumer),
     consumerInfo(telemetryStream, deciderConsumer),
   ],
   subscribe: inboxOf('ingest'),
 }
 
-/** Takes telemetry, removes what is done, puts poison aside, hints at deliveries. */
+/** Consumes telemetry, trims the stream, stores dead letters, publishes delivery hints. */
 const scorer: NatsPermissions = {
   publish: [
     deadLetterSubject,
     deliveryHintSubject,
     `${api}.INFO`,
     ...infoOf(telemetryStream, deadLetterStream, alertsStream),
-    ...makeOf(telemetryStream, deadLetterStream),
-    ...takeOf(telemetryStream, scorerConsumer, telemetrySubject),
-    ...takeOf(telemetryStream, deciderConsumer, telemetrySubject),
+    ...createOf(telemetryStream, deadLetterStream),
+    ...consumeOf(telemetryStream, scorerConsumer, telemetrySubject),
+    ...consumeOf(telemetryStream, deciderConsumer, telemetrySubject),
     `${api}.STREAM.MSG.GET.${telemetryStream}`,
     `${api}.STREAM.PURGE.${telemetryStream}`,
   ],
   subscribe: inboxOf('scorer'),
 }
 
-/** Takes hints. */
+/** Consumes delivery hints. */
 const delivery: NatsPermissions = {
   publish: [
     `${api}.INFO`,
     ...infoOf(alertsStream),
-    ...makeOf(alertsStream),
-    ...takeOf(alertsStream, deliveryConsumer, deliveryHintSubject),
+    ...createOf(alertsStream),
+    ...consumeOf(alertsStream, deliveryConsumer, deliveryHintSubject),
     `${api}.STREAM.MSG.GET.${alertsStream}`,
   ],
   subscribe: inboxOf('delivery'),
 }
 
-/** Writes the tenant directory, reads what edges report, erases from streams. */
+/** Writes the tenant directory, reads the reports of edges, erases from streams. */
 const console: NatsPermissions = {
   publish: [
     deadLetterSubject,
@@ -134,7 +134,7 @@ const console: NatsPermissions = {
     `$KV.${tenantsBucket}.>`,
     `${api}.INFO`,
     ...[tenants, staleSecretRequests, accepted, telemetryStream, deadLetterStream].flatMap(readOf),
-    ...makeOf(tenants, staleSecretRequests, accepted),
+    ...createOf(tenants, staleSecretRequests, accepted),
     // Markers of policies that no tenant uses any more.
     `${api}.STREAM.PURGE.${tenants}`,
     `${api}.STREAM.MSG.DELETE.${telemetryStream}`,
@@ -144,7 +144,7 @@ const console: NatsPermissions = {
   subscribe: inboxOf('console'),
 }
 
-/** Makes and changes streams and consumers; reads and writes nothing in them. */
+/** Creates and changes streams and consumers, without reading or writing messages. */
 const migrate: NatsPermissions = {
   publish: [
     `${api}.INFO`,

@@ -1,7 +1,7 @@
 /**
- * What each process may do in each store: the one table from which `npm start`, compose and the
- * cluster configuration make users and grants. A process gets what it needs and nothing more; null
- * means that it does not connect at all. Pure data, no I/O.
+ * The permissions of each process in each store. `npm start`, compose and the cluster configuration
+ * make users and grants from this table. A process gets only what it needs; null: it does not
+ * connect.
  */
 import { type NatsPermissions, natsPermissions } from './nats-permissions.ts'
 import {
@@ -16,13 +16,13 @@ export type StoreName = 'nats' | 'postgres' | 'clickhouse'
 
 export type ProcessName = (typeof processNames)[number]
 
-/** Secrets that are not part of an address, by the variables that they come in. */
+/** Environment variables with secrets, apart from addresses. */
 export const secretVariables = [
   ...['MASTER_KEY', 'MASTER_KEY_PREVIOUS', 'TELEMETRY_KEY', 'TELEMETRY_KEY_PREVIOUS'],
   'ADMIN_TOKEN',
 ] as const
 
-export type ProcessPermissions = {
+type ProcessPermissions = {
   nats: NatsPermissions | null
   postgres: 'owner' | TablePrivileges | null
   clickhouse: 'owner' | TablePrivileges | null

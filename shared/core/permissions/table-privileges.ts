@@ -1,10 +1,10 @@
 /**
- * What each process may do in PostgreSQL and ClickHouse, table by table. What is not here is
- * refused: secrets to those that do not sign with them, alerts to those that do not raise them, the
+ * The privileges of each process in PostgreSQL and ClickHouse, table by table. Everything else is
+ * refused: secrets to processes that do not sign, alerts to those that do not raise them, the
  * schema to all but `migrate`.
  */
 
-/** Privileges per table, with columns where not all are meant; `'owner'` may do everything. */
+/** Privileges per table, with columns where they are limited to some. */
 export type TablePrivileges = Readonly<Record<string, readonly string[]>>
 
 const read = ['select'] as const
@@ -86,7 +86,7 @@ const reconciliation: TablePrivileges = {
   replication_rounds: read,
 }
 
-/** Tables of the service's own database, `analytics.*` for the views, `system.*` for its state. */
+/** Tables of the service's database; `analytics.*` are the views, `system.*` the engine's state. */
 export const clickhousePrivileges = {
   scorer: {
     telemetry: add,
@@ -102,12 +102,12 @@ export const clickhousePrivileges = {
     '*': ['select', 'insert', 'alter delete', 'alter update', 'optimize'],
     'analytics.*': read,
     'system.*': read,
-    // It makes analysts.
+    // The console creates analysts.
     '*.*': ['create user', 'alter user', 'drop user', 'role admin', 'show access'],
   },
 } as const satisfies Record<string, TablePrivileges>
 
-/** Statements without a grantee: `grant select on "device_intelligence".sessions`. */
+/** GRANT statements without a grantee, such as GRANT SELECT ON `device_intelligence`.`sessions`. */
 export function toClickhouseGrants(
   rights: TablePrivileges,
   names: { database: string; analytics: string },

@@ -10,8 +10,8 @@ import { ofName, toGainedLost, toNamed } from './named-changes.ts'
 import type { Policy } from './policy.ts'
 
 /**
- * A range of device ids in byte order, from (inclusive) to (exclusive), null is open; or a sandbox's
- * test devices, which are in no range.
+ * A range of device ids in byte order, from (inclusive) to (exclusive), null is open; or a
+ * sandbox's test devices, which are in no range.
  */
 export type BacktestSlice = { from: string | null; to: string | null } | 'test devices'
 

@@ -1,5 +1,4 @@
 /** The policy of a tenant that has not set one: "balanced". */
-
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import type { Policy } from './policy.ts'
 

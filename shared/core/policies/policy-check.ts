@@ -1,7 +1,7 @@
 /**
- * Checks a policy document that an operator writes. The check is stricter than reading a stored
- * one: every name must be in the catalog, every weight must fit its signal's type, and no rule may
- * contradict another. It reports all faults at once, by JSON path.
+ * Checks a policy document that an operator writes. The check is stricter than the schema of stored
+ * ones: every name must be in the catalog, every weight must fit its signal's type, and no rule may
+ * contradict another. It reports all errors at once, by JSON path.
  */
 import { z } from 'zod'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
@@ -19,15 +19,15 @@ import {
   weightForms,
 } from './policy.ts'
 
-export type CheckedPolicy = { ok: true; policy: Policy } | { ok: false; errors: ProblemDetail[] }
+type CheckedPolicy = { ok: true; policy: Policy } | { ok: false; errors: ProblemDetail[] }
 
-/** Most faults that one answer lists. */
+/** Most errors that one answer lists. */
 const faultsListedMax = 100
 
 /**
  * Checks a policy document before it is set.
- * @param document parsed JSON, anything at all
- * @returns the policy as it is to be stored, or every fault with its JSON path
+ * @param document parsed JSON of any shape
+ * @returns the policy to store, or every error with its JSON path
  */
 export function checkPolicy(document: unknown): CheckedPolicy {
   const parsed = policySchema.safeParse(document)
@@ -55,8 +55,7 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): ProblemDetai
     }))
   }
   if (issue.code === 'invalid_union') {
-    // The key determines the form, so the faults of that form are more precise than "none of
-    // these".
+    // The key determines the form, so the errors of that form are more precise than the union's.
     const value = findValue(document, issue.path)
     const form = Object.entries(weightForms).find(([key]) => isObject(value) && key in value)
     const parsed = form?.[1].safeParse(value)
@@ -163,7 +162,7 @@ function checkGroups(
   })
 }
 
-/** Paths as `category.signal`, and `category.*` where the schema lets it through. */
+/** Checks paths like `category.signal`, and `category.*` where the schema allows it. */
 function checkPaths(paths: readonly string[], at: string, fault: Fault): void {
   paths.forEach((path, index) => {
     if (!isKnownPath(path)) fault(`${at}[${index}]`, `is not a known signal: ${path}`)
@@ -196,16 +195,16 @@ function checkVersions(versions: readonly string[], at: string, fault: Fault): v
 type JsonSchema = z.core.JSONSchema.BaseSchema
 
 /**
- * The JSON Schema of a policy document as an operator writes it, for editors and for other
- * languages: the schema's own, with every signal of the catalog by name and the weight that fits
- * its type. What only `checkPolicy` sees, such as two rules for one thing, it cannot say.
+ * The JSON Schema of a policy document, for editors and other languages. It lists every signal of
+ * the catalog with the weights that fit its type. It cannot express all checks of `checkPolicy`,
+ * such as two rules for one metric and window.
  */
 export function toPolicyJsonSchema(): JsonSchema {
   const schema: JsonSchema = z.toJSONSchema(policySchema, {
     io: 'input',
     unrepresentable: 'any',
     override: ({ jsonSchema, path }) => {
-      // Older spellings of halving are read, but not offered for writing.
+      // Older forms of halving are accepted, but not offered.
       if (path.join('.') === 'properties.halving') {
         const { $schema: _, ...list } = z.toJSONSchema(halvingSchema, { io: 'input' })
         Object.assign(jsonSchema, list)
@@ -228,7 +227,7 @@ function propertyOf(schema: JsonSchema, name: string): JsonSchema {
   return property as JsonSchema
 }
 
-/** Replaces "any name, any weight" by the signals there are. */
+/** Replaces "any name, any weight" by the signals of the catalog. */
 function describeSignals(signals: JsonSchema, category: Category): void {
   delete signals.propertyNames
   const definitions: [string, SignalDefinition][] = Object.entries(signalCatalog[category])
@@ -241,7 +240,7 @@ function describeSignals(signals: JsonSchema, category: Category): void {
   )
 }
 
-/** What a signal of each type can weigh. */
+/** The weights that a signal of each type can have. */
 function weightSchemas(): Record<SignalDefinition['type'], JsonSchema> {
   const form = (schema: z.ZodType): JsonSchema => {
     const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' })

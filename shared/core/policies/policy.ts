@@ -1,8 +1,8 @@
 /**
- * Policies are data: what each signal weighs, category caps, floors, halving, thresholds, rules on
- * what is known beyond one event, and suppressions. A policy document is content-addressed, so ten
- * thousand tenants on the default share one. Every document that was ever stored must stay
- * readable: a new field has a default that leaves old documents scoring as they did.
+ * The policy document: weights of signals, category caps, floors, halving, thresholds, rules on
+ * risk features, and suppressions. Documents are content-addressed, so ten thousand tenants on the
+ * default share one. Every stored document must stay readable: a new field needs a default with
+ * which old documents score as before.
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
@@ -10,7 +10,7 @@ import { categories } from '#shared/core/signals/signal-definition.ts'
 
 const points = z.number().int().min(0).max(100)
 
-/** The ways to weigh a signal by its value; each fits some types of signal only. */
+/** The forms of a weight that depends on the value; each fits some types of signal only. */
 export const weightForms = {
   whenFalse: z
     .strictObject({ whenFalse: points })
@@ -28,10 +28,10 @@ export const weightForms = {
         .optional()
         .describe('A list that holds one of these brings no points.'),
     })
-    .describe('The points of a text or a list of texts, by what it says.'),
+    .describe('The points of a text or a list of texts, by its value.'),
 } as const
 
-/** What a signal weighs: a number for a boolean that is true, or a rule by value. */
+/** The weight of a signal: points for a boolean that is true, or a form by value. */
 const signalWeightSchema = z
   .union(
     [
@@ -52,7 +52,7 @@ const signalGroupSchema = z
     cap: points.describe('The most points that the signals of the group bring together.'),
     signals: z.array(z.string()).min(2).max(64).describe('Names of signals of this category.'),
   })
-  .describe('Signals that tell the same fact several times, so that it is not counted as often.')
+  .describe('Signals of one fact, which should not count several times.')
 
 const categoryPolicySchema = z
   .strictObject({
@@ -68,7 +68,7 @@ const categoryPolicySchema = z
   })
   .describe('A category scores the sum of its signals, limited by its groups and its cap.')
 
-/** What can be counted in a window of time that ends with an event. */
+/** The metrics that can be counted in a time window that ends with an event. */
 export const velocityMetrics = [
   'sessions_per_device',
   'users_per_device',
@@ -88,7 +88,7 @@ const velocityRuleSchema = z.strictObject({
     .int()
     .min(60)
     .max(2_592_000)
-    .describe('The time before the event that is looked at; at most 30 days.'),
+    .describe('The window before the event; at most 30 days.'),
   threshold: z.number().int().min(0).describe('The rule acts when the count is above this.'),
   weight: points.describe('Points added to the risk score; 0 switches the rule off.'),
 })
@@ -105,14 +105,14 @@ const halvingRuleSchema = z.strictObject({
 })
 export const halvingSchema = z.array(halvingRuleSchema).max(6)
 
-/** Documents written before there could be several have one rule or null. */
+/** Older documents have one rule or null. */
 function toHalvingRules(value: unknown): unknown {
   if (value === null) return []
   const old = typeof value === 'object' && !Array.isArray(value)
   return old ? [value] : value
 }
 
-/** Signals that score nothing for some SDK versions or platforms: the switch for a bad release. */
+/** Signals that do not score for some SDK versions or platforms, for a faulty release. */
 const suppressionSchema = z.strictObject({
   signals: z
     .array(
@@ -137,7 +137,7 @@ const suppressionSchema = z.strictObject({
     .datetime({ offset: true })
     .nullable()
     .describe('Events received from then on score as if it were not there; null is never.'),
-  reason: z.string().min(1).max(500).describe('Why, for whoever asks what became of the points.'),
+  reason: z.string().min(1).max(500).describe('Why; explanations of scores show it.'),
 })
 
 const thresholdsSchema = z
@@ -224,7 +224,7 @@ export const policySchema = z
     scoreMismatch: scoreMismatchSchema.nullable().default(null),
     signalsMissing: signalsMissingSchema.nullable().default(null),
   })
-  .describe('What a tenant holds against a device, and how much of it leads to which action.')
+  .describe('How a tenant scores signals and risk features, and which score leads to which action.')
 
 export type Policy = z.output<typeof policySchema>
 export type SignalWeight = z.infer<typeof signalWeightSchema>

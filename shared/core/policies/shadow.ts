@@ -1,10 +1,8 @@
 /**
- * A shadow policy beside the active one: which of its versions decides an event, and what it would
- * have decided, by the functions that decide and on the same inputs. Which version it is depends on
- * the event alone, so an event that is delivered again is decided by the same one. Nothing here
- * leads to an alert.
+ * A shadow policy beside the active one: which of its versions decides an event, and what it
+ * decides. It uses the same functions and inputs as the active policy. The version depends on the
+ * event alone, so a redelivered event gets the same one. A shadow decision raises no alert.
  */
-
 import type { Score, Scorer } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
@@ -15,8 +13,8 @@ import { decideRisk, type RiskEvent, type RiskFeatures } from '#shared/core/velo
 import type { Policy } from './policy.ts'
 
 /**
- * How long after it is set a shadow begins to decide, so that every scorer knows of it by then and
- * no event near the boundary is decided by the wrong one.
+ * Delay after which a new shadow version takes effect, in ms. Every scorer has loaded it by then,
+ * so no event near the boundary is decided by the wrong version.
  */
 export const shadowLeadMs = 3_000
 
@@ -25,14 +23,14 @@ export type ShadowVersion = {
   version: number
   /** The content address of its document; null switches the shadow off. */
   policyHash: string | null
-  /** It decides events that are received from then on, in ms since 1970. */
+  /** It decides events received from this time on, in ms since 1970. */
   effectiveAtMs: number
 }
 
 /**
  * The version that decides an event.
  * @param versions of its tenant, ascending; each takes effect later than the one before
- * @returns null when none does: there was no shadow yet, or it was off
+ * @returns null when there was no shadow yet, or it was off
  */
 export function findShadowVersion(
   versions: readonly ShadowVersion[],
@@ -48,19 +46,20 @@ export function findShadowVersion(
 
 export type CompiledShadow = { policy: Policy; score: Scorer }
 
+/** Compiles a shadow policy once for many events. */
 export const compileShadow = (policy: Policy): CompiledShadow => ({
   policy,
   score: compilePolicy(policy),
 })
 
-/** What the shadow would have given: its own score, and the risk that alerts are raised by. */
+/** A shadow decision: its score of the signals, and the risk with risk features. */
 export type ShadowVerdict = { raspScore: number; risk: Risk }
 
-export type ShadowEvent = RiskEvent & Pick<AcceptedEvent, 'received_at'>
+type ShadowEvent = RiskEvent & Pick<AcceptedEvent, 'received_at'>
 
 /**
  * Decides an event by a shadow policy.
- * @param features of the event, found for the shadow's own rules or shared by `sharesRiskFeatures`
+ * @param features of the event, for the shadow's own rules unless `sharesRiskFeatures`
  */
 export function decideShadow(
   event: ShadowEvent,
@@ -74,7 +73,7 @@ export function decideShadow(
   return { raspScore: scored.score, risk }
 }
 
-/** Only the edge knows which are test devices; where it forced an action, so does the shadow. */
+/** Forces the action of a sandbox test device wherever the edge forced it. */
 function findForced({ reasons, body }: ShadowEvent, { thresholds }: Policy): Score | null {
   if (!reasons.some((reason) => reason.code === sandboxForced)) return null
   return findForcedScore(body.device_id, thresholds)
@@ -89,9 +88,9 @@ const toContext = ({ body, received_at: receivedAtMs }: ShadowEvent) => ({
 type Rules = Pick<Policy, 'velocity' | 'signalsMissing'>
 
 /**
- * Whether what was found out for the active policy's rules says all that the shadow's rules ask, so
- * that nothing need be asked again: each of its counts is one of theirs, from a threshold at least
- * as low, and the rule on missing signals is the same or off.
+ * Whether the active policy's risk features suffice for the shadow, so that no second query is
+ * needed: each count of the shadow is one of the active policy's, with a threshold at least as
+ * high, and the rule on missing signals is the same or off.
  */
 export function sharesRiskFeatures(active: Rules, shadow: Rules): boolean {
   const counted = shadow.velocity.every(

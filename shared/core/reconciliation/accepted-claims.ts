@@ -1,11 +1,11 @@
-/** What edges claim to have accepted: one side of reconciliation. */
+/** The events that edges report as accepted: the first count of reconciliation. */
 import { z } from 'zod'
 
-/** One edge's claims on one hour, a part of the tenants each; `*` for any. */
+/** The KV key of an edge's report on one hour and one part of its tenants; `*` for any. */
 export const acceptedKey = (edgeId: string, hour: number | '*', part: number | '*'): string =>
   `${edgeId}.${hour}.${part}`
 
-/** What an edge has answered with a 200 since its start, by tenant. */
+/** Events of an hour that an edge answered with a 200 since its start, by tenant. */
 export const acceptedSchema = z.object({
   edge_id: z.string(),
   hour_ms: z.number().int(),

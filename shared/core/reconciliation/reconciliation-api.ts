@@ -30,12 +30,12 @@ const differenceSchema = z
   .object({
     stage: z.enum(reconciliationStages),
     kind: z.enum(['missing', 'unexplained']).meta({
-      description: 'Should be there and is not, or is there and should not be.',
+      description: '`missing`: expected but absent. `unexplained`: present but not expected.',
     }),
     count: z.int().min(1),
     ids: z.array(z.string()).meta({
       description:
-        'Some of what it is about: events of `rows`, alerts of `alerts` and `deliveries`. Empty where only the number is known.',
+        'Some ids: events of `rows`, alerts of `alerts` and `deliveries`. Empty where only the number is known.',
     }),
   })
   .meta({ id: 'LedgerDifference' })
@@ -44,24 +44,26 @@ const hourSchema = z
   .object({
     hour: instantSchema,
     accepted: count(
-      'Events that edges say they answered with a 200, repeats of the same bytes included. Less than `stored` where an edge was killed: the count of its last seconds ended with it.',
+      'Events that edges report as answered with a 200, repeats of the same bytes included. Less than `stored` where an edge was killed: its counts of the last seconds are lost.',
     ),
     stored: count('Events in the messages of the stream, repeats included.'),
     repeats: count('Of those, the same bytes again: they have no row of their own.'),
-    refused: count('Of those, what could not be held and was put aside.'),
-    erased: count('Of those, taken out by the erasure of a device or a user.'),
-    rows: count('Events in the history: `stored` without the four that explain why not.'),
+    refused: count('Of those, events that cannot be stored and are dead letters.'),
+    erased: count('Of those, removed by the erasure of a device or a user.'),
+    rows: count(
+      'Events in the history: `stored` without `repeats`, `refused`, `erased` and `in_flight`.',
+    ),
     decided: count('Events that were decided, repeats included.'),
-    alerts_due: count('Alerts that events of the hour were the first to deserve.'),
-    alerts: count('Of those, the alerts that are there.'),
+    alerts_due: count('Alerts that events of the hour should raise first.'),
+    alerts: count('Of those, the alerts that exist.'),
     deliveries: count('Of those alerts, the ones with a delivery.'),
     attempted: count('Of those deliveries, the ones with an attempt.'),
     delivered: count('Of those deliveries, the ones that succeeded.'),
-    in_flight: count('Of `stored`, what was not decided by `as_of`: in no other number.'),
+    in_flight: count('Of `stored`, events that were not decided by `as_of`: in no other number.'),
     expired: z.boolean().meta({
-      description: 'Retention has removed the events of this hour: they are not compared.',
+      description: 'Retention has removed the events of this hour, so it is not compared.',
     }),
-    differences: z.array(differenceSchema).meta({ description: 'Empty when all agree.' }),
+    differences: z.array(differenceSchema).meta({ description: 'Empty when all counts agree.' }),
   })
   .meta({ description: 'An hour by when the edges received the events, in UTC.' })
   .meta({ id: 'LedgerHour' })
@@ -71,10 +73,12 @@ export const reconciliationSchema = z
     from: instantSchema,
     to: instantSchema,
     as_of: instantSchema.nullable().meta({
-      description: 'All that was decided by then is compared; null before the first comparison.',
+      description: 'Everything decided by then is compared; null before the first comparison.',
     }),
     agrees: z.boolean().meta({ description: 'Whether no hour has a difference.' }),
-    data: z.array(hourSchema).meta({ description: 'The latest first; hours without events out.' }),
+    data: z
+      .array(hourSchema)
+      .meta({ description: 'Latest first; without hours that have no events.' }),
   })
   .meta({ id: 'Ledger' })
 
@@ -97,7 +101,7 @@ export function toReconciliationSpan(
 
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
-/** The answer for some hours. */
+/** The answer for the hours of a span. */
 export function toReconciliationView(
   reconciliation: {
     hours: readonly (ReconciliationHour & {

@@ -1,18 +1,18 @@
 /**
- * The reconciliation's arithmetic: what a message brings to which tenant and hour, and where the
- * numbers of an hour differ. An hour is that of an event's `received_at`, which the edge gives it
- * once, so every stage counts an event in the same hour however late it gets there.
+ * The arithmetic of reconciliation: what a message counts for which tenant and hour, and where the
+ * counts of an hour differ. The hour is that of an event's `received_at`, which the edge sets once,
+ * so every stage counts an event in the same hour however late it arrives.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 
 export const reconciliationHourMs = hourMs
 
-/** The beginning of the hour that an instant is in, in ms since 1970. */
+/** The start of an instant's hour, in ms since 1970. */
 export const toReconciliationHour = (ms: number): number =>
   Math.floor(ms / reconciliationHourMs) * reconciliationHourMs
 
-/** What can differ, in the order of the pipeline. */
+/** The compared stages, in the order of the pipeline. */
 export const reconciliationStages = [
   'accepted',
   'rows',
@@ -22,7 +22,7 @@ export const reconciliationStages = [
 ] as const
 export type ReconciliationStage = (typeof reconciliationStages)[number]
 
-/** What every stage did with the events of an hour. */
+/** The counts of every stage for the events of an hour. */
 export type ReconciliationHour = {
   tenantId: string
   hourMs: number
@@ -45,15 +45,15 @@ export type ReconciliationHour = {
   expired: boolean
 }
 
-/** One way in which an hour's numbers do not agree. */
+/** One difference between the counts of an hour. */
 export type ReconciliationDifference = {
   stage: ReconciliationStage
-  /** Things that should be there and are not; or that are there and should not be. */
+  /** `missing`: expected but absent. `unexplained`: present but not expected. */
   kind: 'missing' | 'unexplained'
   count: number
 }
 
-/** Every difference of an hour, in the order of the pipeline; none when all agree. */
+/** Every difference of an hour, in the order of the pipeline; empty when all counts agree. */
 export function findReconciliationDifferences(
   hour: ReconciliationHour,
 ): ReconciliationDifference[] {
@@ -67,7 +67,7 @@ export function findReconciliationDifferences(
   return differences
 }
 
-/** What one message means for one tenant and hour. */
+/** The counts of one message for one tenant and hour. */
 export type ReconciliationEntry = {
   tenantId: string
   hourMs: number
@@ -83,10 +83,10 @@ export type ReconciliationEntry = {
 export type ReconciliationMessage = { streamOffset: number; events: readonly AcceptedEvent[] }
 
 /**
- * What a message brings. One without any event has an entry of no tenant, so that no message of the
- * stream is without one.
+ * The entries of a stored message. A message without events gets an entry without a tenant, so
+ * every message of the stream has an entry.
  * @param refused events that can never be stored
- * @param atMs stands for the hour of a message without events
+ * @param atMs the time for the hour of a message without events, in ms since 1970
  */
 export function toStoredEntries(
   message: ReconciliationMessage,
@@ -103,7 +103,10 @@ export function toStoredEntries(
   ]
 }
 
-/** What was decided of a message. @param repeats events whose bytes had come before */
+/**
+ * The entries of a decided message.
+ * @param repeats events whose bytes were accepted before
+ */
 export function toDecidedEntries(
   message: ReconciliationMessage,
   repeats: ReadonlySet<AcceptedEvent>,

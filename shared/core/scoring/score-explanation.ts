@@ -83,7 +83,7 @@ export const scoreExplanationSchema = z
   })
   .meta({ description: 'Every step from signals to a score.' })
 
-export type ScoreExplanation = z.infer<typeof scoreExplanationSchema>
+type ScoreExplanation = z.infer<typeof scoreExplanationSchema>
 type SignalStep = z.infer<typeof signalStepSchema>
 type CategoryStep = z.infer<typeof categoryStepSchema>
 

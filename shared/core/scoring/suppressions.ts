@@ -1,7 +1,7 @@
 /**
- * Suppressions: signals that do not score for some SDK versions or platforms until a date, so that a
- * faulty SDK release does not lock out customers. Whether one acts depends on the event's `sdk_meta`
- * and its time of receipt alone.
+ * Suppressions: signals that do not score for some SDK versions or platforms until a date, so that
+ * a faulty SDK release does not lock out customers. Whether one acts depends on the event's
+ * `sdk_meta` and its time of receipt alone.
  */
 import type { Suppression } from '#shared/core/policies/policy.ts'
 

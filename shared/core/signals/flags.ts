@@ -1,5 +1,5 @@
 /**
- * The documented list of reason flags: what an alert's `flags` and its `reasons[].code` can be. A
+ * The documented list of reason flags: the values of an alert's `flags` and `reasons[].code`. A
  * flag groups signals that mean the same thing to a fraud team.
  */
 export const flags = {
@@ -15,21 +15,21 @@ export const flags = {
   HOOKING_DETECTED: 'An instrumentation framework hooks the app.',
   AUTOMATION_LIKELY: 'Input comes from automation rather than a person.',
   APP_TAMPERED: 'The code of the app was changed.',
-  REPACKAGED: 'The app was signed by somebody else or renamed.',
+  REPACKAGED: 'The app was signed with another key or renamed.',
   UNTRUSTED_INSTALL: 'The app came from outside the trusted stores.',
   ATTESTATION_FAILED: 'The platform’s attestation failed or was refused.',
   DEVICE_SPOOFED: 'The device claims to be another one.',
   TIME_SPOOFED: 'The device clock was set by hand.',
   MALWARE_PRESENT: 'Known malicious apps are installed.',
-  REMOTE_CONTROL: 'Somebody controls the device remotely or speaks to its user meanwhile.',
+  REMOTE_CONTROL: 'The device is controlled remotely, or its user is in a call.',
   SCREEN_CAPTURE: 'The screen is captured, mirrored or overlaid.',
   LOCATION_SPOOFED: 'The location is simulated.',
   CAMERA_SPOOFED: 'The camera is replaced by a virtual one.',
   DEVELOPER_SETTINGS: 'Developer settings are switched on.',
-  DEVICE_POSTURE: 'The device is kept carelessly: no passcode, outdated, fresh from a reset.',
+  DEVICE_POSTURE: 'The device is poorly maintained: no passcode, outdated or recently reset.',
   VPN_SUSPECTED: 'Traffic goes through a VPN or relay.',
   PROXY_SUSPECTED: 'Traffic goes through a proxy, data centre or Tor.',
-  MITM_SUSPECTED: 'Somebody reads the traffic in the middle.',
+  MITM_SUSPECTED: 'The traffic may be intercepted.',
   UNSAFE_NETWORK: 'The network or its encryption is weak.',
   REQUEST_FORGED: 'The request was not made by a genuine SDK.',
   HIGH_VELOCITY: 'The device starts far more sessions than a person does.',
@@ -37,10 +37,10 @@ export const flags = {
   MANY_DEVICES_PER_USER: 'The user appears on more devices than a person owns.',
   SESSION_REUSED: 'One session id appears on more than one device.',
   PLATFORM_CHANGED: 'One device id reports different platforms.',
-  SIGNAL_FLAPPING: 'A signal goes back and forth between detected and clean.',
+  SIGNAL_FLAPPING: 'A signal alternates between detected and clean.',
   SCORE_MISMATCH: 'The client’s own score is far from the one its signals give.',
   SIGNALS_MISSING: 'Categories are empty that this SDK version usually fills.',
-  PLACEHOLDER_ID: 'An id stands for none and is shared by many, so nothing is counted by it.',
+  PLACEHOLDER_ID: 'An id is a placeholder that many share, so nothing is counted by it.',
   SANDBOX_FORCED: 'A sandbox test device forces this action.',
 } as const satisfies Record<string, string>
 

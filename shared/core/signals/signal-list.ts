@@ -1,7 +1,7 @@
 /**
- * The signal catalog as a tenant sees it: what may be sent, what it means, and what its policy
- * makes of it. Every signal of the catalog is in it once; one that the policy does not name weighs
- * 0. The schemas are what the REST and the admin API promise.
+ * The signal catalog as a tenant sees it: which signals it can send, what they mean, and their
+ * weights in its policy. It lists every signal of the catalog once; one that the policy does not
+ * name weighs 0. The schemas describe the answers of the REST and the admin API.
  */
 import { z } from 'zod'
 import { flagSchema, instantSchema } from '#shared/core/http/api-schemas.ts'
@@ -41,7 +41,7 @@ const weightSchema = z
           description: 'A list that holds one of these brings no points.',
         }),
       })
-      .meta({ description: 'The points of a text or a list by what it says.' }),
+      .meta({ description: 'The points of a text or a list by its value.' }),
   ])
   .meta({
     description:
@@ -73,7 +73,7 @@ const signalSchema = z
     }),
     platforms: z.array(z.enum(platforms)),
     grade: z.enum(grades).meta({
-      description: 'How severe the sources hold it.',
+      description: 'How severe the sources consider it.',
     }),
     flag: flagSchema.meta({ description: 'The reason that it counts towards.' }),
     description: z.string(),
@@ -82,7 +82,7 @@ const signalSchema = z
       .meta({ description: 'The public SDKs and documents that have it.' }),
     weight: weightSchema,
     suppressed: z.array(suppressedSchema).meta({
-      description: 'Where it brings no points at the moment: for a faulty SDK release, say.',
+      description: 'Where it currently brings no points, for example for a faulty SDK release.',
     }),
   })
   .meta({ id: 'Signal' })

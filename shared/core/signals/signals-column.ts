@@ -1,13 +1,12 @@
 /**
- * Signals as the JSON column of ClickHouse gets them. What a client may nest is bounded by depth
- * and keys, but every shape an array can have becomes columns of its own there: a few hundred
- * bodies with arrays of objects made parts of more than 20,000 files. So a list of plain values of
- * one type stays a list, and any other array becomes its JSON text. The stored body has it as it
- * came.
+ * Encodes signals for the JSON column of ClickHouse, which makes columns for every shape of an
+ * array: a few hundred bodies with arrays of objects make parts of more than 20,000 files. So a
+ * list of plain values of one type stays a list, and any other array becomes its JSON text. The
+ * stored body keeps the original.
  */
 import type { Signals } from './signal-definition.ts'
 
-/** @returns JSON text of an object */
+/** @returns the JSON text of the column, an object */
 export function encodeSignals(signals: Signals): string {
   if (holdsPlainLists(signals)) return JSON.stringify(signals)
   return JSON.stringify(signals, (_key, value: unknown) =>
@@ -23,7 +22,7 @@ function holdsPlainLists(value: object): boolean {
   return true
 }
 
-/** Strings, numbers or booleans, all of one kind; `null` goes with any. */
+/** Whether a list has strings, numbers or booleans of one type; `null` may be among them. */
 export function isPlainList(list: readonly unknown[]): boolean {
   let kind: string | undefined
   for (const item of list) {

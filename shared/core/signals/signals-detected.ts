@@ -1,19 +1,19 @@
 /**
- * Which boolean signals an event found detected, by name: the column `detected_signals`. It is what
- * the column's default makes of the body, without the made-up names that a tenant has no room for,
- * and made here because that costs the engine as much as the rest of a row.
+ * The names of an event's detected boolean signals, for the column `detected_signals`. The column's
+ * default expression gives the same, except for names beyond the tenant's limit. They are computed
+ * here because the default costs the engine as much as the rest of a row.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
 import { detectedWhenFalse } from '#shared/core/signals/watched-signals.ts'
 import { type Category, categories, type Signals } from './signal-definition.ts'
 import { findSignal } from './signals.ts'
 
-/** Longest name that is listed, in bytes, and most of one event. */
+/** Longest name that is listed, in bytes, and most names of one event. */
 const nameBytesMax = 64
 const detectedMax = 256
 
 /**
- * `category.signal` of every boolean that was found detected, each once, sorted by its bytes.
+ * `category.signal` of every detected boolean, each once, in byte order.
  * @param admit whether a signal beyond the catalog is listed
  */
 export function findDetectedSignals(
@@ -36,7 +36,7 @@ export function findDetectedSignals(
   return found.length > detectedMax ? found.slice(0, detectedMax) : found
 }
 
-// Asked for every signal of every event: no text is made where none can be listed.
+// Checked for every signal of every event, so the path is built only for names that can match.
 const whenFalseNames = new Set([...detectedWhenFalse].map((path) => path.split('.')[1]!))
 const isDetectedWhenFalse = (category: string, name: string): boolean =>
   whenFalseNames.has(name) && detectedWhenFalse.has(`${category}.${name}`)

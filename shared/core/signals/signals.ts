@@ -1,7 +1,7 @@
 /**
- * The signal catalog: every signal we know, by category, with its type, platforms, severity grade,
- * flag and the public sources that report it. What a signal weighs is the policy's business.
- * Signals that are not in the catalog are kept and score 0.
+ * The signal catalog: every known signal, by category, with its type, platforms, grade, flag and
+ * the public sources that report it. Weights are part of policies. Signals that are not in the
+ * catalog are kept and score 0.
  */
 
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
@@ -23,7 +23,7 @@ export const signalCatalog = {
   network: networkSignals,
 } as const satisfies Record<Category, Record<string, SignalDefinition>>
 
-/** The definition of a signal, or undefined for one we do not know. */
+/** The definition of a signal, or undefined for one that is not in the catalog. */
 export function findSignal(category: Category, name: string): SignalDefinition | undefined {
   const signals: Record<string, SignalDefinition> = signalCatalog[category]
   return Object.hasOwn(signals, name) ? signals[name] : undefined
@@ -37,8 +37,8 @@ const typeNames: Record<SignalType, string> = {
 }
 
 /**
- * Checks the known signals of one category against their types. `null` means "not measured", as
- * absence does. Adds one fault per wrong type, naming the signal.
+ * Checks the known signals of one category against their types. `null` is "not measured".
+ * @param errors one is added for each signal of a wrong type, with its JSON path
  */
 export function checkKnownSignals(
   category: Category,
@@ -65,7 +65,7 @@ function hasType(value: unknown, type: SignalType): boolean {
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }
 
-/** Finite, and no integer that may have lost its value. */
+/** Whether a number is finite and, if an integer, exact in a double. */
 export function isPlainNumber(value: number): boolean {
   return value > Number.MIN_SAFE_INTEGER && value < Number.MAX_SAFE_INTEGER
 }

@@ -66,7 +66,7 @@ export function encodeEventHead(header: EventHeader, bodyBytes: number): string 
 const headBytesKey = '{"head_bytes":'
 const bodyBytesKey = ',"body_bytes":'
 
-export type DecodedBatch = {
+type DecodedBatch = {
   events: AcceptedEvent[]
   /**
    * Elements that are not an event, by index, with their bytes, for the dead-letter stream. After

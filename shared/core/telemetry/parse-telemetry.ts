@@ -21,7 +21,7 @@ import {
   telemetrySchema,
 } from './submission.ts'
 
-export type ParsedTelemetry =
+type ParsedTelemetry =
   | ({ ok: true; telemetry: Telemetry } & Findings)
   | { ok: false; errors: ProblemDetail[] }
 

@@ -5,7 +5,7 @@
 import type { Telemetry } from './submission.ts'
 
 /** The ids of a submission, by field. */
-export const idFields = ['device_id', 'session_id', 'user_id', 'account_id'] as const
+const idFields = ['device_id', 'session_id', 'user_id', 'account_id'] as const
 export type IdField = (typeof idFields)[number]
 
 /** In lower case, without spaces and punctuation. */

@@ -1,7 +1,6 @@
 /**
- * The credentials of a tenant: how each is made from random bytes that are handed in, and how an
- * API key is read. A key ends in a checksum, so that a typing error or a made-up key is refused
- * without asking the database.
+ * The credentials of a tenant: how each is made from random bytes, and how an API key is parsed. A
+ * key ends in a checksum, so a mistyped or invented key is refused without a database query.
  */
 import { hash } from 'node:crypto'
 
@@ -16,7 +15,7 @@ const randomCharacters = 43
 const checksumCharacters = 6
 const apiKeyPattern = /^(dpk_(live|sandbox)_[0-9A-Za-z]{43})([0-9A-Za-z]{6})$/
 
-/** What a tenant's keys begin with. */
+/** The prefix of a tenant's API keys. */
 export function toApiKeyPrefix(environment: Environment): string {
   return `dpk_${environment}_`
 }
@@ -32,9 +31,9 @@ export function toApiKey(environment: Environment, random: Uint8Array): string {
 }
 
 /**
- * Reads a public API key.
- * @returns null when it is not one of ours (form or checksum), whatever the database holds; else
- *   its environment and the SHA-256 under which it is stored
+ * Parses a public API key.
+ * @returns its environment and the SHA-256 under which it is stored; null when its form or checksum
+ *   is wrong
  */
 export function parseApiKey(text: string): { environment: Environment; hash: Buffer } | null {
   const match = apiKeyPattern.exec(text)
@@ -42,7 +41,7 @@ export function parseApiKey(text: string): { environment: Environment; hash: Buf
   return { environment: match[2] as Environment, hash: hashApiKey(text) }
 }
 
-/** What is stored of a key. 256 random bits need no slow hash. */
+/** The stored hash of a key. 256 random bits need no slow hash. */
 export function hashApiKey(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }
@@ -57,9 +56,9 @@ export function toWebhookSecret(random: Uint8Array): string {
   return `whsec_${requireLength(random).toString('base64')}`
 }
 
-/** The last four characters, which operators may see. 24 of 256 bits: no help to anyone else. */
+/** The last four characters, which operators may see: 24 of 256 bits. */
 export function toLast4(secret: string): string {
-  // Base64 pads 32 bytes with one '=', which would be a wasted character.
+  // Base64 pads 32 bytes with one '=', which would use up one of the four.
   return secret.replace(/=+$/, '').slice(-4)
 }
 

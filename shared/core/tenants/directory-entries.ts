@@ -1,18 +1,20 @@
 /** Keys and entries of the tenant directory: the KV bucket `tenants` that every edge watches. */
 import { z } from 'zod'
 
-/** The KV key of a tenant's entry, and of a policy document by its content address. */
+/** The KV key of a tenant's entry. */
 export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
+/** The KV key of a policy document, by its content address. */
 export const policyKey = (policyHash: string): string => `policy.${policyHash}`
+/** The KV key of an edge's announcement. */
 export const edgeKey = (edgeId: string): string => `edge.${edgeId}`
 
 /**
- * The KV key that says the bucket holds every tenant. It is lost with the bucket, and written again
- * only once the bucket was found equal to Postgres: without it an edge cannot tell a tenant that
- * does not exist from one that was not put back yet.
+ * The KV key that marks the bucket as synced: it has every tenant. It is lost with the bucket, and
+ * written again only when the bucket equals Postgres. Without it an edge cannot distinguish a
+ * tenant that does not exist from one that is not restored yet.
  */
-export const syncedKey = 'whole'
-/** How many tenants there are at least, for those that are lost one by one. */
+export const syncedKey = 'synced'
+/** The least number of tenants, to detect the loss of single entries. */
 export const syncedEntrySchema = z.object({ tenants: z.number().int().min(0) })
 export type SyncedEntry = z.infer<typeof syncedEntrySchema>
 
@@ -26,12 +28,12 @@ export const tenantEntrySchema = z.object({
   /** Null while a rotation has the old secret off and the new one not yet on. */
   hmac_secret_sealed: z.string().nullable(),
   /**
-   * The one before, off for good: only to tell who still signs with it. Missing where there was no
-   * rotation yet, and from consoles that do not know of it.
+   * The previous secret, never valid again: only to detect clients that still sign with it. Missing
+   * before the first rotation, and in entries of older consoles.
    */
   hmac_secret_retired_sealed: z.string().optional(),
   policy_version: z.number().int(),
-  /** Stands unescaped in every event's header. */
+  /** It is written unescaped into every event's header. */
   policy_hash: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
   /** Ingest rate; null is unlimited. */
   ingest_rate: z
@@ -41,17 +43,17 @@ export const tenantEntrySchema = z.object({
   ingest_bytes: z
     .object({ perSecond: z.number().positive(), burst: z.number().positive() })
     .nullish(),
-  /** Share of the stream that it may have waiting undecided; likewise. */
+  /** Share of the stream for its undecided events; likewise. */
   ingest_share: z.number().positive().lt(1).nullish(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 
-/** What an edge reports: the newest revision of the tenants bucket that it has applied. */
+/** An edge's announcement: the newest revision of the tenants bucket that it has applied. */
 export const edgeEntrySchema = z.object({ edge_id: z.string(), applied_revision: z.number().int() })
 export type EdgeEntry = z.infer<typeof edgeEntrySchema>
 /**
- * The last entry under an edge's id: no lease is held under it and none ever will be. An edge that
- * lives on announces itself under another id.
+ * The last entry of an edge's id: it has no lease and never gets one again. An edge that is still
+ * alive announces itself under another id.
  */
 export const edgeGoneSchema = z.object({ edge_id: z.string(), gone: z.literal(true) })
 export type EdgeGone = z.infer<typeof edgeGoneSchema>

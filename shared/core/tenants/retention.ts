@@ -4,7 +4,7 @@
  */
 import { dayMs } from '#shared/core/base/instants.ts'
 
-/** What is kept for a time of its own. */
+/** The kinds of data with a retention of their own. */
 export const retainedKinds = ['events', 'alerts', 'deliveries'] as const
 export type RetainedKind = (typeof retainedKinds)[number]
 
@@ -12,8 +12,8 @@ export type RetainedKind = (typeof retainedKinds)[number]
 export type RetentionDays = Record<RetainedKind, number | null>
 
 /**
- * Events for a season more than a year, so that the same weeks of two years can be compared; alerts
- * until an operator says otherwise; deliveries for as long as a receiver may ask about one.
+ * Events for a year and a month, so that the same weeks of two years can be compared; alerts
+ * without limit; deliveries for a month, in which receivers may inquire about one.
  */
 const retentionDefaults: RetentionDays = { events: 400, alerts: null, deliveries: 30 }
 
@@ -27,23 +27,26 @@ export type RetentionSetting = number | 'default' | 'forever'
 export const toStoredDays = (setting: RetentionSetting): number | null =>
   setting === 'default' ? null : setting === 'forever' ? 0 : setting
 
-/** A limit as operators see it. `default` says that the tenant has none of its own. */
+/** A limit as operators see it. `default`: the tenant has no limit of its own. */
 export type RetentionView = { days: number | null; default: boolean }
 
-/** @param stored null is the default, 0 is without limit */
+/**
+ * A stored limit as operators see it.
+ * @param stored days; null is the default, 0 is without limit
+ */
 export function toRetentionView(kind: RetainedKind, stored: number | null): RetentionView {
   if (stored === null) return { days: retentionDefaults[kind], default: true }
   return { days: stored === 0 ? null : stored, default: false }
 }
 
-/** Before which instant something is too old; null when it never is. */
+/** The instant before which data is removed, in ms since 1970; null without a limit. */
 export function toCutoffMs(days: number | null, nowMs: number): number | null {
   return days === null ? null : nowMs - days * dayMs
 }
 
 /**
- * The same, at the UTC midnight before: where every removal rewrites files, there is one a day for
- * each limit and not one an hour.
+ * The same, rounded down to UTC midnight: where a removal rewrites files, each limit causes one a
+ * day instead of one an hour.
  */
 export function toCutoffDayMs(days: number | null, nowMs: number): number | null {
   const cutoffMs = toCutoffMs(days, nowMs)

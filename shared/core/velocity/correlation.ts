@@ -25,7 +25,7 @@ const flagOfMetric: Record<VelocityMetric, Flag> = {
 
 /** A rule that an event triggered: its flag, its weight and its evidence. */
 export type Finding = { code: Flag; weight: number; evidence: FindingEvidence }
-export type FindingEvidence = {
+type FindingEvidence = {
   metric: string
   count: number
   threshold: number

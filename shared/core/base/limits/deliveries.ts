@@ -1,4 +1,6 @@
-/** Bounds of webhook deliveries: attempts, answers, concurrency, circuit breaker, leases, replay. */
+/**
+ * Bounds of webhook deliveries: attempts, answers, concurrency, circuit breaker, leases, replay.
+ */
 
 /** Time limits of a webhook attempt: in all, and to connect. */
 export const webhookTimeoutMs = 15_000

@@ -1,4 +1,6 @@
-/** Bounds of every HTTP listener: bodies, headers, connections, and the texts that requests carry. */
+/**
+ * Bounds of every HTTP listener: bodies, headers, connections, and the texts that requests carry.
+ */
 
 /** Largest ingest body. Real SDK batches are 1 to 4 KB, so 64 KiB is sixteen times the largest. */
 export const bodyBytesMax = 64 * 1024

@@ -1,6 +1,6 @@
 /**
- * The shipped default policy, "balanced". Weights follow what public sources hold of each signal
- * (see the catalog's `sources`); a weight of 0 is context that never scores.
+ * "balanced", the default policy. Weights follow the grades of public sources (see the catalog's
+ * `sources`); a weight of 0 is context that never scores.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 
@@ -140,7 +140,7 @@ export const balancedPolicy: Policy = {
         attestation_provider: 0,
         pi_device_verdict: {
           values: { MEETS_VIRTUAL_INTEGRITY: 30, MEETS_BASIC_INTEGRITY: 15, '(empty)': 35 },
-          // Google returns every level that is met: only the highest says what the device is.
+          // Google returns every level that is met. Only the highest describes the device.
           unless: ['MEETS_DEVICE_INTEGRITY', 'MEETS_STRONG_INTEGRITY'],
         },
         pi_app_verdict: { values: { UNRECOGNIZED_VERSION: 60 } },
@@ -213,7 +213,7 @@ export const balancedPolicy: Policy = {
       },
     },
   },
-  // Emulators normally look rooted: what proves an emulator halves the root category.
+  // Emulators normally look rooted, so a confirmed emulator halves the root category.
   halving: [
     {
       category: 'root',
@@ -239,9 +239,9 @@ export const balancedPolicy: Policy = {
         'network.forged_request',
       ],
     },
-    // BLOCK by itself: Frida, native hooks and a repackaged app. Frida where it was found itself,
-    // not where its port is open or threads have its names; and an app under another name is as
-    // repackaged as one under another signature.
+    // BLOCK by a single signal: Frida, native hooks and a repackaged app. An open Frida port or a
+    // thread with its name is not enough. An app with another name is as repackaged as one with
+    // another signature.
     {
       score: 80,
       signals: [
@@ -255,8 +255,8 @@ export const balancedPolicy: Policy = {
       ],
     },
   ],
-  // Posture and network describe a device's surroundings, not an attack on the app: however many,
-  // they stay one point below BLOCK.
+  // Posture and network describe a device's surroundings, not an attack on the app: together they
+  // stay one point below BLOCK.
   softCategories: ['ecosystem', 'network'],
   suppressions: [],
   velocity: [
@@ -270,11 +270,10 @@ export const balancedPolicy: Policy = {
     { metric: 'platforms_per_device', windowSeconds: 2592000, threshold: 1, weight: 15 },
     { metric: 'signal_flips', windowSeconds: 86400, threshold: 3, weight: 10 },
   ],
-  // A device that shows nothing itself may share its id, its user or its address with many.
+  // A device without signals may share its id, user or address with many others.
   correlationAloneMax: 'REVIEW',
-  // A client that is honest scores by the same signals; one that is old scores by other weights. So
-  // it is a hint, too light to raise an alert by itself or to turn root alone, 70 at most, to
-  // BLOCK.
+  // An honest client can be old and score by other weights. So a mismatch is a hint: it raises no
+  // alert by itself and does not turn root alone, 70 at most, to BLOCK.
   scoreMismatch: { threshold: 30, weight: 4 },
   signalsMissing: { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 },
 }

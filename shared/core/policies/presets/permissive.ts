@@ -1,9 +1,7 @@
 /**
- * "permissive": report only. It scores as "balanced" does, so that what a tenant sees while it gets
- * to know its devices is what "balanced" would make of them; it reviews what "balanced" would
- * block, and blocks nothing, not even proof: a preset that is there to look must not lock anybody
- * out. Use "balanced" to block proof. One point is different: full ecosystem
- * and network come to 75 here, since there is no BLOCK that they must stay below.
+ * "permissive": report only. It scores as "balanced" does, so a tenant can evaluate "balanced" on
+ * its devices. It reviews what "balanced" blocks, and blocks nothing. One point differs: full
+ * ecosystem and network reach 75, since there is no BLOCK that they must stay below.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'
@@ -11,6 +9,6 @@ import { balancedPolicy } from './balanced.ts'
 export const permissivePolicy: Policy = {
   ...balancedPolicy,
   name: 'permissive',
-  // 101 is never.
+  // No score reaches 101.
   thresholds: { review: balancedPolicy.thresholds.block, block: 101 },
 }

@@ -1,7 +1,4 @@
-/**
- * The shipped policies by name. Each is a whole document; all but "balanced" are written as what
- * they change of it.
- */
+/** The shipped policies by name. All but "balanced" are written as changes of it. */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'
 import { permissivePolicy } from './permissive.ts'

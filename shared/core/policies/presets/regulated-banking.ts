@@ -1,16 +1,14 @@
 /**
- * "regulated-banking": "balanced", and on top of it BLOCK by any single proof of what Vietnam's
- * Circular 77 requires banking apps to refuse: a debugger or a debuggable app, an emulator, adb,
- * hooks and injected code, a repackaged app, root or jailbreak, an unlocked bootloader.
+ * "regulated-banking": "balanced", and BLOCK by any single proof of what Vietnam's Circular 77
+ * requires banking apps to refuse: a debugger or a debuggable app, an emulator, adb, hooks and
+ * injected code, a repackaged app, root or jailbreak, an unlocked bootloader.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'
 
 const { root, network } = balancedPolicy.categories
 
-/**
- * By the circular's own headings. Hints that may be false alarms alone are left to their weights.
- */
+/** Signals by the headings of the circular. Hints that can be false alarms keep their weights. */
 const circular77 = {
   debugger: [
     'debugger.debugger_attached',
@@ -61,7 +59,7 @@ const circular77 = {
   bootloader: ['root.bootloader_unlocked'],
 }
 
-/** How verified boot says "unlocked"; heavy by value, since SELF_SIGNED is a locked bootloader. */
+/** Weights by value, since SELF_SIGNED is a locked bootloader and the others are unlocked. */
 const bootStates = { UNVERIFIED: 80, FAILED: 80, SELF_SIGNED: 12 }
 
 export const regulatedBankingPolicy: Policy = {
@@ -71,7 +69,7 @@ export const regulatedBankingPolicy: Policy = {
     ...balancedPolicy.categories,
     root: {
       ...root,
-      // Above BLOCK, or the boot state could not reach it.
+      // Above BLOCK, so that the boot state can reach it.
       cap: 85,
       signals: { ...root.signals, verified_boot_state: { values: bootStates } },
       groups: (root.groups ?? []).map((group) => ({
@@ -79,7 +77,7 @@ export const regulatedBankingPolicy: Policy = {
         signals: group.signals.filter((name) => name !== 'verified_boot_state'),
       })),
     },
-    // With the cap of ecosystem, one point below BLOCK: only adb lifts these two to it.
+    // With the cap of ecosystem one point below BLOCK: of these two only adb reaches BLOCK.
     network: { ...network, cap: 34 },
   },
   floors: [...balancedPolicy.floors, { score: 80, signals: Object.values(circular77).flat() }],

@@ -1,7 +1,7 @@
 /**
- * "strict": for apps that would rather turn a customer away than serve one doubtful device. Lower
- * thresholds; every critical signal blocks by itself; what says that a phone is open to others
- * (debugging, no screen lock, a changed binding) is worth a review.
+ * "strict": for apps that prefer to refuse a customer over serving a doubtful device. Thresholds
+ * are lower, every critical signal blocks by itself, and signs of a weakly protected phone
+ * (debugging, no screen lock, a changed binding) lead to a review.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'
@@ -24,7 +24,7 @@ export const strictPolicy: Policy = {
         jb_url_scheme: 30,
         jb_suspicious_files: 30,
       },
-      // A custom ROM is worth a review here, and by itself still no more than that.
+      // A custom ROM alone leads to a review and no further.
       groups: (root.groups ?? []).map((group) => ({ ...group, cap: 45 })),
     },
     emulator: {

@@ -141,8 +141,8 @@ function toCondition({ expiresAt, sdkVersions, platforms }: Suppression): string
 }
 
 /**
- * The conditions of all suppressions of the policies, each once. Two rows with the same results have
- * the same signals suppressed.
+ * The conditions of all suppressions of the policies, each once. Two rows with the same results
+ * have the same signals suppressed.
  */
 export function listSuppressionConditions(policies: readonly Policy[]): string[] {
   const all = policies.flatMap(({ suppressions }) => suppressions.flatMap(toCondition))
@@ -167,8 +167,8 @@ function toPlatform(platform: string): string[] {
 const lowerPlatform = 'lowerUTF8(platform)'
 
 /**
- * The condition for rows whose columns are not exact: without parsed signals, from before there were
- * bits, or with a list that was unknown when it was stored and may be stored as JSON text.
+ * The condition for rows whose columns are not exact: without parsed signals, from before there
+ * were bits, or with a list that was unknown when it was stored and may be stored as JSON text.
  */
 export function needsBody(policies: readonly Policy[]): string {
   const listed = policies.flatMap(({ categories }) =>

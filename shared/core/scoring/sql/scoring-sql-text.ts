@@ -1,6 +1,6 @@
 /**
- * Values as ClickHouse literals, equal in the engine and here. Operators write the texts of a policy,
- * and none of them may become part of a query's grammar.
+ * Values as ClickHouse literals, equal in the engine and here. Operators write the texts of a
+ * policy, and none of them may become part of a query's grammar.
  */
 
 const plain = /^[\x20-\x26\x28-\x5b\x5d-\x7e]*$/

@@ -3,8 +3,9 @@
  * engine. It scores rows of `telemetry` exactly as scoring.ts scores their events; a property test
  * holds the two equal. All arithmetic is in integers, so there is no rounding.
  *
- * After halving, the score of scoring.ts is the maximum over all choices of halvings. How the points
- * are spread over categories only matters for reasons, so the expressions compute the maximum.
+ * After halving, the score of scoring.ts is the maximum over all choices of halvings. How the
+ * points are spread over categories only matters for reasons, so the expressions compute the
+ * maximum.
  */
 
 import type { Policy } from '#shared/core/policies/policy.ts'

@@ -19,8 +19,8 @@ const textCodes = new Map([...patternTexts].map((text, at) => [text, at + 1]))
 const keyCodes = new Uint16Array(512)
 
 /**
- * The cache key of an event's pattern. Events with different patterns never share a key; one pattern
- * can have several keys.
+ * The cache key of an event's pattern. Events with different patterns never share a key; one
+ * pattern can have several keys.
  * @returns null for an event with too many values to cache
  */
 export function toPatternKey(signals: Signals): string | null {

@@ -6,8 +6,8 @@
  *
  * A pattern keeps booleans, the lower end of a number's range, and texts of a fixed vocabulary, so
  * it contains nothing personal. It names the signals whose texts it left out. A policy that weighs
- * another text, or has a limit inside a range, then needs the event itself. Every other policy scores
- * the pattern exactly as the event.
+ * another text, or has a limit inside a range, then needs the event itself. Every other policy
+ * scores the pattern exactly as the event.
  */
 import { hash } from 'node:crypto'
 import type { Policy } from '#shared/core/policies/policy.ts'
