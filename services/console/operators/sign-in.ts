@@ -4,6 +4,7 @@
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import {
+  emailPattern,
   hashToken,
   normalizeEmail,
   operatorIdBytes,
@@ -54,7 +55,8 @@ export async function signIn(
   const { postgres, limits, passwords, refused } = parts
   const email = normalizeEmail(tried.email)
   const attempt = limits.begin({ account: email, address: caller.address })
-  const found = await findOperatorByEmail(postgres, email)
+  // What is no email cannot be looked up: Postgres takes no NUL.
+  const found = emailPattern.test(email) ? await findOperatorByEmail(postgres, email) : null
   const usable = found === null || found.disabled ? null : found
   const stored = usable?.passwordHash ?? null
   const right = await passwords.verify(tried.password, stored, attempt.hashClass)

@@ -42,5 +42,5 @@ export const hashRecoveryCode = (code: string): Buffer =>
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase()
 
 export const emailCharactersMax = 254
-/** The form alone; whether the address exists does not matter here. */
-export const emailPattern = /^[^\s@]+@[^\s@]+$/
+/** The form alone, without what Postgres cannot hold; whether the address exists does not matter. */
+export const emailPattern = /^[^\s@\p{Cc}\p{Cs}]+@[^\s@\p{Cc}\p{Cs}]+$/u

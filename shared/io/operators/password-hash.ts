@@ -7,8 +7,10 @@ import { promisify } from 'node:util'
 import { normalizePassword } from '#shared/core/operators/password-rules.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 
+export type HashCost = { memory: number; passes: number; parallelism: number }
+
 /** RFC 9106 section 4, the second recommended option: 64 MiB, three passes, four lanes. */
-const parameters = { memory: 64 * 1024, passes: 3, parallelism: 4 } as const
+const costDefault: HashCost = { memory: 64 * 1024, passes: 3, parallelism: 4 }
 const saltBytes = 16
 const tagBytes = 32
 
@@ -38,12 +40,15 @@ export type PasswordHasher = {
 const phcPattern =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/
 
-type Parts = { memory: number; passes: number; parallelism: number; salt: Buffer; tag: Buffer }
+type Parts = HashCost & { salt: Buffer; tag: Buffer }
 
-/** Makes the one hasher of a process. */
-export function createPasswordHasher(): PasswordHasher {
+/**
+ * Makes the one hasher of a process.
+ * @param cost of new hashes; a stored one has its own in its text
+ */
+export function createPasswordHasher(cost: HashCost = costDefault): PasswordHasher {
   const semaphore = createTenantSemaphore(limits)
-  const absent: Parts = { ...parameters, salt: randomBytes(saltBytes), tag: randomBytes(tagBytes) }
+  const absent: Parts = { ...cost, salt: randomBytes(saltBytes), tag: randomBytes(tagBytes) }
   const limited = async <T>(of: HashClass, work: () => Promise<T>): Promise<T | null> => {
     const permit = await semaphore.acquire(of)
     if (permit === null) return null
@@ -57,7 +62,7 @@ export function createPasswordHasher(): PasswordHasher {
     hash: (password, of = 'known') =>
       limited(of, async () => {
         const salt = randomBytes(saltBytes)
-        return toPhc({ ...parameters, salt, tag: await derive(password, { ...parameters, salt }) })
+        return toPhc({ ...cost, salt, tag: await derive(password, { ...cost, salt }) })
       }),
     verify: (password, stored, of = 'stranger') =>
       limited(of, async () => {
@@ -84,8 +89,7 @@ function derive(password: string, { salt, ...of }: Omit<Parts, 'tag'>): Promise<
 
 function toPhc({ memory, passes, parallelism, salt, tag }: Parts): string {
   const encode = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
-  const cost = `m=${memory},t=${passes},p=${parallelism}`
-  return `$argon2id$v=19$${cost}$${encode(salt)}$${encode(tag)}`
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${encode(salt)}$${encode(tag)}`
 }
 
 /** @throws Error when the text is of another form: the database holds only ours */

@@ -1,0 +1,205 @@
+// Invitations, and what administrators change of operators, against real Postgres.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  createOperatorsRig,
+  type OperatorsRig,
+  origin,
+  password,
+} from '../../support/http/operators-rig.ts'
+
+const hourMs = 3_600_000
+let rig: OperatorsRig
+
+beforeAll(async () => {
+  rig = await createOperatorsRig()
+  for (const tenant_id of ['acme', 'globex']) {
+    await rig.must(201, 'POST', '/tenants', { token: rig.adminToken, body: { tenant_id } })
+  }
+})
+afterAll(() => rig?.close())
+
+const byToken = (body: object) => ({ token: rig.adminToken, body })
+const accept = (token: string, more: object = {}) =>
+  rig.call('POST', `/invitations/${token}`, { body: { name: 'Ada', password, ...more } })
+
+describe('an invitation', () => {
+  it('makes an account of its role and tenants, and signs in', async () => {
+    const body = { email: ' Ada@Example.com', role: 'analyst', tenants: ['acme'], name: 'Ada L.' }
+    const invited = await rig.must(201, 'POST', '/operators/invitations', byToken(body))
+    const { url, expires_at } = invited.body
+    expect(url).toMatch(/^https:\/\/console\.example\/invite#[\w-]{43}$/)
+    expect(Date.parse(expires_at) - rig.deps.wallMs()).toBeGreaterThan(167 * hourMs)
+    const token = url.split('#')[1]
+    const shown = await rig.must(200, 'GET', `/invitations/${token}`)
+    expect(shown.body).toEqual({ email: 'ada@example.com', role: 'analyst', expires_at })
+    const joined = await accept(token, { name: '' })
+    expect(joined.status, joined.text).toBe(200)
+    expect(joined.body.operator).toMatchObject({
+      email: 'ada@example.com',
+      name: 'Ada L.',
+      role: 'analyst',
+      tenants: ['acme'],
+    })
+    await rig.must(200, 'GET', '/session', { cookie: joined.setCookie!.value })
+  })
+
+  it('keeps the path of PUBLIC_URL in its link', async () => {
+    const app = await rig.createApp({ publicUrl: () => `${origin}/fraud/console/` })
+    const body = { email: 'prefix@example.com', role: 'viewer' }
+    const invited = await rig.must(201, 'POST', '/operators/invitations', { ...byToken(body), app })
+    expect(invited.body.url).toMatch(/^https:\/\/console\.example\/fraud\/console\/invite#/)
+  })
+
+  it('works once, also when two people open it at the same time', async () => {
+    const { token } = await rig.invite('viewer')
+    const answers = await Promise.all([accept(token), accept(token), accept(token)])
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 404, 404])
+    expect((await accept(token)).body.code).toBe('invitation_not_found')
+    expect((await rig.call('GET', `/invitations/${token}`)).status).toBe(404)
+  })
+
+  it('stays open when the password is refused', async () => {
+    const { token } = await rig.invite('viewer')
+    for (const [weak, why] of [
+      ['short', 'must have at least 12 characters'],
+      ['qwertyuiop123', 'is one of the most common passwords'],
+    ]) {
+      const refused = await accept(token, { password: weak })
+      expect(refused.status).toBe(400)
+      expect(refused.body.errors).toEqual([{ path: '$.password', message: why }])
+    }
+    expect((await accept(token)).status).toBe(200)
+  })
+
+  it('ends by time and by a newer one of the same email; unknown, used and expired are alike', async () => {
+    const body = { email: 'twice@example.com', role: 'viewer', valid_hours: 24 }
+    const send = async () => {
+      const answer = await rig.must(201, 'POST', '/operators/invitations', byToken(body))
+      return answer.body.url.split('#')[1] as string
+    }
+    const first = await send()
+    const second = await send()
+    const answers = [await accept(first), await accept('A'.repeat(43))]
+    await rig.must(200, 'GET', `/invitations/${second}`)
+    rig.advance(24 * hourMs + 1)
+    answers.push(await accept(second))
+    const bodies = answers.map(({ body: { request_id: _, ...rest } }) => rest)
+    for (const one of bodies) expect(one).toEqual(bodies[0])
+    const { data } = (
+      await rig.must(200, 'GET', '/operators/invitations', { token: rig.adminToken })
+    ).body
+    const states = data.filter((one: { email: string }) => one.email === body.email)
+    expect(states.map((one: { state: string }) => one.state)).toEqual(['expired', 'revoked'])
+    expect(JSON.stringify(data)).not.toContain(second)
+  })
+
+  it('is refused for an operator who exists and for a tenant that does not', async () => {
+    const { email } = await rig.join('viewer')
+    const again = await rig.call(
+      'POST',
+      '/operators/invitations',
+      byToken({ email, role: 'admin' }),
+    )
+    expect(again.status).toBe(409)
+    expect(again.body.code).toBe('operator_exists')
+    const body = { email: 'lost@example.com', role: 'viewer', tenants: ['acme', 'initech'] }
+    const lost = await rig.call('POST', '/operators/invitations', byToken(body))
+    expect(lost.status).toBe(404)
+    expect(lost.body.detail).toContain('initech')
+    for (const bad of ['no email', 'a@b@c', 'a@b\0.c', `${'x'.repeat(300)}@y.z`]) {
+      const refused = { email: bad, role: 'viewer' }
+      const answer = await rig.call('POST', '/operators/invitations', byToken(refused))
+      expect(answer.status, bad).toBe(400)
+    }
+  })
+
+  it('cannot be guessed for long from one address', async () => {
+    const statuses = []
+    for (let n = 0; n < 40; n++) {
+      const token = `${n}`.padStart(43, 'x')
+      const answer = await rig.call('GET', `/invitations/${token}`, { address: '203.0.113.77' })
+      statuses.push(answer.status)
+    }
+    expect(statuses[0]).toBe(404)
+    expect(statuses.at(-1)).toBe(429)
+  })
+})
+
+describe('administrators', () => {
+  const change = (operatorId: string, body: object) =>
+    rig.call('PATCH', `/operators/${operatorId}`, byToken(body))
+
+  it('change role, tenants and name, at once for sessions that are there', async () => {
+    const { operatorId, cookie } = await rig.join('viewer')
+    const changed = await change(operatorId, { role: 'engineer', tenants: ['acme'], name: 'Grace' })
+    expect(changed.status, changed.text).toBe(200)
+    expect(changed.body).toMatchObject({ role: 'engineer', tenants: ['acme'], name: 'Grace' })
+    const shown = await rig.must(200, 'GET', '/session', { cookie })
+    expect(shown.body.operator).toMatchObject({ role: 'engineer', tenants: ['acme'] })
+    await rig.must(404, 'GET', '/tenants/globex', { cookie })
+    expect((await change('opr_nobody', { role: 'admin' })).body.code).toBe('operator_not_found')
+    expect((await change(operatorId, { tenants: ['initech'] })).status).toBe(404)
+    expect((await change(operatorId, { tenants: [] })).status).toBe(400)
+    const entry = (await rig.readAudit()).find(({ action }) => action === 'operator.changed')
+    expect(entry).toMatchObject({
+      actor: 'admin',
+      before: { role: 'viewer', tenants: 'all' },
+      after: { role: 'engineer', tenants: ['acme'], name: 'Grace' },
+    })
+  })
+
+  it('always keep one active administrator of all tenants', async () => {
+    const [one, two] = [await rig.join('admin'), await rig.join('admin')]
+    await rig.join('admin', ['acme'])
+    const { data } = (await rig.must(200, 'GET', '/operators', { token: rig.adminToken })).body
+    const others = data.filter(
+      (of: { role: string; tenants: unknown; operator_id: string }) =>
+        of.role === 'admin' &&
+        of.tenants === 'all' &&
+        ![one.operatorId, two.operatorId].includes(of.operator_id),
+    )
+    for (const { operator_id } of others) await change(operator_id, { role: 'viewer' })
+    // At the same time: each would leave the other.
+    const answers = await Promise.all([
+      change(one.operatorId, { role: 'viewer' }),
+      change(two.operatorId, { disabled: true }),
+    ])
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+    expect(answers.find(({ status }) => status === 409)!.body.code).toBe('last_admin')
+    const last = answers[0]!.status === 409 ? one : two
+    for (const body of [{ role: 'engineer' }, { disabled: true }, { tenants: ['acme'] }]) {
+      expect((await change(last.operatorId, body)).body.code).toBe('last_admin')
+    }
+    expect((await change(last.operatorId, { name: 'The last one' })).status).toBe(200)
+  })
+
+  it('need a step-up for operators, and are named in the audit log', async () => {
+    const admin = await rig.join('admin')
+    const plain = { cookie: admin.cookie, body: { email: 'new@example.com', role: 'viewer' } }
+    const early = await rig.call('POST', '/operators/invitations', plain)
+    expect(early.body.code).toBe('step_up_required')
+    const cookie = await rig.openSession(admin.operatorId, { steppedUp: true })
+    await rig.must(201, 'POST', '/operators/invitations', { ...plain, cookie })
+    rig.advance(61_000)
+    const late = await rig.call('POST', '/operators/invitations', { ...plain, cookie })
+    expect(late.body.code).toBe('step_up_required')
+    const invited = (await rig.readAudit()).filter(
+      ({ actor, action }) => actor === admin.email && action === 'operator.invited',
+    )
+    expect(invited).toHaveLength(1)
+  })
+})
+
+describe('the audit log', () => {
+  it('has what a person did under their email', async () => {
+    const engineer = await rig.join('engineer')
+    const { cookie } = engineer
+    const body = { url: 'https://receiver.example/hook' }
+    await rig.must(200, 'PUT', '/tenants/acme/webhook', { cookie, body })
+    await rig.must(200, 'POST', '/session/step-up', { cookie, body: { password } })
+    const ofTenant = await rig.must(200, 'GET', '/tenants/acme/audit', { token: rig.adminToken })
+    expect(ofTenant.body.data[0]).toMatchObject({ actor: engineer.email, action: 'webhook.set' })
+    const own = (await rig.readAudit()).filter(({ actor }) => actor === engineer.email)
+    expect(own.map(({ action }) => action)).toEqual(['operator.stepped_up', 'operator.joined'])
+  })
+})

@@ -1,0 +1,220 @@
+// Every endpoint of the admin API against the table of roles: each is tried with each role, with
+// and without a step-up, in and outside the operator's tenants, with the admin token and without
+// anything.
+import Fastify from 'fastify'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type EndpointAccess, endpointAccess, roles } from '#shared/core/operators/roles.ts'
+import { addAuthentication } from '../../../services/console/operators/authenticate.ts'
+import {
+  createOperatorsRig,
+  type Member,
+  type OperatorsRig,
+} from '../../support/http/operators-rig.ts'
+
+let rig: OperatorsRig
+/** By role, for all tenants and for `acme` alone. */
+let ofAll: Record<string, Member>
+let ofAcme: Record<string, Member>
+
+beforeAll(async () => {
+  rig = await createOperatorsRig()
+  for (const tenant_id of ['acme', 'globex']) {
+    await rig.must(201, 'POST', '/tenants', { token: rig.adminToken, body: { tenant_id } })
+  }
+  const join = async (tenants: 'all' | string[]) => {
+    const members: Record<string, Member> = {}
+    for (const role of roles) members[role] = await rig.join(role, tenants)
+    return members
+  }
+  ofAll = await join('all')
+  ofAcme = await join(['acme'])
+})
+afterAll(() => rig?.close())
+
+const endpoints = Object.entries(endpointAccess).map(([name, access]) => {
+  const [method, path] = name.split(' ') as [string, string]
+  return { name, method, path, access }
+})
+
+/** A path of the endpoint, of something that does not exist but for the tenant. */
+const toPath = (path: string, tenant = 'acme') =>
+  path.replace(':tenant_id', tenant).replaceAll(/:\w+/g, 'none')
+
+/** A body that no endpoint accepts, so that what is allowed changes nothing. */
+const body = { no_endpoint: 'takes this' }
+
+async function tryAs(
+  member: Member,
+  { method, path }: { method: string; path: string },
+  more: { steppedUp?: boolean; tenant?: string } = {},
+) {
+  // A session each: signing out is one of the endpoints.
+  const cookie = await rig.openSession(member.operatorId, more)
+  const of = method === 'GET' || method === 'DELETE' ? { cookie } : { cookie, body }
+  const { status, body: answer } = await rig.call(method, toPath(path, more.tenant), of)
+  return { status, code: (answer?.code ?? null) as string | null }
+}
+
+/** What the check before the routes says, `allowed` when it lets the call through. */
+function toVerdict({ status, code }: { status: number; code: string | null }): string {
+  const refusals = ['unauthorized', 'forbidden', 'step_up_required', 'origin_refused']
+  if (status === 401 || status === 403) return refusals.includes(code ?? '') ? code! : 'allowed'
+  return code === 'tenant_not_found' ? code : 'allowed'
+}
+
+/** What the requirements say, in the words of the roles. */
+function expectVerdict(access: EndpointAccess, role: (typeof roles)[number], steppedUp: boolean) {
+  if (access.who === 'public') return 'allowed'
+  if (access.who !== 'session' && roles.indexOf(role) < roles.indexOf(access.who)) {
+    return 'forbidden'
+  }
+  return access.stepUp === true && !steppedUp ? 'step_up_required' : 'allowed'
+}
+
+describe('the table of roles', () => {
+  it('says what each role is for', () => {
+    const leastOf = (name: string) => endpointAccess[name]
+    const of = (names: string[]) => names.map((name) => leastOf(name)?.who)
+    const tenant = '/tenants/:tenant_id'
+    expect(of([`GET ${tenant}`, `GET ${tenant}/audit`, 'GET /tenants'])).toEqual(
+      Array(3).fill('viewer'),
+    )
+    expect(of(['POST /alerts/:alert_id/disposition'])).toEqual(['analyst'])
+    const ofEngineers = [
+      ...[`PUT ${tenant}/policy/shadow`, `POST ${tenant}/policy/backtest`, `PUT ${tenant}/webhook`],
+      ...[`POST ${tenant}/deliveries/replay`, `POST ${tenant}/webhook/pause`],
+    ]
+    expect(of(ofEngineers)).toEqual(Array(ofEngineers.length).fill('engineer'))
+    const withStepUp = [
+      ...[`POST ${tenant}/rotate`, `PUT ${tenant}/policy`, `POST ${tenant}/erasures`],
+      ...[`POST ${tenant}/analysts`, `DELETE ${tenant}/analysts/:name`],
+      ...['PATCH /operators/:operator_id', 'POST /operators/invitations'],
+    ]
+    for (const name of withStepUp)
+      expect(leastOf(name), name).toMatchObject({ who: 'admin', stepUp: true })
+    const ofAdmins = ['POST /tenants', `PUT ${tenant}/retention`, `POST ${tenant}/suspend`]
+    expect(of(ofAdmins)).toEqual(Array(3).fill('admin'))
+  })
+
+  it('lets nothing be changed by a role that only reads', () => {
+    const changing = endpoints.filter(({ method, access }) => {
+      return method !== 'GET' && access.who === 'viewer'
+    })
+    expect(changing).toEqual([])
+  })
+
+  it('stops a route without an entry from being added', async () => {
+    const app = Fastify()
+    addAuthentication(app, '', { ...rig.deps, token: { check: async () => {} } } as never)
+    app.get('/edges', async () => 'has one')
+    expect(() => app.get('/new-thing', async () => 'has none')).toThrow(
+      'roles.ts has no entry for GET /new-thing',
+    )
+    await app.close()
+  })
+
+  it.each(roles)('is what every endpoint does for the role %s', async (role) => {
+    const wrong: string[] = []
+    for (const { name, access, ...endpoint } of endpoints) {
+      for (const steppedUp of [false, true]) {
+        const answer = await tryAs(ofAll[role]!, endpoint, { steppedUp })
+        const expected = expectVerdict(access, role, steppedUp)
+        const verdict = toVerdict(answer)
+        if (verdict !== expected) {
+          wrong.push(`${name}: ${verdict} (${answer.status}), not ${expected}`)
+        }
+        if (answer.status >= 500) wrong.push(`${name}: ${answer.status} ${answer.code}`)
+      }
+    }
+    expect(wrong.filter((one) => !one.includes('503 unavailable'))).toEqual([])
+  })
+
+  it.each(roles)('hides other tenants from the role %s', async (role) => {
+    const wrong: string[] = []
+    for (const { name, access, ...endpoint } of endpoints) {
+      if (!endpoint.path.includes(':tenant_id')) continue
+      const within = expectVerdict(access, role, true)
+      const inside = toVerdict(await tryAs(ofAcme[role]!, endpoint, { steppedUp: true }))
+      if (inside !== within) wrong.push(`${name} of acme: ${inside}, not ${within}`)
+      const expected = within === 'allowed' ? 'tenant_not_found' : within
+      for (const steppedUp of [false, true]) {
+        const more = { steppedUp, tenant: 'globex' }
+        const outside = toVerdict(await tryAs(ofAcme[role]!, endpoint, more))
+        if (outside !== expected) wrong.push(`${name} of globex: ${outside}, not ${expected}`)
+      }
+    }
+    expect(wrong).toEqual([])
+  })
+
+  it('keeps what concerns all tenants from administrators of some', async () => {
+    const wide = endpoints.filter(({ access }) => 'allTenants' in access)
+    expect(wide.map(({ name }) => name)).toEqual([
+      'GET /operators',
+      'PATCH /operators/:operator_id',
+      'GET /operators/invitations',
+      'POST /operators/invitations',
+      'GET /audit',
+      'POST /secrets/rewrap',
+      'POST /tenants',
+    ])
+    for (const endpoint of wide) {
+      const answer = await tryAs(ofAcme.admin!, endpoint, { steppedUp: true })
+      expect(answer.code, endpoint.name).toBe('forbidden')
+    }
+  })
+
+  it('gives nothing to strangers', async () => {
+    for (const { name, method, path, access } of endpoints) {
+      if (access.who === 'public') continue
+      for (const cookie of [undefined, '', 'x', 'A'.repeat(43), '\u0000']) {
+        const answer = await rig.call(method, toPath(path), { cookie })
+        expect(answer.status, name).toBe(401)
+        expect(answer.headers['www-authenticate']).toBe('Bearer')
+      }
+    }
+  })
+
+  it('gives the admin token everything but a session', async () => {
+    for (const { name, method, path, access } of endpoints) {
+      const of = { token: rig.adminToken, ...(method === 'GET' ? {} : { body }) }
+      const { status, body: answer } = await rig.call(method, toPath(path), of)
+      const verdict = toVerdict({ status, code: answer?.code ?? null })
+      expect(verdict, name).toBe(access.who === 'session' ? 'unauthorized' : 'allowed')
+    }
+  })
+})
+
+describe('what no path names a tenant of', () => {
+  it('is limited to the tenants of the operator all the same', async () => {
+    const cookie = await rig.openSession(ofAcme.analyst!.operatorId)
+    const listed = await rig.must(200, 'GET', '/tenants', { cookie })
+    expect(listed.body.data.map((one: { tenant_id: string }) => one.tenant_id)).toEqual(['acme'])
+    expect(listed.body.total).toBe(1)
+    const ofEvery = await rig.openSession(ofAll.viewer!.operatorId)
+    const all = await rig.must(200, 'GET', '/tenants', { cookie: ofEvery })
+    expect(all.body.total).toBe(2)
+  })
+
+  it('hides an alert and an event of another tenant as if they did not exist', async () => {
+    const asked: unknown[] = []
+    const app = await rig.createApp({
+      setDisposition: async (change) => {
+        asked.push(change.scope)
+        return null
+      },
+      findEvent: async (eventId) => ({ eventId, tenantId: 'globex' }) as never,
+    })
+    const cookie = await rig.openSession(ofAcme.analyst!.operatorId)
+    const disposition = { app, cookie, body: { disposition: 'CONFIRMED' } }
+    await rig.must(404, 'POST', '/alerts/alr_x/disposition', disposition)
+    expect(asked).toEqual([['acme']])
+    const hidden = await rig.call('GET', '/events/evt_x/explanation', { app, cookie })
+    expect(hidden.status).toBe(404)
+    expect(hidden.body.code).toBe('event_not_found')
+    const seen = await rig.call('GET', '/events/evt_x/explanation', {
+      app,
+      cookie: await rig.openSession(ofAll.analyst!.operatorId),
+    })
+    expect(seen.body.code).not.toBe('event_not_found')
+  })
+})

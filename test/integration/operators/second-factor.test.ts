@@ -1,0 +1,173 @@
+// TOTP and recovery codes of operators against real Postgres: each code lets in once.
+import { Secret, TOTP } from 'otpauth'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  createOperatorsRig,
+  type Member,
+  type OperatorsRig,
+  password,
+} from '../../support/http/operators-rig.ts'
+
+const stepMs = 30_000
+let rig: OperatorsRig
+
+beforeAll(async () => {
+  rig = await createOperatorsRig()
+})
+afterAll(() => rig?.close())
+
+/** The code of an authenticator app, some steps from now. */
+function toCode(secret: string, steps = 0): string {
+  const timestamp = rig.deps.wallMs() + steps * stepMs
+  return new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp })
+}
+
+async function stepUp(member: Member, body: object = { password }): Promise<Member> {
+  const of = { cookie: member.cookie, body }
+  const stepped = await rig.must(200, 'POST', '/session/step-up', of)
+  return { ...member, cookie: stepped.setCookie!.value }
+}
+
+type Enrolled = Member & { secret: string; codes: string[] }
+
+async function enrol(): Promise<Enrolled> {
+  const member = await stepUp(await rig.join('analyst'))
+  const { cookie } = member
+  const setup = await rig.must(200, 'POST', '/session/totp', { cookie })
+  const { secret } = setup.body as { secret: string }
+  const body = { code: toCode(secret) }
+  const confirmed = await rig.must(200, 'POST', '/session/totp/confirm', { cookie, body })
+  // The code that confirmed is used.
+  rig.advance(stepMs)
+  return { ...member, secret, codes: confirmed.body.recovery_codes }
+}
+
+const rest = { address: '198.51.100.40' }
+
+describe('TOTP', () => {
+  it('is in force once a code of it was confirmed, and wants a step-up first', async () => {
+    const member = await rig.join('analyst')
+    const early = await rig.call('POST', '/session/totp', { cookie: member.cookie })
+    expect(early.status).toBe(403)
+    expect(early.body.code).toBe('step_up_required')
+    const { cookie, email } = await stepUp(member)
+    const setup = await rig.must(200, 'POST', '/session/totp', { cookie })
+    expect(Secret.fromBase32(setup.body.secret).bytes).toHaveLength(20)
+    const url = new URL(setup.body.otpauth_url)
+    expect(url.protocol).toBe('otpauth:')
+    expect(url.searchParams.get('secret')).toBe(setup.body.secret)
+    expect(decodeURIComponent(url.pathname)).toContain(email)
+    const wrong = { cookie, body: { code: '000000' } }
+    expect((await rig.call('POST', '/session/totp/confirm', wrong)).status).toBe(403)
+    expect((await rig.signIn(email, rest)).status).toBe(200)
+    const right = { cookie, body: { code: toCode(setup.body.secret) } }
+    const confirmed = await rig.must(200, 'POST', '/session/totp/confirm', right)
+    expect(new Set(confirmed.body.recovery_codes).size).toBe(10)
+    const shown = await rig.must(200, 'GET', '/session', { cookie })
+    expect(shown.body.operator.totp).toBe(true)
+    expect((await rig.signIn(email, rest)).body.code).toBe('totp_required')
+    expect((await rig.call('POST', '/session/totp', { cookie })).status).toBe(409)
+  })
+
+  it('says that a code is wanted only after the right password', async () => {
+    const { email, secret } = await enrol()
+    const wrong = { email, password: 'wrong wrong wrong', code: toCode(secret) }
+    const refused = await rig.call('POST', '/session', { body: wrong, ...rest })
+    expect(refused.body.code).toBe('unauthorized')
+    const missing = await rig.signIn(email, rest)
+    expect(missing.status).toBe(401)
+    expect(missing.body.code).toBe('totp_required')
+    expect(missing.setCookie).toBeUndefined()
+  })
+
+  it('takes each code once, also of two sign-ins at the same time', async () => {
+    const { email, secret } = await enrol()
+    const code = toCode(secret)
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, () => rig.signIn(email, { ...rest, code })),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401])
+    expect((await rig.signIn(email, { ...rest, code })).body.code).toBe('totp_required')
+    // An earlier code is as good as used.
+    expect((await rig.signIn(email, { ...rest, code: toCode(secret, -1) })).status).toBe(401)
+    rig.advance(stepMs)
+    expect((await rig.signIn(email, { ...rest, code: toCode(secret) })).status).toBe(200)
+  })
+
+  it('takes a code one step early or late, and no other', async () => {
+    const { email, secret } = await enrol()
+    for (const steps of [-3, -2, 2, 3]) {
+      const answer = await rig.signIn(email, { ...rest, code: toCode(secret, steps) })
+      expect(answer.status, `${steps} steps`).toBe(401)
+    }
+    expect((await rig.signIn(email, { ...rest, code: toCode(secret, 1) })).status).toBe(200)
+  })
+
+  it('guesses are slowed', async () => {
+    const { email, secret } = await enrol()
+    const codes = new Set([-1, 0, 1].map((steps) => toCode(secret, steps)))
+    const guesses = Array.from({ length: 20 }, (_, n) => `${100_000 + n}`)
+    const statuses: number[] = []
+    for (const code of guesses.filter((guess) => !codes.has(guess)).slice(0, 12)) {
+      const address: string = `203.0.113.${statuses.length}`
+      statuses.push((await rig.signIn(email, { code, address })).status)
+    }
+    expect(statuses.filter((status) => status === 401)).toHaveLength(10)
+    expect(statuses.at(-1)).toBe(429)
+  })
+
+  it('steps up by a code, which then is used', async () => {
+    const member = await enrol()
+    const code = toCode(member.secret)
+    const { cookie } = await stepUp(member, { code })
+    const again = { cookie, body: { code } }
+    expect((await rig.call('POST', '/session/step-up', again)).status).toBe(403)
+    expect((await rig.signIn(member.email, { ...rest, code })).status).toBe(401)
+  })
+
+  it('is switched off after a step-up, with its recovery codes', async () => {
+    const member = await enrol()
+    const plain = await rig.openSession(member.operatorId)
+    const early = await rig.call('DELETE', '/session/totp', { cookie: plain })
+    expect(early.body.code).toBe('step_up_required')
+    await rig.must(204, 'DELETE', '/session/totp', { cookie: member.cookie })
+    expect((await rig.signIn(member.email, rest)).status).toBe(200)
+    const { rows } = await rig.postgres.query(
+      'select 1 from operator_recovery_codes where operator_id = $1',
+      [member.operatorId],
+    )
+    expect(rows).toEqual([])
+  })
+
+  it('stores the secret sealed and the recovery codes as hashes', async () => {
+    const { secret, codes } = await enrol()
+    for (const table of ['operators', 'operator_recovery_codes', 'audit_log']) {
+      const { rows } = await rig.postgres.query(`select * from ${table}`)
+      const text = JSON.stringify(rows)
+      for (const clear of [secret, ...codes]) expect(text).not.toContain(clear)
+    }
+  })
+})
+
+describe('recovery codes', () => {
+  it('sign in once each, however they are typed, and it is in the audit log', async () => {
+    const { email, codes } = await enrol()
+    const typed = codes[0]!.toUpperCase().replaceAll('-', ' ')
+    const answers = await Promise.all(
+      Array.from({ length: 3 }, () => rig.signIn(email, { ...rest, code: typed })),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401])
+    expect((await rig.signIn(email, { ...rest, code: codes[0]! })).status).toBe(401)
+    expect((await rig.signIn(email, { ...rest, code: codes[1]! })).status).toBe(200)
+    const used = (await rig.readAudit()).filter(
+      ({ actor, action }) => actor === email && action === 'operator.recovery_code_used',
+    )
+    expect(used).toHaveLength(2)
+  })
+
+  it('of one operator let no other in', async () => {
+    const [one, two] = [await enrol(), await enrol()]
+    expect((await rig.signIn(one.email, { ...rest, code: two.codes[0]! })).status).toBe(401)
+    expect((await rig.signIn(two.email, { ...rest, code: two.codes[0]! })).status).toBe(200)
+  })
+})

@@ -1,0 +1,460 @@
+// Sessions of operators against real Postgres: what gives one, what it survives, what ends it, and
+// that other sites cannot use it.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  cookieName,
+  createOperatorsRig,
+  type Member,
+  type OperatorsRig,
+  origin,
+  password,
+} from '../../support/http/operators-rig.ts'
+
+const minuteMs = 60_000
+let rig: OperatorsRig
+
+beforeAll(async () => {
+  rig = await createOperatorsRig()
+})
+afterAll(() => rig?.close())
+
+const isAlive = async (cookie: string) =>
+  (await rig.call('GET', '/session', { cookie })).status === 200
+
+describe('a sign-in', () => {
+  it('gives a cookie that scripts and other sites cannot use', async () => {
+    const { email } = await rig.join('viewer')
+    const signedIn = await rig.signIn(email)
+    expect(signedIn.status, signedIn.text).toBe(200)
+    const { setCookie } = signedIn
+    expect(setCookie).toMatchObject({
+      name: cookieName,
+      path: '/',
+      httpOnly: true,
+      secure: true,
+      sameSite: 'Strict',
+    })
+    expect(setCookie).not.toHaveProperty('domain')
+    const shown = await rig.must(200, 'GET', '/session', { cookie: setCookie!.value })
+    expect(shown.body).toEqual(signedIn.body)
+    expect(shown.body).toMatchObject({
+      operator: { email, name: 'The viewer', role: 'viewer', tenants: 'all', totp: false },
+      session: { step_up_until: null },
+    })
+    const { created_at, expires_at, idle_expires_at } = shown.body.session
+    expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(720 * minuteMs)
+    expect(Date.parse(idle_expires_at) - Date.parse(created_at)).toBe(60 * minuteMs)
+    expect(shown.headers).toMatchObject({
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+    })
+  })
+
+  it('takes an email in any case and with spaces around it', async () => {
+    const { email } = await rig.join('viewer')
+    expect((await rig.signIn(` ${email.toUpperCase()} `)).status).toBe(200)
+  })
+
+  it('stores no token and no password in the clear', async () => {
+    const { email, cookie } = await rig.join('viewer')
+    const { token } = await rig.invite('viewer')
+    for (const table of ['operators', 'operator_sessions', 'operator_invitations', 'audit_log']) {
+      const { rows } = await rig.postgres.query(`select * from ${table}`)
+      const stored = JSON.stringify(rows)
+      for (const secret of [cookie, token, password]) expect(stored).not.toContain(secret)
+    }
+    const { rows } = await rig.postgres.query<{ password_hash: string }>(
+      'select password_hash from operators where email = $1',
+      [email],
+    )
+    expect(rows[0]!.password_hash).toMatch(/^\$argon2id\$v=19\$/)
+  })
+
+  it('is answered alike whether the account exists, is disabled or the password is wrong', async () => {
+    const { email } = await rig.join('viewer')
+    const { email: gone, operatorId } = await rig.join('viewer')
+    await rig.must(200, 'PATCH', `/operators/${operatorId}`, {
+      token: rig.adminToken,
+      body: { disabled: true },
+    })
+    const tries = [
+      { email, password: 'not the password at all' },
+      { email: 'stranger@example.com', password },
+      { email: gone, password },
+      { email: '\0', password },
+      { email: '', password: '' },
+    ]
+    const answers = []
+    for (const body of tries) answers.push(await rig.call('POST', '/session', { body }))
+    const bodies = answers.map(({ body: { request_id: _, ...body } }) => body)
+    for (const body of bodies) expect(body).toEqual(bodies[0])
+    for (const answer of answers) {
+      expect(answer.status).toBe(401)
+      expect(answer.setCookie).toBeUndefined()
+      const { 'x-request-id': _, date: __, ...headers } = answer.headers
+      const { 'x-request-id': ___, date: ____, ...first } = answers[0]!.headers
+      expect(headers).toEqual(first)
+    }
+  })
+
+  it('computes one hash, whether the account exists or not', async () => {
+    const verified: (string | null)[] = []
+    const { passwords } = rig.deps
+    const app = await rig.createApp({
+      passwords: {
+        ...passwords,
+        verify: (typed, stored, of) => {
+          verified.push(stored === null ? null : 'a hash')
+          return passwords.verify(typed, stored, of)
+        },
+      },
+    })
+    const { email, operatorId } = await rig.join('viewer')
+    const tryBoth = async () => {
+      for (const name of [email, 'nobody@example.com']) {
+        const body = { email: name, password: 'wrong wrong wrong' }
+        await rig.must(401, 'POST', '/session', { app, body })
+      }
+    }
+    await tryBoth()
+    const body = { disabled: true }
+    await rig.must(200, 'PATCH', `/operators/${operatorId}`, { token: rig.adminToken, body })
+    await tryBoth()
+    expect(verified).toEqual(['a hash', null, null, null])
+  })
+
+  it('is slowed per account from any address, and not for one that signed in before', async () => {
+    const { email } = await rig.join('viewer')
+    const home = '198.51.100.9'
+    expect((await rig.signIn(email, { address: home })).status).toBe(200)
+    const wrong = (n: number) =>
+      rig.call('POST', '/session', {
+        body: { email, password: 'wrong wrong wrong' },
+        address: `203.0.113.${n}`,
+      })
+    const statuses = []
+    for (let n = 0; n < 14; n++) statuses.push((await wrong(n)).status)
+    expect(statuses.filter((status) => status === 401).length).toBe(10)
+    const last = await wrong(99)
+    expect(last.status).toBe(429)
+    expect(Number(last.headers['retry-after'])).toBeGreaterThan(30)
+    expect(last.body.code).toBe('rate_limited')
+    // An account that does not exist is slowed alike.
+    const ghost = []
+    for (let n = 0; n < 11; n++) {
+      const body = { email: 'ghost@example.com', password: 'wrong wrong wrong' }
+      ghost.push(await rig.call('POST', '/session', { body, address: `203.0.113.${100 + n}` }))
+    }
+    expect(ghost.map(({ status }) => status)).toEqual([...Array(10).fill(401), 429])
+    expect((await rig.signIn(email, { address: '203.0.113.200' })).status).toBe(429)
+    expect((await rig.signIn(email, { address: home })).status).toBe(200)
+    rig.advance(61_000)
+    expect((await rig.signIn(email, { address: '203.0.113.200' })).status).toBe(200)
+  })
+
+  it('is slowed per address over all accounts', async () => {
+    const statuses = []
+    for (let n = 0; n < 34; n++) {
+      const body = { email: `any-${n}@example.com`, password: 'wrong wrong wrong' }
+      statuses.push((await rig.call('POST', '/session', { body, address: '2001:db8::1' })).status)
+    }
+    expect(statuses.at(-1)).toBe(429)
+    expect(statuses.filter((status) => status === 401).length).toBeLessThan(33)
+    // Other addresses of the same network are the same client.
+    const body = { email: 'any@example.com', password: 'wrong wrong wrong' }
+    const beside = await rig.call('POST', '/session', { body, address: '2001:db8::2' })
+    expect(beside.status).toBe(429)
+  })
+
+  it('leaves refusals in the audit log, summed up and without what strangers typed', async () => {
+    const app = await rig.createApp({ auditEveryMs: 20 })
+    const { email } = await rig.join('viewer')
+    for (const name of [email, 'my-own-password']) {
+      const body = { email: name, password: 'wrong wrong wrong' }
+      await rig.call('POST', '/session', { app, body, address: '198.51.100.50' })
+    }
+    await app.close()
+    const rows = (await rig.readAudit()).filter(
+      ({ action }) => action === 'operator.sign_in_refused',
+    )
+    expect(rows.map(({ actor }) => actor)).toContain('unknown')
+    const text = JSON.stringify(rows)
+    expect(text).toContain(email)
+    expect(text).toContain('198.51.100.50')
+    expect(text).not.toContain('my-own-password')
+  })
+})
+
+describe('a session', () => {
+  let member: Member
+  beforeAll(async () => {
+    member = await rig.join('viewer')
+  })
+
+  it('ends an hour after its last use', async () => {
+    const cookie = await rig.openSession(member.operatorId)
+    for (let n = 0; n < 3; n++) {
+      rig.advance(55 * minuteMs)
+      expect(await isAlive(cookie)).toBe(true)
+    }
+    rig.advance(60 * minuteMs + 1)
+    expect(await isAlive(cookie)).toBe(false)
+  })
+
+  it('ends after twelve hours however much it is used', async () => {
+    const cookie = await rig.openSession(member.operatorId)
+    for (let n = 0; n < 14; n++) {
+      rig.advance(50 * minuteMs)
+      expect(await isAlive(cookie)).toBe(true)
+    }
+    rig.advance(20 * minuteMs)
+    expect(await isAlive(cookie)).toBe(false)
+    // The next sign-in removes what is expired.
+    await rig.signIn(member.email, { address: '198.51.100.20' })
+    const { rows } = await rig.postgres.query<{ created_at: Date }>(
+      'select created_at from operator_sessions',
+    )
+    for (const row of rows) {
+      expect(rig.deps.wallMs() - row.created_at.getTime()).toBeLessThan(720 * minuteMs)
+    }
+  })
+
+  it('ends by signing out, for this browser alone', async () => {
+    const [one, two] = await Promise.all([
+      rig.openSession(member.operatorId),
+      rig.openSession(member.operatorId),
+    ])
+    const out = await rig.must(204, 'DELETE', '/session', { cookie: one })
+    expect(out.setCookie).toMatchObject({ name: cookieName, value: '' })
+    expect(await isAlive(one)).toBe(false)
+    expect(await isAlive(two)).toBe(true)
+  })
+
+  it('gets a new token at sign-in, whatever cookie was there before', async () => {
+    const planted = 'A'.repeat(43)
+    const body = { email: member.email, password }
+    const signedIn = await rig.must(200, 'POST', '/session', {
+      body,
+      cookie: planted,
+      address: '198.51.100.21',
+    })
+    expect(signedIn.setCookie!.value).toMatch(/^[\w-]{43}$/)
+    expect(signedIn.setCookie!.value).not.toBe(planted)
+    expect(await isAlive(planted)).toBe(false)
+  })
+
+  it('gets a new token at step-up, and the old one is dead', async () => {
+    const { cookie } = await rig.join('viewer')
+    const stepped = await rig.must(200, 'POST', '/session/step-up', { cookie, body: { password } })
+    const fresh = stepped.setCookie!.value
+    expect(fresh).not.toBe(cookie)
+    expect(await isAlive(cookie)).toBe(false)
+    const shown = await rig.must(200, 'GET', '/session', { cookie: fresh })
+    const untilMs = Date.parse(shown.body.session.step_up_until)
+    expect(untilMs - rig.deps.wallMs()).toBeGreaterThan(9 * minuteMs)
+    expect(untilMs - rig.deps.wallMs()).toBeLessThanOrEqual(10 * minuteMs)
+    expect(shown.body.session.session_id).toBe(stepped.body.session.session_id)
+  })
+
+  it('does not step up by a wrong password, which is slowed too', async () => {
+    const { cookie } = await rig.join('viewer')
+    const statuses = []
+    for (let n = 0; n < 11; n++) {
+      const answer = await rig.call('POST', '/session/step-up', {
+        cookie,
+        body: { password: 'wrong wrong wrong' },
+      })
+      statuses.push(answer.status)
+    }
+    expect(statuses).toEqual([...Array(10).fill(403), 429])
+    expect((await rig.call('POST', '/session/step-up', { cookie, body: {} })).status).toBe(400)
+    expect(await isAlive(cookie)).toBe(true)
+  })
+
+  it('ends with all others of an account that is disabled, and no new one begins', async () => {
+    const { email, operatorId, cookie } = await rig.join('engineer')
+    const other = await rig.openSession(operatorId)
+    const of = { token: rig.adminToken }
+    await rig.must(200, 'PATCH', `/operators/${operatorId}`, { ...of, body: { disabled: true } })
+    expect(await isAlive(cookie)).toBe(false)
+    expect(await isAlive(other)).toBe(false)
+    expect((await rig.signIn(email, { address: '198.51.100.22' })).status).toBe(401)
+    // A row that was written beside it is worth nothing either.
+    expect(await isAlive(await rig.openSession(operatorId))).toBe(false)
+    await rig.must(200, 'PATCH', `/operators/${operatorId}`, { ...of, body: { disabled: false } })
+    expect(await isAlive(cookie)).toBe(false)
+    expect((await rig.signIn(email, { address: '198.51.100.22' })).status).toBe(200)
+  })
+
+  it('ends when the password changes, but for the one that changed it', async () => {
+    const { email, operatorId, cookie } = await rig.join('viewer')
+    const other = await rig.openSession(operatorId)
+    const change = (body: object, with_: string) =>
+      rig.call('PUT', '/session/password', { cookie: with_, body })
+    const next = 'another sentence of the same person'
+    expect((await change({ current: 'wrong wrong wrong', password: next }, cookie)).status).toBe(
+      403,
+    )
+    const common = await change({ current: password, password: 'Password2024!' }, cookie)
+    expect(common.status).toBe(400)
+    expect(common.body.errors).toEqual([
+      { path: '$.password', message: 'is one of the most common passwords' },
+    ])
+    const changed = await change({ current: password, password: next }, cookie)
+    expect(changed.status, changed.text).toBe(200)
+    expect(await isAlive(cookie)).toBe(false)
+    expect(await isAlive(other)).toBe(false)
+    expect(await isAlive(changed.setCookie!.value)).toBe(true)
+    expect((await rig.signIn(email, { address: '198.51.100.23' })).status).toBe(401)
+    const body = { email, password: next }
+    await rig.must(200, 'POST', '/session', { body, address: '198.51.100.23' })
+  })
+
+  it('is listed and ended by its owner and by administrators, by no other', async () => {
+    const owner = await rig.join('analyst')
+    const peer = await rig.join('engineer')
+    const admin = await rig.join('admin')
+    const scoped = await rig.join('admin', [await createTenant()])
+    const listed = await rig.must(200, 'GET', '/sessions', { cookie: owner.cookie })
+    expect(listed.body.data).toHaveLength(1)
+    const [session] = listed.body.data
+    expect(session).toMatchObject({ operator_id: owner.operatorId, current: true })
+    const path = `/sessions?operator_id=${owner.operatorId}`
+    await rig.must(403, 'GET', path, { cookie: peer.cookie })
+    await rig.must(403, 'GET', path, { cookie: scoped.cookie })
+    const seen = await rig.must(200, 'GET', path, { cookie: admin.cookie })
+    expect(seen.body.data).toEqual([{ ...session, current: false }])
+    const of = `/sessions/${session.session_id}`
+    await rig.must(404, 'DELETE', of, { cookie: peer.cookie })
+    await rig.must(404, 'DELETE', of, { cookie: scoped.cookie })
+    await rig.must(204, 'DELETE', of, { cookie: admin.cookie })
+    expect(await isAlive(owner.cookie)).toBe(false)
+  })
+
+  it('is one of at most twenty of an operator', async () => {
+    const { operatorId, cookie } = await rig.join('viewer')
+    rig.advance(1_000)
+    const later = []
+    for (let n = 0; n < 20; n++) later.push(await rig.openSession(operatorId))
+    expect(await isAlive(cookie)).toBe(false)
+    for (const one of later) expect(await isAlive(one)).toBe(true)
+  })
+
+  it('is never made of the admin token', async () => {
+    for (const path of ['/session', '/sessions']) {
+      await rig.must(401, 'GET', path, { token: rig.adminToken })
+    }
+    const body = { password: rig.adminToken }
+    const of = { token: rig.adminToken, body }
+    expect((await rig.must(401, 'POST', '/session/step-up', of)).setCookie).toBeUndefined()
+  })
+})
+
+async function createTenant(): Promise<string> {
+  const tenant_id = `tenant-${Math.floor(performance.now() * 1_000)}`
+  await rig.must(201, 'POST', '/tenants', { token: rig.adminToken, body: { tenant_id } })
+  return tenant_id
+}
+
+describe('requests of other sites', () => {
+  let cookie: string
+  beforeAll(async () => {
+    cookie = (await rig.join('admin')).cookie
+  })
+  const signOut = (headers: Record<string, string | undefined>) =>
+    rig.call('DELETE', '/session', { cookie, headers })
+
+  it('are refused without the right Origin, and the answer names PUBLIC_URL', async () => {
+    for (const wrong of [
+      undefined,
+      'null',
+      'https://evil.example',
+      'http://console.example',
+      'https://console.example:8443',
+      'https://console.example.evil.example',
+    ]) {
+      const answer = await signOut({ origin: wrong })
+      expect(answer.status, wrong ?? 'none').toBe(403)
+      expect(answer.body.code).toBe('origin_refused')
+      expect(answer.body.detail).toContain(`PUBLIC_URL is ${origin}`)
+    }
+    for (const site of ['cross-site', 'same-site', 'none']) {
+      expect((await signOut({ 'sec-fetch-site': site })).body.code).toBe('origin_refused')
+    }
+    expect(await isAlive(cookie)).toBe(true)
+    expect((await signOut({ 'sec-fetch-site': 'same-origin' })).status).toBe(204)
+  })
+
+  it('cannot sign a browser in', async () => {
+    const { email } = await rig.join('viewer')
+    const { token } = await rig.invite('viewer')
+    const headers = { origin: 'https://evil.example' }
+    const body = { email, password }
+    const signIn = await rig.call('POST', '/session', { body, headers, address: '198.51.100.30' })
+    expect(signIn.body.code).toBe('origin_refused')
+    const accept = await rig.call('POST', `/invitations/${token}`, {
+      body: { name: 'Eve', password },
+      headers,
+    })
+    expect(accept.body.code).toBe('origin_refused')
+  })
+
+  it('are refused as forms, which browsers send without asking', async () => {
+    const member = await rig.join('admin')
+    for (const type of [
+      'application/x-www-form-urlencoded',
+      'text/plain',
+      'multipart/form-data; boundary=x',
+    ]) {
+      const answer = await rig.call('POST', '/tenants', {
+        cookie: member.cookie,
+        body: '{"tenant_id":"by-a-form"}',
+        headers: { 'content-type': type },
+      })
+      expect(answer.status, type).toBe(415)
+    }
+    await rig.must(404, 'GET', '/tenants/by-a-form', { cookie: member.cookie })
+  })
+
+  it('need no Origin with the admin token, which no browser sends by itself', async () => {
+    const of = { token: rig.adminToken, headers: { origin: undefined } }
+    await rig.must(201, 'POST', '/tenants', { ...of, body: { tenant_id: 'by-a-script' } })
+  })
+})
+
+describe('plain http', () => {
+  it('is refused away from localhost, with the reason', async () => {
+    const app = await rig.createApp({ publicUrl: () => 'http://console.example' })
+    const { email } = await rig.join('viewer')
+    const { token } = await rig.invite('viewer')
+    const headers = { origin: 'http://console.example' }
+    const answers = [
+      await rig.call('POST', '/session', { app, headers, body: { email, password } }),
+      await rig.call('POST', `/invitations/${token}`, {
+        app,
+        headers,
+        body: { name: 'Ada', password },
+      }),
+    ]
+    for (const answer of answers) {
+      expect(answer.status).toBe(403)
+      expect(answer.body.code).toBe('insecure_origin')
+      expect(answer.body.detail).toContain('PUBLIC_URL is http://console.example')
+      expect(answer.setCookie).toBeUndefined()
+    }
+  })
+
+  it('works on localhost, with a cookie of another name', async () => {
+    const { email } = await rig.join('viewer')
+    for (const url of ['http://127.0.0.1:8082', 'http://localhost:9000', 'http://[::1]:8082']) {
+      const app = await rig.createApp({ publicUrl: () => url })
+      const headers = { origin: url }
+      const of = { app, headers, body: { email, password }, address: '198.51.100.31' }
+      const signedIn = await rig.must(200, 'POST', '/session', of)
+      expect(signedIn.setCookie).toMatchObject({ name: 'di_session', httpOnly: true, path: '/' })
+      expect(signedIn.setCookie).not.toHaveProperty('secure')
+      const cookie = `di_session=${signedIn.setCookie!.value}`
+      expect((await rig.call('GET', '/session', { app, headers: { cookie } })).status).toBe(200)
+    }
+  })
+})

@@ -1,0 +1,192 @@
+// A console for tests of people's access: its app on real Postgres, clocks that tests move, and
+// calls as a browser makes them.
+import { randomBytes } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import {
+  hashToken,
+  operatorIdBytes,
+  tokenBytes,
+  toOperatorsId,
+  toToken,
+} from '#shared/core/operators/operator-credentials.ts'
+import type { Role } from '#shared/core/operators/roles.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
+import { insertSession } from '#shared/io/operators/session-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
+import { startNats } from '../servers/nats-server.ts'
+import { startPostgres } from '../servers/postgres-server.ts'
+import { createConsoleRig, testLog } from './console-rig.ts'
+
+export const cookieName = '__Host-di_session'
+export const origin = 'https://console.example'
+export const password = 'a sentence that only this person types'
+
+export type Call = {
+  body?: unknown
+  /** A bearer token. */
+  token?: string
+  /** The token of a session. */
+  cookie?: string | undefined
+  /** Undefined leaves a header out that would be sent otherwise. */
+  headers?: Record<string, string | undefined>
+  address?: string
+  app?: FastifyInstance
+}
+
+export type Answer = {
+  status: number
+  // biome-ignore lint/suspicious/noExplicitAny: tests read answers of any shape.
+  body: any
+  text: string
+  headers: Record<string, unknown>
+  /** The session's cookie, when it was set. */
+  setCookie: { name: string; value: string } | undefined
+}
+
+export type Member = { email: string; operatorId: string; cookie: string }
+
+export type OperatorsRig = {
+  adminToken: string
+  app: FastifyInstance
+  deps: ConsoleDeps
+  postgres: Postgres
+  /** Moves both clocks of the console forward. */
+  advance: (ms: number) => void
+  call: (method: string, path: string, of?: Call) => Promise<Answer>
+  /** Calls as `call`, and fails the test on another status. */
+  must: (status: number, method: string, path: string, of?: Call) => Promise<Answer>
+  invite: (role: Role, tenants?: 'all' | string[]) => Promise<{ email: string; token: string }>
+  /** An account that was made by an invitation, and its first session. */
+  join: (role: Role, tenants?: 'all' | string[]) => Promise<Member>
+  signIn: (email: string, more?: { address?: string; code?: string }) => Promise<Answer>
+  /** One more session of an operator, put into the database. */
+  openSession: (operatorId: string, more?: { steppedUp?: boolean }) => Promise<string>
+  /** Another console on the same database. */
+  createApp: (more: Partial<ConsoleDeps>) => Promise<FastifyInstance>
+  /** The audit entries that concern no single tenant, newest first. */
+  readAudit: () => Promise<{ actor: string; action: string; before: unknown; after: unknown }[]>
+  close: () => Promise<void>
+}
+
+export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promise<OperatorsRig> {
+  const [server, nats] = await Promise.all([startPostgres(), startNats()])
+  const rig = await createConsoleRig({ postgres: server, nats })
+  const adminToken = randomBytes(32).toString('base64url')
+  let aheadMs = 0
+  const deps: ConsoleDeps = {
+    ...rig.deps,
+    adminToken,
+    slowedMs: 10,
+    projection: rig.projection,
+    setDisposition: createAlertStore(rig.postgres).setDisposition,
+    listUnknownSignals: async () => [],
+    countLeftOut: async () => ({ events: 0, values: 0 }),
+    passwords: createPasswordHasher({ memory: 1_024, passes: 1, parallelism: 1 }),
+    publicUrl: () => origin,
+    wallMs: () => Date.now() + aheadMs,
+    nowMs: () => performance.now() + aheadMs,
+    ...more,
+  }
+  const apps: FastifyInstance[] = []
+  const createApp = async (other: Partial<ConsoleDeps>) => {
+    const metrics = createMetrics('console')
+    const app = await createConsoleApp({ ...deps, ...other }, { log: testLog, metrics })
+    apps.push(app)
+    return app
+  }
+  const app = await createApp({})
+  const call: OperatorsRig['call'] = (method, path, of = {}) =>
+    send(of.app ?? app, method, path, of)
+  const must: OperatorsRig['must'] = async (status, method, path, of) => {
+    const answer = await call(method, path, of)
+    if (answer.status === status) return answer
+    throw new Error(`${method} ${path} answered ${answer.status}, not ${status}: ${answer.text}`)
+  }
+  let invited = 0
+  const invite: OperatorsRig['invite'] = async (role, tenants = 'all') => {
+    const email = `${role}-${invited++}@example.com`
+    const body = { email, role, tenants }
+    const answer = await must(201, 'POST', '/operators/invitations', { token: adminToken, body })
+    return { email, token: answer.body.url.split('#')[1] as string }
+  }
+  return {
+    adminToken,
+    app,
+    deps,
+    postgres: rig.postgres,
+    advance: (ms) => {
+      aheadMs += ms
+    },
+    call,
+    must,
+    invite,
+    join: async (role, tenants) => {
+      const { email, token } = await invite(role, tenants)
+      const body = { name: `The ${role}`, password }
+      // Each from an address of its own: one address may do this some thirty times.
+      const address = `10.0.${invited >> 8}.${invited & 255}`
+      const joined = await must(200, 'POST', `/invitations/${token}`, { body, address })
+      const operatorId = joined.body.operator.operator_id as string
+      return { email, operatorId, cookie: joined.setCookie!.value }
+    },
+    signIn: (email, { address, code } = {}) =>
+      call('POST', '/session', {
+        body: { email, password, ...(code === undefined ? {} : { code }) },
+        ...(address === undefined ? {} : { address }),
+      }),
+    openSession: async (operatorId, { steppedUp = false } = {}) => {
+      const token = toToken(randomBytes(tokenBytes))
+      const atMs = deps.wallMs()
+      const session = {
+        sessionId: toOperatorsId('ses', randomBytes(operatorIdBytes)),
+        operatorId,
+        createdAtMs: atMs,
+        lastUsedAtMs: atMs,
+        stepUpUntilMs: steppedUp ? atMs + 60_000 : null,
+        address: 'test',
+        userAgent: '',
+      }
+      await insertSession(rig.postgres, { session, tokenHash: hashToken(token) })
+      return token
+    },
+    createApp,
+    readAudit: async () =>
+      (await must(200, 'GET', '/audit?limit=500', { token: adminToken })).body.data,
+    close: async () => {
+      await Promise.all(apps.map((one) => one.close()))
+      await rig.close()
+      await Promise.all([server.stop(), nats.stop()])
+    },
+  }
+}
+
+async function send(app: FastifyInstance, method: string, path: string, of: Call): Promise<Answer> {
+  const { body, token, cookie, address = '192.0.2.7' } = of
+  const headers: Record<string, string | undefined> = {
+    origin,
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(cookie === undefined ? {} : { cookie: `${cookieName}=${cookie}` }),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...of.headers,
+  }
+  const answer = await app.inject({
+    method: method as 'GET',
+    url: `/admin/v1${path}`,
+    headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)),
+    remoteAddress: address,
+    ...(body === undefined
+      ? {}
+      : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = answer.payload
+  return {
+    status: answer.statusCode,
+    body: /^[[{]/.test(text) ? JSON.parse(text) : null,
+    text,
+    headers: answer.headers,
+    setCookie: answer.cookies.find(({ name }) => name.endsWith('di_session')),
+  }
+}

@@ -1,0 +1,85 @@
+// Password hashes: argon2id at the cost of RFC 9106, the same time without an account, and at most
+// two at once with a bounded queue.
+import { argon2Sync } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
+
+const cheap = { memory: 64, passes: 1, parallelism: 1 }
+const password = 'a sentence that only this person types'
+
+describe('password hashes', () => {
+  it('are argon2id as RFC 9106 recommends, in the PHC string format', async () => {
+    const hasher = createPasswordHasher()
+    const stored = (await hasher.hash(password))!
+    const [, salt, tag] = /^\$argon2id\$v=19\$m=65536,t=3,p=4\$(.{22})\$(.{43})$/.exec(stored)!
+    const expected = argon2Sync('argon2id', {
+      message: password,
+      nonce: Buffer.from(salt!, 'base64'),
+      memory: 65_536,
+      passes: 3,
+      parallelism: 4,
+      tagLength: 32,
+    })
+    expect(Buffer.from(tag!, 'base64').equals(expected)).toBe(true)
+    expect(await hasher.verify(password, stored)).toBe(true)
+    expect(await hasher.verify(`${password}.`, stored)).toBe(false)
+  })
+
+  it('take as long without an account as with one', async () => {
+    const hasher = createPasswordHasher({ memory: 16_384, passes: 2, parallelism: 1 })
+    const stored = await hasher.hash(password)
+    const time = async (of: string | null) => {
+      const startMs = performance.now()
+      await hasher.verify('wrong', of)
+      return performance.now() - startMs
+    }
+    const withOne: number[] = []
+    const without: number[] = []
+    for (let n = 0; n < 3; n++) {
+      withOne.push(await time(stored))
+      without.push(await time(null))
+    }
+    // A hash is tens of milliseconds; no hash would be none.
+    expect(Math.min(...without)).toBeGreaterThan(Math.min(...withOne) / 3)
+  })
+
+  it('have a salt each, and keep the cost that they were made with', async () => {
+    const [one, two] = await Promise.all([
+      createPasswordHasher(cheap).hash(password),
+      createPasswordHasher(cheap).hash(password),
+    ])
+    expect(one).not.toBe(two)
+    expect(await createPasswordHasher().verify(password, one)).toBe(true)
+  })
+
+  it('never match where there is no account', async () => {
+    const hasher = createPasswordHasher(cheap)
+    for (const typed of ['', password]) expect(await hasher.verify(typed, null)).toBe(false)
+  })
+
+  it('are equal for every way to type a character', async () => {
+    const hasher = createPasswordHasher(cheap)
+    const stored = await hasher.hash('Zürich im Café'.normalize('NFD'))
+    expect(await hasher.verify('Zürich im Café'.normalize('NFC'), stored)).toBe(true)
+  })
+
+  it('wait in two bounded queues: strangers who fill theirs do not delay known callers', async () => {
+    const hasher = createPasswordHasher({ memory: 8_192, passes: 2, parallelism: 1 })
+    const order: string[] = []
+    const strangers = Array.from({ length: 40 }, async () => {
+      const answer = await hasher.verify('guess', null, 'stranger')
+      order.push('stranger')
+      return answer
+    })
+    const known = hasher.verify('guess', null, 'known').then((answer) => {
+      order.push('known')
+      return answer
+    })
+    expect(await known).toBe(false)
+    const answers = await Promise.all(strangers)
+    // Two run, sixteen wait, the others are refused at once.
+    expect(answers.filter((answer) => answer === false)).toHaveLength(18)
+    expect(answers.filter((answer) => answer === null)).toHaveLength(22)
+    expect(order.lastIndexOf('known')).toBeLessThan(22 + 6)
+  })
+})
