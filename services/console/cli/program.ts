@@ -11,6 +11,7 @@ import { registerDeliveries } from './deliveries.ts'
 import { registerErase } from './erase.ts'
 import { registerExplain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
+import { registerOperators } from './operators.ts'
 import { registerOverview } from './overview.ts'
 import { registerPolicies } from './policies/policies.ts'
 import { registerRates } from './rates.ts'
@@ -46,6 +47,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerSecrets(program, context)
   registerAlerts(program, context)
   registerDeliveries(program, context)
+  registerOperators(program, context)
   registerOverview(program, context)
   registerReconcile(program, context)
   registerPolicies(program, context)

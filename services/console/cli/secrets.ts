@@ -34,7 +34,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
       context.out(answer, toText)
       if (answer.remaining === 0) return
       throw new CliError(
-        `${answer.remaining} tenants could not be done; the console's log says why. Keep ` +
+        `${answer.remaining} tenants or operators could not be done; the console's log says why. Keep ` +
           'MASTER_KEY_PREVIOUS and ask again.',
       )
     })

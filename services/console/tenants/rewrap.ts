@@ -6,6 +6,7 @@
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
+import { rewrapTotpSecrets } from '#shared/io/operators/second-factor-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
@@ -42,7 +43,7 @@ export type RewrapAnswer = {
   already: number
   /** Tenants that have a sealed secret. */
   tenants: number
-  /** Tenants that are still to be done: ask again. 0 when the key before is needed no more. */
+  /** Tenants and operators still to be done: ask again. 0 when the key before is not needed. */
   remaining: number
   duration_ms: number
 }
@@ -83,11 +84,15 @@ export async function rewrapSecrets(
     withTenantLock(deps.locks, tenantId, (session) => project(session, tenantId)),
   )
   if (revision > 0) await directory.awaitEdges(revision)
+  const totp = await postgres.transaction((tx) => rewrapTotpSecrets(tx, sealer))
+  deps.onRewrap('rewrapped', totp.rewrapped)
+  if (totp.remaining > 0) deps.onRewrap('failed', totp.remaining)
+  rewrapped += totp.rewrapped
   const left = new Set([
     ...(await listSealedElsewhere(postgres, sealer.keyId)),
     ...(await listLate(deps)),
   ])
-  const answer = { rewrapped, already, tenants, remaining: left.size }
+  const answer = { rewrapped, already, tenants, remaining: left.size + totp.remaining }
   const after = { ...answer, key_id: sealer.keyId }
   await insertAudit(postgres, { actor, tenantId: null, action: 'secrets.rewrapped', after })
   return { ...answer, duration_ms: Math.round(nowMs() - startedMs) }

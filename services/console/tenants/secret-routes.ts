@@ -10,7 +10,9 @@ const rewrappedSchema = z.object({
   remaining: z
     .number()
     .int()
-    .describe('tenants that are still to be done: ask again; 0 when MASTER_KEY alone is enough'),
+    .describe(
+      'tenants and operators still to be done: ask again; 0 when MASTER_KEY alone is enough',
+    ),
   duration_ms: z.number().int(),
 })
 

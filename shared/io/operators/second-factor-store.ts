@@ -3,6 +3,7 @@
  * statement, so of two uses at the same time one fails.
  */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { type Sealer, UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 
 /** Stores a secret that is not in force until a code of it was confirmed. */
 export async function setPendingTotp(
@@ -72,4 +73,35 @@ export async function useRecoveryCode(
     [operatorId, codeHash, new Date(nowMs)],
   )
   return rowCount === 1
+}
+
+/**
+ * Seals TOTP secrets again that are sealed under another key than the sealer's.
+ * @returns how many, and how many cannot be opened and stay as they are
+ */
+export async function rewrapTotpSecrets(
+  tx: Queryable,
+  sealer: Sealer,
+): Promise<{ rewrapped: number; remaining: number }> {
+  const { rows } = await tx.query<{ operator_id: string; totp_sealed: string }>(
+    `select operator_id, totp_sealed from operators
+     where totp_sealed is not null and split_part(totp_sealed, '.', 2) <> $1
+     order by operator_id for update`,
+    [sealer.keyId],
+  )
+  let rewrapped = 0
+  for (const { operator_id: operatorId, totp_sealed: sealed } of rows) {
+    const owner = { operatorId, kind: 'totp' } as const
+    try {
+      const again = sealer.seal(sealer.unseal(sealed, owner), owner)
+      await tx.query('update operators set totp_sealed = $2 where operator_id = $1', [
+        operatorId,
+        again,
+      ])
+      rewrapped++
+    } catch (error) {
+      if (!(error instanceof UnsealError)) throw error
+    }
+  }
+  return { rewrapped, remaining: rows.length - rewrapped }
 }

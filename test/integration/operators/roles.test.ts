@@ -208,10 +208,11 @@ describe('what no path names a tenant of', () => {
     const disposition = { app, cookie, body: { disposition: 'CONFIRMED' } }
     await rig.must(404, 'POST', '/alerts/alr_x/disposition', disposition)
     expect(asked).toEqual([['acme']])
-    const hidden = await rig.call('GET', '/events/evt_x/explanation', { app, cookie })
+    const path = `/events/evt_${'x'.repeat(22)}/explanation`
+    const hidden = await rig.call('GET', path, { app, cookie })
     expect(hidden.status).toBe(404)
     expect(hidden.body.code).toBe('event_not_found')
-    const seen = await rig.call('GET', '/events/evt_x/explanation', {
+    const seen = await rig.call('GET', path, {
       app,
       cookie: await rig.openSession(ofAll.analyst!.operatorId),
     })

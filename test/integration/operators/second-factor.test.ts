@@ -1,6 +1,8 @@
 // TOTP and recovery codes of operators against real Postgres: each code lets in once.
+import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import {
   createOperatorsRig,
   type Member,
@@ -146,6 +148,25 @@ describe('TOTP', () => {
       const text = JSON.stringify(rows)
       for (const clear of [secret, ...codes]) expect(text).not.toContain(clear)
     }
+  })
+})
+
+describe('MASTER_KEY', () => {
+  it('can be replaced: TOTP secrets are sealed again, and the new key alone opens them', async () => {
+    const { email, secret } = await enrol()
+    const next = randomBytes(32).toString('base64')
+    const both = await rig.createApp({ sealer: createSealer([next, rig.masterKey]) })
+    const of = { app: both, token: rig.adminToken }
+    const answer = await rig.must(200, 'POST', '/secrets/rewrap', of)
+    expect(answer.body.rewrapped).toBeGreaterThan(0)
+    expect(answer.body.remaining).toBe(0)
+    expect((await rig.must(200, 'POST', '/secrets/rewrap', of)).body.rewrapped).toBe(0)
+    const alone = await rig.createApp({ sealer: createSealer([next]) })
+    const body = { email, password, code: toCode(secret) }
+    await rig.must(200, 'POST', '/session', { app: alone, body, ...rest })
+    // The other tests go on with the key before.
+    const back = await rig.createApp({ sealer: createSealer([rig.masterKey, next]) })
+    await rig.must(200, 'POST', '/secrets/rewrap', { app: back, token: rig.adminToken })
   })
 })
 

@@ -50,6 +50,7 @@ export type Member = { email: string; operatorId: string; cookie: string }
 
 export type OperatorsRig = {
   adminToken: string
+  masterKey: string
   app: FastifyInstance
   deps: ConsoleDeps
   postgres: Postgres
@@ -114,6 +115,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
   }
   return {
     adminToken,
+    masterKey: rig.masterKey,
     app,
     deps,
     postgres: rig.postgres,
