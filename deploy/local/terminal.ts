@@ -66,6 +66,14 @@ function printReady(screen: Screen, stack: RunningStack, settings: LocalSettings
     const url = stack.urls[name]
     screen.note(name, settings.external[name] === undefined ? url : withoutPassword(url))
   }
+  if (stack.firstSignIn !== null) {
+    const { url, email, expiresAt } = stack.firstSignIn
+    screen.line()
+    screen.line(`open the console as its first administrator, ${email}, by this link:`)
+    screen.line(url)
+    screen.line(`it works once, until ${expiresAt.slice(0, 16).replace('T', ' ')}Z`)
+    screen.line()
+  }
   if (stack.newDemo === null) {
     screen.line(`the demo tenant's credentials are in ${where}/stack.json`)
     return

@@ -105,6 +105,41 @@ describe('a running stack', () => {
     for (const value of Object.values(facts.demo)) expect(after).toContain(value)
   })
 
+  test('prints a link by which the first administrator signs in, once; no file has it', async () => {
+    const [link, ...others] = first.output().match(/^http:.*\/invite#[\w-]{43}$/gm) ?? []
+    expect(others).toEqual([])
+    const origin = first.stack.console
+    expect(link).toMatch(`${origin}/invite#`)
+    const token = link!.split('#')[1]!
+    const files = readdirSync(first.dataDir, { recursive: true, encoding: 'utf8' })
+      .map((name) => join(first.dataDir, name))
+      .filter((file) => /\.(json|conf|log)$|\/pg_wal\/|\/base\//.test(file))
+      .filter((file) => statSync(file).isFile())
+    expect(files.length).toBeGreaterThan(100)
+    expect(files.filter((file) => readFileSync(file).includes(token))).toEqual([])
+    const accept = async () => {
+      const answer = await fetch(`${origin}/admin/v1/invitations/${token}`, {
+        method: 'POST',
+        headers: { origin, 'content-type': 'application/json' },
+        body: JSON.stringify({ name: 'Ada', password: 'a sentence that only Ada types' }),
+      })
+      return { status: answer.status, cookie: answer.headers.get('set-cookie'), answer }
+    }
+    const { status, cookie, answer } = await accept()
+    expect(status, await answer.text()).toBe(200)
+    expect(cookie).toMatch(/^di_session=[\w-]{43}; .*HttpOnly/)
+    const shown = await fetch(`${origin}/admin/v1/session`, {
+      headers: { cookie: cookie!.split(';', 1)[0]! },
+    })
+    expect(await shown.json()).toMatchObject({ operator: { role: 'admin', tenants: 'all' } })
+    expect((await accept()).status).toBe(404)
+    const di = `DATA_DIR=${first.dataDir} npm run -s di -- operators`
+    const listed = JSON.parse(await shell(`${di} list --json`))
+    expect(listed.data).toHaveLength(1)
+    const invited = JSON.parse(await shell(`${di} invite b@example.com --role analyst --json`))
+    expect(invited.url).toMatch(`${origin}/invite#`)
+  })
+
   test('public listeners answer /healthz, and neither readiness nor metrics', async () => {
     for (const name of ['ingest', 'api', 'console'] as const) {
       const status = async (url: string) => (await fetch(url)).status
@@ -235,6 +270,8 @@ describe('the end of a stack', () => {
     expect(first.stack.demo).toEqual(before.demo)
     expect(first.stack.admin_token).toBe(before.admin_token)
     expect(first.output()).not.toContain(before.demo.hmac_secret)
+    // There is an operator now.
+    expect(first.output()).not.toContain('/invite#')
     expect(JSON.parse(await shell(read)).sessions).toHaveLength(1)
     expect(JSON.parse(await shell(send))).toMatchObject({ status: 'accepted' })
   })

@@ -9,7 +9,9 @@ import {
   secretVariables,
 } from '#shared/core/permissions/process-permissions.ts'
 import { compiledFolder } from '#shared/io/process/cache-folder.ts'
+import { type ConsoleCall, createConsoleCall } from '../console-call.ts'
 import { ensureDemoTenant } from '../demo-tenant.ts'
+import { type FirstSignIn, inviteFirstOperator } from '../first-operator.ts'
 import { type Analysts, openAnalysts } from './analysts.ts'
 import {
   type ChildLog,
@@ -75,6 +77,8 @@ export type RunningStack = {
   urls: Record<ChildName, string>
   /** The demo tenant's credentials when they were made in this start. */
   newDemo: DemoTenant | null
+  /** The link of the first administrator; null once there is an operator. */
+  firstSignIn: FirstSignIn | null
   stop: (options?: { hurried: boolean }) => Promise<void>
   /** Kills every child at once. */
   kill: () => void
@@ -137,10 +141,17 @@ export async function startStack(options: {
     }
     await pages
     await startServices(stack, env)
-    const newDemo = await makeDemoTenant(stack, env)
+    const call = createConsoleCall({
+      consoleUrl: stack.urls.console,
+      adminToken: env.ADMIN_TOKEN ?? '',
+      signal: stack.signal,
+    })
+    stack.secrets.admin_token = env.ADMIN_TOKEN ?? ''
+    const newDemo = await makeDemoTenant(stack, call)
+    const firstSignIn = await inviteFirstOperator(call)
     stack.published = true
     publish(stack)
-    return { urls: stack.urls, newDemo, stop, kill }
+    return { urls: stack.urls, newDemo, firstSignIn, stop, kill }
   } catch (error) {
     await stop()
     throw error
@@ -316,16 +327,12 @@ function toProcessEnv(stack: Stack, env: Env, process: ProcessName): Env {
   return own
 }
 
-async function makeDemoTenant(stack: Stack, env: Env): Promise<DemoTenant | null> {
+async function makeDemoTenant(stack: Stack, call: ConsoleCall): Promise<DemoTenant | null> {
   const since = performance.now()
-  const made = await ensureDemoTenant({
-    consoleUrl: stack.urls.console,
-    adminToken: env.ADMIN_TOKEN ?? '',
+  const made = await ensureDemoTenant(call, {
     known: stack.secrets.demo,
     ownDatabase: stack.settings.external.postgres === undefined,
-    signal: stack.signal,
   })
-  stack.secrets.admin_token = env.ADMIN_TOKEN ?? ''
   if (made === null) return null
   stack.secrets.demo = made
   saveDemoTenant(stack.settings.dataDir, made)

@@ -11,12 +11,13 @@ type AuditPage = { data: AuditRow[]; next: number | null }
 /** Adds `audit` and `edges`. */
 export function registerOverview(program: Command, context: CliContext): void {
   program
-    .command('audit <slug>')
-    .description('who changed what of a tenant, newest first')
+    .command('audit [slug]')
+    .description('who changed what of a tenant, or without one of operators and keys; newest first')
     .option('--limit <n>', 'at most this many', toLimit, 100)
     .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: { limit: number }) => {
-      const path = `${toTenantPath(slug)}/audit?limit=${options.limit}`
+    .action(async (slug: string | undefined, options: { limit: number }) => {
+      const of = slug === undefined ? '' : toTenantPath(slug)
+      const path = `${of}/audit?limit=${options.limit}`
       context.out((await context.adminFetch('GET', path)) as AuditPage, toAuditTable)
     })
   program
@@ -30,7 +31,7 @@ export function registerOverview(program: Command, context: CliContext): void {
 }
 
 function toAuditTable({ data }: AuditPage): string {
-  if (data.length === 0) return 'Nothing is recorded of this tenant.'
+  if (data.length === 0) return 'Nothing is recorded.'
   return toTable(
     ['AT', 'WHO', 'WHAT', 'BEFORE', 'AFTER'],
     data.map((row) => [

@@ -1,0 +1,28 @@
+// The way into a new console: while there is no operator, each start makes a link by which the first
+// administrator chooses a password. It works once, for a day, and is printed and stored nowhere else.
+
+import type { ConsoleCall } from './console-call.ts'
+import { StartError } from './stack/settings.ts'
+
+/** The name that the first administrator signs in by. */
+const EMAIL = 'admin@localhost'
+const VALID_HOURS = 24
+
+export type FirstSignIn = { url: string; email: string; expiresAt: string }
+
+/** @returns null when there is an operator */
+export async function inviteFirstOperator(call: ConsoleCall): Promise<FirstSignIn | null> {
+  const listed = await call('GET', '/operators')
+  if ((listed.body as { data?: unknown[] } | null)?.data?.length !== 0) return null
+  const invited = await call('POST', '/operators/invitations', {
+    email: EMAIL,
+    role: 'admin',
+    tenants: 'all',
+    valid_hours: VALID_HOURS,
+  })
+  if (invited.status !== 201) {
+    throw new StartError(`the first operator could not be invited (HTTP ${invited.status})`)
+  }
+  const { url, expires_at: expiresAt } = invited.body as { url: string; expires_at: string }
+  return { url, email: EMAIL, expiresAt }
+}
