@@ -29,7 +29,7 @@ describe('an invitation', () => {
     const { url, expires_at } = invited.body
     expect(url).toMatch(/^https:\/\/console\.example\/invite#[\w-]{43}$/)
     expect(Date.parse(expires_at) - rig.deps.wallMs()).toBeGreaterThan(167 * hourMs)
-    const token = url.split('#')[1]
+    const token = url.split('#')[1]!
     const shown = await rig.must(200, 'GET', `/invitations/${token}`)
     expect(shown.body).toEqual({ email: 'ada@example.com', role: 'analyst', expires_at })
     const joined = await accept(token, { name: '' })
@@ -88,8 +88,8 @@ describe('an invitation', () => {
     const { data } = (
       await rig.must(200, 'GET', '/operators/invitations', { token: rig.adminToken })
     ).body
-    const states = data.filter((one: { email: string }) => one.email === body.email)
-    expect(states.map((one: { state: string }) => one.state)).toEqual(['expired', 'revoked'])
+    const states = data.filter((one) => one.email === body.email)
+    expect(states.map((one) => one.state)).toEqual(['expired', 'revoked'])
     expect(JSON.stringify(data)).not.toContain(second)
   })
 
@@ -153,7 +153,7 @@ describe('administrators', () => {
     await rig.join('admin', ['acme'])
     const { data } = (await rig.must(200, 'GET', '/operators', { token: rig.adminToken })).body
     const others = data.filter(
-      (of: { role: string; tenants: unknown; operator_id: string }) =>
+      (of) =>
         of.role === 'admin' &&
         of.tenants === 'all' &&
         ![one.operatorId, two.operatorId].includes(of.operator_id),

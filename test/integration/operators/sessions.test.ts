@@ -324,7 +324,7 @@ describe('a session', () => {
     await rig.must(403, 'GET', path, { cookie: scoped.cookie })
     const seen = await rig.must(200, 'GET', path, { cookie: admin.cookie })
     expect(seen.body.data).toEqual([{ ...session, current: false }])
-    const of = `/sessions/${session.session_id}`
+    const of = `/sessions/${session!.session_id}`
     await rig.must(404, 'DELETE', of, { cookie: peer.cookie })
     await rig.must(404, 'DELETE', of, { cookie: scoped.cookie })
     await rig.must(204, 'DELETE', of, { cookie: admin.cookie })

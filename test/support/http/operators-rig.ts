@@ -36,10 +36,47 @@ export type Call = {
   app?: FastifyInstance
 }
 
+/** An entry of a list: an operator, a session, an invitation, a tenant or an audit entry. */
+export type Entry = {
+  operator_id: string
+  email: string
+  role: string
+  tenants: unknown
+  session_id: string
+  state: string
+  tenant_id: string
+  actor: string
+  action: string
+  before: unknown
+  after: unknown
+}
+
+/** The members of all answers that tests read; each answer has some. */
+export type Body = {
+  code: string
+  detail: string
+  errors: unknown
+  request_id: string
+  operator: { operator_id: string; totp: boolean }
+  session: Record<
+    'session_id' | 'created_at' | 'expires_at' | 'idle_expires_at' | 'step_up_until',
+    string
+  >
+  url: string
+  expires_at: string
+  secret: string
+  otpauth_url: string
+  recovery_codes: string[]
+  rewrapped: number
+  remaining: number
+  total: number
+  data: Entry[]
+}
+
 export type Answer = {
   status: number
-  // biome-ignore lint/suspicious/noExplicitAny: tests read answers of any shape.
-  body: any
+  /** Null when the answer has none. */
+  body: Body
   text: string
   headers: Record<string, unknown>
   /** The session's cookie, when it was set. */
@@ -68,7 +105,7 @@ export type OperatorsRig = {
   /** Another console on the same database. */
   createApp: (more: Partial<ConsoleDeps>) => Promise<FastifyInstance>
   /** The audit entries that concern no single tenant, newest first. */
-  readAudit: () => Promise<{ actor: string; action: string; before: unknown; after: unknown }[]>
+  readAudit: () => Promise<Entry[]>
   close: () => Promise<void>
 }
 
@@ -111,7 +148,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
     const email = `${role}-${invited++}@example.com`
     const body = { email, role, tenants }
     const answer = await must(201, 'POST', '/operators/invitations', { token: adminToken, body })
-    return { email, token: answer.body.url.split('#')[1] as string }
+    return { email, token: answer.body.url.split('#')[1]! }
   }
   return {
     adminToken,
@@ -131,7 +168,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
       // Each from an address of its own: one address may do this some thirty times.
       const address = `10.0.${invited >> 8}.${invited & 255}`
       const joined = await must(200, 'POST', `/invitations/${token}`, { body, address })
-      const operatorId = joined.body.operator.operator_id as string
+      const operatorId = joined.body.operator.operator_id
       return { email, operatorId, cookie: joined.setCookie!.value }
     },
     signIn: (email, { address, code } = {}) =>
@@ -186,7 +223,7 @@ async function send(app: FastifyInstance, method: string, path: string, of: Call
   const text = answer.payload
   return {
     status: answer.statusCode,
-    body: /^[[{]/.test(text) ? JSON.parse(text) : null,
+    body: (/^[[{]/.test(text) ? JSON.parse(text) : null) as Body,
     text,
     headers: answer.headers,
     setCookie: answer.cookies.find(({ name }) => name.endsWith('di_session')),

