@@ -27,7 +27,7 @@ import {
 } from '#shared/core/velocity/activity-counts.ts'
 import { type Counts, countKey } from '#shared/core/velocity/correlation.ts'
 import { toVelocityScreen, type VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Clickhouse, isTooMuchToRead } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type ActivityBounds,
   type ActivityKey,
@@ -37,9 +37,11 @@ import {
   hashIn,
   ofKeys,
   readActivityRows,
+  readFewRows,
   readLatestRows,
   toActivityKey,
   toHash,
+  toReadMax,
   toShortHash,
 } from './activity-rows-store.ts'
 
@@ -122,10 +124,19 @@ async function countActivity(
   const screen = toVelocityScreen(new Set(subjects.map((subject) => subject.rules)))
   const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
   const lastStreamOffset = Math.max(...subjects.map((subject) => subject.streamOffset))
-  const screened = await screenKeys(store, { asked, screen, firstMs, lastStreamOffset })
+  const question: Question = { asked, screen, firstMs, lastStreamOffset }
+  const keys = listKeys(question)
+  const few = await findFewRows(store, keys, lastStreamOffset)
+  const screened = await screenKeys(
+    store,
+    question,
+    keys.filter((key) => !few.read.has(key)),
+  )
   const widest = Math.max(0, ...[...screen.values()].flat().map((limit) => limit.windowSeconds))
   const span = { lastStreamOffset, afterMs: firstMs - widest * 1000 }
   const counted = asked.map(() => nothingCounted)
+  addCounts(asked, few.rows, counted)
+  addSightings(asked, few.rows, screened)
   for await (const rows of readInPieces(store, screened, span)) {
     addCounts(asked, rows, counted)
     addSightings(asked, rows, screened)
@@ -168,13 +179,13 @@ function addCounts(
 function addSightings(
   asked: readonly Asked[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
-  { hot, firstSeen }: Screened,
+  { screened, firstSeen }: Screened,
 ): void {
   const firstIn = new Map<ActivityKey, Map<number, number>>()
   for (const { keys, eventHash } of asked) {
     const [key] = keys.device as [ActivityKey]
     const own = rows.get(key)
-    if (!hot.has(key) || own === undefined) continue
+    if (screened.has(key) || own === undefined) continue
     const firsts = firstIn.get(key) ?? toFirsts(own)
     firstIn.set(key, firsts)
     const first = firsts.get(toShortHash(eventHash)) ?? Number.POSITIVE_INFINITY
@@ -237,38 +248,85 @@ const columns: Record<string, string> = {
 }
 
 type Screened = {
-  /** Keys that may exceed a rule, and how many rows each has. */
+  /** Keys that the screen was asked about. */
+  screened: Set<ActivityKey>
+  /** Of those, keys that may exceed a rule, and how many rows each has. */
   suspects: Map<ActivityKey, number>
-  /** Keys that were not screened. */
+  /** Hot keys, of which the latest rows are read. */
   hot: Set<ActivityKey>
   /** The first stream offset of events asked about, by device and event. */
   firstSeen: Map<string, number>
 }
 
-/**
- * One pass over the keys of a batch, answering little for each: what may exceed a threshold, and
- * which events were there twice.
- */
-async function screenKeys(store: Store, question: Question): Promise<Screened> {
-  const { asked, screen } = question
+/** The keys that the rules of a batch count by. */
+function listKeys({ asked, screen }: Question): ActivityKey[] {
   const kinds = new Set<ActivityKind>(['device'])
   for (const metric of screen.keys()) kinds.add(metricSources[metric].kind)
   const keys = new Set<ActivityKey>()
   for (const one of asked) {
     for (const kind of kinds) for (const key of one.keys[kind]) keys.add(key)
   }
-  const screened: Screened = { suspects: new Map(), hot: new Set(), firstSeen: new Map() }
+  return [...keys]
+}
+
+/** Keys of which all rows are known, and their rows; a key may have none. */
+type FewRowsFound = { read: Set<ActivityKey>; rows: Map<ActivityKey, ActivityRow[]> }
+
+/** Of a small batch, the rows of all keys that have few; the others are left to the screen. */
+async function findFewRows(
+  { clickhouse, bounds, hot }: Store,
+  keys: readonly ActivityKey[],
+  lastStreamOffset: number,
+): Promise<FewRowsFound> {
+  const few: FewRowsFound = { read: new Set(), rows: new Map() }
+  const some = keys.filter((key) => !hot.has(key))
+  if (some.length > bounds.fewKeys) return few
+  try {
+    const found = await readFewRows(clickhouse, some, {
+      lastStreamOffset,
+      rowsPerKey: bounds.fewRows,
+      readMax: toReadMax(some.length, bounds),
+    })
+    for (const key of some) {
+      const rows = found.get(key) ?? []
+      if (rows.length >= bounds.fewRows) continue
+      few.read.add(key)
+      few.rows.set(key, rows)
+    }
+  } catch (error) {
+    if (!isTooMuchToRead(error)) throw error
+  }
+  return few
+}
+
+/**
+ * One pass over many keys, answering little for each: what may exceed a threshold, and which
+ * events were there twice.
+ */
+async function screenKeys(
+  store: Store,
+  question: Question,
+  keys: readonly ActivityKey[],
+): Promise<Screened> {
+  const screened: Screened = {
+    screened: new Set(),
+    suspects: new Map(),
+    hot: new Set(),
+    firstSeen: new Map(),
+  }
   const light: ActivityKey[] = []
   for (const key of keys) {
     if (store.hot.has(key)) screened.hot.add(key)
     else light.push(key)
   }
+  screened.screened = new Set(light)
   const found = await askBounded(
     light,
     (some, settings) => askScreen(store, some, { question, settings }),
     async (key) => {
       store.hot.add(key)
       screened.hot.add(key)
+      screened.screened.delete(key)
       return []
     },
     store.bounds,
@@ -278,9 +336,11 @@ async function screenKeys(store: Store, question: Question): Promise<Screened> {
     const isHot = Number(rows) > store.bounds.rowsMax
     if (isHot) store.hot.add(key)
     // Another tenant's, of an id that both have, was not asked about.
-    if (suspect && keys.has(key)) {
-      if (isHot) screened.hot.add(key)
-      else screened.suspects.set(key, Number(rows))
+    if (suspect && screened.screened.has(key)) {
+      if (isHot) {
+        screened.hot.add(key)
+        screened.screened.delete(key)
+      } else screened.suspects.set(key, Number(rows))
     }
     for (const [eventHash, streamOffset] of sightings) {
       const event = `${key} ${eventHash}`

@@ -15,7 +15,11 @@ import {
   toActivityKey,
   toKeyHash,
 } from '#shared/io/velocity/activity-rows-store.ts'
-import { type ActivitySubject, createActivityStore } from '#shared/io/velocity/activity-store.ts'
+import {
+  type Activity,
+  type ActivitySubject,
+  createActivityStore,
+} from '#shared/io/velocity/activity-store.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse } from '../../support/servers/databases.ts'
@@ -54,8 +58,22 @@ const toSubject = (event: AcceptedEvent): ActivitySubject => ({
   receivedAtMs: event.received_at,
   rules: defaultPolicy.velocity,
 })
-const ask = (events: readonly AcceptedEvent[], bounds = activityBounds) =>
-  createActivityStore(clickhouse, bounds).countActivity(events.map(toSubject))
+const screening = { ...activityBounds, fewKeys: 0 }
+/** Asks with the screen and without it: what exceeds a rule, and what is a retry, is the same. */
+const ask = async (events: readonly AcceptedEvent[], bounds = activityBounds) => {
+  const subjects = events.map(toSubject)
+  const count = (fewKeys: number) =>
+    createActivityStore(clickhouse, { ...bounds, fewKeys }).countActivity(subjects)
+  const screened = await count(0)
+  const toDecisive = ({ counts, details, retry }: Activity, index: number) => {
+    const exceeded = subjects[index]!.rules.filter(
+      (rule) => (counts.get(countKey(rule)) ?? 0) > rule.threshold,
+    ).map((rule) => [rule, counts.get(countKey(rule)), details.get(countKey(rule))])
+    return { retry, exceeded }
+  }
+  expect((await count(10_000)).map(toDecisive)).toEqual(screened.map(toDecisive))
+  return screened
+}
 const countsOf = async (events: readonly AcceptedEvent[], key: string) =>
   (await ask(events)).map((one) => one.counts.get(key))
 
@@ -282,14 +300,46 @@ describe('activity', () => {
     await store.insertTelemetry(events)
     let asked = 0
     const watched = watch(() => asked++)
-    const [known] = await createActivityStore(watched).countActivity([toSubject(events.at(-1)!)])
+    const last = toSubject(events.at(-1)!)
+    const [known] = await createActivityStore(watched, screening).countActivity([last])
     expect(known!.counts.size).toBe(0)
     // The screen alone.
     expect(asked).toBe(1)
-    const strict = { ...toSubject(events.at(-1)!), rules: [hourly] }
-    const [counted] = await createActivityStore(watched).countActivity([strict])
+    const strict = { ...last, rules: [hourly] }
+    const [counted] = await createActivityStore(watched, screening).countActivity([strict])
     expect([...counted!.counts.values()]).toEqual([25])
     expect(asked).toBe(3)
+  })
+
+  it('reads all of a small batch at once, and screens only what has many rows', async () => {
+    const tenantId = 'small-batch'
+    const flood = makeEvents(
+      Array.from({ length: activityBounds.fewRows }, (_, n) => ({
+        tenantId,
+        deviceId: 'flood',
+        sessionId: `flood-${n}`,
+        receivedAtMs: nowMs + n,
+        nonce: n,
+      })),
+    )
+    const calm = makeEvents(
+      sessions(tenantId, 25).map((one) => ({ ...one, deviceId: 'calm' })),
+      7,
+    )
+    await store.insertTelemetry([...flood, ...calm])
+    const asked: string[] = []
+    const watched = watch((query) => asked.push(query))
+    const key = 'sessions_per_device:300'
+    const countLast = async (events: readonly AcceptedEvent[]) => {
+      asked.length = 0
+      const last = toSubject(events.at(-1)!)
+      const [known] = await createActivityStore(watched).countActivity([last])
+      return known!.counts.get(key)
+    }
+    expect(await countLast(calm)).toBe(25)
+    expect(asked.length).toBe(1)
+    expect(await countLast(flood)).toBe(activityBounds.fewRows)
+    expect(asked.length).toBe(3)
   })
 
   it('looks at the latest rows of what everybody shares, and reads no further', async () => {
