@@ -9,7 +9,6 @@
  * share than are looked at, is not screened but asked for its latest rows alone.
  */
 
-import type { ClickHouseSettings } from '@clickhouse/client'
 import { LRUCache } from 'lru-cache'
 import {
   activityQueryMax,
@@ -17,7 +16,7 @@ import {
   hotKeyMs,
   hotKeysMax,
 } from '#shared/core/base/limits/history.ts'
-import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
+import type { VelocityRule } from '#shared/core/policies/policy.ts'
 import {
   type ActivityCount,
   type ActivityKind,
@@ -34,8 +33,6 @@ import {
   type ActivitySpan,
   activityBounds,
   askBounded,
-  hashIn,
-  ofKeys,
   readActivityRows,
   readFewRows,
   readLatestRows,
@@ -44,6 +41,7 @@ import {
   toReadMax,
   toShortHash,
 } from './activity-rows-store.ts'
+import { askScreen } from './activity-screen-store.ts'
 
 /** An event that is asked about. */
 export type ActivitySubject = {
@@ -237,16 +235,6 @@ function toAsked(subject: ActivitySubject): Asked {
   }
 }
 
-/** How a metric's subjects are called in the table. */
-const columns: Record<string, string> = {
-  session: 'session_hash',
-  user: 'user_hash',
-  account: 'account_hash',
-  platform: 'platform_hash',
-  userDevice: 'user_device_hash',
-  sessionDevice: 'session_device_hash',
-}
-
 type Screened = {
   /** Keys that the screen was asked about. */
   screened: Set<ActivityKey>
@@ -320,9 +308,12 @@ async function screenKeys(
     else light.push(key)
   }
   screened.screened = new Set(light)
+  const eventHashes = new Set(question.asked.map((one) => one.eventHash))
+  const { rowsMax } = store.bounds
   const found = await askBounded(
     light,
-    (some, settings) => askScreen(store, some, { question, settings }),
+    (some, settings) =>
+      askScreen(store.clickhouse, some, { ...question, eventHashes, rowsMax, settings }),
     async (key) => {
       store.hot.add(key)
       screened.hot.add(key)
@@ -349,78 +340,6 @@ async function screenKeys(
     }
   }
   return screened
-}
-
-type ScreenRow = [
-  tenantId: string,
-  keyHash: string,
-  rows: number | string,
-  suspect: boolean | number,
-  sightings: [eventHash: string, streamOffset: number | string][],
-]
-
-/** Of these keys those that may exceed a rule, have events twice, or have many rows. */
-async function askScreen(
-  { clickhouse, bounds }: Store,
-  keys: readonly ActivityKey[],
-  { question, settings }: { question: Question; settings: ClickHouseSettings },
-): Promise<ScreenRow[]> {
-  const { asked, screen, firstMs, lastStreamOffset } = question
-  const limits = [...screen].flatMap(([metric, own]) => own.map((limit) => ({ metric, ...limit })))
-  const conditions = limits.map(({ metric, threshold }, index) =>
-    toCondition(metric, threshold, `after_${index}`),
-  )
-  const windows = limits.map(({ windowSeconds }, index) => [
-    `after_${index}`,
-    firstMs - windowSeconds * 1000,
-  ])
-  const of = ofKeys(keys, lastStreamOffset)
-  const events = new Set(asked.map((one) => one.eventHash))
-  const result = await clickhouse.query({
-    query: `
-      select
-        tenant_id,
-        toString(key_hash),
-        count() as rows,
-        ${conditions.join(' or ') || 'false'} as suspect,
-        groupUniqArrayIf(
-          (toString(packed_event_hash), stream_offset),
-          session_hash != 0 and ${hashIn('packed_event_hash', events)}
-        ) as sightings,
-        length(sightings) > length(arrayDistinct(sightings.1)) as retried
-      from ${of.text}
-      group by tenant_id, key_hash
-      having suspect or retried or rows > ${bounds.rowsMax}`,
-    query_params: {
-      ...of.params,
-      ...Object.fromEntries(windows),
-    },
-    use_multipart_params_auto: true,
-    clickhouse_settings: settings,
-    format: 'JSONCompactEachRow',
-  })
-  return result.json<ScreenRow>()
-}
-
-/**
- * Whether a key may exceed a limit of a metric. Cheap before exact: one window for all events of
- * the batch, as early as the first one's; users and accounts apart, though one that is both counts
- * once; a signal that was both detected and clean, though it may not have gone back.
- * @param after the parameter with the beginning of the window
- */
-function toCondition(metric: VelocityMetric, threshold: number, after: string): string {
-  const recent = `received_at_ms > {${after}:Int64}`
-  if (metric === 'signal_flips') {
-    const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent})`
-    return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`
-  }
-  // uniqUpTo stops at a hundred; it is exact up to its bound.
-  const distinct = threshold <= 100 ? `uniqUpToIf(${Math.max(1, threshold)})` : 'uniqExactIf'
-  const counts = metricSources[metric].subjects.map((subject) => {
-    const column = columns[subject]!
-    return `${distinct}(${column}, ${column} != 0 and ${recent})`
-  })
-  return `(${counts.join(' + ')}) > ${threshold}`
 }
 
 /**
