@@ -1,10 +1,10 @@
 /**
- * `npm run faults -- NAME [options]`: runs one of the fault drills, each a module that prints its
- * own report and sets the exit status when a promise was broken. `npm run faults` alone runs those
- * of `withinAnHour`, one after another, each in a process of its own.
+ * `npm run faults -- NAME [options]` runs one drill, a module that prints its report and sets the exit
+ * status. `npm run faults` runs those of `withinAnHour` in sequence, each in a process of its own.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { print, seconds } from './support/drill.ts'
 
 type Drill = { run: (args: string[]) => Promise<void> }
 
@@ -31,7 +31,7 @@ const drills: Record<string, () => Promise<Drill>> = {
   'small-stream': () => import('./small-stream/small-stream.ts'),
 }
 
-/** What fits into an hour, with the sizes that make it fit where the whole does not. */
+/** About an hour in all; some drills are shortened. */
 const withinAnHour: [name: string, ...options: string[]][] = [
   ['kills'],
   ['writes', '--sample', '30', '--together', '8', '--rate', '250'],
@@ -47,22 +47,20 @@ const withinAnHour: [name: string, ...options: string[]][] = [
   ['small-stream', '--minutes', '5', '--mb', '16'],
 ]
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
-
 function runAll(): void {
   const results = withinAnHour.map(([drill, ...options]) => {
-    say(`\n=== npm run faults -- ${[drill, ...options].join(' ')}`)
+    print(`\n=== npm run faults -- ${[drill, ...options].join(' ')}`)
     const startedMs = performance.now()
     const file = fileURLToPath(import.meta.url)
     const { status } = spawnSync(process.execPath, [file, drill, ...options], { stdio: 'inherit' })
-    const seconds = Math.round((performance.now() - startedMs) / 1_000)
-    return { drill, kept: status === 0, seconds }
+    const tookMs = performance.now() - startedMs
+    return { drill, held: status === 0, tookMs }
   })
-  say('')
-  for (const { drill, kept, seconds } of results) {
-    say(`${kept ? 'kept  ' : 'BROKEN'}  ${drill} (${seconds} s)`)
+  print('')
+  for (const { drill, held, tookMs } of results) {
+    print(`${held ? 'held  ' : 'BROKEN'}  ${drill} (${seconds(tookMs)})`)
   }
-  if (results.some(({ kept }) => !kept)) process.exitCode = 1
+  if (results.some(({ held }) => !held)) process.exitCode = 1
 }
 
 const [name, ...args] = process.argv.slice(2)
@@ -70,8 +68,8 @@ if (name === undefined) runAll()
 else {
   const load = drills[name]
   if (load === undefined) {
-    const known = Object.keys(drills).join(', ')
-    process.stderr.write(`There is no fault drill "${name}"; there are: ${known}\n`)
+    const names = Object.keys(drills).join(', ')
+    process.stderr.write(`There is no fault drill "${name}"; there are: ${names}\n`)
     process.exit(1)
   }
   await (await load()).run(args)

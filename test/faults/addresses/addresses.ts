@@ -1,43 +1,31 @@
 /**
- * `npm run faults -- addresses [--random 1000000] [--seed K]`: that no connection is made to a
- * forbidden address, as the kernel sees it: under `strace`, where there is one, every connect() of
- * a process that attempts them all is read. Then random addresses get the verdict of the same law
- * written down a second time. Ends with status 1 when one does not.
+ * `npm run faults -- addresses [--random 1000000] [--seed K]`: no connection is made to a forbidden
+ * address. With strace, every connect() of a process that attempts all of them is read. Random
+ * addresses are compared with a second implementation of the rules. Exits with 1 on any difference.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { isForbiddenAddress } from '#shared/core/deliveries/outbound-address.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { isForbiddenV4, isForbiddenV6 } from '../../support/deliveries/address-corpus.ts'
+import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
 import type { AttemptsReport } from './attempts.ts'
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
 const program = fileURLToPath(new URL('./attempts.ts', import.meta.url))
 
-/** Runs the drill and prints the report. */
+/** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      random: { type: 'string', default: '1000000' },
-      seed: { type: 'string', default: String(randomInt(2 ** 31)) },
-    },
-  })
-  const faults = await attemptAll()
-  say(`random addresses: ${values.random} of each family, --seed ${values.seed}`)
-  faults.push(...compareRandom(Number(values.random), Number(values.seed)))
-  for (const fault of faults) say(`broken: ${fault}`)
-  say(faults.length === 0 ? 'every promise held' : `${faults.length} promises broken`)
-  if (faults.length > 0) process.exitCode = 1
+  const { random, seed } = readOptions(args, { random: 1_000_000, seed: randomSeed() })
+  const broken = await attemptAll()
+  print(`random addresses: ${random} of each family, --seed ${seed}`)
+  reportBroken([...broken, ...compareRandom(random, seed)])
 }
 
-/** Runs the attempts, traced where that is possible, and returns what was wrong. */
+/** Runs the attempts, traced when there is strace. @returns what was wrong */
 async function attemptAll(): Promise<string[]> {
   const traced = spawnSync('strace', ['-V'], { stdio: 'ignore' }).status === 0
   const dir = await mkdtemp(join(tmpdir(), 'forbidden-'))
@@ -76,30 +64,30 @@ function readConnects(record: string): Connect[] {
 function judge(report: AttemptsReport, connects: Connect[] | null): string[] {
   const faults: string[] = []
   const attempts = Object.values(report.ended).reduce((sum, count) => sum + count, 0)
-  say(`attempts at forbidden addresses: ${attempts}, ended ${JSON.stringify(report.ended)}`)
-  say(`connections to the listeners on them: ${report.connections}`)
-  if (report.ended.refused_address !== attempts) faults.push('attempts ended otherwise')
+  print(`attempts at forbidden addresses: ${attempts}, ended ${JSON.stringify(report.ended)}`)
+  print(`connections to the listeners on them: ${report.connections}`)
+  if (report.ended.refused_address !== attempts) faults.push('attempts ended in another way')
   if (report.connections > 0) faults.push('a listener saw a connection')
   if (connects === null) {
-    say('connect() calls: not seen, there is no strace')
+    print('connect() calls: not traced, there is no strace')
     return faults
   }
   const at = (port: number) => connects.filter((connect) => connect.port === port).length
-  const proofs = at(report.provedPort)
+  const proofs = at(report.allowedPort)
   const others = connects.filter(
     ({ address, port }) =>
-      address !== '127.0.0.1' || ![report.dnsPort, report.provedPort].includes(port),
+      address !== '127.0.0.1' || ![report.dnsPort, report.allowedPort].includes(port),
   )
-  say(
+  print(
     `connect() calls: ${at(report.dnsPort)} to the DNS server, ${proofs} to the address that is ` +
       `allowed, ${others.length} to others`,
   )
   for (const { address, port } of others.slice(0, 10)) faults.push(`connect to ${address}:${port}`)
-  if (proofs === 0) faults.push('the record misses the connection that was made: it proves nothing')
+  if (proofs === 0) faults.push('the trace misses the allowed connection, so it proves nothing')
   return faults
 }
 
-/** The corners of the law, so that random addresses land near its boundaries. */
+/** Boundary values of the rules, so that random addresses fall near them. */
 const corners = [
   ...[0, 1, 0x64, 0xff9b, 0x100, 0x1ff, 0x200, 0x2000, 0x2001, 0xdb8, 0x2002, 0x3fff, 0xfff],
   ...[0x1000, 0x5f00, 0xfc00, 0xfe80, 0xff00, 0x7f00, 0xa9fe, 0x1fff, 0x4000, 0xffff],
@@ -124,6 +112,6 @@ function compareRandom(count: number, seed: number): string[] {
       faults.push(`not as ${v4}: ${wrapped}`)
     forbidden += isForbiddenAddress(v6) ? 1 : 0
   }
-  say(`verdicts that differ: ${faults.length}; IPv6 addresses forbidden: ${forbidden} of ${count}`)
+  print(`different verdicts: ${faults.length}; IPv6 addresses forbidden: ${forbidden} of ${count}`)
   return faults
 }

@@ -1,7 +1,7 @@
 /**
- * Attempts at every forbidden address, as a process of its own so that the kernel's view of it can
- * be recorded: as literals in every spelling, and as names of a DNS server that answers with A,
- * AAAA, aliases, mixed answers and another answer each time. Listeners on loopback count who comes.
+ * Attempts to connect to every forbidden address, in a process of its own so that strace can record
+ * it: as literals in every spelling, and as names of a DNS server that responds with A, AAAA, aliases,
+ * mixed records and another address each time. Listeners on loopback count connections.
  */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
@@ -16,13 +16,13 @@ import { forbiddenAddresses, spelledHosts } from '../../support/deliveries/addre
 import { startDns, type Zone } from '../../support/servers/dns-server.ts'
 
 export type AttemptsReport = {
-  /** Attempts by how they ended; all should be `refused_address`. */
+  /** Attempts by their end; all must be `refused_address`. */
   ended: Record<string, number>
-  /** Connections that the listeners saw before the one that proves that they are there. */
+  /** Connections that a listener got before the allowed one. */
   connections: number
-  /** Ports that may be in the record: of the DNS server, and of the connection that is allowed. */
+  /** Ports that the trace can have: of the DNS server, and of the allowed connection. */
   dnsPort: number
-  provedPort: number
+  allowedPort: number
 }
 
 const live: WebhookRules = { environment: 'live', allowPrivate: true }
@@ -35,8 +35,8 @@ async function attemptAll(): Promise<AttemptsReport> {
     socket.destroy()
   })
   const port = await listenOnLoopback(listener)
-  const proved = createServer((socket) => socket.destroy())
-  const provedPort = await listenOnLoopback(proved)
+  const allowed = createServer((socket) => socket.destroy())
+  const allowedPort = await listenOnLoopback(allowed)
   const { zone, names } = toZone()
   const dns = await startDns(zone)
   const outbound = createOutbound({ resolve: createDnsResolve([dns.server]) })
@@ -60,17 +60,17 @@ async function attemptAll(): Promise<AttemptsReport> {
   const literals = inDns(forbiddenAddresses).map((ip) => (ip.includes(':') ? `[${ip}]` : ip))
   for (const host of [...spelledHosts, ...literals, ...names]) await attemptAt(host)
   for (let n = 0; n < 20; n++) {
-    // A name that means somebody else each time it is asked for.
+    // A name with another address each time.
     zone['rebinding.test'] = n % 2 === 0 ? { a: ['127.0.0.1'] } : { aaaa: ['::1'] }
     await attemptAt('rebinding.test')
   }
   const seen = connections
-  await attempt(`http://127.0.0.1:${provedPort}/`, near)
+  await attempt(`http://127.0.0.1:${allowedPort}/`, near)
   outbound.close()
   await dns.close()
-  for (const server of [listener, proved]) server.close()
+  for (const server of [listener, allowed]) server.close()
   const dnsPort = Number(dns.server.split(':')[1])
-  return { ended, connections: seen, dnsPort, provedPort }
+  return { ended, connections: seen, dnsPort, allowedPort }
 }
 
 async function listenOnLoopback(server: Server): Promise<number> {

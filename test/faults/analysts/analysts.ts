@@ -1,9 +1,7 @@
-/**
- * `npm run faults -- analysts`: everything that an analyst tries in order to get out, and what it
- * got, as a table.
- */
+/** `npm run faults -- analysts`: every attempt of an analyst to read or do more than allowed. */
 import { attempts } from '../../support/analytics/analyst-attempts.ts'
 import { createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
+import { print } from '../support/drill.ts'
 
 export async function run(): Promise<void> {
   const rig = await createAnalystsRig()
@@ -11,20 +9,20 @@ export async function run(): Promise<void> {
   let count = 0
   try {
     for (const [aim, list] of Object.entries(attempts)) {
-      process.stdout.write(`\n${aim}\n`)
+      print(`\n${aim}`)
       for (const one of list) {
         const { got } = await rig.attempt(one)
         const right = got === one.gets
         count++
         if (!right) failed++
         const line = `${right ? '  ' : '! '}${one.what.padEnd(52)} ${shorten(got)}`
-        process.stdout.write(`${line}${right ? '' : `   expected ${one.gets}`}\n`)
+        print(`${line}${right ? '' : `   expected ${one.gets}`}`)
       }
     }
   } finally {
     await rig.close()
   }
-  process.stdout.write(`\n${count} attempts, ${failed} that got something else than expected\n`)
+  print(`\n${count} attempts, ${failed} with an unexpected result`)
   if (failed > 0) process.exitCode = 1
 }
 

@@ -1,7 +1,7 @@
 /**
- * What happens to a cluster of three: the server that leads the telemetry stream is killed or cut
- * off, one that follows is, or two are killed so that there is no majority. A fault is over when
- * every server is current again and every edge takes telemetry.
+ * Faults of a cluster of three: the leader of the telemetry stream, or a follower, is killed or cut
+ * off, or two servers are killed so that there is no majority. A fault is over when every server is
+ * current again and every edge accepts telemetry.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
@@ -18,12 +18,12 @@ export const clusterFaults = [
 ] as const
 export type ClusterFault = (typeof clusterFaults)[number]
 
-export type Suffered = {
+export type InjectedFault = {
   fault: ClusterFault
   begunMs: number
-  /** When what was done was undone. */
-  undoneMs: number
-  /** When all was well again. */
+  /** When the server was started or connected again. */
+  revertedMs: number
+  /** When the fault was over. */
   endedMs: number
   leaderBefore: string
   leaderAfter: string
@@ -34,33 +34,33 @@ export type Suffered = {
 const nowMs = () => performance.now()
 const recoveryLimitMs = 90_000
 
-/** Suffers one fault for so long and waits until it is over. */
-export async function suffer(
+/** Injects one fault for `lastsMs` and waits until it is over. */
+export async function injectFault(
   rig: ClusterRig,
   fault: ClusterFault,
   lastsMs: number,
   random: () => number,
-): Promise<Suffered> {
+): Promise<InjectedFault> {
   const { nodes } = rig.cluster
   const leader = await findLeader(nodes)
   const followers = nodes.filter((node) => node !== leader)
   const follower = followers[Math.floor(random() * followers.length)]!
-  const victims =
+  const targets =
     fault === 'two killed' ? [leader, follower] : [/leader/.test(fault) ? leader : follower]
-  const clients = (await Promise.all(victims.map((node) => node.listClients()))).flat()
+  const clients = (await Promise.all(targets.map((node) => node.listClients()))).flat()
   const begunMs = nowMs()
   const killed = /killed/.test(fault)
-  await Promise.all(victims.map((node) => (killed ? node.kill() : node.cut())))
+  await Promise.all(targets.map((node) => (killed ? node.kill() : node.cut())))
   await pause(lastsMs)
-  const undoneMs = nowMs()
-  await Promise.all(victims.map((node) => (killed ? node.start() : node.mend())))
+  const revertedMs = nowMs()
+  await Promise.all(targets.map((node) => (killed ? node.start() : node.mend())))
   await rig.cluster.settled(recoveryLimitMs)
-  await until(`the edges take telemetry after "${fault}"`, rig.areEdgesReady, recoveryLimitMs)
+  await until(`the edges accept telemetry after "${fault}"`, rig.areEdgesReady, recoveryLimitMs)
   const endedMs = nowMs()
   return {
     fault,
     begunMs,
-    undoneMs,
+    revertedMs,
     endedMs,
     leaderBefore: leader.name,
     leaderAfter: (await findLeader(nodes)).name,
@@ -68,7 +68,7 @@ export async function suffer(
   }
 }
 
-/** The server that leads the telemetry stream, as most of them say. */
+/** The server that a majority names as the leader of the telemetry stream. */
 async function findLeader(nodes: readonly ClusterNode[]): Promise<ClusterNode> {
   let found: ClusterNode | undefined
   await until(

@@ -1,28 +1,22 @@
 /**
- * The service on a cluster of three nats-servers: the migrations, two edges, a scorer and a console
- * as processes of their own, with PostgreSQL and ClickHouse. It says what was stored where.
+ * The service on a cluster of three nats-servers: two edges, a scorer and a console as processes of
+ * their own, with PostgreSQL and ClickHouse. Reads back what each store holds.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
-import {
-  deciderConsumer,
-  scorerConsumer,
-  telemetryStream,
-} from '#shared/core/telemetry/nats-names.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
+import { callAdmin } from '../../support/http/tenant-client.ts'
 import { type Closing, startWhole } from '../../support/process/closing.ts'
+import { createServiceProcess, spawnService } from '../../support/process/service-process.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { type NatsCluster, startNatsCluster } from '../../support/servers/nats-cluster.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
-import { chooseAddresses } from '../../support/servers/service-addresses.ts'
 import { quietLog, sumOf } from '../../support/telemetry/edge-rig.ts'
+import { countEvents, readProgress } from '../../support/telemetry/read-stream.ts'
 
 export type Stored = {
   /** How many messages of the stream hold an event, by its id. */
@@ -39,22 +33,21 @@ export type ClusterRig = {
   edgeUrls: string[]
   tenantId: string
   secret: string
-  /** Whether every edge takes telemetry. */
+  /** Whether every edge accepts telemetry. */
   areEdgesReady: () => Promise<boolean>
   /** A counter of all edges, or of the scorer. */
   sumEdges: (name: string, labels?: Record<string, string>) => Promise<number>
   sumScorer: (name: string, labels?: Record<string, string>) => Promise<number>
   /** Streams and buckets that are not on three servers. */
-  listThin: () => Promise<string[]>
+  listUnreplicated: () => Promise<string[]>
   /** Rotates the tenant's HMAC secret through the console. */
   rotate: () => Promise<string>
-  /** Waits until the scorer has worked the stream off. */
+  /** Waits until both consumers have acknowledged the whole stream. */
   drained: (limitMs: number) => Promise<void>
   readStored: () => Promise<Stored>
   stop: () => Promise<void>
 }
 
-const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 const tenantId = 'acme'
 
 /** Starts everything and makes one sandbox tenant. */
@@ -77,10 +70,11 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
     ADMIN_TOKEN: token,
     LOG_LEVEL: 'error',
   }
-  await runToEnd('services/migrate/main.ts', env)
+  await migrate(env)
   const start = async (name: ServiceName) => {
-    const service = await startService(name, env)
-    closing.push(service.close)
+    const service = await createServiceProcess(name, env)
+    closing.push(service.kill)
+    await service.start()
     return service
   }
   const names = ['console', 'scorer', 'ingest', 'ingest'] as const
@@ -92,17 +86,12 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
   const clickhouse = createClickhouse(clickhouseServer.url, { name: 'test' })
   closing.push(nats.close, postgres.close, () => clickhouse.close())
   const call = async (path: string, body: object) => {
-    const response = await fetch(`${admin!.url}/admin/v1${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    const answer = (await response.json()) as Record<string, unknown>
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(answer)}`)
-    return String(answer.hmac_secret)
+    const answer = await callAdmin(admin!.url, token, { method: 'POST', path, body })
+    return String((answer as { hmac_secret: string }).hmac_secret)
   }
   const secret = await call('/tenants', { tenant_id: tenantId, environment: 'sandbox' })
-  const areEdgesReady = async () => (await Promise.all(internalUrls.map(isReady))).every(Boolean)
+  const areEdgesReady = async () =>
+    (await Promise.all(edges.map((edge) => edge.isReady()))).every(Boolean)
   await until('the edges are ready', areEdgesReady, 20_000)
   const sum = async (urls: string[], name: string, labels: Record<string, string>) => {
     const texts = await Promise.all(urls.map(async (url) => (await fetch(`${url}/metrics`)).text()))
@@ -118,112 +107,45 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
     stop,
     sumEdges: (name, labels = {}) => sum(internalUrls, name, labels),
     sumScorer: (name, labels = {}) => sum([scorer!.internalUrl], name, labels),
-    listThin: () => listThin(nats),
+    listUnreplicated: () => listUnreplicated(nats),
     rotate: () => call(`/tenants/${tenantId}/rotate`, { hmac: true }),
     drained: async (limitMs) => {
       try {
-        await until('the stream is worked off', () => isDrained(nats), limitMs)
+        await until('both consumers acknowledged the whole stream', () => isDrained(nats), limitMs)
       } catch (error) {
-        throw new Error(`${(error as Error).message}: ${await describeBacklog(nats)}`)
+        const progress = JSON.stringify(await readProgress(nats))
+        throw new Error(`${(error as Error).message}: ${progress}`)
       }
     },
     readStored: async () => ({
-      inStream: await readStream(nats),
+      inStream: await countEvents(nats),
       inClickhouse: await readClickhouse(clickhouse),
       ...(await readAlerts(postgres)),
     }),
   }
 }
 
-const isReady = (url: string) =>
-  fetch(`${url}/readyz`, { signal: AbortSignal.timeout(1_000) }).then(
-    (response) => response.ok,
-    () => false,
-  )
-
-function launch(program: string, env: Record<string, string>): ChildProcess {
-  return spawn(process.execPath, [program], {
-    cwd: projectDir,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { PATH: process.env.PATH, PARENT_PID: String(process.pid), ...env },
+async function migrate(env: Record<string, string>): Promise<void> {
+  const child = spawnService('migrate/main.ts', env)
+  let output = ''
+  child.stderr!.on('data', (chunk: Buffer) => {
+    output += chunk
   })
+  const [code] = (await once(child, 'exit')) as [number | null]
+  if (code !== 0) throw new Error(`the migrations ended with ${code}: ${output}`)
 }
 
-async function runToEnd(program: string, env: Record<string, string>): Promise<void> {
-  const [code] = (await once(launch(program, env), 'exit')) as [number | null]
-  if (code !== 0) throw new Error(`${program} ended with ${code}`)
-}
-
-async function startService(
-  name: ServiceName,
-  env: Record<string, string>,
-): Promise<{ url: string; internalUrl: string; close: () => Promise<void> }> {
-  const { url, internalUrl, env: listen } = await chooseAddresses(name)
-  const child = launch(`services/${name}/main.ts`, { ...env, ...listen })
-  const close = async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    const ended = once(child, 'exit')
-    child.kill('SIGKILL')
-    await ended
-  }
-  try {
-    await until(`${name} is ready`, () => isReady(internalUrl), 30_000)
-  } catch (error) {
-    const said = await fetch(`${internalUrl}/readyz`).then((response) => response.text(), String)
-    await close()
-    throw new Error(`${(error as Error).message}: ${said}`)
-  }
-  return { url, internalUrl, close }
-}
-
-async function listThin(nats: Nats): Promise<string[]> {
-  const thin: string[] = []
+async function listUnreplicated(nats: Nats): Promise<string[]> {
+  const found: string[] = []
   for await (const { config } of nats.manager.streams.list()) {
-    if (config.num_replicas !== 3) thin.push(config.name)
+    if (config.num_replicas !== 3) found.push(config.name)
   }
-  return thin
+  return found
 }
 
 async function isDrained(nats: Nats): Promise<boolean> {
-  try {
-    const { state } = await nats.manager.streams.info(telemetryStream)
-    for (const durable of [scorerConsumer, deciderConsumer]) {
-      const info = await nats.manager.consumers.info(telemetryStream, durable)
-      if (info.ack_floor.stream_seq !== state.last_seq) return false
-    }
-    return true
-  } catch {
-    return false
-  }
-}
-
-async function describeBacklog(nats: Nats): Promise<string> {
-  const { state } = await nats.manager.streams.info(telemetryStream)
-  const lines = [`stream ${state.last_seq}`]
-  for (const durable of [scorerConsumer, deciderConsumer]) {
-    const info = await nats.manager.consumers.info(telemetryStream, durable)
-    const { ack_floor, delivered, num_pending, num_ack_pending, num_waiting } = info
-    lines.push(
-      `${durable}: acknowledged to ${ack_floor.stream_seq}, delivered to ${delivered.stream_seq}, ` +
-        `pending ${num_pending}, unacknowledged ${num_ack_pending}, asked for ${num_waiting}`,
-    )
-  }
-  return lines.join('; ')
-}
-
-/** In one pass over the whole stream. */
-async function readStream(nats: Nats): Promise<Map<string, number>> {
-  const { state } = await nats.manager.streams.info(telemetryStream)
-  const counts = new Map<string, number>()
-  if (state.messages === 0) return counts
-  const consumer = await nats.jetstream.consumers.get(telemetryStream)
-  for await (const message of await consumer.consume({ max_messages: 1_000 })) {
-    for (const { event_id } of decodeBatch(message.data, message.seq).events) {
-      counts.set(event_id, (counts.get(event_id) ?? 0) + 1)
-    }
-    if (message.seq >= state.last_seq) break
-  }
-  return counts
+  const progress = await readProgress(nats).catch(() => null)
+  return progress !== null && progress.acknowledged === progress.lastSequence
 }
 
 async function readClickhouse(

@@ -1,31 +1,31 @@
 /**
- * The service on three nats-servers under load while they are killed and cut off, then everything
+ * The service on three nats-servers under load while they are killed and cut off, then everyunreplicatedg
  * is read back: what was accepted must be in the stream, in ClickHouse and, where it deserves an
  * alert, in Postgres exactly once.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
-import { type ClusterFault, type Suffered, suffer } from './faults.ts'
+import { type ClusterFault, type InjectedFault, injectFault } from './faults.ts'
 import { type FleetLoad, startFleetLoad, type Try } from './load.ts'
 import { type Stored, startClusterRig } from './rig.ts'
 
 export type ClusterRunOptions = {
   seed: number
-  /** In their order, each for so long. */
+  /** In this order, each for `lastsMs`. */
   faults: readonly { fault: ClusterFault; lastsMs: number }[]
   /** Events per second. */
   rate: number
   /** Between two faults. */
   calmMs: number
-  onFault?: (suffered: Suffered) => void
+  onFault?: (injected: InjectedFault) => void
 }
 
 export type ClusterRun = {
   events: number
   tries: Try[]
-  suffered: Suffered[]
+  injected: InjectedFault[]
   leaderChanges: number
-  /** Of the edges: publishes tried again, and those that turned out to be stored already. */
+  /** Publishes that edges retried, and retries of batches that were already stored. */
   retriedPublishes: number
   duplicatePublishes: number
   redeliveries: number
@@ -35,17 +35,17 @@ export type ClusterRun = {
 
 export type ClusterFindings = {
   accepted: number
-  /** Events nobody accepted in the end. */
+  /** Events that no edge accepted. */
   unaccepted: number
   notInStream: string[]
   notInClickhouse: string[]
-  /** Accepted events that deserve an alert and have none. */
+  /** Accepted events whose expected alert is missing. */
   alertMissing: string[]
   alertTwice: string[]
-  /** Alerts of events that nobody was sent. */
+  /** Alerts of sessions that were not sent. */
   alertUnknown: string[]
   seqGaps: number
-  /** Events in two messages: sent again by a client that had no 200. */
+  /** Events in two messages: a client without a 200 sends again. */
   storedTwice: number
 }
 
@@ -53,29 +53,29 @@ const finishLimitMs = 60_000
 
 /** @throws before any fault when a stream or bucket is not on three servers */
 export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun> {
-  const { random } = toChance(options.seed)
+  const { next: random } = createRandom(options.seed, 'cluster')
   const rig = await startClusterRig()
   try {
-    const thin = await rig.listThin()
-    if (thin.length > 0) throw new Error(`not on three servers: ${thin.join(', ')}`)
+    const unreplicated = await rig.listUnreplicated()
+    if (unreplicated.length > 0) throw new Error(`not on three servers: ${unreplicated.join(', ')}`)
     const load = startFleetLoad({
       urls: rig.edgeUrls,
       tenantId: rig.tenantId,
       secret: rig.secret,
-      rate: options.rate,
+      ratePerSecond: options.rate,
       random,
     })
-    const suffered: Suffered[] = []
+    const injected: InjectedFault[] = []
     try {
       for (const { fault, lastsMs } of options.faults) {
         await pause(options.calmMs)
-        const one = await suffer(rig, fault, lastsMs, random)
-        suffered.push(one)
+        const one = await injectFault(rig, fault, lastsMs, random)
+        injected.push(one)
         options.onFault?.(one)
       }
       await pause(options.calmMs)
     } catch (error) {
-      // Or its clients would go on for ever.
+      // Its clients retry without end otherwise.
       await load.finish(0)
       throw error
     }
@@ -86,8 +86,8 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
     return {
       events: load.sent.length,
       tries: load.tries,
-      suffered,
-      leaderChanges: suffered.filter((one) => one.leaderBefore !== one.leaderAfter).length,
+      injected,
+      leaderChanges: injected.filter((one) => one.leaderBefore !== one.leaderAfter).length,
       retriedPublishes: await rig.sumEdges('di_ingest_publish_retries_total'),
       duplicatePublishes: await rig.sumEdges('di_ingest_publish_duplicates_total'),
       redeliveries: await rig.sumScorer('di_consume_redelivered_total'),
@@ -99,9 +99,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
   }
 }
 
-const toChance = (seed: number) => ({ random: createRandom(seed, 'cluster').next })
-
-/** Compares what clients were told with what is there. */
+/** Compares the clients' responses with the stores. */
 export function classify({ sent }: Pick<FleetLoad, 'sent'>, stored: Stored): ClusterFindings {
   const accepted = sent.filter(({ eventId }) => eventId !== null)
   const ids = accepted.map(({ eventId }) => eventId!)

@@ -1,9 +1,8 @@
 /**
- * What delivery promises, held against what the receiver saw, what Postgres recorded and when the
- * process was killed. Pure. Nothing here depends on how fast anything was: a request that came
- * twice is excused by nothing but a kill that left its delivery claimed by a dead process.
+ * Compares what the receiver got, what Postgres recorded, and the kills, with what delivery promises.
+ * Pure, and independent of how fast anything was: a repeated request is allowed only after a kill
+ * that left its delivery claimed by a dead process.
  */
-
 import type { SeenRequest } from './receiver.ts'
 import { actStatus, type ReceiverAct } from './receiver-faults.ts'
 
@@ -11,7 +10,7 @@ export type RaisedDelivery = { alertId: string; deliveryId: string }
 
 export type AttemptRow = { attempt: number; status: number | null; errorKind: string | null }
 
-/** A delivery as it stood in Postgres at the end. */
+/** A delivery in Postgres at the end. */
 export type StoredDelivery = {
   deliveryId: string
   state: string
@@ -23,12 +22,12 @@ export type StoredDelivery = {
 }
 
 export type Kill = {
-  /** Just before the signal was sent, and when nothing of the process was left anywhere. */
+  /** Just before the signal, and when the work of the process was over everywhere. */
   sentMs: number
   settledMs: number
   /**
-   * Deliveries that it left claimed and that no kill before had. With two processes: all that were
-   * claimed, the other one's as well, for nobody outside can tell them apart.
+   * Deliveries that this kill, and no earlier one, left claimed. With two processes: all claimed
+   * ones, because those of the other process look the same.
    */
   orphans: ReadonlySet<string>
 }
@@ -41,13 +40,13 @@ export type Evidence = {
   kills: readonly Kill[]
 }
 
-/** Breaches: each of these lists is to be empty. */
+/** Breaches: each list has to be empty. */
 export type Breaches = {
   /** Alerts whose delivery does not exist or was never answered with a 2xx. */
   missing: RaisedDelivery[]
   /** Deliveries that did not end `delivered`. */
   undelivered: StoredDelivery[]
-  /** Requests for a delivery that nobody raised, or with other bytes than its own. */
+  /** Requests for an unknown delivery, or with other bytes than its own. */
   otherBytes: SeenRequest[]
   /** Requests whose signatures do not verify. */
   forged: SeenRequest[]
@@ -55,19 +54,19 @@ export type Breaches = {
   decreasing: SeenRequest[]
   /** Deliveries whose recorded attempts are not 1, 2, ... up to the one 2xx that ended them. */
   gaps: StoredDelivery[]
-  /** Recorded attempts that no request explains. */
+  /** Recorded attempts without a request. */
   unfounded: { deliveryId: string; record: AttemptRow }[]
   /** Requests whose attempt was never recorded. */
   unrecorded: SeenRequest[]
-  /** Attempts that were sent again though no kill orphaned them and no used connection ended. */
+  /** Attempts sent again without a kill that left their claim, or a used connection that ended. */
   unexplained: SeenRequest[]
-  /** Requests after a 2xx that was written and recorded, or sent again without such a kill. */
+  /** Requests after a 2xx that was written and recorded, or without such a kill. */
   afterSuccess: SeenRequest[]
 }
 
 export type Findings = {
   breaches: Breaches
-  /** Requests that repeat an attempt, by a kill; those of them after a complete 2xx. */
+  /** Requests that repeat an attempt after a kill; those of them after a complete 2xx. */
   repeats: number
   repeatsAfterSuccess: number
   /** Deliveries left claimed by killed processes, over all kills: the bound of the two above. */
@@ -76,7 +75,7 @@ export type Findings = {
   openAtKills: number
   killsThatMet: number
   acts: Partial<Record<ReceiverAct, number>>
-  /** Answers of which the sender may have seen something else than the receiver. */
+  /** Responses of which sender and receiver may know different outcomes. */
   unknown: Record<UnknownOutcome, number>
   /** Recorded attempts that never reached the receiver, by error kind. */
   unseen: Record<string, number>
@@ -90,7 +89,7 @@ export type UnknownOutcome =
   | 'cut in its body, sent again after a kill'
   | 'complete 200, recorded as a failure'
 
-/** Holds everything against everything. */
+/** Compares everything. */
 export function checkDeliveries({ raised, requests, stored, kills }: Evidence): Findings {
   const rows = new Map(stored.map((row) => [row.deliveryId, row]))
   const byDelivery = Map.groupBy(requests, ({ deliveryId }) => deliveryId)
@@ -182,7 +181,7 @@ function readHistory(
       }
     }
     if (success !== undefined) {
-      // Once a kill has undone a success, whatever follows is judged by what the repeat met.
+      // After a kill that undid a success, the repeat decides what may follow.
       if (success.attempt !== request.attempt && isUnseen(success, row)) success = undefined
       else if (success.attempt === request.attempt && isOrphaned(success, request, kills)) {
         history.repeatsAfterSuccess += 1
@@ -223,17 +222,17 @@ function isGapless({ attempts, records }: StoredDelivery): boolean {
   )
 }
 
-/** What a sender may have recorded of a request that was met like this. */
+/** Whether a record can be the sender's view of this request. */
 function fits({ status, errorKind }: AttemptRow, { act, complete }: SeenRequest): boolean {
   const expected = actStatus[act]
   if (status !== null) return status === expected && (complete || act === 'cut answer')
-  // Whatever was done about it came too late.
+  // Every response came too late.
   if (errorKind === 'timeout') return true
   if (act === 'hang') return false
   if (expected === undefined || act === 'cut answer') {
     return errorKind === 'reset' || errorKind === 'protocol'
   }
-  // It was answered, but the answer was lost on the way.
+  // The response was lost on the way.
   return errorKind === 'reset'
 }
 

@@ -1,7 +1,6 @@
 /**
- * Alerts to a bad receiver while the delivery process is killed again and again, from the first
- * alert to the end of the last delivery. Retries would take hours, so due times are pulled forward
- * whenever nothing is due: time passes, and nothing else is touched.
+ * Alerts to a bad receiver while the delivery process is killed again and again, until the last
+ * delivery has ended. Retries would take hours, so waiting ones are made due whenever few are due.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
@@ -15,7 +14,7 @@ import { type DeliveryRig, type RigOptions, startDeliveryRig } from './rig.ts'
 export type KillsOptions = RigOptions & {
   alerts: number
   kills: number
-  /** Whether the claims of a killed process are let run out at once; for one process alone. */
+  /** Whether to end the claims of a killed process at once; for one process alone. */
   hurryClaims: boolean
   onProgress?: (line: string) => void
 }
@@ -28,12 +27,12 @@ export type UnderKills = {
   /** How often waiting retries were made due, and how many of them in all. */
   pulls: number
   pulled: number
-  /** Webhooks whose hold by the breaker was ended then. */
-  releasedHolds: number
+  /** Webhooks whose circuit was closed then. */
+  closedCircuits: number
   tookMs: number
 }
 
-/** @throws when a delivery process ends unasked, or nothing is delivered for a long time */
+/** @throws when a delivery process ends by itself, or nothing is delivered for a long time */
 export async function deliverUnderKills(options: KillsOptions): Promise<UnderKills> {
   const rig = await startDeliveryRig(options)
   const run: Run = {
@@ -45,24 +44,26 @@ export async function deliverUnderKills(options: KillsOptions): Promise<UnderKil
     claimsLeft: new Set(),
     pulls: 0,
     pulled: 0,
-    releasedHolds: 0,
+    closedCircuits: 0,
   }
   const startedMs = performance.now()
   try {
-    await Promise.all([raiseAll(run), killAll(run), passTime(run)].map((work) => orEnd(run, work)))
+    await Promise.all(
+      [raiseAll(run), killAll(run), makeRetriesDue(run)].map((work) => orEnd(run, work)),
+    )
     const tookMs = performance.now() - startedMs
-    // What was answered has been recorded; what ends now was asked to.
+    // Everything is recorded; the processes end on purpose now.
     for (const { kill } of rig.processes) await kill()
     const requests = await rig.receiver.end()
-    const { raised, kills, pulls, pulled, releasedHolds } = run
+    const { raised, kills, pulls, pulled, closedCircuits } = run
     const stored = await readStored(rig)
-    return { raised, requests, stored, kills, pulls, pulled, releasedHolds, tookMs }
+    return { raised, requests, stored, kills, pulls, pulled, closedCircuits, tookMs }
   } finally {
     await rig.stop()
   }
 }
 
-type Run = Pick<UnderKills, 'raised' | 'kills' | 'pulls' | 'pulled' | 'releasedHolds'> & {
+type Run = Pick<UnderKills, 'raised' | 'kills' | 'pulls' | 'pulled' | 'closedCircuits'> & {
   rig: DeliveryRig
   options: KillsOptions
   over: boolean
@@ -70,7 +71,7 @@ type Run = Pick<UnderKills, 'raised' | 'kills' | 'pulls' | 'pulled' | 'releasedH
   claimsLeft: Set<string>
 }
 
-/** What fails ends the others. */
+/** A failure ends the other work. */
 async function orEnd(run: Run, work: Promise<void>): Promise<void> {
   try {
     await work
@@ -80,7 +81,7 @@ async function orEnd(run: Run, work: Promise<void>): Promise<void> {
   }
 }
 
-/** Alerts that wait for nothing but a slot: enough to keep every lane full. */
+/** Alerts that wait to be sent: enough to keep every queue busy. */
 const backlogMax = 6_000
 const raiseBatch = 250
 
@@ -101,8 +102,8 @@ async function raiseAll(run: Run): Promise<void> {
 }
 
 /**
- * Each kill falls into its share of the deliveries, at a random place and after a random moment,
- * and only once the process has sent something since it was started.
+ * Spreads the kills over all deliveries, each at a random moment and only after the process has sent
+ * something since its start.
  */
 async function killAll(run: Run): Promise<void> {
   const { rig, options } = run
@@ -139,8 +140,8 @@ async function killOnce({ rig, options, claimsLeft }: Run, which: number): Promi
   const orphans = new Set<string>()
   for (const { delivery_id, claimed_by } of rows) {
     const claim = `${delivery_id} ${claimed_by}`
-    // What an earlier kill left behind and nobody has taken over yet is that one's; but with two
-    // processes it may have been the other's then, and be left behind only now.
+    // A claim that an earlier kill left behind is counted there. With two processes it may have been
+    // the other one's then.
     if (!claimsLeft.has(claim) || rig.processes.length > 1) orphans.add(delivery_id)
     claimsLeft.add(claim)
   }
@@ -153,20 +154,20 @@ async function killOnce({ rig, options, claimsLeft }: Run, which: number): Promi
   return { sentMs, settledMs, orphans }
 }
 
-/** Fewer due than this, and the queues are as good as drained. */
+/** With fewer due deliveries the queues are almost empty. */
 const dueFew = 100
 /** Longer than a claim and a hanging request together. */
 const stuckMs = 90_000
 
 /** Makes waiting retries due whenever few are, until every delivery has ended. */
-async function passTime(run: Run): Promise<void> {
+async function makeRetriesDue(run: Run): Promise<void> {
   const { rig, options } = run
   let progressMs = performance.now()
   let best = -1
   while (!run.over) {
     await pause(options.hurryClaims ? 100 : 500)
-    for (const { hasFallen, output } of rig.processes) {
-      if (hasFallen()) throw new Error(`a delivery process ended unasked:\n${output()}`)
+    for (const { hasEndedByItself, output } of rig.processes) {
+      if (hasEndedByItself()) throw new Error(`a delivery process ended by itself:\n${output()}`)
     }
     const { rows } = await rig.postgres.query<Record<'due' | 'waiting' | 'claimed', number>>(
       `select count(*) filter (where claimed_by is null and due_at <= now()) as due,
@@ -190,19 +191,19 @@ async function passTime(run: Run): Promise<void> {
 
 async function pullForward(run: Run): Promise<void> {
   const { postgres } = run.rig
-  // Rows that the engine holds at this moment are left alone: nobody waits for the drill.
+  // Skips locked rows, so that the delivery process never waits for the drill.
   const { rowCount } = await postgres.query(
     `update deliveries set due_at = now() where delivery_id in (
        select delivery_id from deliveries
        where state = 'pending' and claimed_by is null and due_at > now()
        for update skip locked)`,
   )
-  const held = await postgres.query(
+  const closed = await postgres.query(
     'update webhooks set circuit_open_until = null where circuit_open_until is not null',
   )
   run.pulls += 1
   run.pulled += rowCount
-  run.releasedHolds += held.rowCount
+  run.closedCircuits += closed.rowCount
 }
 
 async function readStored({ postgres }: DeliveryRig): Promise<StoredDelivery[]> {

@@ -1,10 +1,10 @@
 /**
- * What a bad receiver does to a request, and how often. Which request meets what follows from the
- * seed, the delivery and how often it was sent, so it depends on no order and no time.
+ * The faults of a bad receiver and their shares. The fault of a request follows from the seed, the
+ * delivery and how often it was sent, not from order or time.
  */
 import { hashToUnit } from '../../../services/fleet/phones/random.ts'
 
-/** `ok` is what is left over. */
+/** Every other request gets `ok`. */
 export const receiverFaults = [
   '500',
   '503',
@@ -14,11 +14,11 @@ export const receiverFaults = [
   'hang',
   /** The connection is reset before the body is read. */
   'reset at head',
-  /** It is reset once the whole body is there. */
+  /** The connection is reset after the whole body. */
   'reset at body',
-  /** Half a head of an answer, then the end. */
+  /** Half a head of a response, then the end. */
   'half a head',
-  /** The head of a 200 and half of its body, then the end: whether it counts is the sender's. */
+  /** The head of a 200 and half of its body, then the end. The sender decides whether it counts. */
   'cut answer',
   /** A 200, but late. */
   'slow',
@@ -29,7 +29,7 @@ export type ReceiverAct = ReceiverFault | 'ok'
 /** The share of requests that meet each fault; together below 1. */
 export type FaultShares = Record<ReceiverFault, number>
 
-/** Three in ten. A hang costs a slot for fifteen seconds, so there are few of them. */
+/** Three in ten. A hang blocks a send for fifteen seconds, so there are few. */
 export const fullShares: FaultShares = {
   '500': 0.05,
   '503': 0.02,
@@ -43,7 +43,7 @@ export const fullShares: FaultShares = {
   slow: 0.07,
 }
 
-/** The head of these answers has a status; the others have none, or none that arrives in time. */
+/** The statuses of responses with a head; the others have none that arrives in time. */
 export const actStatus: Partial<Record<ReceiverAct, number>> = {
   ok: 200,
   slow: 200,

@@ -1,7 +1,7 @@
 /**
- * The bad receiver, a process of its own so that the drill's work does not slow it down: it is told
- * by its parent what to do, verifies every request as a tenant would, answers as the seed says, and
- * writes down what it saw and did, a line of JSON for each request once that has ended.
+ * The bad receiver, a process of its own so that the drill does not slow it down. It verifies every
+ * request as a tenant does, responds as the seed says, and writes one line of JSON for each request
+ * once that has ended.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,11 +16,11 @@ import { actStatus, chooseAct, type FaultShares, type ReceiverAct } from './rece
 export type ReceiverOrders = {
   seed: number
   shares: FaultShares
-  /** A slow answer takes a random time between these. */
+  /** The range of a slow response. */
   slowMs: [number, number]
   /** Webhook secrets by tenant; a tenant's path is `/<its id>`. */
   secrets: Record<string, string>
-  /** Where the lines go. */
+  /** The file of the lines. */
   file: string
 }
 
@@ -39,9 +39,9 @@ export type SeenRequest = {
   reused: boolean
   arrivedMs: number
   endedMs: number
-  /** Of the answer whose head was written in full. */
+  /** Of the response whose head was written in full. */
   status: number | null
-  /** Whether the whole answer was handed to the socket. */
+  /** Whether the whole response was passed to the socket. */
   complete: boolean
 }
 
@@ -120,7 +120,7 @@ function receive(to: Receiving, incoming: IncomingMessage, response: ServerRespo
   })
 }
 
-/** As a tenant would check it, by the service's own function and by the public library. */
+/** Verified as a tenant does: by the service's own function and by the public library. */
 function isGenuine(to: Receiving, { headers, url = '' }: IncomingMessage, body: Buffer): boolean {
   const tenantId = url.slice(1)
   const secret = to.orders.secrets[tenantId]
@@ -176,7 +176,7 @@ async function serve(orders: ReceiverOrders): Promise<void> {
     connections: 0,
   }
   const server = createServer((incoming, response) => receive(to, incoming, response))
-  // Idle connections live longer than any pause of the sender: it has no reason to be surprised.
+  // Longer than any pause of the sender, so no idle connection is closed under it.
   server.keepAliveTimeout = 120_000
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -204,7 +204,7 @@ async function serve(orders: ReceiverOrders): Promise<void> {
 }
 
 if (process.send !== undefined && process.argv[2] === 'serve') {
-  // Nobody's child has nobody to report to.
+  // Ends with its parent.
   process.on('disconnect', () => process.exit())
   process.once('message', (orders) => void serve(orders as ReceiverOrders))
 }

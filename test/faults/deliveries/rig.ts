@@ -1,7 +1,4 @@
-/**
- * Postgres, nats-server, tenants, the bad receiver and delivery processes, all real. What the drill
- * knows of delivery it knows from the outside: processes, the database and the receiver.
- */
+/** PostgreSQL, nats-server, tenants, the bad receiver and delivery processes, all real. */
 import { fork } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,12 +13,9 @@ import {
   createDeliveryFixtures,
   testMasterKey,
 } from '../../support/deliveries/delivery-fixtures.ts'
-import {
-  type DeliveryProcess,
-  endChild,
-  startDelivery,
-} from '../../support/deliveries/delivery-process.ts'
+import { type DeliveryProcess, startDelivery } from '../../support/deliveries/delivery-process.ts'
 import { type Closing, startWhole } from '../../support/process/closing.ts'
+import { killChild } from '../../support/process/service-process.ts'
 import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats } from '../../support/servers/nats-server.ts'
@@ -31,7 +25,7 @@ import type { ReceiverOrders, ReceiverProgress, ReceiverReport, SeenRequest } fr
 export type ReceiverProcess = {
   port: number
   progress: () => ReceiverProgress
-  /** Ends it and reads all that it wrote down, in the order of arrival. */
+  /** Ends it. @returns every request in the order of arrival */
   end: () => Promise<SeenRequest[]>
 }
 
@@ -41,7 +35,7 @@ export type DeliveryRig = {
   tenantIds: string[]
   receiver: ReceiverProcess
   processes: DeliveryProcess[]
-  /** Waits until nothing of a killed process is left, in Postgres' hands or the receiver's. */
+  /** Waits until Postgres and the receiver have no work of a killed process left. */
   settle: () => Promise<void>
   stop: () => Promise<void>
 }
@@ -55,7 +49,7 @@ export type RigOptions = Pick<ReceiverOrders, 'seed' | 'shares' | 'slowMs'> & {
 
 const quietLog = createLog('test', 'silent')
 
-/** Starts everything; the delivery processes run but may not be ready yet. */
+/** Starts everything; the delivery processes may not be ready yet. */
 export async function startDeliveryRig(options: RigOptions): Promise<DeliveryRig> {
   return await startWhole((closing, stop) => startAll(options, closing, stop))
 }
@@ -101,7 +95,7 @@ async function startAll(
   }
 }
 
-/** Tenants of the sandbox kind, each with a path of its own at one receiver. */
+/** Sandbox tenants, each with a path of its own at one receiver. */
 async function startReceiver(options: RigOptions, postgres: Postgres, closing: Closing) {
   const fixtures = createDeliveryFixtures(postgres)
   const secrets: Record<string, string> = {}
@@ -126,11 +120,11 @@ async function startReceiver(options: RigOptions, postgres: Postgres, closing: C
 async function launchReceiver(orders: ReceiverOrders, closing: Closing): Promise<ReceiverProcess> {
   const program = fileURLToPath(new URL('./receiver.ts', import.meta.url))
   const child = fork(program, ['serve'], { execArgv: [] })
-  closing.push(() => endChild(child))
+  closing.push(() => killChild(child))
   let progress: ReceiverProgress = { place: 0, requests: 0, delivered: 0, connections: 0 }
   const reports = (kind: ReceiverReport['kind']) =>
     new Promise<ReceiverReport>((resolve, reject) => {
-      child.once('exit', () => reject(new Error('the receiver ended unasked')))
+      child.once('exit', () => reject(new Error('the receiver ended by itself')))
       child.on('message', (message) => {
         const report = message as ReceiverReport
         if (report.kind === kind) resolve(report)
@@ -157,18 +151,18 @@ async function launchReceiver(orders: ReceiverOrders, closing: Closing): Promise
   }
 }
 
-/** With one process: until Postgres and the receiver have no connection any more. */
+/** With one process: until Postgres and the receiver have no connection of it. */
 async function settle(
   postgres: Postgres,
   receiver: ReceiverProcess,
   processes: number,
 ): Promise<void> {
   if (processes > 1) {
-    // The other's connections look the same; what the killed one began is over this soon.
+    // Connections of the other process look the same, so this waits for a time.
     await pause(200)
     return
   }
-  // The report under way may be older than the kill.
+  // The next report may be older than the kill.
   const place = receiver.progress().place + 2
   await until('the receiver has read all that the killed process sent', () => {
     const progress = receiver.progress()

@@ -1,6 +1,6 @@
 /**
- * Bodies that are rightly signed and wrong: every way to be wrong at every JSON path of a valid
- * submission, generated. Whoever holds a tenant's secret can send these.
+ * Wrong bodies with a valid signature, as anyone with a tenant's secret can send them: every kind of
+ * fault at every JSON path of a valid submission.
  */
 import {
   type HostileCase,
@@ -11,7 +11,7 @@ import {
 
 type Member = { path: string; key: string | null; value: unknown }
 
-/** What is done to a valid body, at one path. */
+/** One change of a valid body, at one path. */
 type Edit = {
   path: string
   /** JSON text in place of the value. */
@@ -26,7 +26,7 @@ type Edit = {
   drop?: boolean
 }
 
-/** Where raw bytes go that no text can hold. */
+/** The place of raw bytes that are not text. */
 const mark = '@@'
 
 /** Every path of a value, the whole first. */
@@ -69,11 +69,11 @@ const typeOf = (value: unknown) =>
 const escaped = (key: string) =>
   `"\\u${key.charCodeAt(0).toString(16).padStart(4, '0')}${key.slice(1)}"`
 
-/** A tenant that cannot be read or is another one cannot be authenticated. */
+/** An unreadable or another tenant cannot be authenticated. */
 const isTenant = (path: string) => path === '$.tenant_id'
-/** `null` and an empty text are absent. */
-const isAbsentable = (path: string) => path === '$.user_id' || path === '$.account_id'
-const wantsOf = (path: string) => (isTenant(path) ? [401] : [400])
+/** `null` and an empty text count as absent. */
+const canBeAbsent = (path: string) => path === '$.user_id' || path === '$.account_id'
+const expectedOf = (path: string) => (isTenant(path) ? [401] : [400])
 
 type Add = (family: string, name: string, body: Buffer | string, at?: Partial<HostileCase>) => void
 
@@ -81,7 +81,7 @@ type Add = (family: string, name: string, body: Buffer | string, at?: Partial<Ho
 export function makeBodyCases(acme: Signer, globex: Signer): HostileCase[] {
   const cases: HostileCase[] = []
   const add: Add = (family, name, body, at = {}) =>
-    cases.push({ family, name, request: toSigned(body, acme), wants: [400], ...at })
+    cases.push({ family, name, request: toSigned(body, acme), expected: [400], ...at })
   const members = walk(validBody(acme.tenantId))
   const edited = (edit: Edit) => write(validBody(acme.tenantId), edit)
   addWrongTypes(members, edited, add)
@@ -107,23 +107,23 @@ function addWrongTypes(members: Member[], edited: (edit: Edit) => string, add: A
   for (const { path, key, value } of members) {
     for (const [type, values] of Object.entries(texts)) {
       if (type === typeOf(value)) continue
-      // A signal that a device could not read is null, whatever its type.
+      // Every signal can be null: the device could not read it.
       const isSignal = /^\$\.signals\.\w+\.\w+$/.test(path)
       if (isSignal && (type === 'null' || value === null)) continue
-      // What a client says of time is never a reason to refuse.
+      // A client's time is never a reason to refuse.
       if (path === '$.occurred_at') continue
-      if (isAbsentable(path) && type === 'null') continue
+      if (canBeAbsent(path) && type === 'null') continue
       for (const text of values) {
         const authentic = path !== '$' && !isTenant(path)
         add('a wrong type', `${path} = ${text}`, edited({ path, value: text }), {
-          wants: authentic ? [400] : [401],
+          expected: authentic ? [400] : [401],
           ...(authentic ? { path } : {}),
         })
       }
     }
     const isOptional = /user_id|account_id|occurred_at|signals\.\w+\.|flags\[/.test(path)
     if (key !== null && !isOptional) {
-      add('a member left out', path, edited({ path, drop: true }), { wants: wantsOf(path) })
+      add('a member left out', path, edited({ path, drop: true }), { expected: expectedOf(path) })
     }
   }
 }
@@ -177,29 +177,31 @@ function addTexts(members: Member[], edited: (edit: Edit) => string, add: Add): 
     if (typeof value === 'string') {
       for (const hex of notUtf8) {
         const text = edited({ path, value: `"x${mark}"` })
-        add('not UTF-8', `${path} ${hex}`, bytesAt(text, hex), { wants: wantsOf(path) })
+        add('not UTF-8', `${path} ${hex}`, bytesAt(text, hex), { expected: expectedOf(path) })
       }
       for (const text of surrogates) {
         const body = edited({ path, value: `"${text}"` })
-        add('a lone surrogate', `${path} ${text}`, body, { wants: wantsOf(path) })
+        add('a lone surrogate', `${path} ${text}`, body, { expected: expectedOf(path) })
       }
       for (const raw of ['\0', '\n', '\x1f', '\\x41', '\\u00', '\\u{41}', '\\']) {
         const body = edited({ path, value: `"a${raw}"` })
-        const wants = wantsOf(path)
-        add('a broken string', `${path} ${JSON.stringify(raw)}`, body, { wants })
+        const expected = expectedOf(path)
+        add('a broken string', `${path} ${JSON.stringify(raw)}`, body, { expected })
       }
       if (!idPath.test(path)) continue
       for (const text of ['\\u0000', '\\n', '\\u007f', 'a'.repeat(257), '']) {
-        if (text === '' && isAbsentable(path)) continue
+        if (text === '' && canBeAbsent(path)) continue
         const body = edited({ path, value: `"${text}"` })
-        add('an id that is none', `${path} ${text.slice(0, 6)}`, body, { wants: wantsOf(path) })
+        add('an id that is none', `${path} ${text.slice(0, 6)}`, body, {
+          expected: expectedOf(path),
+        })
       }
     }
     if (key === null) continue
     // Without a key that can be read as its own, a submission has no tenant.
     for (const hex of notUtf8) {
       const text = edited({ path, key: `"${key}${mark}"` })
-      add('not UTF-8', `the key ${path} ${hex}`, bytesAt(text, hex), { wants: wantsOf(path) })
+      add('not UTF-8', `the key ${path} ${hex}`, bytesAt(text, hex), { expected: expectedOf(path) })
     }
     for (const text of surrogates) {
       const body = edited({ path, before: `"${text}":1` })
@@ -208,7 +210,7 @@ function addTexts(members: Member[], edited: (edit: Edit) => string, add: Add): 
   }
 }
 
-/** JSON numbers that lose their value in a double. */
+/** JSON numbers that a double cannot hold. */
 const hugeNumbers = ['1e400', '-1e400', '1e309', '9007199254740993', '-9007199254740993']
 const longNumbers = [
   '9'.repeat(30),
@@ -216,7 +218,7 @@ const longNumbers = [
   `1${'0'.repeat(50_000)}`,
   `1e${'9'.repeat(99)}`,
 ]
-/** What some parsers take for numbers. */
+/** Texts that some parsers accept as numbers. */
 const noNumbers = ['NaN', 'Infinity', '-Infinity', '01', '+1', '.5', '1.', '0x10', '1e', '1_0', '-']
 
 function addNumbers(members: Member[], edited: (edit: Edit) => string, add: Add): void {
@@ -237,7 +239,7 @@ function addNumbers(members: Member[], edited: (edit: Edit) => string, add: Add)
   }
 }
 
-/** Bodies that say two tenants, or one in a way that may be read as another. */
+/** Bodies with two tenants, or with one that a parser may read as another. */
 function addOtherTenants(acme: Signer, globex: Signer, cases: HostileCase[]): void {
   const [a, g] = [acme.tenantId, globex.tenantId]
   const path = '$.tenant_id'
@@ -255,7 +257,7 @@ function addOtherTenants(acme: Signer, globex: Signer, cases: HostileCase[]): vo
   bodies['own nested first'] = of({ path, before: `"x":{"tenant_id":"${a}"}`, value: `"${g}"` })
   bodies['in an array'] = `[${of({ path: '-' })}]`
   for (const [name, body] of Object.entries(bodies)) {
-    // The first tenant at the top is who has to have signed it, and then it is a fault.
+    // The first tenant at the top level must be the signer; then the second one is a fault.
     const verified = /own first$/.test(name) ? acme : /^"/.test(name) ? globex : null
     for (const signer of name.startsWith('own nested') ? [acme] : [acme, globex]) {
       const request = toSigned(body, signer)
@@ -263,7 +265,7 @@ function addOtherTenants(acme: Signer, globex: Signer, cases: HostileCase[]): vo
         family: 'two tenants',
         name: `${name}, signed by ${signer.tenantId}`,
         request,
-        wants: signer === verified ? [400] : [401],
+        expected: signer === verified ? [400] : [401],
       })
     }
   }
@@ -271,18 +273,18 @@ function addOtherTenants(acme: Signer, globex: Signer, cases: HostileCase[]): vo
   for (const text of [...spellings, `${a}\\n`, `${a}/`, `../${a}`, '*', '', 'a'.repeat(64), '>']) {
     const request = toSigned(of({ path, value: `"${text}"` }), acme)
     const name = JSON.stringify(text).slice(0, 20)
-    cases.push({ family: 'a tenant of nearly this name', name, request, wants: [401] })
+    cases.push({ family: 'a tenant of nearly this name', name, request, expected: [401] })
   }
   for (const text of [`"${a}"`, `{"id":"${a}"}`, `["${a}"]`]) {
     const value = text === `"${a}"` ? `"${g}"` : text
     const request = toSigned(of({ path, value }), acme)
-    cases.push({ family: 'two tenants', name: `tenant_id = ${value}`, request, wants: [401] })
+    cases.push({ family: 'two tenants', name: `tenant_id = ${value}`, request, expected: [401] })
   }
 }
 
 const nest = (levels: number, open = '[', close = ']') => open.repeat(levels) + close.repeat(levels)
 
-/** What is wrong with the body as a whole. */
+/** Faults of the whole body. */
 function addShapes(acme: Signer, edited: (edit: Edit) => string, add: Add): void {
   const whole = () => edited({ path: '-' })
   for (const levels of [16, 17, 100, 1_000, 10_000, 30_000]) {
@@ -293,8 +295,8 @@ function addShapes(acme: Signer, edited: (edit: Edit) => string, add: Add): void
     add('depth', `objects ${levels}`, edited({ path: '$', append: `"x":${objects}` }))
   }
   for (const levels of [17, 30_000]) {
-    add('depth', `a body of arrays ${levels}`, nest(levels), { wants: [401] })
-    add('depth', `never closed ${levels}`, '['.repeat(levels), { wants: [401] })
+    add('depth', `a body of arrays ${levels}`, nest(levels), { expected: [401] })
+    add('depth', `never closed ${levels}`, '['.repeat(levels), { expected: [401] })
     const unclosed = `${whole().slice(0, -1)},"x":${'['.repeat(levels)}`
     add('depth', `opened at the end ${levels}`, unclosed)
   }
@@ -308,11 +310,11 @@ function addShapes(acme: Signer, edited: (edit: Edit) => string, add: Add): void
     'zeros only': Buffer.alloc(100),
   }
   for (const [name, body] of Object.entries(encodings)) {
-    const wants = ['a byte order mark', 'null bytes after it'].includes(name) ? [400] : [401]
-    add('another encoding', name, body, { wants })
+    const expected = ['a byte order mark', 'null bytes after it'].includes(name) ? [400] : [401]
+    add('another encoding', name, body, { expected })
   }
   const broken = ['', ' ', 'null', '"x"', '1', '[]', '{}', '{', '}', 'tenant_id=acme', '<a/>']
-  for (const text of broken) add('no submission', JSON.stringify(text), text, { wants: [401] })
+  for (const text of broken) add('no submission', JSON.stringify(text), text, { expected: [401] })
   for (const [name, text] of [
     ['two documents', whole() + whole()],
     ['text after it', `${whole()}x`],
@@ -323,13 +325,13 @@ function addShapes(acme: Signer, edited: (edit: Edit) => string, add: Add): void
     ['a form feed for a space', `\f${whole()}`],
     ['a no-break space', `\u00a0${whole()}`],
   ] as const) {
-    add('no submission', name, text, { wants: name === 'single quotes' ? [401] : [400] })
+    add('no submission', name, text, { expected: name === 'single quotes' ? [401] : [400] })
   }
   const cut = Buffer.from(whole())
   const named = cut.indexOf(acme.tenantId) + acme.tenantId.length
   for (let length = 1; length < cut.length; length++) {
-    const wants = length > named ? [400] : [401]
-    add('cut off and signed', `${length} bytes`, cut.subarray(0, length), { wants })
+    const expected = length > named ? [400] : [401]
+    add('cut off and signed', `${length} bytes`, cut.subarray(0, length), { expected })
   }
   addSizes(acme, edited, add)
 }
@@ -340,7 +342,7 @@ function addSizes({ tenantId }: Signer, edited: (edit: Edit) => string, add: Add
     return text.replace(mark, 'x'.repeat(bytes - text.length + mark.length))
   }
   for (const bytes of [64 * 1024 + 1, 128 * 1024, 1024 * 1024, 10 * 1024 * 1024]) {
-    add('size', `${bytes} bytes`, filled(bytes), { wants: [413] })
+    add('size', `${bytes} bytes`, filled(bytes), { expected: [413] })
   }
   const keys = (count: number, key: (at: number) => string) =>
     `{${Array.from({ length: count }, (_, at) => `"${key(at)}":0`).join()}}`
@@ -354,8 +356,8 @@ function addSizes({ tenantId }: Signer, edited: (edit: Edit) => string, add: Add
     const value = `"${'x'.repeat(129)}"`
     add('size', `129 characters of ${name}`, edited({ path: `$.sdk_meta.${name}`, value }))
   }
-  // Large and dull: as many members, quotes and escapes as a body can hold.
-  const dull: [string, string][] = [
+  // As many members, quotes and escapes as a body can hold.
+  const large: [string, string][] = [
     ['a member a time', keys(8_000, (at) => at.toString(36))],
     ['one key again and again', keys(9_000, () => 'a')],
     ['escapes', `"${'\\u0041'.repeat(10_000)}"`],
@@ -363,7 +365,7 @@ function addSizes({ tenantId }: Signer, edited: (edit: Edit) => string, add: Add
     ['5,000 members', keys(5_000, (at) => at.toString(36))],
     ['forbidden keys', `[${'{"__proto__":1},'.repeat(3_900)}1]`],
   ]
-  for (const [name, value] of dull) {
+  for (const [name, value] of large) {
     const isValid = ['a member a time', 'escapes', 'backslashes'].includes(name)
     const at = isValid ? '$.device_id' : '$.extra'
     const edit = isValid ? { path: at, value } : { path: '$', append: `"extra":${value}` }

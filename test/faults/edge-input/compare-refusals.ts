@@ -1,7 +1,7 @@
 /**
- * Whether anything tells apart why a request cannot be authenticated: the bytes of the answers, or
- * their times. Requests of every kind go over one connection in random order; of two kinds the
- * chance that one's answer takes longer than the other's must be even.
+ * Whether the bytes or the times of refusals show why a request is not authenticated. Requests of
+ * every kind go over one connection in random order; for each two kinds the chance that one takes
+ * longer must be even.
  */
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { createConnection, type RawClient } from '../../support/http/raw-http.ts'
@@ -44,7 +44,7 @@ export function toUnsigned({ acme, suspended, keyless, unknown }: Tenants): Kind
 /** The same in every request, so that answers can be compared byte by byte. */
 const requestId = 'X-Request-Id: alike\r\n'
 
-/** @returns the distinct answers, the date left out: one when all is well */
+/** @returns the distinct responses without their date; there must be one */
 export async function compareAnswers(client: RawClient, kinds: readonly Kind[]): Promise<string[]> {
   const answers = new Set<string>()
   for (const { make } of kinds) {
@@ -57,7 +57,7 @@ export async function compareAnswers(client: RawClient, kinds: readonly Kind[]):
 }
 
 export type Alikeness = {
-  /** Answers of each kind. */
+  /** Responses of each kind. */
   each: number
   medians: { name: string; us: number }[]
   /** Of the pair of kinds that differs most: the chance that the first takes longer. */
@@ -66,7 +66,7 @@ export type Alikeness = {
 
 /**
  * @param options.each requests of each kind
- * @param options.bodyBytes what is added to every body: an HMAC takes longer over more
+ * @param options.bodyBytes added to every body, because an HMAC takes longer over more
  * @param options.random in [0, 1)
  */
 export async function compareTimes(
@@ -79,14 +79,14 @@ export async function compareTimes(
   const filler = { filler: 'x'.repeat(bodyBytes) }
   const times: number[][] = kinds.map(() => [])
   for (let round = -Math.ceil(each / 20); round < each; round++) {
-    // Every kind once in each round, in another order each time: what disturbs them, disturbs all.
-    // All are made first, for what one costs to make shows in the time of the next thing done.
+    // Every kind once in each round, in random order, so that a disturbance hits all kinds alike.
+    // All requests are made first, because making one slows down the next step.
     const order = kinds.map((kind, at) => ({ kind, at, rank: random(), made: kind.make(filler) }))
     for (const { kind, at, made } of order.sort((a, b) => a.rank - b.rank)) {
       const sentMs = performance.now()
       const { status } = await connection.send(made)
       const tookMs = performance.now() - sentMs
-      if (status !== 401) throw new Error(`${kind.name} is answered ${status}`)
+      if (status !== 401) throw new Error(`${kind.name} got ${status}`)
       // The first rounds warm up.
       if (round >= 0) times[at]!.push(tookMs)
     }
@@ -110,7 +110,7 @@ export async function compareTimes(
 
 /**
  * Mann and Whitney's U as a share: the chance that one of `a` is greater than one of `b`, ties
- * counted half. Of n values each that do not differ it is even, give or take 1 / sqrt(6 n).
+ * counted half. For n equally distributed values each it is 0.5 within about 1 / sqrt(6 n).
  */
 export function toChance(a: readonly number[], b: readonly number[]): number {
   const all = [...a.map((value) => ({ value, own: 1 })), ...b.map((value) => ({ value, own: 0 }))]

@@ -1,6 +1,6 @@
 /**
- * Requests that two parsers would cut differently, or that say they are encoded. Behind every
- * ambiguity hides a whole request that is rightly signed: whoever cuts wrongly stores it.
+ * Requests that two parsers split differently, or with an encoding. A whole, rightly signed request
+ * hides behind every ambiguity: a wrong split stores it.
  */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { signBody } from '#shared/core/telemetry/signature.ts'
@@ -14,14 +14,12 @@ import {
   validBody,
 } from '../../support/telemetry/raw-submissions.ts'
 
-/** Whatever a server says to a request it cannot read; 0 when it says nothing and hangs up. */
+/** Possible responses to an unreadable request; 0 is a closed connection. */
 const unreadable = [0, 400, 401, 408, 411, 413, 414, 415, 417, 431, 501, 505]
 
 const start = ingestHead + jsonType
 
-/**
- * Each goes over a connection of its own. No answer may be a 200, and nothing may be stored.
- */
+/** Each needs a connection of its own. No response may be a 200, and nothing may be stored. */
 export function makeSmugglingCases(acme: Signer): HostileCase[] {
   const text = () => JSON.stringify(validBody(acme.tenantId))
   const signed = () => toSigned(text(), acme).toString('latin1')
@@ -33,11 +31,11 @@ export function makeSmugglingCases(acme: Signer): HostileCase[] {
     cases.push({
       family,
       name,
-      wants: unreadable,
+      expected: unreadable,
       request: Buffer.from(request, 'latin1'),
     })
 
-  // The first request is as good as can be, but for its framing; the hidden one comes after it.
+  // Only the framing of the first request is wrong; the hidden one follows it.
   const framed = (name: string, framing: string, body = (of: string) => of) => {
     const own = text()
     add('smuggling', name, `${start}${sign(own)}${framing}\r\n${body(own)}${signed()}`)
@@ -154,12 +152,12 @@ function addLines(of: {
   add('a request line', 'a proxy’s header', `PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n${signed()}`)
 }
 
-/** A good request with something behind it, in one piece; the good one's body beside it. */
+/** A good request with something behind it, as one piece, and the body of the good one. */
 export type Followed = { name: string; request: Buffer; body: string }
 
 /**
- * Good requests with bad bytes behind them, and one behind a bad one. Whatever is made of the bad:
- * an event that is stored must not be answered with a refusal.
+ * Good requests with bad bytes behind them, and one behind a bad one. A stored event must not get a
+ * refusal.
  */
 export function makeFollowed(acme: Signer): Followed[] {
   const closing = (request: string) => request.replace('\r\n', '\r\nConnection: close\r\n')
@@ -187,7 +185,7 @@ export function makeFollowed(acme: Signer): Followed[] {
   return followed
 }
 
-/** Content types and encodings that are refused before the body is looked at. */
+/** Content types and encodings that are refused before the body is read. */
 export function makeEncodingCases(acme: Signer): HostileCase[] {
   const cases: HostileCase[] = []
   const text = () => JSON.stringify(validBody(acme.tenantId))
@@ -203,7 +201,7 @@ export function makeEncodingCases(acme: Signer): HostileCase[] {
       ] as const) {
         const request = toRequest(body, signature, `Content-Encoding: ${coding}\r\n`)
         const about = `${coding}, the ${signed} is signed, the ${name} sent`
-        cases.push({ family: 'content encoding', name: about, request, wants: [415] })
+        cases.push({ family: 'content encoding', name: about, request, expected: [415] })
       }
     }
   }
@@ -223,7 +221,7 @@ export function makeEncodingCases(acme: Signer): HostileCase[] {
     ['with a weight', 'identity;q=0'],
   ] as const) {
     const request = toRequest(bomb, signature, `Content-Encoding: ${coding}\r\n`)
-    cases.push({ family: 'content encoding', name, request, wants: [415] })
+    cases.push({ family: 'content encoding', name, request, expected: [415] })
   }
   for (const type of [
     ...[
@@ -245,7 +243,7 @@ export function makeEncodingCases(acme: Signer): HostileCase[] {
     cases.push({
       family: 'content type',
       name: JSON.stringify(type),
-      wants: [415],
+      expected: [415],
       request: Buffer.from(request.replace(jsonType, `Content-Type: ${type}\r\n`), 'latin1'),
     })
   }

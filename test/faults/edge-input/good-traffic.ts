@@ -1,26 +1,27 @@
 /**
- * Good traffic beside hostile requests, as a process of its own so that what attacks does not slow
- * down what measures: signed submissions at a fixed rate, each timed from when it was due.
+ * Good traffic beside hostile requests: signed submissions at an even rate, each timed from the
+ * moment when it was due. A process of its own, so that the attack does not slow the measurement.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { startOpenLoop } from '../../support/http/open-loop.ts'
 import { createRawClient } from '../../support/http/raw-http.ts'
 import { type Signer, toSigned, validBody } from '../../support/telemetry/raw-submissions.ts'
 
 type Order = { port: number; signer: Signer; ratePerSecond: number } | 'stop'
 
 export type TrafficResult = {
-  /** Answers by their status; 0 where the connection broke. */
+  /** Responses by status; 0 where the connection broke. */
   statuses: Record<number, number>
-  /** ms from when a request was due to its answer. */
+  /** From the moment when a request was due to its response, in ms. */
   latencies: number[]
-  /** Of every answer of 200. */
+  /** Of every 200. */
   eventIds: string[]
 }
 
 export type Traffic = {
-  /** Sends until it is told to stop. */
+  /** Sends until `stop`. */
   start: (ratePerSecond: number) => void
   stop: () => Promise<TrafficResult>
   end: () => Promise<void>
@@ -54,29 +55,18 @@ export async function startTraffic(port: number, signer: Signer): Promise<Traffi
 function send({ port, signer, ratePerSecond }: Exclude<Order, 'stop'>) {
   const client = createRawClient(port, connections)
   const result: TrafficResult = { statuses: {}, latencies: [], eventIds: [] }
-  const open = new Set<Promise<void>>()
-  const startMs = performance.now()
-  let sent = 0
+  let made = 0
   const sendOne = async (dueMs: number) => {
-    const body = JSON.stringify({ ...validBody(signer.tenantId), run: `${process.pid}-${sent}` })
+    const body = JSON.stringify({ ...validBody(signer.tenantId), run: `${process.pid}-${++made}` })
     const { status, text } = await client.send(toSigned(body, signer))
     result.latencies.push(performance.now() - dueMs)
     result.statuses[status] = (result.statuses[status] ?? 0) + 1
     const [, eventId] = /"event_id":"([^"]+)"/.exec(text) ?? []
     if (status === 200 && eventId !== undefined) result.eventIds.push(eventId)
   }
-  const timer = setInterval(() => {
-    for (;;) {
-      const dueMs = startMs + (sent * 1_000) / ratePerSecond
-      if (dueMs > performance.now()) return
-      sent++
-      const one: Promise<void> = sendOne(dueMs).finally(() => open.delete(one))
-      open.add(one)
-    }
-  }, 1)
+  const loop = startOpenLoop(ratePerSecond, sendOne)
   return async (): Promise<TrafficResult> => {
-    clearInterval(timer)
-    await Promise.all(open)
+    await loop.stop()
     client.close()
     return result
   }

@@ -1,6 +1,6 @@
 /**
- * Heads that are built to be expensive: 20 to 200 headers with odd bytes, as once froze an edge;
- * and bodies that are expensive to look at before their signature is verified. None is signed.
+ * Heads that are expensive to parse, of 20 to 200 odd headers, and bodies that are expensive to
+ * read before their signature is verified. None has a valid signature.
  */
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 import {
@@ -37,7 +37,7 @@ const oddHeaders: Record<string, (n: number) => string> = {
   types: () => 'Content-Type: application/json',
 }
 
-/** Every kind of head at every length, sent over connections that are kept open. */
+/** Every kind of head at every length, for connections that stay open. */
 export function makeHeadCases(): HostileCase[] {
   return Object.entries(oddHeaders).flatMap(([name, make]) =>
     counts.map((count) => {
@@ -48,7 +48,7 @@ export function makeHeadCases(): HostileCase[] {
         family: 'a head of many headers',
         name: `${count} headers, ${name}`,
         request: Buffer.from(`${head}Content-Length: 2\r\n\r\n{}`, 'latin1'),
-        wants: refused,
+        expected: refused,
       }
     }),
   )
@@ -60,6 +60,6 @@ export function makeExpensiveBodyCases(): HostileCase[] {
     family: 'an expensive body',
     name,
     request: toRequest(body, `${'A'.repeat(43)}=`),
-    wants: [401],
+    expected: [401],
   }))
 }

@@ -1,8 +1,9 @@
 /**
- * What hostile traffic costs good traffic: phases of good traffic alone and of the same beside
- * everything hostile at once, in turn, each with its own percentile.
+ * The effect of hostile traffic on good traffic: phases of good traffic alone and of the same beside
+ * all hostile traffic, in turn, each with its own p99.
  */
-
+import { setTimeout as pause } from 'node:timers/promises'
+import { startOpenLoop } from '../../support/http/open-loop.ts'
 import { exchangeRaw } from '../../support/http/raw-http.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import type { HostileCase } from '../../support/telemetry/raw-submissions.ts'
@@ -11,10 +12,10 @@ import { type Breach, type HostileRig, judgeAnswer } from './rig.ts'
 import { openIdle, sendSlowly } from './slow-senders.ts'
 
 export type Pressure = {
-  /** p99 in ms of each phase; of one place the two followed one another. */
+  /** p99 in ms of each phase; `alone[n]` came just before `beside[n]`. */
   alone: number[]
   beside: number[]
-  /** Of good traffic that was not answered with a 200. */
+  /** Good requests without a 200. */
   unwell: number
   hostile: number
   breaches: Breach[]
@@ -31,10 +32,10 @@ export type PressureOptions = {
   random: () => number
 }
 
-/** What is drawn from at random: every family as often as any other. */
+/** The cases to draw from; each family is as likely as any other. */
 export type HostilePool = {
   families: readonly (readonly HostileCase[])[]
-  /** What needs a connection of its own. */
+  /** Cases with a connection of their own. */
   singles: readonly HostileCase[]
 }
 
@@ -51,11 +52,11 @@ export async function measurePressure(
     result.unwell += seen.latencies.length - (seen.statuses[200] ?? 0)
     return percentile(seen.latencies, 0.99)
   }
-  const pause = () => new Promise((resolve) => setTimeout(resolve, options.phaseMs))
-  // The first phase of an edge is not like the others.
-  await measure(pause)
+  const waitPhase = () => pause(options.phaseMs)
+  // The first phase warms the edge up.
+  await measure(waitPhase)
   for (let phase = 0; phase < options.phases; phase++) {
-    result.alone.push(await measure(pause))
+    result.alone.push(await measure(waitPhase))
     const idle = await openIdle(rig.port, options.idleConnections)
     const over = new AbortController()
     const slowly = { each: options.slowEach, signal: over.signal }
@@ -68,14 +69,13 @@ export async function measurePressure(
   return result
 }
 
-/** At its rate for the length of a phase, whatever comes back. */
+/** Sends hostile requests at an even rate for the length of a phase. */
 async function attack(
   rig: HostileRig,
   cases: HostilePool,
   { phaseMs, hostilePerSecond, random }: PressureOptions,
   result: Pressure,
 ): Promise<void> {
-  const open = new Set<Promise<void>>()
   const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)]!
   const sendOne = async () => {
     if (random() < 0.1) {
@@ -90,15 +90,10 @@ async function attack(
     const breach = judgeAnswer(one, await rig.client.send(one.request))
     if (breach !== null) result.breaches.push(breach)
   }
-  const startMs = performance.now()
-  for (let sent = 0; performance.now() - startMs < phaseMs; ) {
-    while (startMs + (sent * 1_000) / hostilePerSecond <= performance.now()) {
-      sent++
-      result.hostile++
-      const one: Promise<void> = sendOne().finally(() => open.delete(one))
-      open.add(one)
-    }
-    await new Promise((resolve) => setTimeout(resolve, 2))
-  }
-  await Promise.all(open)
+  const loop = startOpenLoop(hostilePerSecond, () => {
+    result.hostile++
+    return sendOne()
+  })
+  await pause(phaseMs)
+  await loop.stop()
 }

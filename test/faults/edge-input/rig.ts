@@ -1,14 +1,13 @@
 /**
- * What hostile input is thrown at: an edge as a process of its own with a real nats-server behind
- * it, tenants in every state, good traffic beside, and the stream read back whole in the end.
+ * The target of hostile input: an edge as a process of its own with a real nats-server, tenants in
+ * every state, and good traffic. The whole stream is read back at the end.
  */
 import { randomBytes } from 'node:crypto'
-import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
-import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { createRawClient, type RawAnswer, type RawClient } from '../../support/http/raw-http.ts'
 import { type EdgeRig, type SpawnedEdge, startEdgeRig } from '../../support/telemetry/edge-rig.ts'
 import type { HostileCase, Signer } from '../../support/telemetry/raw-submissions.ts'
+import { readEvents } from '../../support/telemetry/read-stream.ts'
 import vectors from '../../vectors/signatures.json' with { type: 'json' }
 import { makeSmugglingCases } from './framing.ts'
 import { startTraffic, type Traffic, type TrafficResult } from './good-traffic.ts'
@@ -18,7 +17,7 @@ export type Tenants = {
   acme: Signer
   globex: Signer
   suspended: Signer
-  /** Between two secrets: nobody can sign for it. */
+  /** Between two secrets: no signature is valid. */
   keyless: Signer
   /** Not projected. */
   unknown: Signer
@@ -33,18 +32,18 @@ export type HostileRig = {
   tenants: Tenants
   traffic: Traffic
   client: RawClient
-  /** What needs a connection of its own: smuggling, broken request lines. */
+  /** Cases with a connection of their own: smuggling, broken request lines. */
   singles: HostileCase[]
-  /** Event ids that the edge answered with a 200. */
+  /** Event ids with a 200. */
   accepted: Set<string>
-  /** Notes what good traffic was answered; @returns it as it was */
+  /** Adds the accepted events of good traffic. @returns its argument */
   note: (result: TrafficResult) => TrafficResult
   stop: () => Promise<void>
 }
 
 const clientConnections = 12
 
-/** @param options.nats how nats-server is to sync; the drill leaves it as production has it */
+/** @param options.syncAlways of nats-server; production's setting when left out */
 export async function startHostileRig(options: { syncAlways?: boolean } = {}): Promise<HostileRig> {
   const rig = await startEdgeRig(options)
   try {
@@ -87,7 +86,7 @@ async function projectTenants(rig: EdgeRig): Promise<Tenants> {
     acme: await project('acme-1'),
     globex: await project('globex'),
     suspended: await project('asleep', { status: 'suspended' }),
-    // Whatever its clients still sign with.
+    // Its clients still sign with some secret.
     keyless: {
       ...(await project('nokeys', { secret: null })),
       secret: randomBytes(32).toString('base64url'),
@@ -97,13 +96,13 @@ async function projectTenants(rig: EdgeRig): Promise<Tenants> {
   }
 }
 
-/** A hostile request that was not answered as it must be. */
+/** A hostile request with a wrong response. */
 export type Breach = { family: string; name: string; got: string }
 
-/** Whether an answer is a right one; what it says beside its status is looked at too. */
+/** Judges the status and the problem body of a response. @returns null when it is right */
 export function judgeAnswer(one: HostileCase, { status, text }: RawAnswer): Breach | null {
   const breach = (got: string) => ({ family: one.family, name: one.name, got })
-  if (!one.wants.includes(status)) return breach(`${status}, not ${one.wants.join(' or ')}`)
+  if (!one.expected.includes(status)) return breach(`${status}, not ${one.expected.join(' or ')}`)
   if (status < 400) return null
   const body = text.slice(text.indexOf('\r\n\r\n') + 4)
   try {
@@ -121,7 +120,7 @@ export function judgeAnswer(one: HostileCase, { status, text }: RawAnswer): Brea
   return null
 }
 
-/** Sends all of them, several at a time; @returns what was answered wrongly */
+/** Sends all cases, several at a time. @returns the wrong responses */
 export async function sendAll(
   { client, accepted }: Pick<HostileRig, 'client' | 'accepted'>,
   cases: readonly HostileCase[],
@@ -135,9 +134,9 @@ export async function sendAll(
       statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
       const breach = judgeAnswer(one, answer)
       if (breach !== null) breaches.push(breach)
-      // What is wrong but stays a submission may be taken; then it must be stored as well.
+      // A damaged body that is still a valid submission may be accepted, and must then be stored.
       const [, eventId] = /"event_id":"([^"]+)"/.exec(answer.text) ?? []
-      if (eventId !== undefined && one.wants.includes(200)) accepted.add(eventId)
+      if (eventId !== undefined && one.expected.includes(200)) accepted.add(eventId)
     }
   }
   await Promise.all(Array.from({ length: clientConnections }, sender))
@@ -146,9 +145,9 @@ export async function sendAll(
 
 export type StoredCheck = {
   stored: number
-  /** Answered with a 200 and not in the stream. */
+  /** Accepted and not in the stream. */
   lost: string[]
-  /** In the stream without such an answer, or as another tenant's than their body says. */
+  /** In the stream without a 200, or under another tenant than that of the body. */
   foreign: { eventId: string; tenantId: string; deviceId: string }[]
 }
 
@@ -168,19 +167,4 @@ export async function checkStored(nats: Nats, accepted: ReadonlySet<string>): Pr
       deviceId: body.device_id,
     })),
   }
-}
-
-/** In one pass. */
-async function readEvents(nats: Nats): Promise<AcceptedEvent[]> {
-  const { state } = await nats.manager.streams.info(telemetryStream)
-  const events: AcceptedEvent[] = []
-  if (state.messages === 0) return events
-  const consumer = await nats.jetstream.consumers.get(telemetryStream)
-  for await (const message of await consumer.consume({ max_messages: 1_000 })) {
-    const batch = decodeBatch(message.data, message.seq)
-    if (batch.invalid.length > 0) throw new Error(`message ${message.seq} cannot be read`)
-    events.push(...batch.events)
-    if (message.seq >= state.last_seq) break
-  }
-  return events
 }

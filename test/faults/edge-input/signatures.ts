@@ -1,6 +1,6 @@
 /**
- * Requests whose signature is not that of their body: left out, spelled otherwise, of something
- * else, and with any one bit of it or of the body changed.
+ * Requests without the signature of their body: left out, in another spelling, of something else,
+ * and with any one bit of it or of the body changed.
  */
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import {
@@ -15,7 +15,7 @@ import vectors from '../../vectors/signatures.json' with { type: 'json' }
 
 const textOf = (signer: Signer) => JSON.stringify(validBody(signer.tenantId))
 
-/** How the golden vectors write one signature wrongly, done to any other. */
+/** The wrong spellings of the golden vectors, applied to any signature. */
 function respell(signature: string): Record<string, string> {
   const { signature: known, spellings } = vectors.wrong_spellings
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
@@ -30,7 +30,7 @@ function respell(signature: string): Record<string, string> {
     } else if (name === 'hexadecimal') {
       respelled[name] = Buffer.from(signature, 'base64').toString('hex')
     } else {
-      // The rest adds to it or takes from it, at its ends or after its twentieth character.
+      // The other spellings add or remove characters at the ends or after the twentieth.
       const core = (text: string) => text.slice(0, -1)
       respelled[name] = spelling
         .replaceAll(core(known), core(signature))
@@ -41,7 +41,7 @@ function respell(signature: string): Record<string, string> {
   return respelled
 }
 
-/** A body whose signature holds both characters that the URL alphabet writes otherwise. */
+/** A body whose signature has both characters that differ in the URL alphabet. */
 function withBothCharacters(signer: Signer): { body: string; signature: string } {
   for (;;) {
     const body = textOf(signer)
@@ -53,8 +53,8 @@ function withBothCharacters(signer: Signer): { body: string; signature: string }
 /** @param other a tenant with a secret of its own */
 export function makeSignatureCases(acme: Signer, other: Signer): HostileCase[] {
   const cases: HostileCase[] = []
-  const add = (family: string, name: string, request: Buffer, wants = [401]) =>
-    cases.push({ family, name, request, wants })
+  const add = (family: string, name: string, request: Buffer, expected = [401]) =>
+    cases.push({ family, name, request, expected })
 
   add('no signature', 'left out', toRequest(textOf(acme), null))
   add('no signature', 'empty', toRequest(textOf(acme), ''))
@@ -68,7 +68,7 @@ export function makeSignatureCases(acme: Signer, other: Signer): HostileCase[] {
     if (spelling === signature) throw new Error(`not another spelling: ${name}`)
     add('another spelling', name, toRequest(body, spelling))
   }
-  // Without its end a signature is not readable by anybody; it must not be guessed either.
+  // A signature without its end.
   for (let length = 1; length < 44; length++) {
     add('another spelling', `${length} characters`, toRequest(body, signature.slice(0, length)))
   }
@@ -97,7 +97,7 @@ export function makeSignatureCases(acme: Signer, other: Signer): HostileCase[] {
 
 function addFlips(
   acme: Signer,
-  add: (family: string, name: string, request: Buffer, wants?: number[]) => void,
+  add: (family: string, name: string, request: Buffer, expected?: number[]) => void,
 ): void {
   const body = Buffer.from(textOf(acme))
   const signature = signBody(body, acme.secret)
@@ -109,8 +109,8 @@ function addFlips(
   const text = Buffer.from(signature)
   for (let bit = 0; bit < text.length * 8; bit++) {
     const flipped = flipBit(text, bit).toString('latin1')
-    // A line end or a control character within a header is a broken request; a line end that is
-    // taken for one leaves a second header without a colon.
+    // A control character within a header is a broken request; a line end begins a header without
+    // a colon.
     add('one bit of the header', `bit ${bit}`, toRequest(body, flipped), [400, 401])
   }
   for (let bit = 0; bit < body.length * 8; bit++) {
@@ -127,8 +127,8 @@ function addFlips(
 }
 
 /**
- * A body with any one bit flipped, then rightly signed: whoever holds the secret sends garbage.
- * Only what is still UTF-8, JSON and of this tenant may be stored.
+ * A body with any one bit flipped and a valid signature. It may be stored only when it is still
+ * UTF-8, JSON and of this tenant.
  */
 export function makeFlippedAndSigned(acme: Signer): HostileCase[] {
   const body = Buffer.from(textOf(acme))
@@ -138,12 +138,12 @@ export function makeFlippedAndSigned(acme: Signer): HostileCase[] {
       family: 'one bit of the body, signed anew',
       name: `bit ${bit}`,
       request: toSigned(flipped, acme),
-      wants: judge(flipped, acme.tenantId),
+      expected: judge(flipped, acme.tenantId),
     }
   })
 }
 
-/** What may be answered to a body that is signed for this tenant, whatever the body is. */
+/** The possible statuses of a body that is signed for this tenant. */
 function judge(body: Buffer, tenantId: string): number[] {
   let tenant: unknown
   try {

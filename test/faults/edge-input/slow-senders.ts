@@ -1,7 +1,4 @@
-/**
- * Senders that take their time, ask for much and read nothing, or only hold a connection: how the
- * edge gets rid of them, and that it does.
- */
+/** Clients that send slowly, read nothing, or only hold a connection: the edge must close them. */
 import { connect, type Socket } from 'node:net'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import {
@@ -15,7 +12,7 @@ import {
 export type SlowEnd = { kind: string; tookMs: number; status: number }
 
 const dripMs = 500
-/** Whoever is not cut off by then never will be: a whole request has ten seconds. */
+/** A request has ten seconds, so a connection that is open now stays open. */
 const cutLimitMs = 20_000
 
 type SlowKind = { kind: string; first: string; drip: (at: number) => string }
@@ -44,8 +41,8 @@ function toSlowKinds(acme: Signer): SlowKind[] {
 }
 
 /**
- * So many senders of each kind at once; resolves when every one is cut off, or too late.
- * @param signal ends those that are left
+ * `each` senders of each kind at once; resolves when every one is cut off or over the limit.
+ * @param signal ends the senders that are left
  */
 export async function sendSlowly(
   port: number,
@@ -57,10 +54,10 @@ export async function sendSlowly(
   signal?.addEventListener('abort', () => {
     for (const socket of sockets) socket.destroy()
   })
-  return await Promise.all(senders.map((kind) => dawdle(port, kind, sockets)))
+  return await Promise.all(senders.map((kind) => sendUntilCut(port, kind, sockets)))
 }
 
-function dawdle(
+function sendUntilCut(
   port: number,
   { kind, first, drip }: SlowKind,
   sockets: Set<Socket>,
@@ -87,10 +84,10 @@ function dawdle(
   })
 }
 
-/** Strangers' places are bounded per address, so a crowd comes from several of this machine's. */
+/** Connections without a signature are bounded per address, so these come from several. */
 const addresses = 16
 
-/** Opens connections on which nothing is ever sent; @returns how many the server holds open */
+/** Opens connections and sends nothing. */
 export async function openIdle(port: number, count: number) {
   const sockets: Socket[] = []
   let refused = 0
@@ -100,7 +97,7 @@ export async function openIdle(port: number, count: number) {
         const localAddress = `127.0.1.${1 + (n % addresses)}`
         const socket = connect({ port, host: '127.0.0.1', localAddress })
         sockets.push(socket)
-        // Who does not read does not see that the connection has ended.
+        // Without reading, the end of the connection is not seen.
         socket.resume()
         await new Promise<void>((resolve) => {
           socket.once('connect', () => resolve())
@@ -122,8 +119,8 @@ export async function openIdle(port: number, count: number) {
 }
 
 /**
- * Requests without end by a client that reads no answer: the server has to stop reading them.
- * @returns the bytes that it took before it did, at most `bytesMax`
+ * Sends requests without end and reads no response: the server has to stop reading.
+ * @returns the bytes that the server read, at most `bytesMax`
  */
 export async function neverRead(port: number, bytesMax: number): Promise<number> {
   const socket = connect({ port, host: '127.0.0.1' })
@@ -131,13 +128,13 @@ export async function neverRead(port: number, bytesMax: number): Promise<number>
   socket.pause()
   const requests = Buffer.concat(Array.from({ length: 200 }, () => toRequest('{}', null)))
   const closed = new Promise<false>((resolve) => socket.once('close', () => resolve(false)))
-  let taken = 0
-  while (taken < bytesMax) {
+  let sentBytes = 0
+  while (sentBytes < bytesMax) {
     const written = new Promise<true>((resolve) => socket.write(requests, () => resolve(true)))
     const silence = new Promise<false>((resolve) => setTimeout(resolve, 2_000, false))
     if (!(await Promise.race([written, closed, silence]))) break
-    taken += requests.length
+    sentBytes += requests.length
   }
   socket.destroy()
-  return taken
+  return sentBytes
 }

@@ -1,18 +1,16 @@
-/**
- * Everything hostile that is thrown at an edge, once each, and what is to be said of the answers.
- * The drill and its short form in the tests run the same stages.
- */
+/** The stages of the drill, which its short form in the tests runs as well. */
 import { toEventId } from '#shared/core/base/ids.ts'
 import { exchangeRaw } from '../../support/http/raw-http.ts'
 import { type HostileCase, toRequest } from '../../support/telemetry/raw-submissions.ts'
 import vectors from '../../vectors/signatures.json' with { type: 'json' }
+import { count } from '../support/counts.ts'
 import { makeBodyCases } from './bodies.ts'
 import { makeEncodingCases, makeFollowed } from './framing.ts'
 import { makeExpensiveBodyCases, makeHeadCases } from './heads.ts'
 import { type Breach, type HostileRig, sendAll } from './rig.ts'
 import { makeFlippedAndSigned, makeSignatureCases } from './signatures.ts'
 
-/** What is sent over connections that are kept open. */
+/** Cases for connections that stay open. */
 export function makePooledCases({ tenants }: Pick<HostileRig, 'tenants'>): HostileCase[] {
   const { acme, globex } = tenants
   return [
@@ -25,18 +23,18 @@ export function makePooledCases({ tenants }: Pick<HostileRig, 'tenants'>): Hosti
   ]
 }
 
-/** The golden vectors: the right spelling authenticates a body that lacks the rest. */
+/** The golden vectors: the right spelling authenticates an incomplete body. */
 function makeGoldenCases(): HostileCase[] {
   const { body_base64, signature, spellings } = vectors.wrong_spellings
   const body = Buffer.from(body_base64, 'base64')
   const family = 'a golden vector'
   return [
-    { family, name: 'as it is', request: toRequest(body, signature), wants: [400] },
+    { family, name: 'as it is', request: toRequest(body, signature), expected: [400] },
     ...Object.entries(spellings).map(([name, spelling]) => ({
       family,
       name,
       request: toRequest(body, spelling),
-      wants: [401],
+      expected: [401],
     })),
   ]
 }
@@ -50,11 +48,7 @@ export type Tally = {
 
 export const newTally = (): Tally => ({ sent: new Map(), statuses: new Map(), breaches: [] })
 
-function count<K>(counts: Map<K, number>, key: K, by = 1): void {
-  counts.set(key, (counts.get(key) ?? 0) + by)
-}
-
-/** Sends every pooled case once, and every flipped bit that is signed anew. */
+/** Sends every pooled case and every flipped bit with a valid signature, once each. */
 export async function sendPooled(rig: HostileRig, tally: Tally): Promise<void> {
   for (const cases of [makePooledCases(rig), makeFlippedAndSigned(rig.tenants.acme)]) {
     const { breaches, statuses } = await sendAll(rig, cases)
@@ -64,28 +58,28 @@ export async function sendPooled(rig: HostileRig, tally: Tally): Promise<void> {
   }
 }
 
-/** A server that has nothing to say for so long waits for more. */
+/** A server that is silent for so long waits for more bytes. */
 const silenceMs = 1_500
 const atOnce = 8
 
-/** Sends what can break a connection, each over one of its own. */
+/** Sends the cases that can break a connection, each over its own. */
 export async function sendSmuggling(rig: HostileRig, tally: Tally): Promise<void> {
   await eachOf(rig.singles, async (one) => {
     const { statuses } = await exchangeRaw(rig.port, [one.request], silenceMs)
     count(tally.sent, one.family)
     count(tally.statuses, statuses[0] ?? 0)
-    const wrong = statuses.find((status) => !one.wants.includes(status))
+    const wrong = statuses.find((status) => !one.expected.includes(status))
     if (wrong === undefined) return
     tally.breaches.push({ family: one.family, name: one.name, got: statuses.join(', ') })
   })
 }
 
-/** Whoever was refused, by the event id that a submission would have had. */
+/** Refused submissions by the event id that they would have. */
 export type Refused = Map<string, string>
 
 /**
  * Sends good requests with bad bytes behind them.
- * @returns those whose first answer was a refusal: they must not be stored
+ * @returns those whose first response is a refusal; they must not be stored
  */
 export async function sendFollowed(rig: HostileRig, tally: Tally): Promise<Refused> {
   const refused: Refused = new Map()
@@ -98,7 +92,7 @@ export async function sendFollowed(rig: HostileRig, tally: Tally): Promise<Refus
       const family = 'good, and bad behind it'
       tally.breaches.push({ family, name, got: statuses.join(', ') })
     }
-    // Without an answer its sender knows nothing, and may find it stored.
+    // Without a response the event may be stored.
     if (text.includes(eventId) || statuses.length === 0) rig.accepted.add(eventId)
     else refused.set(eventId, `${name}: ${statuses.join(', ')}`)
   })

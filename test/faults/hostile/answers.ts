@@ -1,24 +1,23 @@
 /**
- * What a hostile receiver can answer: floods, drips, silence and breaks, before, in and after the
- * head, in the clear and through TLS. Each says how an attempt must end, so that a drill can tell a
- * receiver that was fended off from one that never attacked.
+ * Hostile responses: floods, drips, silence and breaks, before, in and after the head, with and
+ * without TLS. Each has its expected end, so a receiver that did not attack is noticed.
  */
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 
 export type HostileAnswer = {
-  /** What it does with a connection, which for `tls` stands already. */
+  /** Handles a connection, for `tls` after the handshake. */
   onSocket: (socket: Socket) => void
-  /** How the attempt is recorded: the status that counts, or the kind of the error. */
+  /** The recorded end of the attempt: its status, or the kind of the error. */
   ends: number | string
   tls?: true
-  /** Whether it takes the whole time limit; the others must end long before it. */
+  /** Whether it takes the whole time limit; the others end long before it. */
   slow?: true
 }
 
 const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 const endless = 'HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n'
-/** How often a drip drips: as the promise has it, one byte each 200 ms. */
+/** Between two bytes of a drip, as in the promise. */
 const dripMs = 200
 
 const onRequest = (answer: (socket: Socket) => void) => (socket: Socket) => {
@@ -32,7 +31,7 @@ const drip = (head: string, piece: string) =>
     socket.on('close', () => clearInterval(timer))
   })
 
-/** Writes for as long as anybody reads. */
+/** Writes for as long as the other side reads. */
 function pour(socket: Socket, head: string, piece: string): void {
   const pieces = Buffer.from(piece.repeat(Math.ceil(32_768 / piece.length)))
   const more = () => {
@@ -53,7 +52,7 @@ const answerWell = (socket: Socket) => {
 
 const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024))
 
-/** All of them, by name. */
+/** All hostile responses, by name. */
 export const hostileAnswers: Record<string, HostileAnswer> = {
   'good answers, for comparison': { onSocket: answerWell, ends: 200 },
   'good answers through TLS': { onSocket: answerWell, tls: true, ends: 200 },
@@ -131,6 +130,6 @@ export const hostileAnswers: Record<string, HostileAnswer> = {
   },
 }
 
-/** The two that end before TLS stands: their servers do not speak it. */
+/** Two kinds fail the TLS handshake: their servers do not speak TLS. */
 export const hasHandshake = (name: string): boolean =>
   hostileAnswers[name]?.tls === true && !['TLS that hangs', 'TLS that is noise'].includes(name)

@@ -1,7 +1,7 @@
 /**
- * The process that sends to hostile receivers, by the attempt that the delivery process makes and
- * with its time limits. It warms up on a well-behaved receiver, takes its memory as the baseline,
- * makes all attempts at once and reports how they ended and how far its memory had grown.
+ * The process that sends to hostile receivers, with the code and the time limits of the delivery
+ * process. It warms up on a good receiver, makes all attempts at once, and reports how they ended and
+ * how far its memory grew.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { readFileSync } from 'node:fs'
@@ -23,9 +23,9 @@ import { createStopSignal } from '../../../services/delivery/stop-signal.ts'
 export type SenderOrders = {
   /** How many attempts at once. */
   count: number
-  /** Of the well-behaved receiver. */
+  /** The URL of the good receiver. */
   warmUp: string
-  /** How often `count` requests go to it at once, before memory is compared. */
+  /** How often `count` requests go to it at once before the measurement. */
   warmUps: number
   /** Attempts go to these in turn. */
   urls: string[]
@@ -37,7 +37,7 @@ export type SenderReport = {
   grownBytes: number
   /** The most that was read from one socket, TLS records included. */
   socketBytesMax: number
-  /** The longest that the process did nothing else, in ms. */
+  /** The longest time in which the event loop was blocked. */
   blockedMsMax: number
 }
 
@@ -105,7 +105,7 @@ async function attempt(
   return { url, ended, durationMs: monotonicMs() - begunMs }
 }
 
-/** Whatever a socket reads is counted, whether anybody gets to see it or not. */
+/** Counts the bytes that each socket reads. @returns the most so far */
 function watchSockets(): () => number {
   const sockets = new Set<Socket>()
   let most = 0
@@ -142,10 +142,10 @@ async function send({ count, warmUp, warmUps, urls }: SenderOrders): Promise<Sen
   const attempts = await Promise.all(
     Array.from({ length: count }, (_, n) => attempt(outbound, urls[n % urls.length]!, n)),
   )
-  // What is still under way when the attempts have ended counts as well.
+  // Work after the end of the attempts counts as well.
   await pause(1_000)
   clearInterval(timer)
-  // The kernel's own high-water mark sees what falls between two samples.
+  // The kernel's peak includes what falls between two samples.
   const peak = process.resourceUsage().maxRSS * 1_024
   if (peak > peakBefore) most = Math.max(most, peak)
   const report = {

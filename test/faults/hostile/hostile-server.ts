@@ -1,6 +1,6 @@
 /**
- * The hostile receivers as a process of their own, one port for each kind of answer, and beside
- * them two well-behaved ones. Its parent is told the ports and ends it by closing the channel.
+ * The hostile receivers as a process of their own, one port for each kind, and two good ones. The
+ * parent gets the ports and ends the process by closing the channel.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { createServer as createTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { hasHandshake, hostileAnswers } from './answers.ts'
 
-/** Ports by the name of the answer; `well` and `well, TLS` behave. */
+/** Ports by the name of the response; `well` and `well, TLS` are the good ones. */
 export type Ports = Record<string, number>
 
 const pem = (name: string) =>
@@ -19,12 +19,12 @@ const pem = (name: string) =>
 
 const identity = { key: pem('receiver-key'), cert: pem('receiver-cert') }
 
-/** A server that gives one of the hostile answers, not listening yet. */
+/** A server with one of the hostile responses; it does not listen yet. */
 export function createHostileServer(name: string): Server {
   const listener = (socket: Socket) => {
     socket.on('error', () => undefined)
     hostileAnswers[name]!.onSocket(socket)
-    // What nobody reads hides the end of the connection behind it.
+    // Unread bytes would hide the end of the connection.
     socket.resume()
   }
   const server = hasHandshake(name) ? createTls(identity, listener) : createTcp(listener)

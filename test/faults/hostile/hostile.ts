@@ -1,50 +1,41 @@
 /**
- * `npm run faults -- hostile [--count 200] [--only PART-OF-NAME] [--warm-ups 20]`: attempts at once
- * against each kind of hostile receiver, and against all kinds together. Every attempt must end as
- * it should within 15.5 s, and the process that sends must not grow by more than 30 MB; ends with
- * status 1 otherwise. Receivers and senders are processes of their own, a new sender each time, so
- * that no growth hides behind an earlier one; each warms up on as many good answers, again and
- * again until V8's young generation has the size that any traffic gives it.
+ * `npm run faults -- hostile [--count 200] [--only PART-OF-NAME] [--warm-ups 20]`: many attempts at
+ * once against each kind of hostile receiver, and against all kinds together. Every attempt must end
+ * as expected within 15.5 s, and the sending process must not grow by more than 30 MB. Each group
+ * has a new sender, which first warms up on good responses, until V8's young generation is as large
+ * as under any traffic.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { webhookConnectTimeoutMs, webhookTimeoutMs } from '#shared/core/base/limits/deliveries.ts'
+import { print, readOptions } from '../support/drill.ts'
 import { hostileAnswers } from './answers.ts'
 import type { SenderOrders, SenderReport } from './hostile-sender.ts'
 import type { Ports } from './hostile-server.ts'
 
 const endsWithinMs = webhookTimeoutMs + 500
-/** What does not wait for a time limit has no reason to take this long, even with 200 at once. */
+/** An attempt that does not wait for the time limit ends within this, even with 200 at once. */
 const quickMs = webhookConnectTimeoutMs + 1_000
 const grownBytesMax = 30 * 1_000_000
-/** A body to its bound, what frames it, the head, and a read that had begun. */
+/** A body up to its bound, its framing, the head, and one more read. */
 const socketBytesMax = 256 * 1_024
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
 const programOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const startChild = (name: string) => fork(programOf(name), { execArgv: [] })
 
-/** Runs the drill and prints the report. */
+/** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      count: { type: 'string', default: '200' },
-      only: { type: 'string', default: '' },
-      'warm-ups': { type: 'string', default: '20' },
-    },
-  })
-  const how = { count: Number(values.count), warmUps: Number(values['warm-ups']) }
-  const names = Object.keys(hostileAnswers).filter((name) => name.includes(values.only))
+  const options = readOptions(args, { count: 200, only: '', 'warm-ups': 20 })
+  const how = { count: options.count, warmUps: options['warm-ups'] }
+  const names = Object.keys(hostileAnswers).filter((name) => name.includes(options.only))
   const groups = names.map((name) => [name])
   if (names.length > 1) groups.push(names)
   const server = startChild('./hostile-server.ts')
   let broken = 0
   try {
     const [ports] = (await once(server, 'message')) as [Ports]
-    say(
+    print(
       `${'receivers'.padEnd(38)}${'longest'.padStart(9)}${'grown'.padStart(10)}` +
         `${'read'.padStart(10)}${'blocked'.padStart(9)}  ended`,
     )
@@ -55,7 +46,7 @@ export async function run(args: string[]): Promise<void> {
   } finally {
     server.disconnect()
   }
-  say(broken === 0 ? 'every bound held' : `${broken} bounds broken`)
+  print(broken === 0 ? 'every bound held' : `${broken} bounds broken`)
   if (broken > 0) process.exitCode = 1
 }
 
@@ -102,7 +93,7 @@ function printRow(names: string[], report: SenderReport, ports: Ports): number {
   ]
   const longest = Math.max(...report.attempts.map(({ durationMs }) => durationMs))
   const endings = [...counts].map(([ended, count]) => `${count} x ${ended}`).join(', ')
-  say(
+  print(
     (names.length === 1 ? names[0]! : `all ${names.length} kinds at once`).padEnd(38) +
       `${(longest / 1_000).toFixed(2)} s`.padStart(9) +
       `${(report.grownBytes / 1e6).toFixed(1)} MB`.padStart(10) +

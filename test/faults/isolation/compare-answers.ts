@@ -1,10 +1,7 @@
-/**
- * How an answer is judged: whether anything in it is another tenant's, and whether a foreign id is
- * answered exactly as one that nobody has.
- */
+/** Judges a response: whether it has anything of another tenant, and how a foreign id responds. */
 import type { CallAnswer } from '../../support/http/http-call.ts'
 
-/** What is whose: marks are texts that appear anywhere, ids are whole. */
+/** The owners of marks, which can be anywhere in a text, and of whole ids. */
 export type Ownership = {
   marks: Map<string, string>
   ids: Map<string, string>
@@ -14,29 +11,27 @@ const idPattern = /(?:alr|dlv|evt)_[A-Za-z0-9_-]+/g
 
 /**
  * Everything in a text that is another tenant's.
- * @param asked what the question itself had: said back, it is no secret
+ * @param request the text of the request; repeated in the response it is no leak
  */
 export function findForeign(
   text: string,
-  { owner, ownership, asked }: { owner: string; ownership: Ownership; asked: string },
+  { owner, ownership, request }: { owner: string; ownership: Ownership; request: string },
 ): string[] {
   const foreign: string[] = []
   for (const [mark, holder] of ownership.marks) {
-    if (holder !== owner && text.includes(mark) && !asked.includes(mark)) foreign.push(mark)
+    if (holder !== owner && text.includes(mark) && !request.includes(mark)) foreign.push(mark)
   }
   for (const [id] of text.matchAll(idPattern)) {
     const holder = ownership.ids.get(id)
-    if (holder !== undefined && holder !== owner && !asked.includes(id)) foreign.push(id)
+    if (holder !== undefined && holder !== owner && !request.includes(id)) foreign.push(id)
   }
   return foreign
 }
 
-/** Headers that differ between any two answers. */
+/** Headers that differ between any two responses. */
 const ownHeaders = new Set(['date', 'x-request-id', 'ratelimit', 'connection', 'keep-alive'])
 
-/**
- * An answer as two that must not be told apart are compared, with the id that was asked for out.
- */
+/** A response without its own id and headers: two equal ones cannot be told apart. */
 export function toComparable({ status, headers, text }: CallAnswer, id: string): string {
   const requestId = String(headers['x-request-id'])
   const spellings = [id, JSON.stringify(id).slice(1, -1)]
@@ -48,10 +43,10 @@ export function toComparable({ status, headers, text }: CallAnswer, id: string):
   return JSON.stringify([status, named, Object.keys(headers).sort(), body])
 }
 
-/** An id of the same shape and length that nobody has. */
+/** An unknown id of the same shape and length. */
 export function toUnknown(id: string, salt: number): string {
   const tail = `${salt.toString(36)}zq`.padStart(10, '0').slice(-10)
   if (id.length <= 10) return tail.slice(-id.length)
-  // The beginning stays what it is for what must have a prefix.
+  // The beginning stays, because ids have prefixes.
   return `${id.slice(0, 4)}${'0'.repeat(Math.max(0, id.length - 14))}${tail}`.slice(0, id.length)
 }

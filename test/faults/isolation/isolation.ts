@@ -1,67 +1,59 @@
 /**
  * `npm run faults -- isolation [--calls 50000] [--seed S]`: five tenants with the same device,
- * session and user ids, and calls over every route that shows anything of a tenant, with every
- * filter and cursor, with its own ids and with those of the others. Prints counts by route; ends
- * with status 1 when an answer had anything of another tenant in it, was not what the model says,
- * or told a foreign id from one that nobody has.
+ * session and user ids call every route that shows anything of a tenant, with every filter and
+ * cursor, with their own ids and with those of the others. Exits with 1 when a response has anything
+ * of another tenant, differs from the model, or tells a foreign id from an unknown one.
  */
-import { randomInt } from 'node:crypto'
-import { parseArgs } from 'node:util'
-import { startIsolationWorld } from './rig.ts'
+import { print, randomSeed, readOptions } from '../support/drill.ts'
+import { startIsolationRig } from './rig.ts'
 import { drillIsolation, type IsolationResult } from './run-isolation.ts'
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
-
-/** Runs the whole of it and prints the report. */
+/** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      calls: { type: 'string', default: '50000' },
-      seed: { type: 'string', default: String(randomInt(2 ** 31)) },
-    },
-  })
-  const [calls, seed] = [Number(values.calls), Number(values.seed)]
-  say(`${calls} calls, --seed ${seed}`)
+  const { calls, seed } = readOptions(args, { calls: 50_000, seed: randomSeed() })
+  print(`${calls} calls, --seed ${seed}`)
   const startedMs = performance.now()
-  const world = await startIsolationWorld(seed)
+  const rig = await startIsolationRig(seed)
   try {
-    let said = 0
+    let printed = 0
     const onProgress = (done: number) => {
-      if (done < said + 10_000) return
-      said = done
-      say(`  ${done} after ${Math.round((performance.now() - startedMs) / 1_000)} s`)
+      if (done < printed + 10_000) return
+      printed = done
+      print(`  ${done} after ${Math.round((performance.now() - startedMs) / 1_000)} s`)
     }
-    const result = await drillIsolation(world, { calls, seed, onProgress })
+    const result = await drillIsolation(rig, { calls, seed, onProgress })
     report(result)
     if (countFaults(result) > 0) process.exitCode = 1
   } finally {
-    await world.close()
+    await rig.close()
   }
 }
 
 /** Everything that must be 0. */
-export function countFaults({ routes, departures, foreignWebhooks }: IsolationResult): number {
+export function countFaults({ routes, differences, foreignWebhooks }: IsolationResult): number {
   const tallies = [...routes.values()]
-  const sum = tallies.reduce((all, one) => all + one.foreign + one.told + one.wrong, 0)
-  return sum + departures.length + foreignWebhooks
+  const sum = tallies.reduce((all, one) => all + one.foreign + one.leaks + one.wrong, 0)
+  return sum + differences.length + foreignWebhooks
 }
 
 function report(result: IsolationResult): void {
-  const { routes, examples, departures } = result
+  const { routes, examples, differences } = result
   const width = Math.max(...[...routes.keys()].map((name) => name.length))
-  say(`${'route'.padEnd(width)}  calls   rows foreign probes told wrong`)
+  print(`${'route'.padEnd(width)}  calls   rows foreign probes leaks wrong`)
   for (const [name, one] of [...routes].sort()) {
-    const counts = [one.calls, one.rows, one.foreign, one.probes, one.told, one.wrong]
-    say(`${name.padEnd(width)} ${counts.map((count) => String(count).padStart(6)).join(' ')}`)
+    const counts = [one.calls, one.rows, one.foreign, one.probes, one.leaks, one.wrong]
+    print(`${name.padEnd(width)} ${counts.map((count) => String(count).padStart(6)).join(' ')}`)
   }
-  const sum = (of: 'rows' | 'foreign' | 'probes' | 'told' | 'wrong') =>
+  const sum = (of: 'rows' | 'foreign' | 'probes' | 'leaks' | 'wrong') =>
     [...routes.values()].reduce((all, one) => all + one[of], 0)
-  say(`calls: ${result.calls} over ${routes.size} routes; rows looked at: ${sum('rows')}`)
-  say(`foreign rows: ${sum('foreign')}`)
-  say(`foreign ids and cursors asked for: ${sum('probes')}; told from unknown: ${sum('told')}`)
-  say(`answers that are not the model's: ${sum('wrong')}`)
-  say(`webhook requests: ${result.webhooks}; with anything foreign: ${result.foreignWebhooks}`)
-  say(`after an erasure and a suspension, otherwise than before: ${departures.length}`)
-  for (const example of [...examples, ...departures.slice(0, 10)]) say(`  ${example.slice(0, 900)}`)
+  print(`calls: ${result.calls} over ${routes.size} routes; rows looked at: ${sum('rows')}`)
+  print(`foreign rows: ${sum('foreign')}`)
+  print(
+    `foreign ids and cursors tried: ${sum('probes')}; distinguishable from unknown ones: ${sum('leaks')}`,
+  )
+  print(`responses that differ from the model: ${sum('wrong')}`)
+  print(`webhook requests: ${result.webhooks}; with anything foreign: ${result.foreignWebhooks}`)
+  print(`differences after an erasure and a suspension: ${differences.length}`)
+  for (const example of [...examples, ...differences.slice(0, 10)])
+    print(`  ${example.slice(0, 900)}`)
 }

@@ -1,7 +1,4 @@
-/**
- * The world of the isolation drill: the stack with its five tenants once everything that they sent
- * has come out as the model says, and what the drill knows of them from then on.
- */
+/** The stack with its five tenants, once everything sent has arrived as the model says. */
 import { isDeepStrictEqual } from 'node:util'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
@@ -21,8 +18,8 @@ export type DeviceView = {
   users_cursor: string | null
 }
 
-/** What a tenant has, as it was when all had settled; dispositions follow the drill's changes. */
-export type Belongings = {
+/** What a tenant has; dispositions follow the drill's changes. */
+export type Possessions = {
   tenant: IsolatedTenant
   /** Newest first. */
   alerts: ApiAlert[]
@@ -31,18 +28,16 @@ export type Belongings = {
   deliveryIds: string[]
 }
 
-export type IsolationWorld = {
+export type IsolationRig = {
   running: TestStack
   receiver: Receiver
-  belongings: Belongings[]
+  possessions: Possessions[]
   ownership: Ownership
   close: () => Promise<void>
 }
 
-/**
- * Starts and fills the stack; about ten seconds. @throws when something is not as the model says
- */
-export async function startIsolationWorld(seed: number): Promise<IsolationWorld> {
+/** Starts and fills the stack in about ten seconds. @throws when something differs from the model */
+export async function startIsolationRig(seed: number): Promise<IsolationRig> {
   const [running, receiver] = await Promise.all([startStack(), startReceiver()])
   const close = async () => {
     await running.discard()
@@ -50,18 +45,18 @@ export async function startIsolationWorld(seed: number): Promise<IsolationWorld>
   }
   try {
     const tenants = await fillTenants(running, { seed, hookUrl: receiver.url })
-    const belongings: Belongings[] = []
-    for (const tenant of tenants) belongings.push(await settle(running, tenant))
+    const possessions: Possessions[] = []
+    for (const tenant of tenants) possessions.push(await settle(running, tenant))
     await Promise.all(tenants.map((tenant) => furnish(running, tenant)))
-    return { running, receiver, belongings, ownership: toOwnership(belongings), close }
+    return { running, receiver, possessions, ownership: toOwnership(possessions), close }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-/** Waits until a tenant's alerts and devices are all there, then reads what they are. */
-async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Belongings> {
+/** Waits until all alerts and devices of a tenant are there, then reads them. */
+async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Possessions> {
   const { stack } = running
   const key = tenant.public_api_key
   const expected = tenant.model.alerts
@@ -87,8 +82,8 @@ async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Belon
     devices.set(id, device)
   }
   const deliveryIds = alerts.map((alert) => toDeliveryId(alert.alert_id))
-  const belongings = { tenant, alerts, devices, deliveryIds }
-  const wrong = findDepartures(belongings)
+  const possessions = { tenant, alerts, devices, deliveryIds }
+  const wrong = findDifferences(possessions)
   if (wrong.length > 0) throw new Error(`${tenant.tenant_id}: ${wrong.slice(0, 5).join('\n')}`)
   await until(
     `deliveries of ${tenant.tenant_id}`,
@@ -99,13 +94,13 @@ async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Belon
     },
     60_000,
   )
-  return belongings
+  return possessions
 }
 
-/** How what was read differs from what the model says, times aside. */
-export function findDepartures({ tenant, alerts, devices }: Belongings): string[] {
+/** Differences between what was read and the model, without times. */
+export function findDifferences({ tenant, alerts, devices }: Possessions): string[] {
   const wrong: string[] = []
-  // Alerts of one batch share a moment, so which of them is numbered first is not promised.
+  // Alerts of one batch have one time, so their order is not promised.
   const plain = (alert: ApiAlert) => ({ ...alert, seq: 0, created_at: '', disposition: '' })
   const numbers = alerts.map((alert) => alert.seq).sort((a, b) => a - b)
   if (numbers.some((seq, at) => seq !== at + 1)) wrong.push(`seq ${numbers.join()}`)
@@ -124,7 +119,7 @@ export function findDepartures({ tenant, alerts, devices }: Belongings): string[
   return wrong
 }
 
-/** A device as the model has it. */
+/** A device in the model. */
 export const toModelDevice = ({ model }: IsolatedTenant, id: string): DeviceView =>
   model.get(toDevicePath(id)).json as DeviceView
 
@@ -138,10 +133,10 @@ function withoutTimes(device: DeviceView): unknown {
   return { ...bare(device), first_seen_at: '', sessions, sessions_cursor: null }
 }
 
-function toOwnership(belongings: Belongings[]): Ownership {
+function toOwnership(possessions: Possessions[]): Ownership {
   const marks = new Map<string, string>()
   const ids = new Map<string, string>()
-  for (const { tenant, alerts, deliveryIds } of belongings) {
+  for (const { tenant, alerts, deliveryIds } of possessions) {
     marks.set(tenant.mark, tenant.tenant_id)
     const own = [...alerts.map((one) => one.alert_id), ...deliveryIds, ...tenant.eventIds]
     for (const id of own) ids.set(id, tenant.tenant_id)

@@ -1,11 +1,8 @@
 /**
- * Five tenants that could be one another: the same device, session and user ids, sent to a real
- * stack in the same minute. What is whose is known all the same: every tenant has a mark of its own
- * in whatever text it may choose (account ids, SDK versions, unknown signals, names of policies and
- * analysts, notes, webhook URL), its verdicts follow a plan of its own, and a model of the service
- * says what must come of it.
+ * Five tenants with the same device, session and user ids, filled in the same minute. Every text that
+ * a tenant can choose has its own mark, its verdicts follow its own plan, and a model of the service
+ * holds what must come of it.
  */
-
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { strictPolicy } from '#shared/core/policies/presets/strict.ts'
 import {
@@ -20,7 +17,7 @@ import { createModelService, type ModelService } from '../../support/telemetry/m
 
 export type IsolatedTenant = Tenant & {
   index: number
-  /** In every text of this tenant, and in nobody else's. */
+  /** In every text of this tenant and of no other. */
   mark: string
   model: ModelService
   deviceIds: string[]
@@ -40,9 +37,7 @@ const levels: Record<string, Record<string, unknown>>[] = [
   { root: { su_binary: true, magisk_detected: true }, debugger: { debugger_attached: true } },
 ]
 
-/**
- * Makes the tenants and sends everything that they have; the order of each one's events is fixed.
- */
+/** Creates the tenants and sends their events, each tenant's in a fixed order. */
 export async function fillTenants(
   running: TestStack,
   { seed, hookUrl }: { seed: number; hookUrl: string },
@@ -90,7 +85,7 @@ async function send({ stack }: TestStack, tenant: IsolatedTenant): Promise<void>
   }
 }
 
-/** Policies, analysts, a rotation and the rest: marked, and made after the verdicts. */
+/** Adds policies, analysts and a rotation, with marks, after the verdicts. */
 export async function furnish({ stack }: TestStack, tenant: IsolatedTenant): Promise<void> {
   const { mark, index } = tenant
   const at = `/tenants/${tenant.tenant_id}`
@@ -106,14 +101,14 @@ export async function furnish({ stack }: TestStack, tenant: IsolatedTenant): Pro
     await admin(stack, 'POST', `${at}/analysts`, { name })
   }
   await admin(stack, 'POST', `${at}/rotate`, { hmac: true })
-  // Somebody goes on with the old secret: refused, and counted by the SDK's version.
+  // A request with the old secret is refused, and counted by SDK version.
   const sdk_meta = { sdk_version: `4.1.0-${mark}`, platform: 'android', batch_type: 'x' }
   const body = toBody(tenant.tenant_id, { extra: { sdk_meta } })
   const { status } = await ingest(stack, tenant.hmac_secret, body)
-  if (status !== 401) throw new Error(`${tenant.tenant_id}: the old secret is answered ${status}`)
+  if (status !== 401) throw new Error(`${tenant.tenant_id}: the old secret got ${status}`)
 }
 
-/** The default by another name: verdicts stay what they are. */
+/** The default policy under another name, with the same verdicts. */
 export const toPolicy = (mark: string, version: number) => ({
   ...defaultPolicy,
   name: `policy ${version} of ${mark}`,

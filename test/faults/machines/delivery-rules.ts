@@ -1,8 +1,7 @@
 /**
- * What becomes of one webhook's deliveries, decided purely: the schedule, `Retry-After`, a receiver
- * that is gone, replays, and the breaker, through whole lives of deliveries. Nothing is ever due
- * before its step, eleven attempts are all there are, an end is an end until somebody replays it,
- * and a webhook is held exactly when its latest attempts say so.
+ * The pure decisions about the deliveries of one webhook, over whole lives of deliveries: schedule,
+ * `Retry-After`, 410, replays, and the circuit breaker. No attempt is early, there are at most eleven,
+ * an end is final until a replay, and the circuit opens exactly when the latest attempts say so.
  */
 import fc from 'fast-check'
 import {
@@ -27,7 +26,7 @@ import {
   toCommand,
 } from './run-machine.ts'
 
-/** The contract's own words: waits in seconds, in the order of attempts. */
+/** The contract's waits in seconds, in the order of attempts. */
 const waitsS = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000]
 
 type Delivery = { state: 'pending' | 'delivered' | 'failed'; attempts: number; dueMs: number }
@@ -37,7 +36,7 @@ function createHistory(note: Note) {
   let nowMs = 0
   const deliveries: Delivery[] = []
   const breaker = createCircuitBreaker()
-  /** Every attempt since the last time that none of those remembered had failed. */
+  /** Every attempt since the last moment without a failed one in the window. */
   let past: { ok: boolean; atMs: number }[] = []
   const noteAttempt = (ok: boolean) => {
     const opens = breaker.record('acme', 'https://example.com', ok, nowMs)
@@ -47,16 +46,16 @@ function createHistory(note: Note) {
       .slice(-breakerAttemptsMax)
     const failed = latest.filter((one) => !one.ok).length
     if (failed === 0) past = []
-    const wanted =
+    const opensByModel =
       latest.length >= breakerAttemptsMin && failed >= latest.length * breakerFailedShare
-    demandEqual(opens, failed > 0 && wanted, 'whether the circuit opens')
+    demandEqual(opens, failed > 0 && opensByModel, 'whether the circuit opens')
     if (opens) note('circuit opens')
   }
   return {
     add: () => {
       deliveries.push({ state: 'pending', attempts: 0, dueMs: nowMs })
     },
-    /** Time goes on to whatever is due next. */
+    /** Time passes until the next delivery is due. */
     attempt: ({ status, retryAfterS, random }: Answer) => {
       const waiting = deliveries.filter(({ state }) => state === 'pending')
       const next = waiting.sort((a, b) => a.dueMs - b.dueMs)[0]
@@ -74,7 +73,7 @@ function createHistory(note: Note) {
       if (outcome.state === 'failed') {
         const why = status === 410 ? 'gone' : 'exhausted'
         demandEqual(outcome.reason, why, 'why it failed')
-        demand(status === 410 || next.attempts === waitsS.length + 1, 'it was given up early')
+        demand(status === 410 || next.attempts === waitsS.length + 1, 'it failed early')
       }
       if (outcome.state === 'skipped') throw new Error('an attempt is never a skip')
       next.state = outcome.state
@@ -87,7 +86,7 @@ function createHistory(note: Note) {
         const asked = status === 429 || status === 503 ? (retryAfterS ?? 0) * 1_000 : 0
         const most = Math.max(baseMs * (1 + jitterShare), Math.min(asked, retryAfterDelayMaxMs))
         demand(waitMs <= most, `attempt ${next.attempts + 1} is late: after ${waitMs} ms`)
-        if (waitMs > baseMs * (1 + jitterShare)) note('delayed as asked')
+        if (waitMs > baseMs * (1 + jitterShare)) note('delayed by Retry-After')
       }
     },
     replay: () => {

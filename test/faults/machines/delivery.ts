@@ -31,8 +31,8 @@ type Row = {
   dueMs: number
   claim: string | null
 }
-type Held = { deliveryId: string; claim: string; attempts: number; before: number; body: string }
-type Process = { held: Held[] }
+type Claimed = { deliveryId: string; claim: string; attempts: number; before: number; body: string }
+type Process = { claimed: Claimed[] }
 
 const claimMs = 30_000
 const startMs = Date.parse('2031-01-01T00:00:00Z')
@@ -45,7 +45,7 @@ async function createHistory(postgres: Postgres, note: Note) {
   const store = createDeliveryStore(db)
   const fixtures = createDeliveryFixtures(postgres)
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/a' })
-  const processes: [Process, Process] = [{ held: [] }, { held: [] }]
+  const processes: [Process, Process] = [{ claimed: [] }, { claimed: [] }]
   const rows = new Map<string, Row>()
   const untilMs = new Map<string, number>()
   const bodies = new Map<string, string>()
@@ -67,7 +67,7 @@ async function createHistory(postgres: Postgres, note: Note) {
       const text = body.toString()
       demandEqual(text, bodies.get(deliveryId) ?? text, 'the bytes of a delivery')
       bodies.set(deliveryId, text)
-      process.held.push({ deliveryId, claim, attempts, before, body: text })
+      process.claimed.push({ deliveryId, claim, attempts, before, body: text })
     }
     return { claim, ids: got.map((one) => one.deliveryId) }
   }
@@ -78,9 +78,9 @@ async function createHistory(postgres: Postgres, note: Note) {
     }
     note('claimed', ids.length)
   }
-  const toOutcome = (held: Held, status: number): DeliveryOutcome => {
+  const toOutcome = (claimed: Claimed, status: number): DeliveryOutcome => {
     const attempt: AttemptRecord = {
-      attempt: held.attempts + 1,
+      attempt: claimed.attempts + 1,
       atMs: nowMs,
       durationMs: 5,
       status,
@@ -89,9 +89,9 @@ async function createHistory(postgres: Postgres, note: Note) {
       address: '127.0.0.1',
       answer: null,
     }
-    const tried = { attempt: held.attempts - held.before + 1, once: false, status }
+    const tried = { attempt: claimed.attempts - claimed.before + 1, once: false, status }
     const { next: decided } = decideNext({ ...tried, retryAfter: undefined }, nowMs, 0)
-    const { deliveryId, claim } = held
+    const { deliveryId, claim } = claimed
     const next =
       decided.state === 'pending'
         ? { state: decided.state, dueAtMs: nowMs + decided.delayMs }
@@ -128,13 +128,13 @@ async function createHistory(postgres: Postgres, note: Note) {
        from deliveries as d where tenant_id = $1 order by delivery_id`,
       [tenantId],
     )
-    const wanted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1))
+    const expected = [...rows].sort(([a], [b]) => (a < b ? -1 : 1))
     demandEqual(
       found.rows.map(({ delivery_id, due_at, claimed_by, made: _, ...row }) => [
         delivery_id,
         { ...row, dueMs: due_at.getTime(), claim: claimed_by },
       ]),
-      wanted.map(([id, { dueMs, claim, ...row }]) => [id, { ...row, dueMs, claim }]),
+      expected.map(([id, { dueMs, claim, ...row }]) => [id, { ...row, dueMs, claim }]),
       'deliveries',
     )
     for (const { attempts, made } of found.rows) {
@@ -154,29 +154,31 @@ async function createHistory(postgres: Postgres, note: Note) {
       await check()
     },
     claim: async (at: 0 | 1, takeOver: boolean) => {
-      const wanted = listClaimable(takeOver)
+      const expected = listClaimable(takeOver)
       const { claim, ids } = await claimOnce(processes[at], takeOver)
-      demandEqual([...ids].sort(), wanted.sort(), 'what is handed out')
+      demandEqual([...ids].sort(), expected.sort(), 'claimed deliveries')
       grant(claim, ids)
       await check()
     },
     claimBoth: async (takeOver: boolean) => {
-      const wanted = listClaimable(takeOver)
+      const expected = listClaimable(takeOver)
       const got = await Promise.all(processes.map((process) => claimOnce(process, takeOver)))
       const all = got.flatMap(({ ids }) => ids)
-      demandEqual(new Set(all).size, all.length, 'deliveries in two hands')
+      demandEqual(new Set(all).size, all.length, 'deliveries claimed twice')
       demand(
-        all.every((id) => wanted.includes(id)),
-        'something was handed out that is not due',
+        all.every((id) => expected.includes(id)),
+        'a delivery was claimed that is not due',
       )
       for (const { claim, ids } of got) grant(claim, ids)
       if (got.every(({ ids }) => ids.length > 0)) note('claim shared by both')
       await check()
     },
-    /** Both record what they hold, or once held, at once. */
+    /** Both record what they hold, or once claimed, at once. */
     record: async (who: readonly (0 | 1)[], status: number) => {
       const each = who.map((at) => {
-        const outcomes = processes[at].held.splice(0).map((held) => toOutcome(held, status))
+        const outcomes = processes[at].claimed
+          .splice(0)
+          .map((claimed) => toOutcome(claimed, status))
         // One statement cannot take two outcomes of one delivery; the engine never has them.
         return [...new Map(outcomes.map((one) => [one.deliveryId, one])).values()]
       })
@@ -188,21 +190,21 @@ async function createHistory(postgres: Postgres, note: Note) {
       await check()
     },
     die: (at: 0 | 1) => {
-      if (processes[at].held.length > 0) note('death with claims in hand')
-      processes[at].held = []
+      if (processes[at].claimed.length > 0) note('death with claims')
+      processes[at].claimed = []
     },
     pass: (ms: number) => {
       nowMs += ms
     },
     replay: async (onlyFailed: boolean) => {
-      const wanted = [...rows].filter(([, { state, claim }]) => {
+      const expected = [...rows].filter(([, { state, claim }]) => {
         return claim === null && (!onlyFailed || state === 'failed' || state === 'skipped')
       })
       const scope = { sinceMs: null, onlyFailed }
       const progress = await beginReplay(postgres)
       const { deliveryIds } = await replayNext(db, { tenantId, scope, progress })
-      demandEqual([...deliveryIds].sort(), wanted.map(([id]) => id).sort(), 'what is replayed')
-      for (const [, row] of wanted) {
+      demandEqual([...deliveryIds].sort(), expected.map(([id]) => id).sort(), 'what is replayed')
+      for (const [, row] of expected) {
         note('replayed')
         row.dueMs = row.state === 'pending' ? Math.min(row.dueMs, nowMs) : nowMs
         if (row.state !== 'pending') row.before = row.attempts
@@ -210,9 +212,9 @@ async function createHistory(postgres: Postgres, note: Note) {
       }
       await check()
     },
-    pause: async (wanted: boolean) => {
-      paused = wanted
-      const state = wanted ? 'paused' : 'on'
+    pause: async (expected: boolean) => {
+      paused = expected
+      const state = expected ? 'paused' : 'on'
       await fixtures.setWebhook(tenantId, 'https://example.com/a', state)
     },
   }

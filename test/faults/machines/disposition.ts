@@ -1,7 +1,7 @@
 /**
- * Alerts that are raised and judged by several at once, on a real PostgreSQL: after every step
- * `seq` has no gap, every counter is the number of alerts it counts, every alert's history leads
- * from OPEN to what it is now without a break, and each change is one row of the audit log.
+ * Alerts raised and judged by several at once on a real PostgreSQL. After every step `seq` has no
+ * gap, every counter equals the number of its alerts, the history of an alert leads from OPEN to its
+ * disposition, and each change has one row in the audit log.
  */
 import fc from 'fast-check'
 import { type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'
@@ -29,7 +29,7 @@ let tenants = 0
 async function createHistory(postgres: Postgres, note: Note) {
   const tenantId = `judged-${process.pid}-${++tenants}`
   await insertBareTenants(postgres, [tenantId])
-  /** What is known to be true: which alerts there are, and what each one is. */
+  /** The alerts, each with its possible dispositions. */
   const model = new Map<string, Set<Disposition>>()
   const read = async <Row extends Record<string, unknown>>(sql: string): Promise<Row[]> =>
     (await postgres.query<Row>(sql, [tenantId])).rows
@@ -45,7 +45,10 @@ async function createHistory(postgres: Postgres, note: Note) {
     )
     demandEqual(alerts.map((one) => one.alert_id).sort(), [...model.keys()].sort(), 'alerts')
     for (const { alert_id, disposition } of alerts) {
-      demand(model.get(alert_id)!.has(disposition), `${alert_id} is ${disposition}, set by nobody`)
+      demand(
+        model.get(alert_id)!.has(disposition),
+        `${alert_id} is ${disposition}, which was not set`,
+      )
     }
     const deliveries = await read<{ n: number }>(
       'select count(*)::integer as n from deliveries where tenant_id = $1',
@@ -124,7 +127,7 @@ async function createHistory(postgres: Postgres, note: Note) {
       }))
       const answers = await Promise.all(asked.map((change) => setDisposition(postgres, change)))
       answers.forEach((alert, at) => {
-        demandEqual(alert?.disposition, asked[at]!.disposition, 'what the operator is told')
+        demandEqual(alert?.disposition, asked[at]!.disposition, 'the response to the operator')
       })
       for (const alertId of new Set(asked.map((change) => change.alertId))) {
         const own = asked.filter((change) => change.alertId === alertId)

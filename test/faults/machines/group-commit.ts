@@ -1,8 +1,7 @@
 /**
- * Group commit before a model of JetStream: publishes are stored, lost, refused, stored with their
- * acknowledgement lost, or stored after everybody has given them up, in every order. An event is
- * called stored only when it is; each is settled once; one id names one content, and one event one
- * id.
+ * Group commit on a model of JetStream: publishes are stored, lost, refused, stored with a lost
+ * acknowledgement, or stored after the edge has given up, in every order. An event counts as stored
+ * only when it is, each is settled once, and an id always has the same content.
  */
 import fc from 'fast-check'
 import {
@@ -36,11 +35,11 @@ const limits = {
   publishAttemptMs: 700,
 }
 
-/** One history: the group commit and the broker behind it. */
+/** One history: the group commit and the broker. */
 function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note) {
   let nowMs = 0
   let ids = 0
-  /** What JetStream has, by message id: the first bytes under an id count. */
+  /** The messages of JetStream by id; the first bytes under an id count. */
   const broker = new Map<string, string>()
   const sent = new Map<string, string>()
   const taken = new Set<string>()
@@ -60,7 +59,7 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
   const commit = createGroupCommit<Named>({
     publish: async (message, batchId, timeoutMs) => {
       const bytes = Buffer.from(message).toString()
-      // Said at the end: what a publish throws is an answer of the broker's.
+      // Checked at the end: an error here would count as the broker's.
       if ((sent.get(batchId) ?? bytes) !== bytes) changed.push(batchId)
       if (sent.has(batchId)) note('retry')
       sent.set(batchId, bytes)
@@ -77,14 +76,14 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
     settle: ({ name }, { fault }) => {
       demand(taken.has(name) && !settled.has(name), `${name} was settled twice`)
       settled.set(name, fault)
-      if (fault === null) demand(holdersOf(name) === 1, `${name} was called stored and is not`)
+      if (fault === null) demand(holdersOf(name) === 1, `${name} was settled as stored and is not`)
       note(fault === null ? 'settled as stored' : 'settled as unknown')
-      if (fault !== null && holdersOf(name) > 0) note('stored though nobody was told')
+      if (fault !== null && holdersOf(name) > 0) note('stored but settled as unknown')
     },
     onSettled: () => undefined,
     defer: (run) => void turn('end of turn').then(run),
     later: (run, ms) => {
-      note('held back to travel with others')
+      note('lingered')
       void turn('later').then(() => {
         nowMs += ms
         run()
@@ -107,7 +106,7 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
       taken.add(name)
       if (commit.offer({ name, head, body, bytes, takenMs: nowMs })) return
       taken.delete(name)
-      note('refused: no room')
+      note('refused: limit')
     },
     pass: (ms: number) => {
       nowMs += ms
@@ -115,10 +114,10 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
     finish: async () => {
       await scheduler.waitFor(commit.drained())
       await scheduler.waitAll()
-      demand(changed.length === 0, `${changed.join()} went out again with other bytes`)
+      demand(changed.length === 0, `${changed.join()} were sent again with other bytes`)
       demand(settled.size === taken.size, `${taken.size - settled.size} events were never settled`)
       for (const name of taken) demand(holdersOf(name) <= 1, `${name} is stored under two ids`)
-      demand(commit.waiting().events === 0, 'something waits still')
+      demand(commit.waiting().events === 0, 'events still wait')
     },
   }
 }

@@ -1,10 +1,8 @@
 /**
- * Three edges and a console that rotates one tenant's secret, over a model of the tenants bucket:
- * the real lease and the real decision on real signatures, with announcements that are lost, a
- * watch that is late or begins anew, an edge that is paused in the middle of a request, and a
- * console whose own list of the edges is late and lacks whoever announced itself again meanwhile.
- * Once a rotation has returned, nothing signed with an older secret is accepted, and at no time are
- * two secrets.
+ * Three edges and a console that rotates the secret of one tenant, over a model of the tenants
+ * bucket. The lease and the verification are real. Announcements are lost, a watch is late or begins
+ * anew, an edge is paused within a request, and the console's list of edges is late or incomplete.
+ * After a rotation nothing signed with an older secret is accepted, and never two secrets at a time.
  */
 import { createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
@@ -27,7 +25,7 @@ import {
   toCommand,
 } from './run-machine.ts'
 
-/** One entry of the bucket: which secret is on (null: none), or what an edge announced. */
+/** An entry of the bucket: the active secret (null: none), an announcement, or a mark. */
 type Entry = { revision: number } & (
   | { secret: number | null }
   | { edge: number; applied: number }
@@ -35,14 +33,14 @@ type Entry = { revision: number } & (
 )
 type Edge = {
   lease: EdgeLease
-  /** What its watch has still to bring. */
+  /** Entries that its watch has not delivered yet. */
   queue: Entry[]
-  filling: number | null
-  served: () => number | null
-  serve: (read: () => number | null) => void
+  staging: number | null
+  active: () => number | null
+  activate: (read: () => number | null) => void
 }
 
-/** A rotation under way: the old secret goes off everywhere, then the new one goes on. */
+/** A rotation: the old secret is turned off everywhere, then the new one is turned on. */
 type Rotation = { phase: 'off' | 'on'; revision: number; mark: number; startMs: number }
 
 const edgeCount = 3
@@ -89,10 +87,10 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
   let nowMs = 0
   const log: Entry[] = [{ revision: 1, secret: 0 }]
   const edges: Edge[] = []
-  /** The console's own watch: how far it has got, and what it has brought of whom. */
+  /** The console's own watch: its position, and the announcement of each edge so far. */
   let listed = 0
-  const brought = new Map<number, number>()
-  /** Whose announcements there were once the mark had come; null before. */
+  const announcements = new Map<number, number>()
+  /** The edges with an announcement when the mark arrived; null before. */
   let announced: Set<number> | null = null
   let rotation: Rotation | null = null
   let newest = 0
@@ -104,23 +102,23 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     for (const edge of edges) edge.queue.push(full)
     return full.revision
   }
-  /** The bucket keeps the last of each: what was replaced before it was sent never comes. */
-  const bring = (revision: number) => {
+  /** The bucket keeps the last entry of each key; one replaced before it was sent never arrives. */
+  const receiveEntry = (revision: number) => {
     const entry = log[revision - 1]!
     const replaced = (later: Entry) =>
       'edge' in later && 'edge' in entry && later.edge === entry.edge
     if ('edge' in entry && !log.slice(revision).some(replaced)) {
-      brought.set(entry.edge, entry.applied)
+      announcements.set(entry.edge, entry.applied)
     }
   }
   const createEdge = (id: number): Edge => {
-    let served: () => number | null = () => null
+    let active: () => number | null = () => null
     const edge: Edge = {
       queue: [],
-      filling: null,
-      served: () => served(),
-      serve: (read) => {
-        served = read
+      staging: null,
+      active: () => active(),
+      activate: (read) => {
+        active = read
       },
       lease: createEdgeLease({
         announce: async (applied) => {
@@ -131,7 +129,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
           note('announcement without an acknowledgement')
           throw new Error('lost')
         },
-        onCurrent: () => edge.serve(() => edge.filling),
+        onCurrent: () => edge.activate(() => edge.staging),
         onAnnounced: () => undefined,
         nowMs: () => nowMs,
         leaseMs,
@@ -140,35 +138,36 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     return edge
   }
   const watch = (edge: Edge) => {
-    const last = edge.served()
-    // What is served stays as it was until the new watch is proven current.
-    edge.serve(() => last)
+    const last = edge.active()
+    // The active secret stays until the new watch is current.
+    edge.activate(() => last)
     const secrets = log.filter((entry) => 'secret' in entry)
     edge.queue = [...secrets.slice(-1), ...log.filter((entry) => 'edge' in entry)]
     edge.queue.sort((a, b) => a.revision - b.revision)
-    edge.filling = null
+    edge.staging = null
     edge.lease.restart()
     edge.lease.announceChange()
   }
   const beginPhase = (phase: Rotation['phase']) => {
-    // Each wait begins a watch of its own.
+    // Each wait begins a new watch.
     listed = 0
-    brought.clear()
+    announcements.clear()
     announced = null
     const secret = phase === 'off' ? null : newest + 1
     const revision = append({ secret } as never)
     rotation = { phase, revision, mark: append({ mark: revision } as never), startMs: nowMs }
   }
-  /** As `awaitEdges`: all have confirmed, as seen past a mark of our own, or a lease is over. */
+  /** As `awaitEdges`: every edge has confirmed, as seen past the mark, or a lease is over. */
   const step = () => {
     if (rotation === null) return
     const { phase, revision, mark, startMs } = rotation
     if (announced === null && listed >= mark) {
       announced = new Set(log.flatMap((one) => ('edge' in one ? one.edge : [])))
-      if (announced.size > brought.size) note('announced again as the mark came')
+      if (announced.size > announcements.size) note('announced again as the mark came')
     }
-    const whole = announced !== null && [...announced].every((edge) => brought.has(edge))
-    const confirmed = whole && [...brought.values()].every((applied) => applied >= revision)
+    const complete = announced !== null && [...announced].every((edge) => announcements.has(edge))
+    const confirmed =
+      complete && [...announcements.values()].every((applied) => applied >= revision)
     if (!confirmed && nowMs < startMs + leaseMs + leaseMarginMs) return
     note(confirmed ? 'rotation confirmed by every edge' : 'rotation that outlasted a lease')
     if (phase === 'off') return beginPhase('on')
@@ -183,13 +182,13 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     deliver: (at: number, count: number) => {
       const edge = edges[at]!
       for (const entry of edge.queue.splice(0, count)) {
-        if ('secret' in entry) edge.filling = entry.secret
+        if ('secret' in entry) edge.staging = entry.secret
         edge.lease.applied(entry.revision)
         if ('secret' in entry) edge.lease.announceChange()
       }
     },
     list: (count: number) => {
-      for (const to = Math.min(log.length, listed + count); listed < to; ) bring(++listed)
+      for (const to = Math.min(log.length, listed + count); listed < to; ) receiveEntry(++listed)
       step()
     },
     pass: (ms: number) => {
@@ -203,12 +202,12 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
       const edge = edges[at]!
       const secret = Math.max(0, newest + 1 - age)
       const decision = decideSubmission(body, signBody(body, keyOf(secret)), {
-        findTenant: () => tenantWith(edge.served()),
+        findTenant: () => tenantWith(edge.active()),
         leaseValid: edge.lease.valid,
         synced: () => true,
         mayWait: () => true,
         verify: (bytes, header, key) => {
-          // A process may be paused anywhere, and the world goes on.
+          // A process can be paused anywhere while time passes for the others.
           const pausedMs = chance.pauseMs()
           for (let part = 0; part < pauseParts; part++) {
             nowMs += pausedMs / pauseParts
@@ -225,7 +224,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
         return
       }
       note('accepted')
-      // Once the old one is off everywhere, nobody may be let in with it.
+      // Once the old secret is off everywhere, no request with it is accepted.
       const oldest = rotation?.phase === 'on' ? newest + 1 : newest
       demand(secret >= oldest, `secret ${secret} was accepted when ${oldest} was the oldest`)
       demand(secret >= accepted, `secret ${secret} was accepted after ${accepted} had been`)
@@ -236,14 +235,14 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
 
 type History = ReturnType<typeof createHistory>
 const at = fc.nat({ max: edgeCount - 1 })
-const few = fc.integer({ min: 1, max: 20 })
+const count = fc.integer({ min: 1, max: 20 })
 const steps = {
   renew: at.map((id) => toCommand<History>(`renew(${id})`, (one) => one.renew(id))),
   rewatch: at.map((id) => toCommand<History>(`rewatch(${id})`, (one) => one.rewatch(id))),
   deliver: fc
-    .tuple(at, few)
+    .tuple(at, count)
     .map(([id, n]) => toCommand<History>(`deliver(${id}, ${n})`, (one) => one.deliver(id, n))),
-  list: few.map((n) => toCommand<History>(`list(${n})`, (one) => one.list(n))),
+  list: count.map((n) => toCommand<History>(`list(${n})`, (one) => one.list(n))),
   pass: fc
     .integer({ min: 1, max: 400 })
     .map((ms) => toCommand<History>(`pass(${ms})`, (one) => one.pass(ms))),
@@ -262,7 +261,7 @@ const commands: fc.Arbitrary<Commands<History>> = anyCommands<History>(
 )
 const pauses = fc.infiniteStream(fc.constantFrom(0, 0, 0, 0, 0, 0, 30, 900, 2_500, 6_000))
 
-export function runEdge(options: MachineOptions): Promise<MachineReport> {
+export function runLease(options: MachineOptions): Promise<MachineReport> {
   return runMachine(
     options,
     fc.tuple(fc.scheduler(), commands, fc.infiniteStream(fc.nat({ max: 7 })), pauses),

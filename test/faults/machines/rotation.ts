@@ -1,8 +1,7 @@
 /**
- * The rotation coordinator on real Postgres and NATS with real edges: rotations one after another
- * and at once, broken off at each of their stages, swept up, with edges that leave and come. What a
- * rotation returned works at every edge at once and nothing older does; whatever broke off, no two
- * secrets ever work, and in the end one does, everywhere.
+ * The rotation coordinator on real PostgreSQL and NATS with real edges: rotations in sequence and at
+ * once, interrupted at each stage, undone later, while edges leave and join. A returned secret works
+ * at every edge at once and no older one does; never two secrets work, and in the end one does.
  */
 import fc from 'fast-check'
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
@@ -46,10 +45,10 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
     webhookUrl: null,
     actor: 'machine',
   })
-  /** Every secret that there ever was, in the order in which they came to be. */
+  /** Every secret, in order of creation. */
   const secrets = [created.hmac_secret]
-  /** The newest one that the tenant was told. */
-  let told = created.hmac_secret
+  /** The newest secret that a rotation returned. */
+  let returned = created.hmac_secret
   const request = { tenantId, actor: 'machine', hmac: true, webhook: false, apiKey: false }
   const working = () =>
     secrets.filter((secret) => edges.some((edge) => edge.judge(tenantId, secret) === 'accepted'))
@@ -65,7 +64,7 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
     }
     demand(working().length <= 1, `${working().length} secrets work at one time`)
   }
-  /** The last revision that was put before the edges, and the last that was waited for. */
+  /** The last projected revision, and the last one that the console waited for. */
   let [projected, awaited] = [0, 0]
   const watched = () => {
     const { directory } = rig.deps
@@ -86,8 +85,8 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
     }
   }
   const judge = (secret: string) => edges.map((edge) => edge.judge(tenantId, secret))
-  const demandTold = (secret: string) => {
-    told = secret
+  const demandReturned = (secret: string) => {
+    returned = secret
     if (!secrets.includes(secret)) secrets.push(secret)
     demandEqual(
       judge(secret),
@@ -102,12 +101,12 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
       )
     }
   }
-  /** In the end there is one secret, and it works everywhere. */
+  /** In the end one secret works everywhere. */
   const settle = async () => {
     await undoAbandonedRotations(rig.deps)
     await learn()
     const settled = async () => {
-      // As the console does every other second.
+      // As the console does every two seconds.
       await rig.projection.repair()
       const [only, ...others] = working()
       return (
@@ -118,18 +117,19 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
     }
     await until('one secret works everywhere', settled)
     const [only] = working()
-    // Older than what the tenant was told last it can never be.
-    demand(secrets.indexOf(only!) >= secrets.indexOf(told), 'an old secret came back')
+    // It is never older than the last returned one.
+    demand(secrets.indexOf(only!) >= secrets.indexOf(returned), 'an old secret came back')
   }
   return {
     rotate: async () => {
       const checkpoint = async (stage: RotationStage) => {
         await learn()
-        if (stage.endsWith('everywhere')) demand(awaited >= projected, `${stage}: nobody waited`)
+        if (stage.endsWith('everywhere'))
+          demand(awaited >= projected, `${stage}: the console did not wait`)
       }
       const answer = await rotate({ ...watched(), checkpoint }, request)
       note('rotated')
-      demandTold(answer.hmac_secret!)
+      demandReturned(answer.hmac_secret!)
     },
     rotateAtOnce: async (count: number) => {
       const answers = await Promise.all(
@@ -139,16 +139,19 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
       for (const secret of last) if (!secrets.includes(secret)) secrets.push(secret)
       note('rotated at once with another', count)
       const [only, ...others] = working()
-      demand(others.length === 0 && last.includes(only!), 'what works was not the last one told')
-      demandTold(only!)
+      demand(
+        others.length === 0 && last.includes(only!),
+        'the working secret is not the last returned one',
+      )
+      demandReturned(only!)
     },
-    breakOff: async (stage: RotationStage) => {
+    interrupt: async (stage: RotationStage) => {
       const checkpoint = async (reached: RotationStage) => {
         await learn()
-        if (reached === stage) throw new Error('broken off')
+        if (reached === stage) throw new Error('interrupted')
       }
       await rotate({ ...rig.deps, checkpoint }, request).catch(() => undefined)
-      note(`broken off: ${stage}`)
+      note(`interrupted: ${stage}`)
       await settle()
     },
     leave: async () => {
@@ -159,7 +162,7 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
     join: async () => {
       if (edges.length >= edgesMax) return
       edges.push(await rig.startEdge())
-      note('an edge came')
+      note('an edge joined')
       await settle()
     },
   }
@@ -170,13 +173,13 @@ const rotateOnce = fc.constant(toCommand<History>('rotate', (one) => one.rotate(
 const rotateAtOnce = fc
   .integer({ min: 2, max: 3 })
   .map((n) => toCommand<History>(`rotateAtOnce(${n})`, (one) => one.rotateAtOnce(n)))
-const breakOff = fc
+const interrupt = fc
   .constantFrom(...stages)
-  .map((stage) => toCommand<History>(`breakOff(${stage})`, (one) => one.breakOff(stage)))
+  .map((stage) => toCommand<History>(`interrupt(${stage})`, (one) => one.interrupt(stage)))
 const leave = fc.constant(toCommand<History>('leave', (one) => one.leave()))
 const join = fc.constant(toCommand<History>('join', (one) => one.join()))
 const commands = anyCommands<History>(
-  [rotateOnce, rotateOnce, rotateAtOnce, breakOff, breakOff, breakOff, leave, join],
+  [rotateOnce, rotateOnce, rotateAtOnce, interrupt, interrupt, interrupt, leave, join],
   10,
 )
 

@@ -1,7 +1,6 @@
 /**
- * What the model-based state machines share: a run over many random histories that can be repeated
- * by its seed, and a count of what really happened in them, since a machine that never met a lost
- * acknowledgement or a race proves nothing of either.
+ * Runs model-based state machines over random histories that a seed repeats, and counts what happened
+ * in them: a machine without a lost acknowledgement or a race proves nothing of either.
  */
 import fc from 'fast-check'
 
@@ -13,12 +12,12 @@ export type MachineReport = {
   seen: Record<string, number>
 }
 
-/** Counts a thing that happened. */
+/** Counts an effect. */
 export type Note = (what: string, times?: number) => void
 
 /**
  * Runs a property and adds up what it notes.
- * @throws with the smallest counterexample, its seed and path
+ * @throws with the smallest counterexample, its seed and its path
  */
 export async function runMachine<Value>(
   { runs, seed }: MachineOptions,
@@ -41,19 +40,19 @@ export function demand(holds: boolean, what: string): void {
   if (!holds) throw new Error(what)
 }
 
-/** The same of two values, compared as JSON. */
-export function demandEqual(actual: unknown, wanted: unknown, what: string): void {
-  const [got, expected] = [JSON.stringify(actual), JSON.stringify(wanted)]
-  demand(got === expected, `${what}: ${got}, and not ${expected}`)
+/** Demands that two values are equal as JSON. */
+export function demandEqual(actual: unknown, expected: unknown, what: string): void {
+  const [got, want] = [JSON.stringify(actual), JSON.stringify(expected)]
+  demand(got === want, `${what}: ${got}, and not ${want}`)
 }
 
 export type Command<History> = fc.AsyncCommand<object, History>
-/** A history to come, which shrinks to the shortest one that still fails. */
+/** A history, which shrinks to the shortest one that still fails. */
 export type Commands<History> = Iterable<Command<History>>
 
 /**
- * A command; one that makes no sense at its moment does nothing.
- * @param name what it and its parameters are called in a counterexample
+ * A command. It does nothing when it is not possible at its moment.
+ * @param name with its parameters, for a counterexample
  */
 export function toCommand<History>(
   name: string,

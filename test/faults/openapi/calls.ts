@@ -1,7 +1,6 @@
 /**
- * Calls to an operation, made from its documentation: as it says, and damaged in every way that
- * clients and attackers manage. With each goes what an answer may be, as far as that follows from
- * the document and from HTTP.
+ * Calls of an operation, generated from its documentation: valid ones, and ones damaged in every way
+ * that clients and attackers can. Each has its expected statuses as far as document and HTTP say.
  */
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
@@ -37,11 +36,11 @@ export type PlannedCall = {
   operation: Operation
   kind: CallKind
   call: Call
-  /** Statuses that alone are right, where that is known; else every documented one may be. */
+  /** The only right statuses, or null when every documented one is right. */
   expected: readonly number[] | 'refused' | null
 }
 
-/** What a call is authenticated with, and what exists. */
+/** The authentication of calls, and values that exist. */
 export type Credentials = {
   /** The header of a security scheme, for a body that is sent. */
   authorize: (scheme: string, body: string | undefined) => Record<string, string>
@@ -93,7 +92,7 @@ export function callsTo(operation: Operation, credentials: Credentials): fc.Arbi
     Object.fromEntries(
       parameters.map((one) => {
         const value = toArbitrary(one.schema, of, one.name)
-        // Two of three are left out: filters and cursors rarely fit together by chance.
+        // Two of three are left out, because random filters and cursors rarely fit together.
         const drawn = one.required ? value : fc.oneof(left, { weight: 1, arbitrary: value })
         return [`${one.in} ${one.name}`, drawn]
       }),
@@ -169,7 +168,7 @@ function plan(operation: Operation, credentials: Credentials, drawn: Drawn): Pla
     case 'damaged_body': {
       const value = damage(drawn.bodyValue ?? null, drawn.harm)
       draft.body = JSON.stringify(value) ?? 'null'
-      // As the server will read it: what JSON cannot hold is gone.
+      // As the server reads it, without what JSON cannot hold.
       if (!operation.body!.isValid(JSON.parse(draft.body))) expected = 'refused'
       break
     }
@@ -233,7 +232,7 @@ function toDraft({ parameters, body }: Operation, { values, bodyValue }: Drawn):
   return draft
 }
 
-/** Shorter by some groups of four: what was base64 is so still, and its inside is broken. */
+/** Shorter by groups of four characters: still base64, with a broken content. */
 const cutShort = (text: string, pick: number): string =>
   text.slice(0, 4 * (Math.floor((text.length - 1) / 4) - ((pick >> 2) % 3)))
 
@@ -242,7 +241,7 @@ const oneOf = <T>(all: readonly T[], pick: number): T => all[(pick >> 1) % all.l
 /** @returns whether the parameter is still one that the document allows */
 function setOdd({ parameters }: Operation, draft: Draft, { odd, pick, known }: Drawn): boolean {
   const all = parameters.filter((one) => one.in !== 'header')
-  // What was made by the server, cursors above all, is cut off now and then.
+  // Cuts values that the server made, such as cursors, now and then.
   const made = all.filter(({ name }) => String(known[name]?.[0] ?? '').length > 24)
   const isCut = made.length > 0 && pick % 2 === 0
   const { name, in: place, schema, isValid } = isCut ? oneOf(made, pick) : oneOf(all, pick)
@@ -258,7 +257,7 @@ function setOdd({ parameters }: Operation, draft: Draft, { odd, pick, known }: D
   return isValid(toTyped(text, schema))
 }
 
-/** A parameter is text; what it means is up to its schema. */
+/** Parses the text of a parameter by its schema. */
 function toTyped(text: string, schema: Record<string, unknown>): unknown {
   if (schema.type === 'integer' || schema.type === 'number') {
     return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : text
@@ -292,7 +291,7 @@ const toText = (value: unknown): string =>
 
 const encode = (text: string): string => encodeURIComponent(text.toWellFormed())
 
-/** The signature that the ingest call asks for. */
+/** The signature of a submission. */
 export const sign = (secret: string, body: string | undefined): string =>
   createHmac('sha256', secret)
     .update(body ?? '')

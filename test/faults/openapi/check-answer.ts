@@ -1,6 +1,6 @@
 /**
- * Whether an answer is what the OpenAPI document says: its status, its content type, its body, its
- * headers; whether what must be refused was; and that nothing failed on our side.
+ * Compares a response with the OpenAPI document: status, content type, body, headers, and whether
+ * what must be refused was refused.
  */
 import type { ErrorObject } from 'ajv/dist/2020.js'
 import type { CallAnswer } from '../../support/http/http-call.ts'
@@ -20,20 +20,20 @@ export const faultKinds = [
 ] as const
 export type Fault = { kind: (typeof faultKinds)[number]; why: string }
 
-/** What the HTTP shell answers where there is no operation, or none of this method. */
+/** Statuses without an operation, or without one of this method. */
 const shellStatuses = [400, 404, 405, 414]
 
-/** @returns everything that is wrong with an answer */
+/** @returns everything that is wrong with a response */
 export function findFaults(planned: PlannedCall, answer: CallAnswer): Fault[] {
   const { operation, kind, call, expected } = planned
   const { status } = answer
   const faults: Fault[] = []
   const fault = (of: Fault['kind'], why: string) => faults.push({ kind: of, why })
-  if (status === 500) fault('server_error', 'answered 500')
-  if (expected === 'refused' && status < 400) fault('bad_input_accepted', `answered ${status}`)
+  if (status === 500) fault('server_error', 'status 500')
+  if (expected === 'refused' && status < 400) fault('bad_input_accepted', `status ${status}`)
   if (Array.isArray(expected) && !expected.includes(status)) {
     const about = kind === 'no_auth' || kind === 'bad_auth' ? 'ignored_auth' : 'not_understood'
-    fault(about, `answered ${status}, not ${expected.join(' or ')}`)
+    fault(about, `status ${status}, not ${expected.join(' or ')}`)
   }
   // Every GET is a HEAD as well, and documented as such.
   if (call.method === 'HEAD' && status !== 405) return faults
@@ -52,7 +52,7 @@ export function findFaults(planned: PlannedCall, answer: CallAnswer): Fault[] {
   return faults
 }
 
-/** A call that is no operation is answered as any other failure is. */
+/** A call of no operation gets a refusal like any other. */
 function findDocumented({ operation, kind }: PlannedCall, status: number) {
   const own = operation.answers.get(status)
   if (own !== undefined) return own

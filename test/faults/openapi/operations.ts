@@ -1,7 +1,6 @@
 /**
- * The operations of an OpenAPI 3.1 document as the drill needs them: what may be sent, and a
- * compiled validator for everything that may be answered. Nothing here is known of our API but what
- * the document says.
+ * The operations of an OpenAPI 3.1 document: what can be sent, and a compiled validator for every
+ * response. Everything comes from the document.
  */
 import { Ajv2020, type AnySchema, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
@@ -46,7 +45,7 @@ export type Operation = {
   server: string | null
   parameters: (Parameter & { isValid: ValidateFunction })[]
   body: RequestBody | null
-  /** The one security scheme that it asks for. */
+  /** Its security scheme. */
   security: string | null
   answers: Map<number, DocumentedAnswer>
 }
@@ -74,13 +73,13 @@ type RawOperation = {
 /**
  * Reads a document.
  * @param id names the document among others
- * @throws when a schema in it cannot be compiled, or an answer is documented for no one status
+ * @throws when a schema in it cannot be compiled, or a documented status is not a number
  */
 export function readOperations(document: OpenapiDocument, id: string): Operation[] {
   const ajv = new Ajv2020({ strict: false, allErrors: false, validateFormats: true })
   formats.default(ajv)
   ajv.addSchema(document as AnySchema, id)
-  // Compiled where it stands, so that its references lead to the document's own components.
+  // Compiled in place, so that references lead to the document's own components.
   const compileAt = (pointer: string[]): ValidateFunction =>
     ajv.compile({ $ref: `${id}#/${pointer.map(toPointerPart).join('/')}` })
   const operations: Operation[] = []
@@ -134,7 +133,7 @@ function readAnswers(
 ): Map<number, DocumentedAnswer> {
   const answers = new Map<number, DocumentedAnswer>()
   for (const [status, response] of Object.entries(raw.responses)) {
-    if (!/^\d{3}$/.test(status)) throw new Error(`${at.join(' ')}: "${status}" is no one status`)
+    if (!/^\d{3}$/.test(status)) throw new Error(`${at.join(' ')}: "${status}" is not a status`)
     const content = new Map<string, ValidateFunction>()
     const here = [...at, 'responses', status]
     for (const mediaType of Object.keys((response.content ?? {}) as object)) {

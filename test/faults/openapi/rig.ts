@@ -1,7 +1,6 @@
 /**
- * What the OpenAPI drill calls: a local stack with tenants that have telemetry, alerts, deliveries,
- * policies and analysts, so that valid calls find something; and what of it a generator should
- * know.
+ * A local stack with tenants that have telemetry, alerts, deliveries, policies and analysts, so that
+ * valid calls find something, and the values that exist.
  */
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import {
@@ -18,7 +17,7 @@ import { type Credentials, sign } from './calls.ts'
 import type { OpenapiDocument, Operation } from './operations.ts'
 import type { KnownValues } from './schema-values.ts'
 
-export type OpenapiWorld = {
+export type OpenapiRig = {
   documents: { api: OpenapiDocument; admin: OpenapiDocument }
   baseOf: (operation: Operation) => string
   credentials: Credentials
@@ -29,15 +28,15 @@ export type OpenapiWorld = {
 const devices = ['device-1', 'a/b c+d', 'übung-😀', "o'hara"]
 
 /** Starts the stack and fills it; about six seconds. */
-export async function startOpenapiWorld(): Promise<OpenapiWorld> {
+export async function startOpenapiRig(): Promise<OpenapiRig> {
   const [running, receiver] = await Promise.all([
-    // Wrong tokens come from addresses of their own, so that they hold up nothing else.
+    // Wrong tokens come from other addresses, so that their limit slows nothing else.
     startStack({ env: { TRUSTED_PROXIES: '127.0.0.1' } }),
     startReceiver(),
   ])
   const { stack } = running
   const hook = receiver.url
-  // The reader is left alone by the admin calls: its key stays what it is.
+  // Admin calls leave the reader out, so its key stays valid.
   const [reader, main] = await Promise.all(
     ['reader', 'main', 'other'].map((name) => createTenant(stack, name, `${hook}/${name}`)),
   )

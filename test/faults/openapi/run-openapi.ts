@@ -1,13 +1,10 @@
-/**
- * The OpenAPI drill itself: as many calls as are asked for over every operation of both documents,
- * every answer held to its document, and what was found by operation.
- */
+/** Runs the drill: calls of every operation of both documents, and the findings by operation. */
 import fc from 'fast-check'
 import { createCaller } from '../../support/http/http-call.ts'
 import { type CallKind, callsTo, kinds, type PlannedCall } from './calls.ts'
 import { type Fault, findFaults } from './check-answer.ts'
 import { type Operation, readOperations } from './operations.ts'
-import type { OpenapiWorld } from './rig.ts'
+import type { OpenapiRig } from './rig.ts'
 
 export type OperationTally = {
   name: string
@@ -23,7 +20,7 @@ export type OpenapiFindings = {
   calls: number
   operations: OperationTally[]
   kinds: Record<CallKind, number>
-  /** By what is wrong and where, with one call that shows it. */
+  /** By fault and operation, each with one example. */
   faults: Map<string, Fault & { operation: string; count: number; example: string }>
 }
 
@@ -34,32 +31,32 @@ const slow = new RegExp(
     '^PUT .*/policy$',
     '^(POST|DELETE) .*/analysts',
     '^GET .*/(ledger|reconciliation|comparison|explanation|unknown-signals|rule-performance)$',
-    // A webhook that is mostly on lets the others do something.
+    // Rare, so that the webhook is on for the other operations.
     '^(DELETE .*/webhook|POST .*/webhook/pause)$',
   ].join('|'),
 )
 const slowShare = 0.12
 
-const lanes = 12
+const callers = 12
 
 export type DrillOptions = {
   calls: number
   seed: number
-  /** Calls of every operation, however slow. */
+  /** The least number of calls of every operation. */
   callsLeast?: number
   onProgress?: (done: number) => void
 }
 
-/** Runs it. The same seed makes the same calls, in the same order. */
+/** The same seed makes the same calls in the same order. */
 export async function drillOpenapi(
-  world: OpenapiWorld,
+  rig: OpenapiRig,
   { calls, seed, callsLeast = 20, onProgress }: DrillOptions,
 ): Promise<OpenapiFindings> {
   const operations = [
-    ...readOperations(world.documents.api, 'api'),
-    ...readOperations(world.documents.admin, 'admin'),
+    ...readOperations(rig.documents.api, 'api'),
+    ...readOperations(rig.documents.admin, 'admin'),
   ]
-  const plans = toPlans(operations, world, { calls, seed, callsLeast })
+  const plans = toPlans(operations, rig, { calls, seed, callsLeast })
   const findings: OpenapiFindings = {
     calls: 0,
     operations: operations.map(({ name }) => ({
@@ -75,17 +72,17 @@ export async function drillOpenapi(
   }
   const caller = createCaller()
   let next = 0
-  const lane = async (): Promise<void> => {
+  const sendPlans = async (): Promise<void> => {
     for (let at = next++; at < plans.length; at = next++) {
       const planned = plans[at]!
-      const answer = await caller.send(world.baseOf(planned.operation), planned.call)
+      const answer = await caller.send(rig.baseOf(planned.operation), planned.call)
       record(findings, planned, answer.status, answer.tookMs)
       for (const fault of findFaults(planned, answer)) note(findings, planned, fault, answer.text)
       onProgress?.(findings.calls)
     }
   }
   try {
-    await Promise.all(Array.from({ length: lanes }, lane))
+    await Promise.all(Array.from({ length: callers }, sendPlans))
   } finally {
     caller.close()
   }
@@ -94,7 +91,7 @@ export async function drillOpenapi(
 
 function toPlans(
   operations: Operation[],
-  { credentials }: OpenapiWorld,
+  { credentials }: OpenapiRig,
   { calls, seed, callsLeast }: { calls: number; seed: number; callsLeast: number },
 ): PlannedCall[] {
   const weightOf = ({ name }: Operation) => (slow.test(name) ? slowShare : 1)

@@ -1,7 +1,6 @@
 /**
- * JSON Schema to values: an arbitrary of what a schema allows, and changes that make a value
- * something else. Where a schema has examples they are often taken, and where a name is known to
- * stand for something that exists, that is.
+ * JSON Schema to random values that it allows, and changes that damage a value. Examples of a schema
+ * and values that exist on the server are preferred.
  */
 import fc from 'fast-check'
 import type { OpenapiDocument, Schema } from './operations.ts'
@@ -11,7 +10,7 @@ export type KnownValues = Record<string, readonly unknown[]>
 
 const depthMax = 6
 
-/** Any JSON whose numbers every parser reads alike. */
+/** Any JSON with numbers that every parser reads alike. */
 const anyJson: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   value: fc.oneof(
     { depthSize: 'small', maxDepth: 2 },
@@ -42,7 +41,7 @@ export function toArbitrary(
   if (known !== undefined && known.length > 0) {
     choices.push({ weight: 16, arbitrary: fc.constantFrom(...known) })
   } else if (examples !== undefined && examples.length > 0) {
-    // An example of a whole object may be another tenant's; without a type it is all there is.
+    // An example of an object may be another tenant's, so it is rare.
     const weight = whole.type === 'object' ? 2 : 8
     choices.push({ weight, arbitrary: fc.constantFrom(...examples) })
   }
@@ -119,7 +118,7 @@ function toText(schema: Schema): fc.Arbitrary<string> {
       .date({ noInvalidDate: true, min: new Date(0), max: new Date('2100-01-01') })
       .map((date) => date.toISOString())
   }
-  // Printable ASCII for the most part, now and then anything that is Unicode, and the full length.
+  // Mostly printable ASCII, at times any Unicode and the full length.
   const bounds = { minLength, maxLength: Math.min(most, 40) }
   return fc.oneof(
     { weight: 6, arbitrary: fc.stringMatching(/^[A-Za-z0-9_.-]+$/).map(fit(bounds)) },
@@ -168,7 +167,7 @@ export function resolve(schema: Schema, document: OpenapiDocument): Schema {
   return merged
 }
 
-/** What is put in another value's place. */
+/** Replacements for any value. */
 export const oddValues: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(null, true, false, 0, -1, 1.5, 1e308, 2 ** 53, '', ' ', '\0', 'null'),
   fc.constantFrom<unknown>([], {}, [[]], [null], { a: 1 }, '\ud800', '😀', '../..', "' or 1=1 --"),
@@ -176,7 +175,7 @@ export const oddValues: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 )
 
-/** What can be done to a value at a random place: replaced, removed, or joined by another key. */
+/** A change at a random place: replaced, removed, or with one more key. */
 export type Damage = { kind: 'replace' | 'remove' | 'add'; at: number; odd: unknown }
 
 export const damages: fc.Arbitrary<Damage> = fc.record({

@@ -1,71 +1,72 @@
-/** What the calls and probes of an outage, and what was read back, say of the promises. */
+/** Judges the calls, the readiness probes and what was read back after outages. */
 import { SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
 import { percentile } from '../../support/process/percentile.ts'
+import { seconds } from '../support/drill.ts'
 import type { Call, CallKind } from './load.ts'
 import type { OutageFindings } from './read-back.ts'
 import type { Probe } from './readiness-probes.ts'
-import { type OutagesResult, type Suffered, truthWithinMs } from './run-outages.ts'
+import { type InjectedOutage, type OutagesResult, truthWithinMs } from './run-outages.ts'
 
 type Seen = Pick<OutagesResult, 'calls' | 'probes'>
 
-/** Whatever happens, an answer to a submission is there. */
+/** Every submission gets a response within this time. */
 const refusedWithinMs = 2_500
-/**
- * Once an edge knows: its lease has run out, or a publish has failed. A broker that comes back and
- * fails again is found out anew, by a few.
- */
+/** After this an edge knows of the outage: its lease has run out, or a publish has failed. */
 const knownAfterMs = 3_000
 const refusedOnceKnownMs = 300
-/** Readiness is compared with what was answered this long before and after. */
+/** Readiness is compared with the responses this long before and after. */
 const aroundMs = 1_500
-/** An acknowledgement that was written before is read by then. */
-const onItsWayMs = 200
-/** The api asks a silent database for as long as this. */
+/** An acknowledgement that was written before the outage is read within this time. */
+const inTransitMs = 200
+/** The api waits this long for a database that does not respond. */
 const readWithinMs = 4_000
-/** A ClickHouse that is started again, for a part that a full disk broke, is away for this long. */
+/** ClickHouse restarts in this time after a full disk left a broken part. */
 const startsWithinMs = 3_000
 
 const ended = ({ begunMs, tookMs }: Call) => begunMs + tookMs
 
 /** The submissions that were begun, and ended, during an outage. */
-export function submissionsOf({ begunMs, endedMs }: Suffered, calls: readonly Call[]): Call[] {
+export function submissionsOf(
+  { begunMs, endedMs }: InjectedOutage,
+  calls: readonly Call[],
+): Call[] {
   return calls.filter(
     (call) => call.kind === 'submit' && call.begunMs >= begunMs && ended(call) <= endedMs,
   )
 }
 
-/** @returns the promises that an outage broke, in words */
-export function judgeOutage(suffered: Suffered, { calls, probes }: Seen): string[] {
-  const { outage } = suffered
+/** @returns the promises that an outage broke */
+export function judgeOutage(injected: InjectedOutage, { calls, probes }: Seen): string[] {
+  const { outage } = injected
   const wrong = [
-    ...judgeIntake(suffered, submissionsOf(suffered, calls)),
-    ...judgeReads('alerts', outage.expected.alerts, suffered, calls),
-    ...judgeReads('device', outage.expected.device, suffered, calls),
-    ...judgeReadiness(suffered, probes),
-    ...judgeIngest(suffered, { calls, probes }),
-    ...(suffered.drained ? [] : ['the backlog was not worked off in time']),
-    ...(suffered.readyAgain ? [] : ['not all were ready within 5 s of the recovery']),
+    ...judgeIntake(injected, submissionsOf(injected, calls)),
+    ...judgeReads('alerts', outage.expected.alerts, injected, calls),
+    ...judgeReads('device', outage.expected.device, injected, calls),
+    ...judgeReadiness(injected, probes),
+    ...judgeIngest(injected, { calls, probes }),
+    ...(injected.drained ? [] : ['the backlog was not acknowledged in time']),
+    ...(injected.readyAgain ? [] : ['not all were ready within 5 s of the recovery']),
   ]
   return wrong.map((line) => `${outage.name}: ${line}`)
 }
 
-function judgeIntake(suffered: Suffered, own: readonly Call[]): string[] {
-  const { outage, inForceMs } = suffered
+function judgeIntake(injected: InjectedOutage, own: readonly Call[]): string[] {
+  const { outage, inForceMs } = injected
   const refused = own.filter(({ outcome }) => outcome === 'refused')
   const lost = own.filter(({ outcome }) => outcome === 'unknown').length
   const wrong: string[] = []
   const broken = (isBroken: boolean, what: string) => {
     if (isBroken) wrong.push(what)
   }
-  broken(lost > 0, `${lost} submissions were never answered`)
+  broken(lost > 0, `${lost} submissions got no response`)
   if (outage.expected.intake === 'never') {
-    const taken = own.filter((call) => {
-      return call.outcome === 'ok' && call.begunMs > inForceMs + onItsWayMs
+    const accepted = own.filter((call) => {
+      return call.outcome === 'ok' && call.begunMs > inForceMs + inTransitMs
     }).length
-    broken(taken > 0, `${taken} were answered with a 200 that nobody can have acknowledged`)
+    broken(accepted > 0, `${accepted} got a 200 without an acknowledgement of nats-server`)
   }
   if (outage.expected.intake === true) {
-    broken(refused.length > 0, `${refused.length} submissions refused, though intake is to go on`)
+    broken(refused.length > 0, `${refused.length} submissions refused, though intake must continue`)
     return wrong
   }
   const slowest = Math.max(0, ...refused.map(({ tookMs }) => tookMs))
@@ -75,7 +76,7 @@ function judgeIntake(suffered: Suffered, own: readonly Call[]): string[] {
     0.95,
   )
   const bare = refused.filter(({ status, retryAfter }) => status !== 503 || !retryAfter).length
-  broken(refused.length === 0, 'nothing was refused: the outage did not bite')
+  broken(refused.length === 0, 'nothing was refused: the outage had no effect')
   broken(slowest > refusedWithinMs, `a refusal took ${Math.round(slowest)} ms`)
   broken(knownMs > refusedOnceKnownMs, `refusals took ${Math.round(knownMs)} ms (p95) once known`)
   broken(bare > 0, `${bare} refusals were no 503 with Retry-After`)
@@ -85,7 +86,7 @@ function judgeIntake(suffered: Suffered, own: readonly Call[]): string[] {
 function judgeReads(
   kind: CallKind,
   goesOn: boolean | null,
-  { inForceMs, endedMs, restarts }: Suffered,
+  { inForceMs, endedMs, restarts }: InjectedOutage,
   calls: readonly Call[],
 ): string[] {
   const own = calls.filter(
@@ -103,29 +104,31 @@ function judgeReads(
   if (goesOn === true && failed.length > 0 && (awayMs === 0 || failedForMs > awayMs)) {
     wrong.push(`${failed.length} calls for ${kind} of ${own.length} failed`)
   }
-  if (goesOn === false && ok > 0) wrong.push(`${ok} calls for ${kind} were answered: no outage`)
+  if (goesOn === false && ok > 0) wrong.push(`${ok} calls for ${kind} succeeded: no outage`)
   return wrong
 }
 
-/** Each process, towards the end of the outage and after the recovery. */
-function judgeReadiness(suffered: Suffered, probes: readonly Probe[]): string[] {
-  const { outage, inForceMs, endedMs, recoveredMs, calmUntilMs } = suffered
+/** The readiness of each process late in the outage and after the recovery. */
+function judgeReadiness(injected: InjectedOutage, probes: readonly Probe[]): string[] {
+  const { outage, inForceMs, endedMs, recoveredMs, calmUntilMs } = injected
   return SERVICE_NAMES.flatMap((name) => {
     const own = probes.filter((probe) => probe.name === name)
     const during = own.filter((probe) => probe.begunMs + probe.tookMs < endedMs)
-    // In a short outage the last word counts.
+    // In a short outage only the last probe counts.
     const lastMs = during.at(-1)?.begunMs ?? 0
     const fromMs = Math.min(inForceMs + truthWithinMs, lastMs)
     const expected = outage.expected.ready[name]
-    const lies = during.filter(
+    const wrongProbes = during.filter(
       ({ begunMs, ready }) => begunMs >= fromMs && expected !== null && ready !== expected,
     )
     const after = own.filter(({ begunMs, tookMs, ready }) => {
       return !ready && begunMs > recoveredMs + truthWithinMs && begunMs + tookMs < calmUntilMs
     })
     const wrong: string[] = []
-    if (lies.length > 0) {
-      wrong.push(`${name} says ${toWord(lies[0]!)} ${toSeconds(lies[0]!.begunMs - inForceMs)} into`)
+    if (wrongProbes.length > 0) {
+      wrong.push(
+        `${name} says ${describeProbe(wrongProbes[0]!)} ${seconds(wrongProbes[0]!.begunMs - inForceMs)} into`,
+      )
     }
     if (after.length > 0) {
       const { why } = after[0]!
@@ -135,10 +138,10 @@ function judgeReadiness(suffered: Suffered, probes: readonly Probe[]): string[] 
   })
 }
 
-/** What an edge says of itself, against what it did around that moment. */
-function judgeIngest({ inForceMs, endedMs }: Suffered, { calls, probes }: Seen): string[] {
+/** The readiness of the edge, compared with its responses around that moment. */
+function judgeIngest({ inForceMs, endedMs }: InjectedOutage, { calls, probes }: Seen): string[] {
   const submitted = calls.filter(({ kind }) => kind === 'submit')
-  const lies = probes.filter(({ name, begunMs, ready }) => {
+  const wrongProbes = probes.filter(({ name, begunMs, ready }) => {
     if (name !== 'ingest' || begunMs < inForceMs + truthWithinMs || begunMs > endedMs) return false
     const around = submitted.filter((call) => {
       return call.begunMs > begunMs - aroundMs && call.begunMs < begunMs + aroundMs
@@ -146,19 +149,18 @@ function judgeIngest({ inForceMs, endedMs }: Suffered, { calls, probes }: Seen):
     const took = around.filter(({ outcome }) => outcome === 'ok').length
     return around.length > 0 && took === (ready ? 0 : around.length)
   })
-  const [lie] = lies
-  if (lie === undefined) return []
+  const [wrong] = wrongProbes
+  if (wrong === undefined) return []
   return [
-    `ingest says ${toWord(lie)} ${toSeconds(lie.begunMs - inForceMs)} into, and acts otherwise`,
+    `ingest says ${describeProbe(wrong)} ${seconds(wrong.begunMs - inForceMs)} into, and responds otherwise`,
   ]
 }
 
-const toWord = ({ ready, why }: Probe) => (ready ? 'ready' : `not ready (${why})`)
-const toSeconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`
+const describeProbe = ({ ready, why }: Probe) => (ready ? 'ready' : `not ready (${why})`)
 
-/** How long each process took to say that it is not ready, and that it is again; null for never. */
-export function toTruths(suffered: Suffered, probes: readonly Probe[]) {
-  const { inForceMs, endedMs, recoveredMs } = suffered
+/** When each process became unready, and ready again after the recovery; null for never. */
+export function toReadinessTimes(injected: InjectedOutage, probes: readonly Probe[]) {
+  const { inForceMs, endedMs, recoveredMs } = injected
   return SERVICE_NAMES.map((name) => {
     const own = probes.filter((probe) => probe.name === name)
     const down = own.find(
@@ -175,12 +177,12 @@ export function toTruths(suffered: Suffered, probes: readonly Probe[]) {
   })
 }
 
-/** @returns the promises about data that were broken, in words */
+/** @returns the broken promises about data */
 export function judgeFindings(findings: OutageFindings): string[] {
   const promises: [string, readonly string[]][] = [
     ['accepted events that are not stored', findings.notStored],
     ['events stored twice', findings.storedTwice],
-    ['events that nobody sent', findings.neverSent],
+    ['events that were not sent', findings.neverSent],
     ['devices with a wrong history', findings.wrongHistory],
     ['sessions without their alert', findings.withoutAlert],
     ['sessions with two alerts', findings.withTwoAlerts],

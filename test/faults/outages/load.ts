@@ -1,13 +1,13 @@
 /**
- * A fleet and a backend that go on whatever they are answered: submissions at a fixed rate, each
- * sent once, some of those that failed sent again later with the same bytes; and beside it calls of
- * the api for alerts and for a device. Every call ends ok, refused or unknown, and is kept with
- * when it began and how long it took.
+ * A fleet and a backend that continue whatever the responses are: submissions at an even rate, each
+ * sent once, some failed ones sent again later with the same bytes; and calls of the api for alerts
+ * and for a device. Every call is kept with its begin, its time and its outcome.
  */
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { toEventId } from '#shared/core/base/ids.ts'
-import { signBody } from '#shared/core/telemetry/signature.ts'
+import { startOpenLoop } from '../../support/http/open-loop.ts'
+import { postTelemetry, type SentRequest, sendRequest } from '../../support/http/send-request.ts'
 import { type Signer, validBody } from '../../support/telemetry/raw-submissions.ts'
 
 export type Outcome = 'ok' | 'refused' | 'unknown'
@@ -19,9 +19,9 @@ export type Call = {
   begunMs: number
   tookMs: number
   outcome: Outcome
-  /** 0 when there was no answer. */
+  /** 0 without a response. */
   status: number
-  /** Whether a refusal said when to come back. */
+  /** Whether the response has a `Retry-After` of a second or more. */
   retryAfter: boolean
 }
 
@@ -32,7 +32,7 @@ export type OutageLoad = {
   /** By event id. */
   sent: Map<string, Submission>
   accepted: Set<string>
-  /** Sends some of those again that were refused, or ended without an answer, until now. */
+  /** Sends some of the submissions again that have failed since the last call. */
   sendAgain: (count: number) => Promise<void>
   /** Sends nothing new, and resolves once everything sent has ended. */
   stop: () => Promise<void>
@@ -46,11 +46,9 @@ export type OutageLoadOptions = {
   ratePerSecond: number
 }
 
-const nowMs = () => performance.now()
-/** One submission in so many deserves an alert, of a session of its own. */
+/** One submission in so many raises an alert, in a session of its own. */
 const alertEvery = 8
-/** Every answer is there long before. */
-const answerLimitMs = 10_000
+const limitMs = 10_000
 const readEveryMs = 100
 const againAtOnce = 20
 
@@ -62,21 +60,16 @@ export function startOutageLoad(options: OutageLoadOptions): OutageLoad {
   const accepted = new Set<string>()
   let failed: Submission[] = []
   let lastDevice = 'none'
-  const open = new Set<Promise<void>>()
   let running = true
   let made = 0
 
   const submit = async (submission: Submission, kind: 'submit' | 'again') => {
     const { body, eventId } = submission
-    const call = await callOnce(kind, `${options.ingestUrl}/v1/rasp/ingest`, {
-      agent,
-      method: 'POST',
-      body,
-      headers: {
-        'content-type': 'application/json',
-        'x-service-signature': signBody(body, signer.secret),
-      },
-    })
+    const { secret } = signer
+    const call = toCall(
+      kind,
+      await postTelemetry(options.ingestUrl, { agent, body, secret, limitMs }),
+    )
     calls.push(call)
     if (call.outcome === 'ok') {
       accepted.add(eventId)
@@ -85,34 +78,26 @@ export function startOutageLoad(options: OutageLoadOptions): OutageLoad {
       failed.push(submission)
     }
   }
-  const track = (work: Promise<void>) => {
-    const tracked: Promise<void> = work.finally(() => open.delete(tracked))
-    open.add(tracked)
-  }
-  const startMs = nowMs()
-  const timer = setInterval(() => {
-    // By the clock: a slow moment is caught up with, not left out.
-    const due = Math.floor(((nowMs() - startMs) / 1_000) * ratePerSecond)
-    while (made < due) {
-      const submission = makeSubmission(signer.tenantId, made++ % alertEvery === 0)
-      sent.set(submission.eventId, submission)
-      track(submit(submission, 'submit'))
-    }
-  }, 5)
+  const loop = startOpenLoop(ratePerSecond, () => {
+    const submission = makeSubmission(signer.tenantId, made++ % alertEvery === 0)
+    sent.set(submission.eventId, submission)
+    return submit(submission, 'submit')
+  })
   const headers = { authorization: `Bearer ${options.apiKey}` }
-  const read = async (kind: 'alerts' | 'device', path: () => string) => {
+  const readAgain = async (kind: 'alerts' | 'device', path: () => string) => {
     while (running) {
-      track(
-        callOnce(kind, `${apiUrl}/v1/di/${path()}`, { agent, method: 'GET', headers }).then(
-          (call) => void calls.push(call),
+      const url = `${apiUrl}/v1/di/${path()}`
+      loop.track(
+        sendRequest(url, { agent, headers, limitMs }).then((call) =>
+          calls.push(toCall(kind, call)),
         ),
       )
       await pause(readEveryMs)
     }
   }
-  track(read('alerts', () => 'alerts?limit=5'))
-  // A device that was accepted this moment may be a moment from being known: 404 is an answer.
-  track(read('device', () => `devices/${lastDevice}`))
+  loop.track(readAgain('alerts', () => 'alerts?limit=5'))
+  // The device may not be stored yet, so 404 counts as ok.
+  loop.track(readAgain('device', () => `devices/${lastDevice}`))
   return {
     calls,
     sent,
@@ -126,8 +111,7 @@ export function startOutageLoad(options: OutageLoadOptions): OutageLoad {
     },
     stop: async () => {
       running = false
-      clearInterval(timer)
-      while (open.size > 0) await Promise.all(open)
+      await loop.stop()
       agent.destroy()
     },
   }
@@ -140,25 +124,9 @@ function makeSubmission(tenantId: string, alerts: boolean): Submission {
   return { eventId: toEventId(Buffer.from(body)), device: made.device_id, alerts, body }
 }
 
-type Sent = { agent: Agent; method: string; headers: Record<string, string>; body?: string }
-
-function callOnce(kind: CallKind, url: string, { body, ...options }: Sent): Promise<Call> {
-  const begunMs = nowMs()
-  return new Promise((resolve) => {
-    const end = (status: number, retryAfter = false) => {
-      const answered = status === 200 || (status === 404 && kind === 'device')
-      const outcome = answered ? 'ok' : status === 0 ? 'unknown' : 'refused'
-      resolve({ kind, begunMs, tookMs: nowMs() - begunMs, outcome, status, retryAfter })
-    }
-    const sending = request(url, { ...options, timeout: answerLimitMs })
-    sending.on('timeout', () => sending.destroy(new Error('no answer')))
-    sending.on('error', () => end(0))
-    sending.on('response', (response) => {
-      const { statusCode = 0, headers } = response
-      response.resume()
-      response.on('error', () => end(0))
-      response.on('end', () => end(statusCode, Number(headers['retry-after']) >= 1))
-    })
-    sending.end(body)
-  })
+function toCall(kind: CallKind, { begunMs, tookMs, status, headers }: SentRequest): Call {
+  const isOk = status === 200 || (status === 404 && kind === 'device')
+  const outcome = isOk ? 'ok' : status === 0 ? 'unknown' : 'refused'
+  const retryAfter = Number(headers['retry-after']) >= 1
+  return { kind, begunMs, tookMs, outcome, status, retryAfter }
 }

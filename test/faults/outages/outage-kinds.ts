@@ -1,25 +1,22 @@
-/**
- * The outages: how each is begun and ended, and what is promised meanwhile. A promise that an
- * outage leaves open, since it depends on the moment, is null.
- */
+/** The outages: how each begins and ends, and what must hold meanwhile; null promises nothing. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { ServerName, ServiceName } from '../../../deploy/local/stack/settings.ts'
 import type { OutageRig } from './rig.ts'
 
 export type Expected = {
-  /** Whether telemetry is taken; `never` where nobody is there to acknowledge any. */
+  /** Whether telemetry is accepted; `never` where nats-server cannot acknowledge any. */
   intake: boolean | 'never'
-  /** Whether the api answers. */
+  /** Whether these calls of the api succeed. */
   alerts: boolean | null
   device: boolean | null
-  /** What `/readyz` of each process has to say. */
+  /** The right result of `/readyz` of each process. */
   ready: Record<ServiceName, boolean | null>
 }
 
 export type Outage = {
   name: string
-  /** For how long at full length. */
+  /** At `--scale 1`. */
   lastsMs: number
   begin: (rig: OutageRig) => Promise<unknown> | unknown
   end: (rig: OutageRig) => Promise<unknown> | unknown
@@ -27,7 +24,7 @@ export type Outage = {
 }
 
 const all = { ingest: true, scorer: true, api: true, delivery: true, console: true }
-const goesOn = { intake: true, alerts: true, device: true }
+const continues = { intake: true, alerts: true, device: true }
 const hang = (name: ServerName): Pick<Outage, 'begin' | 'end'> => ({
   begin: ({ servers }) => servers[name].signal('SIGSTOP'),
   end: ({ servers }) => servers[name].signal('SIGCONT'),
@@ -47,19 +44,19 @@ export const outages: readonly Outage[] = [
     lastsMs: 30_000,
     ...hang('nats'),
     expected: {
-      ...goesOn,
+      ...continues,
       intake: 'never',
       ready: { ...all, ingest: false, scorer: false, console: false },
     },
   },
   {
-    // What it had been sent and had not read is lost with it.
+    // Messages that it has not read yet are lost with it.
     name: 'nats-hung',
     lastsMs: 25_000,
     ...hang('nats'),
     end: ({ servers }) => servers.nats.signal('SIGKILL'),
     expected: {
-      ...goesOn,
+      ...continues,
       intake: 'never',
       ready: { ...all, ingest: false, scorer: false, console: false },
     },
@@ -68,7 +65,7 @@ export const outages: readonly Outage[] = [
     name: 'postgres-down',
     lastsMs: 60_000,
     ...takeDown('postgres'),
-    // Every call of the api looks its key up.
+    // Every call of the api looks its key up in Postgres.
     expected: {
       intake: true,
       alerts: false,
@@ -80,30 +77,30 @@ export const outages: readonly Outage[] = [
     name: 'clickhouse-down',
     lastsMs: 60_000,
     ...takeDown('clickhouse'),
-    expected: { ...goesOn, device: false, ready: { ...all, scorer: false, api: false } },
+    expected: { ...continues, device: false, ready: { ...all, scorer: false, api: false } },
   },
   {
     name: 'clickhouse-paused',
     lastsMs: 20_000,
     ...hang('clickhouse'),
-    expected: { ...goesOn, device: false, ready: { ...all, scorer: false, api: false } },
+    expected: { ...continues, device: false, ready: { ...all, scorer: false, api: false } },
   },
   {
-    // No message fits, though scorers remove what is decided.
+    // No message fits, though scorers remove decided ones.
     name: 'stream-full',
     lastsMs: 20_000,
     begin: (rig) => limitStream(rig, 100),
     end: (rig) => limitStream(rig, 16 * 1024 ** 3),
-    expected: { ...goesOn, intake: false, ready: { ...all, ingest: false } },
+    expected: { ...continues, intake: false, ready: { ...all, ingest: false } },
   },
   {
     name: 'disk-nats',
     lastsMs: 20_000,
     ...fillDisk('nats'),
-    // Started again and again by the supervisor, it is there at times, and takes what fits into
-    // what its own start has freed.
+    // The supervisor restarts it again and again. A start frees some space, so at times it accepts
+    // messages.
     expected: {
-      ...goesOn,
+      ...continues,
       intake: false,
       ready: { ...all, ingest: null, scorer: null, console: null },
     },
@@ -112,8 +109,8 @@ export const outages: readonly Outage[] = [
     name: 'disk-postgres',
     lastsMs: 30_000,
     ...fillDisk('postgres'),
-    // It answers reads until it needs another piece of its log, and then goes through recoveries.
-    // Where no alert can be raised delivery has nothing to write down.
+    // It serves reads until it needs another segment of its log, and then recovers again and again.
+    // Without new alerts delivery has nothing to write.
     expected: {
       intake: true,
       alerts: null,
@@ -125,7 +122,7 @@ export const outages: readonly Outage[] = [
     name: 'disk-clickhouse',
     lastsMs: 30_000,
     ...fillDisk('clickhouse'),
-    expected: { ...goesOn, ready: { ...all, scorer: false } },
+    expected: { ...continues, ready: { ...all, scorer: false } },
   },
 ]
 

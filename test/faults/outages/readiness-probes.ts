@@ -1,4 +1,4 @@
-/** What each process says of its readiness, asked again and again, and kept with when. */
+/** Reads `/readyz` of each process all the time and keeps every result. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { SERVICE_NAMES, type ServiceName } from '../../../deploy/local/stack/settings.ts'
 
@@ -7,7 +7,7 @@ export type Probe = {
   begunMs: number
   tookMs: number
   ready: boolean
-  /** What it says is missing, or how it failed to answer. */
+  /** What is missing, or why there was no response. */
   why: string
 }
 
@@ -15,7 +15,7 @@ export type Probes = { seen: Probe[]; stop: () => Promise<void> }
 
 const probeEveryMs = 200
 /** A check within the process takes one second at most. */
-const answerLimitMs = 3_000
+const limitMs = 3_000
 const nowMs = () => performance.now()
 
 export function startProbes(urls: Record<ServiceName, string>): Probes {
@@ -24,7 +24,7 @@ export function startProbes(urls: Record<ServiceName, string>): Probes {
   const watch = async (name: ServiceName) => {
     while (running) {
       const begunMs = nowMs()
-      const { ready, why } = await ask(urls[name])
+      const { ready, why } = await readReadiness(urls[name])
       seen.push({ name, begunMs, tookMs: nowMs() - begunMs, ready, why })
       await pause(probeEveryMs)
     }
@@ -39,13 +39,13 @@ export function startProbes(urls: Record<ServiceName, string>): Probes {
   }
 }
 
-async function ask(url: string): Promise<Pick<Probe, 'ready' | 'why'>> {
+async function readReadiness(url: string): Promise<Pick<Probe, 'ready' | 'why'>> {
   try {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(answerLimitMs) })
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(limitMs) })
     const { missing = {} } = (await response.json()) as { missing?: Record<string, string> }
     const why = Object.entries(missing).map(([name, fault]) => `${name} ${fault}`)
     return { ready: response.status === 200, why: why.join(', ') }
   } catch (error) {
-    return { ready: false, why: `no answer: ${(error as Error).message}` }
+    return { ready: false, why: `no response: ${(error as Error).message}` }
   }
 }

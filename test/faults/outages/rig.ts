@@ -1,7 +1,7 @@
 /**
- * All of the service as the local stack runs it, supervisor included, but child by child: each
- * server can be paused, taken down for as long as it takes, or have its disk filled. Whatever
- * ends by itself is started again by the supervisor, and counted.
+ * All of the service as the local stack runs it, supervisor included, but child by child: each server
+ * can hang, be down for as long as needed, or have its disk filled. The supervisor restarts what ends
+ * by itself, and restarts are counted.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -35,26 +35,26 @@ import {
 } from '../../../deploy/local/stack/settings.ts'
 import { openSecrets } from '../../../deploy/local/stack/state-files.ts'
 import { type ChildSpec, superviseChild } from '../../../deploy/local/stack/supervised-child.ts'
+import { callAdmin } from '../../support/http/tenant-client.ts'
 import { type Closing, startWhole } from '../../support/process/closing.ts'
 import { freePortBase } from '../../support/process/stack.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
-import { callAdmin } from '../support/call-admin.ts'
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts'
 
-export type Kept = {
-  /** Started again for as long as it is not `down`. */
+export type ManagedChild = {
+  /** Starts it. The supervisor restarts it until `down`. */
   start: () => Promise<void>
-  /** kill -9, and nobody starts it again. */
+  /** kill -9 without a restart. */
   down: () => Promise<void>
   signal: (signal: NodeJS.Signals) => void
-  /** How often the supervisor had to start it again. */
+  /** Restarts by the supervisor. */
   restarts: () => number
 }
 
 export type OutageRig = {
-  servers: Record<ServerName, Kept>
-  services: Record<ServiceName, Kept>
+  servers: Record<ServerName, ManagedChild>
+  services: Record<ServiceName, ManagedChild>
   /** Of the services, without a slash at the end. */
   urls: Record<ServiceName, string>
   /** Of their internal listeners. */
@@ -66,13 +66,13 @@ export type OutageRig = {
   clickhouse: Clickhouse
   /** Calls the admin API. @throws on anything but a 2xx */
   admin: (path: string, body: object) => Promise<Record<string, unknown>>
-  /** What the supervisor had to say. */
+  /** Lines of the supervisor. */
   reported: string[]
   stop: () => Promise<void>
 }
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
-/** What the whole drill stores, twice over, and each server's own files. */
+/** Twice what the drill stores, and the server's own files. */
 const disksMb: Record<ServerName, number> = { nats: 1_024, postgres: 768, clickhouse: 1_536 }
 
 /** @param options.smallDisks each server's data on a disk that can be filled; needs root */
@@ -129,7 +129,8 @@ async function startAll(
     urls: serviceUrls,
     internalUrls: mapNames(SERVICE_NAMES, (name) => `http://${internalAddress(settings, name)}`),
     ...stores,
-    admin: (path, body) => callAdmin(serviceUrls.console, secrets.admin_token, path, body),
+    admin: (path, body) =>
+      callAdmin(serviceUrls.console, secrets.admin_token, { method: 'POST', path, body }),
   }
 }
 
@@ -147,7 +148,7 @@ function mapNames<N extends string, T>(names: readonly N[], make: (name: N) => T
   return Object.fromEntries(names.map((name) => [name, make(name)])) as Record<N, T>
 }
 
-/** What the test run itself was given must not leak into the service. */
+/** Without the settings of the test run itself. */
 function toEnv(dir: string, portBase: number): Env {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(npm_|VITEST|NODE_ENV$|(NATS|POSTGRES|CLICKHOUSE)_URL)/.test(name),
@@ -170,7 +171,7 @@ function createSupervisor(dir: string, closing: Closing) {
   }
   process.on('exit', killAll)
   closing.push(() => process.off('exit', killAll))
-  const keep = (spec: ChildSpec): Kept => {
+  const keep = (spec: ChildSpec): ManagedChild => {
     const { name } = spec
     const log = openChildLog({
       file: join(dir, `${name}.log`),

@@ -1,47 +1,44 @@
 /**
- * The service under steady load while its servers are away, one after the other or two at once.
- * Nobody starts anything again by hand; what became of every submission is read back at the end.
+ * The service under steady load while its servers are away, one after the other or two at once. It
+ * recovers without help; everything is read back at the end.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  deciderConsumer,
-  scorerConsumer,
-  telemetryStream,
-} from '#shared/core/telemetry/nats-names.ts'
+import { scorerConsumer, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { SERVER_NAMES, SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
 import { startReceiver } from '../../support/deliveries/receiver.ts'
 import { until } from '../../support/process/until.ts'
+import { readProgress } from '../../support/telemetry/read-stream.ts'
 import { type OutageLoad, startOutageLoad } from './load.ts'
 import type { Outage } from './outage-kinds.ts'
-import { checkOutages, type OutageFindings } from './read-back.ts'
+import { type OutageFindings, readBackOutages } from './read-back.ts'
 import { type Probes, startProbes } from './readiness-probes.ts'
 import { type OutageRig, startOutageRig } from './rig.ts'
 
-export type Suffered = {
+export type InjectedOutage = {
   outage: Outage
-  /** On the monotonic clock: when it was begun, when it was in force, and when its end began. */
+  /** On the monotonic clock: its begin, when it was in force, and the begin of its end. */
   begunMs: number
   inForceMs: number
   endedMs: number
-  /** When every store could be written to again and telemetry was taken. */
+  /** When every store accepted writes and the edge accepted telemetry. */
   recoveredMs: number
-  /** When everything taken was stored and decided, or was given up on. */
+  /** When the backlog was acknowledged, or the limit was over. */
   drainedMs: number
   drained: boolean
-  /** Until when nothing else was done. */
+  /** The begin of the next step. */
   calmUntilMs: number
-  /** Messages that waited for the scorer when it was over. */
+  /** Messages that waited for the scorer at the recovery. */
   lag: number
   /** Whether all processes were ready within five seconds of the recovery. */
   readyAgain: boolean
   /** Starts by the supervisor during it. */
   restarts: Record<string, number>
-  /** Bytes that were taken of a disk. */
-  taken: number
+  /** Bytes that filled a disk. */
+  filledBytes: number
 }
 
 export type OutagesResult = {
-  suffered: Suffered[]
+  injected: InjectedOutage[]
   calls: OutageLoad['calls']
   probes: Probes['seen']
   findings: OutageFindings
@@ -52,18 +49,18 @@ export type OutagesOptions = {
   /** Of their full length. */
   scale: number
   ratePerSecond: number
-  /** Between an outage and the next: long enough for readiness to be looked at. */
+  /** Between two outages, long enough to check readiness. */
   calmMs: number
-  onOutage?: (suffered: Suffered, seen: Pick<OutagesResult, 'calls' | 'probes'>) => void
+  onOutage?: (injected: InjectedOutage, seen: Pick<OutagesResult, 'calls' | 'probes'>) => void
 }
 
 const nowMs = () => performance.now()
-/** Longer than any outage may have consequences: the supervisor's longest pause, and recoveries. */
+/** The supervisor's longest pause and the servers' own recovery. */
 const recoverLimitMs = 60_000
 const drainLimitMs = 120_000
 const tenantId = 'outages'
 
-/** Runs it all, on servers of its own. */
+/** Runs all outages on servers of its own. */
 export async function runOutages(options: OutagesOptions): Promise<OutagesResult> {
   const smallDisks = options.outages.some(({ name }) => name.includes('disk-'))
   const rig = await startOutageRig({ smallDisks })
@@ -87,35 +84,35 @@ export async function runOutages(options: OutagesOptions): Promise<OutagesResult
       ratePerSecond: options.ratePerSecond,
     })
     const probes = startProbes(rig.internalUrls)
-    const suffered: Suffered[] = []
+    const injected: InjectedOutage[] = []
     try {
       await until('telemetry flows', () => load.accepted.size > 20)
       for (const outage of options.outages) {
-        const one = await suffer({ rig, load, probes, options }, outage)
-        suffered.push(one)
+        const one = await injectOutage({ rig, load, probes, options }, outage)
+        injected.push(one)
         options.onOutage?.(one, { calls: load.calls, probes: probes.seen })
       }
     } finally {
       await load.stop()
       await probes.stop()
     }
-    const findings = await checkOutages(rig, { load, receiver, tenantId, apiKey })
-    return { suffered, calls: load.calls, probes: probes.seen, findings }
+    const findings = await readBackOutages(rig, { load, receiver, tenantId, apiKey })
+    return { injected, calls: load.calls, probes: probes.seen, findings }
   } finally {
     await rig.stop()
     await receiver.close()
   }
 }
 
-/** What is sent again of what failed. */
+/** So many failed submissions are sent again. */
 const againMax = 200
-/** Readiness is the truth after this. */
+/** Readiness has to be true after this time. */
 export const truthWithinMs = 5_000
 
-type World = { rig: OutageRig; load: OutageLoad; probes: Probes; options: OutagesOptions }
+type Deps = { rig: OutageRig; load: OutageLoad; probes: Probes; options: OutagesOptions }
 
-async function suffer(world: World, outage: Outage): Promise<Suffered> {
-  const { rig, load, probes, options } = world
+async function injectOutage(deps: Deps, outage: Outage): Promise<InjectedOutage> {
+  const { rig, load, probes, options } = deps
   const lastsMs = outage.lastsMs * options.scale
   const before = countRestarts(rig)
   const begunMs = nowMs()
@@ -123,16 +120,16 @@ async function suffer(world: World, outage: Outage): Promise<Suffered> {
   const inForceMs = nowMs()
   await pause(lastsMs)
   const endedMs = nowMs()
-  const taken = await outage.end(rig)
+  const filled = await outage.end(rig)
   await recovered(rig, load)
   const recoveredMs = nowMs()
   const lag = await countLag(rig)
   const readyAgain = allReady(probes, recoveredMs)
   await load.sendAgain(againMax)
-  // What begins to wait meanwhile is newer than what the outage left.
+  // Later messages are not part of the outage's backlog.
   const { state } = await rig.nats.manager.streams.info(telemetryStream)
-  const isDrained = () => isDecided(rig, state.last_seq)
-  const drained = await until('the backlog is worked off', isDrained, drainLimitMs).then(
+  const isDrained = async () => (await readProgress(rig.nats)).acknowledged >= state.last_seq
+  const drained = await until('the backlog is acknowledged', isDrained, drainLimitMs).then(
     () => true,
     () => false,
   )
@@ -153,11 +150,11 @@ async function suffer(world: World, outage: Outage): Promise<Suffered> {
       Object.entries(after).map(([name, count]) => [name, count - before[name]!]),
     ),
     readyAgain: await readyAgain,
-    taken: typeof taken === 'number' ? taken : 0,
+    filledBytes: typeof filled === 'number' ? filled : 0,
   }
 }
 
-/** Whether the latest word of each process since then is that it is ready, in good time. */
+/** Whether the latest probe of each process says ready within the time limit. */
 function allReady({ seen }: Probes, sinceMs: number): Promise<boolean> {
   const isReady = (name: string) => {
     const latest = seen.findLast((probe) => probe.name === name)
@@ -170,7 +167,7 @@ function allReady({ seen }: Probes, sinceMs: number): Promise<boolean> {
   )
 }
 
-/** Until telemetry is taken again and each database takes a row. */
+/** Waits until telemetry is accepted and each database accepts a row. */
 async function recovered(rig: OutageRig, load: OutageLoad): Promise<void> {
   const sinceMs = nowMs()
   const flows = () =>
@@ -178,9 +175,9 @@ async function recovered(rig: OutageRig, load: OutageLoad): Promise<void> {
       return kind === 'submit' && outcome === 'ok' && begunMs >= sinceMs
     }).length >= 5
   await Promise.all([
-    until('telemetry is taken', flows, recoverLimitMs),
-    until('Postgres takes a row', () => writesPostgres(rig), recoverLimitMs),
-    until('ClickHouse takes a row', () => writesClickhouse(rig), recoverLimitMs),
+    until('telemetry is accepted', flows, recoverLimitMs),
+    until('Postgres accepts a row', () => writesPostgres(rig), recoverLimitMs),
+    until('ClickHouse accepts a row', () => writesClickhouse(rig), recoverLimitMs),
   ])
 }
 
@@ -197,14 +194,6 @@ async function writesClickhouse({ clickhouse }: OutageRig): Promise<boolean> {
 async function countLag({ nats }: OutageRig): Promise<number> {
   const info = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
   return info.num_pending + info.num_ack_pending
-}
-
-async function isDecided({ nats }: OutageRig, seq: number): Promise<boolean> {
-  for (const durable of [scorerConsumer, deciderConsumer]) {
-    const info = await nats.manager.consumers.info(telemetryStream, durable)
-    if (info.ack_floor.stream_seq < seq) return false
-  }
-  return true
 }
 
 function countRestarts({ servers, services }: OutageRig): Record<string, number> {

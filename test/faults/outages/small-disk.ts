@@ -1,7 +1,4 @@
-/**
- * A disk so small that it can be filled: a tmpfs, and a file that takes what room is left for as
- * long as it is there. Mounting needs root.
- */
+/** A tmpfs small enough to be filled, and the file that fills it. Mounting needs root. */
 import { execFileSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,9 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 export type SmallDisk = {
   dir: string
-  /** Takes all room there is, and what becomes free, until `free`. */
+  /** Fills all space, and what becomes free later, until `free`. */
   fill: () => Promise<void>
-  /** Gives it back. @returns the bytes that were taken */
+  /** Deletes the file. @returns its bytes */
   free: () => number
   freeBytes: () => number
   unmount: () => void
@@ -21,7 +18,7 @@ const ends = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const end = () => process.exit(1)
 const refillMs = 100
 const atOnceBytes = 32 * 1024 * 1024
-/** The last pieces are small: what is left must not hold a message. */
+/** The last pieces are small, so that no message fits into the rest. */
 const piecesBytes = [4 * 1024 * 1024, 64 * 1024, 4_096]
 
 /** @throws when it cannot be mounted, as without root */
@@ -36,7 +33,7 @@ export function mountSmallDisk(dir: string, sizeMb: number): SmallDisk {
     throw new Error(`no small disk can be mounted (this needs root): ${stderr ?? error}`)
   }
   const ballast = join(dir, 'ballast')
-  let taken = 0
+  let filled = 0
   let mounted = true
   let timer: NodeJS.Timeout | undefined
   const unmount = () => {
@@ -45,11 +42,11 @@ export function mountSmallDisk(dir: string, sizeMb: number): SmallDisk {
     mounted = false
     process.off('exit', unmount)
     for (const signal of ends) process.off(signal, end)
-    // Lazily: whoever still has a file open keeps it, the place is free at once.
+    // Lazily: a process with an open file keeps it, and the folder is free at once.
     execFileSync('umount', ['--lazy', dir])
   }
   process.on('exit', unmount)
-  // A signal ends a process without a word to those who listen for its exit.
+  // A signal ends a process without an `exit` event.
   for (const signal of ends) process.on(signal, end)
   const freeBytes = () => {
     const { bavail, bsize } = statfsSync(dir)
@@ -58,22 +55,22 @@ export function mountSmallDisk(dir: string, sizeMb: number): SmallDisk {
   return {
     dir,
     fill: async () => {
-      // Not in one go: whoever measures meanwhile must not be held up.
+      // In pieces, so that the measurements of this process continue.
       while (freeBytes() > atOnceBytes) {
         await pause(1)
-        taken += takeRoom(ballast, atOnceBytes)
+        filled += fillSpace(ballast, atOnceBytes)
       }
-      taken += takeRoom(ballast)
+      filled += fillSpace(ballast)
       timer ??= setInterval(() => {
-        taken += takeRoom(ballast)
+        filled += fillSpace(ballast)
       }, refillMs)
     },
     free: () => {
       clearInterval(timer)
       timer = undefined
       rmSync(ballast, { force: true })
-      const bytes = taken
-      taken = 0
+      const bytes = filled
+      filled = 0
       return bytes
     },
     freeBytes,
@@ -81,7 +78,7 @@ export function mountSmallDisk(dir: string, sizeMb: number): SmallDisk {
   }
 }
 
-function takeRoom(file: string, bytesMax = Number.POSITIVE_INFINITY): number {
+function fillSpace(file: string, bytesMax = Number.POSITIVE_INFINITY): number {
   const handle = openSync(file, 'a')
   let bytes = 0
   try {

@@ -1,7 +1,7 @@
 /**
- * What a disk would hold after a power cut: every file as far as it was written when its last sync
- * began, made from the system calls of the process that wrote it. A file that was never synced is
- * not there; a new name is there once what it names was synced; a removed name is gone.
+ * The content of a disk after a power cut, from the system calls of the process that wrote it: every
+ * file as it was when its last sync began. A file that was never synced is missing; a new name exists
+ * once its file was synced; a removed name is gone.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -9,7 +9,7 @@ import { readStrings, readTarget, type SystemCall } from './system-calls.ts'
 
 export type DurableStore = {
   apply: (call: SystemCall) => void
-  /** Writes what would be there into a folder. @returns what the cut took */
+  /** Writes the content after the cut into a folder. @returns what the cut removed */
   restore: (dir: string) => { files: number; bytes: number; lostFiles: number; lostBytes: number }
   syncs: () => number
 }
@@ -21,17 +21,17 @@ type Change =
 type File = {
   /** As of the last sync; null when there was none. */
   durable: Buffer | null
-  /** How much of `durable` is in use: it is made larger than it has to be. */
+  /** The used part of `durable`, which has spare capacity. */
   durableBytes: number
   /** Since the last sync. */
   changes: Change[]
-  /** What the process itself sees. */
+  /** The size for the process itself. */
   bytes: number
 }
 
 type Descriptor = { path: string; file: File; append: boolean; at: number }
 
-/** @param storeDir as it is when the trace begins, taken to be synced */
+/** @param storeDir its content at the begin of the trace counts as synced */
 export function createDurableStore(storeDir: string): DurableStore {
   const names = new Map<string, File>()
   const durableNames = new Map<string, File>()
@@ -55,7 +55,7 @@ export function createDurableStore(storeDir: string): DurableStore {
     if (fd === undefined || target === undefined || !inStore(target)) return null
     const known = open.get(fd)
     if (known !== undefined) return known
-    // Opened before the trace began: what it writes without a place is added at the end.
+    // Opened before the trace: writes without an offset are appended.
     const file = names.get(target) ?? create(target)
     const descriptor = { path: target, file, append: true, at: 0 }
     open.set(fd, descriptor)
@@ -87,7 +87,7 @@ export function createDurableStore(storeDir: string): DurableStore {
     syncs++
     const { file, path } = descriptor
     file.durable ??= Buffer.alloc(0)
-    // What was written while it was under way may be on the disk, and may not.
+    // Writes during the sync may or may not be on the disk.
     const [sure, open] = split(file.changes, (one) => one.ended < call.begun)
     for (const one of sure) applyTo(file, one)
     file.changes = open
@@ -128,7 +128,7 @@ export function createDurableStore(storeDir: string): DurableStore {
       } else if (name.startsWith('rename')) renamed(call)
       else if (name.startsWith('unlink')) removed(call)
       else if (/^(truncate|fallocate|link|copy_file|sync_file|sendfile)/.test(name)) {
-        if (toPaths(call.args).some(inStore)) throw new Error(`not understood: ${name}`)
+        if (toPaths(call.args).some(inStore)) throw new Error(`unsupported system call: ${name}`)
       }
     },
     restore: (dir) => {
@@ -157,7 +157,7 @@ function listFiles(dir: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name))
 }
 
-/** The paths among the arguments, those beside a folder's descriptor made whole. */
+/** The paths among the arguments, resolved against the descriptor of a folder. */
 function toPaths(args: string): string[] {
   const paths: string[] = []
   const form = /(?:(?:\d+|AT_FDCWD)<([^>]*)>, )?("(?:[^"\\]|\\.)*")/g

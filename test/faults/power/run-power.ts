@@ -1,17 +1,16 @@
 /**
- * The power cut, played twice over on real processes under load: the order of system calls behind
- * each 200, and what is left of the store when everything after the last sync is taken away.
+ * Two checks of a power cut on real processes under load: the order of system calls behind each 200,
+ * and what is left of the store without everything after the last sync.
  */
 import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
-import { signBody } from '#shared/core/telemetry/signature.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
+import { postTelemetry } from '../../support/http/send-request.ts'
 import { until } from '../../support/process/until.ts'
 import { startNats } from '../../support/servers/nats-server.ts'
 import {
@@ -21,6 +20,7 @@ import {
   type TestTenant,
 } from '../../support/telemetry/edge-rig.ts'
 import { validBody } from '../../support/telemetry/raw-submissions.ts'
+import { readEvents } from '../../support/telemetry/read-stream.ts'
 import { createDurableStore } from './durable-store.ts'
 import { judgeOrder, type OrderFindings } from './sync-order.ts'
 import { readTrace, trace } from './system-calls.ts'
@@ -29,7 +29,7 @@ export type OrderRun = OrderFindings & { requests: number; accepted: number }
 
 export type CutRun = {
   accepted: number
-  /** Events in the store that the cut left. */
+  /** Events in the store after the cut. */
   left: number
   /** Accepted events that are not among them. */
   lost: string[]
@@ -40,13 +40,13 @@ export type CutRun = {
 }
 
 export type PowerOptions = {
-  /** False leaves the server its own default: a sync every two minutes. */
+  /** False: the server's own default, a sync every two minutes. */
   syncAlways: boolean
 }
 
 const clients = 32
 
-/** @param options.requests how many to send, 32 at a time */
+/** @param options.requests how many to send, over 32 connections */
 export async function runOrder(options: PowerOptions & { requests: number }): Promise<OrderRun> {
   return await withRig(options, async (rig, tenant, dir) => {
     const edge = await rig.spawnEdge()
@@ -61,7 +61,7 @@ export async function runOrder(options: PowerOptions & { requests: number }): Pr
   })
 }
 
-/** @param options.afterMs how long the load lasts until the power goes */
+/** @param options.afterMs the time of load until the cut */
 export async function runCut(options: PowerOptions & { afterMs: number }): Promise<CutRun> {
   return await withRig(options, async (rig, tenant, dir) => {
     const file = join(dir, 'trace')
@@ -106,14 +106,16 @@ async function withRig<T>(
 
 type Clients = { accepted: Set<string>; done: Promise<void>; stop: () => Promise<void> }
 
-/** Each sends one after the other; a request that fails is not sent again. */
+/** Each client sends its requests in sequence and sends none again. */
 function startClients(url: string, tenant: TestTenant, requests: number): Clients {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const accepted = new Set<string>()
   let left = requests
   const client = async () => {
     while (left-- > 0) {
-      const eventId = await submit(url, agent, tenant)
+      const body = JSON.stringify(validBody(tenant.tenantId))
+      const { secret } = tenant
+      const { eventId } = await postTelemetry(url, { agent, body, secret, limitMs: 5_000 })
       if (eventId !== null) accepted.add(eventId)
     }
   }
@@ -128,51 +130,20 @@ function startClients(url: string, tenant: TestTenant, requests: number): Client
   }
 }
 
-/** @returns the id of the event when it was answered with a 200 */
-function submit(url: string, agent: Agent, tenant: TestTenant): Promise<string | null> {
-  const body = JSON.stringify(validBody(tenant.tenantId))
-  const headers = {
-    'content-type': 'application/json',
-    'x-service-signature': signBody(body, tenant.secret),
-  }
-  return new Promise((resolve) => {
-    const options = { agent, method: 'POST', headers, timeout: 5_000 }
-    const sent = request(`${url}/v1/rasp/ingest`, options, (response) => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', (chunk: string) => {
-        text += chunk
-      })
-      response.on('error', () => resolve(null))
-      response.on('end', () => {
-        const { event_id: eventId } = JSON.parse(text) as { event_id?: string }
-        resolve(response.statusCode === 200 ? (eventId ?? null) : null)
-      })
-    })
-    sent.on('timeout', () => sent.destroy(new Error('no answer')))
-    sent.on('error', () => resolve(null))
-    sent.end(body)
-  })
-}
-
 /** Starts a server on a store and reads every event of the stream, none when the stream is gone. */
 async function readStore(dir: string, { syncAlways }: PowerOptions): Promise<Set<string>> {
   const server = await startNats({ dir, syncAlways })
   const nats = await connectNats(server.url, 'test', quietLog)
   try {
-    const stored = new Set<string>()
-    const info = await nats.manager.streams.info(telemetryStream).catch((error: unknown) => {
-      if ((error as { code?: string }).code === '404') return null
-      throw error
-    })
-    if (info === null || info.state.messages === 0) return stored
-    for (let seq = info.state.first_seq; seq <= info.state.last_seq; seq++) {
-      const message = await nats.manager.streams.getMessage(telemetryStream, { seq })
-      const { events, invalid } = decodeBatch(message.data, message.seq)
-      if (invalid.length > 0) throw new Error(`message ${seq}: ${invalid[0]!.detail}`)
-      for (const { event_id: eventId } of events) stored.add(eventId)
-    }
-    return stored
+    const isGone = await nats.manager.streams.info(telemetryStream).then(
+      () => false,
+      (error: { code?: string }) => {
+        if (error.code === '404') return true
+        throw error
+      },
+    )
+    const events = isGone ? [] : await readEvents(nats)
+    return new Set(events.map(({ event_id }) => event_id))
   } finally {
     await nats.close()
     await server.stop()

@@ -1,24 +1,24 @@
 /**
- * Whether each 200 was written after the data it speaks for was synced: from the system calls of
- * one nats-server and one edge. An answer names its event, the edge's publish names the batch that
- * holds the event, the store's write names the batch, and the acknowledgement names the publish.
+ * Whether each 200 was written after the sync of its event, from the system calls of one nats-server
+ * and one edge. The response names the event, the publish names the batch of the event, the store's
+ * write names the batch, and the acknowledgement names the publish.
  */
 import { readStrings, readTarget, type SystemCall } from './system-calls.ts'
 
 export type OrderFindings = {
-  /** Answers of 200, and the batches and syncs they came of. */
+  /** Responses of 200, batches and syncs. */
   answers: number
   batches: number
   syncs: number
-  /** Event ids of answers that no chain of calls leads to. */
+  /** Event ids of responses without a chain of calls. */
   unexplained: string[]
-  /** Event ids whose answer, or whose acknowledgement, began before the sync had ended. */
+  /** Event ids whose response or acknowledgement began before the end of the sync. */
   early: string[]
-  /** The least time from the end of the sync to the beginning of the answer, in ms. */
+  /** The least time from the end of a sync to the begin of its response. */
   closestMs: number
   /** The same to the beginning of nats-server's acknowledgement. */
   closestAckMs: number
-  /** Syncs that were still under way when another call of these processes was noted. */
+  /** Syncs during which another call of these processes ended. */
   interleaved: number
 }
 
@@ -36,7 +36,7 @@ type Batch = {
   read?: number
 }
 
-/** @param ports the addresses on which the two listen, and so which side of a socket is whose */
+/** @param ports on which the two processes listen, which tells the sides of a socket */
 export async function judgeOrder(
   calls: AsyncIterable<SystemCall>,
   ports: { nats: number; edge: number },
@@ -50,7 +50,7 @@ const publishTokens = /HPUB telemetry\S* (\S+)|Nats-Msg-Id: (bat_[\w-]+)|"event_
 const batchToken = /Nats-Msg-Id: (bat_[\w-]+)/g
 const ackToken = /MSG (\S+) \d+ (?:\d+ )?\d+\r\n\{"stream":"TELEMETRY","seq":\d+/g
 const answerToken = /HTTP\/1\.1 200 [^{]*\{[^}]*"event_id":"(evt_[\w-]+)"/g
-/** What is kept of a socket's earlier bytes: longer than any token. */
+/** How many earlier bytes of a socket are kept: more than any token has. */
 const tailCharacters = 400
 
 function createFacts({ nats, edge }: { nats: number; edge: number }) {
@@ -100,7 +100,7 @@ function createFacts({ nats, edge }: { nats: number; edge: number }) {
     const rest = waiting.filter((batch) => batch.synced === undefined)
     unsynced.set(path, rest)
   }
-  /** With what came before it on this socket, in case a token is cut in two. */
+  /** Joined with earlier bytes of this socket, in case a token is split. */
   const joined = (key: string, text: string) => {
     const whole = (tails.get(key) ?? '') + text
     tails.set(key, whole.slice(-tailCharacters))

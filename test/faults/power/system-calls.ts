@@ -1,7 +1,7 @@
 /**
- * System calls as strace saw them, of several processes in one order. strace holds a thread at the
- * end of each call until it has noted it, so what is noted first happened first; a call that others
- * came between has two lines, and so a number for its beginning and one for its end.
+ * System calls of several processes in one order, recorded by strace. strace stops a thread at the
+ * end of each call until the call is recorded, so the order of records is the order of events. A call
+ * with others in between has two lines: one number for its begin and one for its end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'
@@ -26,11 +26,11 @@ export type SystemCall = {
 }
 
 export type Tracer = {
-  /** Resolves once everything is written: when the traced are gone, or now. */
+  /** Ends the trace and resolves once everything is written. */
   end: () => Promise<void>
 }
 
-/** Everything that changes a file or its name, and what goes through sockets. */
+/** Calls that change files or names, and calls on sockets. */
 const traced = [
   ...['openat', 'close', 'write', 'writev', 'pwrite64', 'pwritev', 'read', 'readv'],
   ...['fsync', 'fdatasync', 'sync_file_range', 'ftruncate', 'truncate', 'fallocate', 'lseek'],
@@ -42,42 +42,37 @@ const stringBytesMax = 2 * 1024 * 1024
 
 /**
  * Attaches to running processes.
- * @param calls what is traced beside everything that changes files, all by default
  * @throws when there is no strace on this machine
  */
-export async function trace(
-  pids: readonly number[],
-  file: string,
-  calls: readonly string[] = traced,
-): Promise<Tracer> {
+export async function trace(pids: readonly number[], file: string): Promise<Tracer> {
   const program = findProgram('strace', process.env.PATH)
   if (program === null) {
     throw new Error('this drill needs strace, and there is none (Debian: apt-get install strace)')
   }
   const args = [
     ...['-f', '-ttt', '-T', '-yy', '-s', `${stringBytesMax}`, '-o', file],
-    ...['-e', `trace=${calls.join()}`],
+    ...['-e', `trace=${traced.join()}`],
     ...pids.flatMap((pid) => ['-p', `${pid}`]),
   ]
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-  let said = ''
+  let output = ''
   child.stderr.on('data', (chunk: Buffer) => {
-    said = (said + chunk).slice(0, 10_000)
+    output = (output + chunk).slice(0, 10_000)
   })
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
   await until('strace is attached', () => {
-    if (isOver(child)) throw new Error(`strace ended: ${said}`)
-    return pids.every((pid) => said.includes(`Process ${pid} attached`))
+    if (hasEnded(child)) throw new Error(`strace ended: ${output}`)
+    return pids.every((pid) => output.includes(`Process ${pid} attached`))
   })
   return {
     end: async () => {
-      if (!isOver(child)) child.kill('SIGINT')
+      if (!hasEnded(child)) child.kill('SIGINT')
       await ended
     },
   }
 }
 
-const isOver = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
+const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
 
 /** Reads a trace, call by call in the order of their ends. */
 export async function* readTrace(file: string): AsyncGenerator<SystemCall> {
@@ -92,9 +87,7 @@ const resumedForm = /^<\.\.\. (\w+) resumed>(.*)$/s
 const unfinished = ' <unfinished ...>'
 const wholeForm = /^(\w+)\((.*)\) += (-?\d+|0x[\da-f]+|\?)(.*?)(?: <(\d+\.\d+)>)?$/s
 
-/**
- * The calls of these lines; one that did not end, as that of a process killed in it, is left out.
- */
+/** The calls of these lines, without calls that did not end because of a kill. */
 export async function* parseTrace(
   lines: AsyncIterable<string> | Iterable<string>,
 ): AsyncGenerator<SystemCall> {
@@ -141,7 +134,7 @@ export function readTarget(text: string): { fd: number; target: string } | null 
   return { fd: match[1] === 'AT_FDCWD' ? -100 : Number(match[1]), target: decodeText(match[2]!) }
 }
 
-/** Every string of the arguments, as the bytes it stands for, in Latin-1. */
+/** Every string of the arguments, decoded, in Latin-1. */
 export function readStrings(args: string): string[] {
   const strings: string[] = []
   for (let at = args.indexOf('"'); at !== -1; at = args.indexOf('"', at)) {

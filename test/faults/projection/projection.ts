@@ -1,13 +1,10 @@
 /**
- * `npm run faults -- projection [--rounds 4] [--seed S]`: the tenant directory's projection in NATS
- * is deleted, emptied and falsified while three edges are under load. Prints what clients saw and
- * how long it took until every edge answered all of them again; ends with status 1 when an event
- * that was accepted is not in the stream, or an edge accepted what it must not.
+ * `npm run faults -- projection [--rounds 4] [--seed S]`: the tenant directory in NATS is deleted,
+ * emptied and falsified while three edges are under load. Prints the responses and how long the
+ * repair took. Exits with 1 when an accepted event is not in the stream, or an edge accepted a
+ * replaced secret.
  */
-
-import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
@@ -16,19 +13,17 @@ import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { until } from '../../support/process/until.ts'
+import { count, describeCounts } from '../support/counts.ts'
+import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
 import { checkAttempts, type SeenRotation } from '../support/rotations/check-attempts.ts'
 import { type EdgeProcesses, startEdgeProcesses } from '../support/rotations/edge-processes.ts'
 import { type SignedLoad, startSignedLoad } from '../support/rotations/signed-load.ts'
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
 const nowMs = () => performance.now()
 
 type Damage = (rig: EdgeProcesses, before: string) => Promise<unknown>
 
-/**
- * What is done to the projection; `before` is the text of the tenant's entry, proof and all, of
- * before its last rotation.
- */
+/** `before` is the tenant's entry from before its last rotation, with its proof. */
 const damages: Record<string, Damage> = {
   'bucket deleted': ({ nats }) => nats.manager.streams.delete(`KV_${tenantsBucket}`),
   'bucket purged': ({ nats }) => nats.manager.streams.purge(`KV_${tenantsBucket}`),
@@ -40,7 +35,7 @@ const damages: Record<string, Damage> = {
     (await openTenantsBucket(nats)).put(tenantKey(tenantId), before),
 }
 
-/** All that clients saw of one damage. */
+/** The responses around one damage. */
 type Round = {
   name: string
   /** From the damage to the last refusal of the newest secret; 0 when there was none. */
@@ -49,16 +44,10 @@ type Round = {
   statuses: Map<number, number>
 }
 
-/** Runs the whole of it and prints the report. */
+/** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      rounds: { type: 'string', default: '4' },
-      seed: { type: 'string', default: String(randomInt(2 ** 31)) },
-    },
-  })
-  say(`${values.rounds} rounds, --seed ${values.seed}`)
+  const options = readOptions(args, { rounds: 4, seed: randomSeed() })
+  print(`${options.rounds} rounds, --seed ${options.seed}`)
   const rig = await startEdgeProcesses()
   try {
     const load = startSignedLoad({
@@ -66,16 +55,16 @@ export async function run(args: string[]): Promise<void> {
       tenantId: rig.tenantId,
       secret: rig.secret,
       pauseMs: 12,
-      random: createRandom(Number(values.seed), 'clients').next,
+      random: createRandom(options.seed, 'clients').next,
     })
     const rounds: Round[] = []
     const rotations: SeenRotation[] = []
-    for (let round = 0; round < Number(values.rounds); round++) {
+    for (let round = 0; round < options.rounds; round++) {
       for (const [name, damage] of Object.entries(damages)) {
         const held = await (await openTenantsBucket(rig.nats)).get(tenantKey(rig.tenantId))
         const before = held!.string()
         rotations.push(await rotateOnce(rig, load, rotations.length))
-        rounds.push(await suffer(rig, load, name, () => damage(rig, before)))
+        rounds.push(await applyDamage(rig, load, name, () => damage(rig, before)))
       }
     }
     await load.stop()
@@ -85,9 +74,12 @@ export async function run(args: string[]): Promise<void> {
     for (const name of Object.keys(damages)) report(name, rounds)
     const { oldAccepted } = checkAttempts(load.attempts, rotations)
     const falsified = oldAccepted.length
-    say(`accepted ${accepted.length}, of these not in the stream: ${lost}`)
-    say(`accepted with a secret that a rotation had replaced: ${falsified}`)
-    if (lost > 0 || falsified > 0) process.exitCode = 1
+    print(`accepted ${accepted.length}, of these not in the stream: ${lost}`)
+    print(`accepted with a secret that a rotation had replaced: ${falsified}`)
+    reportBroken([
+      ...(lost > 0 ? [`${lost} accepted events are not in the stream`] : []),
+      ...(falsified > 0 ? [`${falsified} requests with a replaced secret were accepted`] : []),
+    ])
   } finally {
     await rig.stop()
   }
@@ -104,18 +96,18 @@ async function rotateOnce(
   const begunMs = nowMs()
   const { hmac_secret: secret } = await rig.rotate({ hmac: true })
   const returnedMs = nowMs()
-  const newSecret = load.learn(secret!)
+  const newSecret = load.addSecret(secret!)
   load.disclose(newSecret)
   await pause(300)
   return { oldSecret, newSecret, begunMs, returnedMs }
 }
 
-/** What an edge that is not well again after this never will be. */
+/** A repair that takes longer fails the run. */
 const recoveryLimitMs = 30_000
 /** No refusal for this long, after the repair, means recovered: two leases. */
 const calmMs = 4_000
 
-async function suffer(
+async function applyDamage(
   rig: EdgeProcesses,
   load: SignedLoad,
   name: string,
@@ -125,14 +117,14 @@ async function suffer(
   const newest = load.attempts.reduce((most, { secret }) => Math.max(most, secret), 0)
   const damagedMs = nowMs()
   await damage()
-  const wanted = JSON.stringify(await readEntry(rig))
+  const expected = JSON.stringify(await readEntry(rig))
   await until(
     'the projection is repaired',
     async () => {
-      // Not `openTenantsBucket`: it would make the bucket anew, and that is others' work.
+      // `openTenantsBucket` would create the bucket, which the console has to do.
       const bucket = await rig.nats.jetstream.views.kv(tenantsBucket, { bindOnly: true })
       const entry = await bucket.get(tenantKey(rig.tenantId)).catch(() => null)
-      return entry?.operation === 'PUT' && splitProof(entry.string()).text === wanted
+      return entry?.operation === 'PUT' && splitProof(entry.string()).text === expected
     },
     recoveryLimitMs,
   )
@@ -142,7 +134,7 @@ async function suffer(
   const statuses = new Map<number, number>()
   let refusedMs = damagedMs
   for (const { status, endedMs } of seen) {
-    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    count(statuses, status)
     if (status !== 200) refusedMs = Math.max(refusedMs, endedMs)
   }
   return { name, recoveredMs: refusedMs - damagedMs, repairedMs, statuses }
@@ -152,15 +144,14 @@ function report(name: string, rounds: Round[]): void {
   const own = rounds.filter((round) => round.name === name)
   const statuses = new Map<number, number>()
   for (const round of own) {
-    for (const [status, count] of round.statuses) {
-      statuses.set(status, (statuses.get(status) ?? 0) + count)
+    for (const [status, times] of round.statuses) {
+      count(statuses, status, times)
     }
   }
-  const times = (values: number[]) =>
+  const toTimes = (values: number[]) =>
     [0.5, 1].map((rank) => `${Math.round(percentile(values, rank))}`).join(' / ')
-  say(`${name} (${own.length} times):`)
-  say(`  repaired after, median / longest: ${times(own.map((round) => round.repairedMs))} ms`)
-  say(`  last refusal after: ${times(own.map((round) => round.recoveredMs))} ms`)
-  const answers = [...statuses].sort(([a], [b]) => a - b)
-  say(`  answers: ${answers.map(([status, count]) => `${status}: ${count}`).join(', ')}`)
+  print(`${name} (${own.length} times):`)
+  print(`  repaired after, median / longest: ${toTimes(own.map((round) => round.repairedMs))} ms`)
+  print(`  last refusal after: ${toTimes(own.map((round) => round.recoveredMs))} ms`)
+  print(`  answers: ${describeCounts(statuses)}`)
 }

@@ -1,65 +1,58 @@
 /**
  * `npm run faults -- reconciliation [--rate 300] [--seconds 60] [--seed S]`: a fleet reports to the
- * whole local stack while each of its processes is killed once, servers included. Prints the
- * reconciliation of the fleet's tenant; ends with status 1 when it does not agree, is not complete,
- * or the fleet finds anything elsewhere than where it should be.
+ * local stack while each process, servers included, is killed once. Prints the reconciliation of the
+ * fleet's tenant. Exits with 1 when its counts do not agree or are not complete, or the fleet finds a
+ * fault.
  */
 import { spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { toReconciliationText } from '../../../services/console/cli/reconcile.ts'
 import { type Summary, toSummaryText } from '../../../services/fleet/check/summary.ts'
 import { admin } from '../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
-
-const say = (line: string) => process.stdout.write(`${line}\n`)
+import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
 
 const children = [
   ...(['scorer', 'ingest', 'delivery', 'console', 'api'] as const),
   ...(['clickhouse', 'postgres', 'nats'] as const),
 ]
 
-/** Runs the whole of it and prints the report. */
+type Options = { rate: number; seconds: number; seed: number }
+
+/** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      rate: { type: 'string', default: '300' },
-      seconds: { type: 'string', default: '60' },
-      seed: { type: 'string', default: String(randomInt(2 ** 31)) },
-    },
-  })
+  const options = readOptions(args, { rate: 300, seconds: 60, seed: randomSeed() })
   const running = await startStack()
   try {
-    const fleet = startFleet(running.dataDir, values)
-    await pause((1_000 * Number(values.seconds)) / 10)
-    await killEach(running, (800 * Number(values.seconds)) / children.length)
+    const fleet = startFleet(running.dataDir, options)
+    await pause((1_000 * options.seconds) / 10)
+    await killEach(running, (800 * options.seconds) / children.length)
     const summary = await fleet
-    say(toSummaryText(summary))
+    print(toSummaryText(summary))
     const reconciliation = await readSettled(running, summary.tenant_id)
-    say(`\n${toReconciliationText(reconciliation)}\n`)
+    print(`\n${toReconciliationText(reconciliation)}\n`)
     const difference = await readDifference(running)
-    say(`di_reconciliation_difference ${difference}`)
+    print(`di_reconciliation_difference ${difference}`)
     const sum = (of: (hour: ReconciliationView['data'][number]) => number) =>
       reconciliation.data.reduce((total, hour) => total + of(hour), 0)
-    const unsaid = sum((hour) => hour.stored - hour.accepted)
-    say(`stored and claimed by no edge, of the one that was killed: ${unsaid}`)
-    // What was answered with a 200 is in the stream, whatever the edges remember of it.
-    const whole = sum((hour) => hour.stored) >= summary.accepted
-    if (!summary.ok || !reconciliation.agrees || difference > 0 || !whole) process.exitCode = 1
+    const unannounced = sum((hour) => hour.stored - hour.accepted)
+    print(`stored but counted by no edge, because one was killed: ${unannounced}`)
+    reportBroken([
+      ...(summary.ok ? [] : ['the fleet found a fault']),
+      ...(reconciliation.agrees && difference === 0 ? [] : ['the counts do not agree']),
+      // Every event with a 200 is stored, whatever the edges counted.
+      ...(sum((hour) => hour.stored) >= summary.accepted ? [] : ['accepted events are missing']),
+    ])
   } finally {
     await running.discard()
   }
 }
 
-function startFleet(
-  dataDir: string,
-  { rate, seconds, seed }: { rate: string; seconds: string; seed: string },
-): Promise<Summary> {
-  const options = ['--rate', rate, '--duration', seconds, '--seed', seed, '--devices', '800']
+function startFleet(dataDir: string, { rate, seconds, seed }: Options): Promise<Summary> {
+  const load = ['--rate', `${rate}`, '--duration', `${seconds}`, '--seed', `${seed}`]
+  const options = [...load, '--devices', '800']
   const child = spawn(
     process.execPath,
     ['services/console/cli.ts', 'fleet', '--json', '--receive', '--settle', '90', ...options],
@@ -80,7 +73,7 @@ function startFleet(
   })
 }
 
-/** kill -9, one after the other; each is waited for until another has taken its place. */
+/** kill -9 in sequence; the next kill waits until a new process runs. */
 async function killEach(running: TestStack, everyMs: number): Promise<void> {
   for (const child of children) {
     const startedMs = performance.now()
@@ -94,14 +87,14 @@ async function killEach(running: TestStack, everyMs: number): Promise<void> {
       },
       60_000,
     )
-    say(
+    print(
       `${child}: killed ${pid}, now ${next}, after ${Math.round(performance.now() - startedMs)} ms`,
     )
     await pause(Math.max(0, everyMs - (performance.now() - startedMs)))
   }
 }
 
-/** Reconciliation once nothing is on its way and every delivery was tried. */
+/** The reconciliation once nothing is in flight and every alert was delivered. */
 function readSettled(running: TestStack, tenantId: string): Promise<ReconciliationView> {
   return until(
     'reconciliation',

@@ -1,6 +1,6 @@
 /**
- * What happens to edges while credentials are rotated: paused, killed and started again, cut off
- * from NATS, a wall clock that jumps. A fault is over when its edge takes telemetry again.
+ * Faults of edges while credentials are rotated: paused, killed and started again, cut off from
+ * NATS, a wall clock that jumps. A fault is over when its edge accepts telemetry again.
  */
 import type { EdgeProcess } from '../support/rotations/edge-processes.ts'
 
@@ -8,21 +8,18 @@ export const faultKinds = ['pause', 'kill', 'cut', 'clock'] as const
 export type FaultKind = (typeof faultKinds)[number]
 
 export type EdgeFaults = {
-  /**
-   * Begins a fault, unless its edge has one already; the edge is well again some time after
-   * `until` has been settled.
-   */
+  /** Begins a fault that lasts until `until` settles. Nothing when the edge has a fault already. */
   begin: (edge: number, kind: FaultKind, until: Promise<unknown>) => void
-  /** Edges that are at fault, or have not recovered. A wrong clock is no fault to recover from. */
+  /** Edges with a fault that is not over. A wrong clock is not counted. */
   active: () => number
-  /** Resolves when every edge is well, and stays so. */
+  /** Resolves when every fault is over. */
   over: () => Promise<void>
   counts: Record<FaultKind, number>
-  /** How long edges took from the end of a fault to taking telemetry again. */
+  /** From the end of each fault until its edge accepted telemetry. */
   recoveriesMs: number[]
 }
 
-/** How long an edge may take to recover before the run is given up. */
+/** An edge that takes longer to recover fails the run. */
 const recoveryLimitMs = 20_000
 
 export function createEdgeFaults(edges: EdgeProcess[]): EdgeFaults {
@@ -30,18 +27,18 @@ export function createEdgeFaults(edges: EdgeProcess[]): EdgeFaults {
   const counts = { pause: 0, kill: 0, cut: 0, clock: 0 }
   const recoveriesMs: number[] = []
 
-  const suffer = async (edge: EdgeProcess, kind: FaultKind, until: Promise<unknown>) => {
+  const inject = async (edge: EdgeProcess, kind: FaultKind, until: Promise<unknown>) => {
     if (kind === 'pause') edge.pause()
     else if (kind === 'kill') await edge.kill()
     else edge.cut()
     await until
     const endedMs = performance.now()
     if (kind === 'pause') edge.resume()
-    else if (kind === 'kill') edge.start()
+    else if (kind === 'kill') edge.launch()
     else edge.mend()
-    while (!(await edge.ready())) {
+    while (!(await edge.isReady())) {
       if (performance.now() - endedMs > recoveryLimitMs) {
-        throw new Error(`${edge.name} did not recover from "${kind}": ${await edge.explain()}`)
+        throw new Error(`${edge.name} did not recover from "${kind}": ${await edge.describe()}`)
       }
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
@@ -57,9 +54,9 @@ export function createEdgeFaults(edges: EdgeProcess[]): EdgeFaults {
         edge.jumpClock()
         return
       }
-      const ended = suffer(edge, kind, until)
+      const ended = inject(edge, kind, until)
       active.set(at, ended)
-      // One that does not recover stays in the list: `over` tells.
+      // An edge that does not recover stays in the list, so `over` rejects.
       ended.then(
         () => active.delete(at),
         () => undefined,

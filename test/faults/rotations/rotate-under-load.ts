@@ -1,6 +1,6 @@
 /**
- * Rotations of one tenant while clients sign with old and new secrets at three edges, and the edges
- * suffer. Each step of a plan is one rotation, and what happens to an edge before or during it.
+ * Rotations of one tenant while clients sign with old and new secrets at three edges that have
+ * faults. Each step of a plan is one rotation and the fault of one edge before or during it.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
@@ -9,15 +9,15 @@ import {
   type Findings,
   type SeenRotation,
 } from '../support/rotations/check-attempts.ts'
-import { type Asked, startEdgeProcesses } from '../support/rotations/edge-processes.ts'
+import { type RotateRequest, startEdgeProcesses } from '../support/rotations/edge-processes.ts'
 import { type SignedLoad, startSignedLoad } from '../support/rotations/signed-load.ts'
 import { createEdgeFaults, type FaultKind, faultKinds } from './faults.ts'
 
 export type Step = {
-  asked: Asked
-  /** What clients do undisturbed before the rotation, in ms. */
+  request: RotateRequest
+  /** The time before the rotation. */
   idleMs: number
-  /** Whether every edge has to be well before it begins. */
+  /** Whether every fault has to be over before it begins. */
   quiet: boolean
   fault?: {
     edge: number
@@ -32,7 +32,7 @@ export type Step = {
 export type RotationRun = SeenRotation & {
   /** Which credentials, such as `hmac+webhook`. */
   what: string
-  /** Whether every edge was well all the time, or one was away all the time. */
+  /** Whether an edge had a fault during the rotation. */
   edges: 'well' | 'one away' | 'one away for a part of it'
   tookMs: number
 }
@@ -43,7 +43,7 @@ export type UnderLoad = {
   requests: number
   /** Accepted requests whose events are not in the stream. */
   lost: number
-  /** Events by how far the clock that stamped them was off. */
+  /** Events by how far the clock of their edge was off. */
   clocks: Record<string, number>
   faults: Record<FaultKind, number>
   recoveriesMs: number[]
@@ -51,7 +51,7 @@ export type UnderLoad = {
 
 const nowMs = () => performance.now()
 
-/** How long after a rotation has returned a fault lasts at least where a plan does not say. */
+/** A fault without a length ends this long after the rotation has returned. */
 const afterReturnMs = 500
 
 /**
@@ -88,8 +88,8 @@ export async function rotateUnderLoad(options: {
     await faults.over()
     await pause(afterReturnMs)
     await load.stop()
-    const fallen = rig.edges.filter((edge) => !edge.isAlive())
-    if (fallen.length > 0) throw new Error(`ended unasked: ${fallen.map(({ name }) => name)}`)
+    const ended = rig.edges.filter((edge) => !edge.isAlive())
+    if (ended.length > 0) throw new Error(`ended unrequest: ${ended.map(({ name }) => name)}`)
     const seen = rotations.filter(({ oldSecret, newSecret }) => oldSecret !== newSecret)
     const stored = await rig.readStored()
     return {
@@ -119,32 +119,33 @@ async function rotateOnce({ rig, load, faults, step, current }: OneRotation): Pr
     returned = resolve
   }).then(() => pause(afterReturnMs))
   const { fault } = step
-  const hurt = () => {
+  const injectFault = () => {
     if (fault === undefined) return
     const { edge, kind, lastsMs } = fault
     faults.begin(edge, kind, lastsMs === null ? afterReturn : pause(lastsMs))
   }
   const late = fault !== undefined && fault.leadMs < 0
   if (!late) {
-    hurt()
+    injectFault()
     await pause(fault?.leadMs ?? 0)
   }
   const atFault = faults.active()
-  // One that was killed is waited for until it is forgotten, though it runs again.
+  // The console waits for a killed edge until its lease is over, though it runs again.
   const dead = (await rig.countRegistered()) > rig.edges.length
   const begunMs = nowMs()
-  const timer = late ? setTimeout(hurt, -fault.leadMs) : undefined
+  const timer = late ? setTimeout(injectFault, -fault.leadMs) : undefined
   const reading = readAhead(rig.readNewestSecret, load)
   try {
-    const answer = await rig.rotate(step.asked)
+    const answer = await rig.rotate(step.request)
     const returnedMs = nowMs()
-    const newSecret = answer.hmac_secret === undefined ? current : load.learn(answer.hmac_secret)
+    const newSecret =
+      answer.hmac_secret === undefined ? current : load.addSecret(answer.hmac_secret)
     load.disclose(newSecret)
     load.burst(2)
-    // One that came too late for this rotation belongs to the next.
+    // A fault that has not begun by now is left out.
     clearTimeout(timer)
     return {
-      what: Object.keys(step.asked).join('+'),
+      what: Object.keys(step.request).join('+'),
       oldSecret: current,
       newSecret,
       begunMs,
@@ -163,12 +164,12 @@ function toState(awayAtBegin: boolean, awayAtEnd: boolean): RotationRun['edges']
   return awayAtBegin || awayAtEnd ? 'one away for a part of it' : 'well'
 }
 
-/** Learns of the next secret before anybody is told, to see whether it works too early. */
+/** Reads the next secret from Postgres before the rotation returns, to see whether it works early. */
 function readAhead(read: () => Promise<string>, load: SignedLoad): { stop: () => Promise<void> } {
   let on = true
   const reading = (async () => {
     while (on) {
-      load.learn(await read())
+      load.addSecret(await read())
       await pause(5)
     }
   })()
@@ -188,18 +189,15 @@ function compareStored(load: SignedLoad, stored: Map<string, string>) {
   return { clocks, lost: accepted.filter((eventId) => !stored.has(eventId)).length }
 }
 
-const all: Asked = { hmac: true, webhook: true, api_key: true }
+const all: RotateRequest = { hmac: true, webhook: true, api_key: true }
 
-/**
- * Blocks of ten rotations: five with every edge well, five while faults come at random and last up
- * to ten seconds.
- */
+/** Blocks of ten rotations: five without faults, five with random faults of up to ten seconds. */
 export function planAtRandom(rotations: number, seed: number): Step[] {
   const random = createRandom(seed, 'plan')
   return Array.from({ length: rotations }, (_, at) => {
     const quiet = at % 10 < 5
     const step: Step = {
-      asked: random.chance(0.25) ? all : { hmac: true },
+      request: random.chance(0.25) ? all : { hmac: true },
       idleMs: random.int(20, 150),
       quiet,
     }
@@ -214,7 +212,7 @@ function chooseFault(random: Random): NonNullable<Step['fault']> {
     edge: random.int(0, 2),
     kind: random.pick(faultKinds),
     leadMs,
-    // Most are short, some last the whole ten seconds.
+    // Most are short, few last ten seconds.
     lastsMs: random.chance(0.5) ? null : Math.round(10_000 * random.next() ** 2),
   }
 }

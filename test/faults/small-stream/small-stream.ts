@@ -1,10 +1,9 @@
 /**
- * `npm run faults -- small-stream [--minutes 60] [--rate 500] [--mb 64]`: a whole stack whose
- * telemetry stream is far smaller than what goes through it. Every answer must be a 200, and
- * everything accepted must be stored and decided in the end.
+ * `npm run faults -- small-stream [--minutes 60] [--rate 500] [--mb 64]`: a stack whose telemetry
+ * stream is far smaller than what passes through it. Every response must be a 200, and everything
+ * accepted must be stored and decided in the end.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { readStreamFill } from '#shared/io/nats/streams/stream-fill.ts'
@@ -12,18 +11,20 @@ import { admin, createTenant } from '../../support/http/tenant-client.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { startStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
+import { describeCounts } from '../support/counts.ts'
+import { print, readOptions, reportBroken } from '../support/drill.ts'
 import { connectQuietly } from '../support/stack-under-load/read-back.ts'
 import { startSteadyLoad } from '../support/steady-load.ts'
 
 export type SmallStreamResult = {
-  /** Answers by status. */
+  /** Responses by status. */
   statuses: ReadonlyMap<number, number>
   accepted: number
-  /** Events that reconciliation has a row and a decision of. */
+  /** Events with a row, and with a decision, by the reconciliation. */
   stored: number
   decided: number
-  /** Of the stream: bytes stored in it all in all, and the most it held at one look. */
-  bytesStored: number
+  /** Bytes that passed through the stream, and the most that it held when polled. */
+  bytesPassed: number
   bytesHeldMax: number
   bytesMax: number
   p99Ms: number
@@ -33,19 +34,19 @@ export type SmallStreamOptions = {
   seconds: number
   ratePerSecond: number
   streamBytes: number
-  onLook?: (line: string) => void
+  onPoll?: (line: string) => void
 }
 
-type Ledger = { data: { accepted: number; rows: number; decided: number }[] }
+type Reconciliation = { data: { accepted: number; rows: number; decided: number }[] }
 
 const tenantCount = 4
-const lookMs = 500
-const sayMs = 60_000
-const workedOffMs = 60_000
+const pollMs = 500
+const printMs = 60_000
+const settleLimitMs = 60_000
 
-/** Runs the whole of it on a stack of its own. */
+/** Runs on a stack of its own. */
 export async function runSmallStream(options: SmallStreamOptions): Promise<SmallStreamResult> {
-  const { seconds, ratePerSecond, streamBytes, onLook } = options
+  const { seconds, ratePerSecond, streamBytes, onPoll } = options
   const env = { TELEMETRY_STREAM_MAX_BYTES: String(streamBytes) }
   const running = await startStack({ env })
   const nats = await connectQuietly(running.stack)
@@ -57,14 +58,14 @@ export async function runSmallStream(options: SmallStreamOptions): Promise<Small
     const load = startSteadyLoad({ ingestUrl: stack.ingest, tenants, ratePerSecond, label: 's' })
     const begunMs = performance.now()
     let bytesHeldMax = 0
-    let saidMs = begunMs
+    let printedMs = begunMs
     while (performance.now() - begunMs < 1_000 * seconds) {
-      await pause(lookMs)
+      await pause(pollMs)
       const { bytes } = await readStreamFill(nats, telemetryStream)
       bytesHeldMax = Math.max(bytesHeldMax, bytes)
-      if (performance.now() - saidMs < sayMs) continue
-      saidMs = performance.now()
-      onLook?.(`${describeStatuses(load.statuses)}; the stream holds ${bytes} bytes`)
+      if (performance.now() - printedMs < printMs) continue
+      printedMs = performance.now()
+      onPoll?.(`${describeCounts(load.statuses)}; the stream holds ${bytes} bytes`)
     }
     await load.stop()
     await until(
@@ -73,27 +74,27 @@ export async function runSmallStream(options: SmallStreamOptions): Promise<Small
         const { lastSequence } = await readStreamFill(nats, telemetryStream)
         return (await readLowWatermark(nats)) >= lastSequence
       },
-      workedOffMs,
+      settleLimitMs,
     )
     const fill = await readStreamFill(nats, telemetryStream)
     const accepted = load.statuses.get(200) ?? 0
     const sums = async () => {
-      const ledgers = await Promise.all(
+      const views = await Promise.all(
         tenants.map(({ tenant_id }) =>
-          admin<Ledger>(stack, 'GET', `/tenants/${tenant_id}/reconciliation?`),
+          admin<Reconciliation>(stack, 'GET', `/tenants/${tenant_id}/reconciliation`),
         ),
       )
-      const hours = ledgers.flatMap(({ data }) => data)
+      const hours = views.flatMap(({ data }) => data)
       const sum = (of: 'rows' | 'decided') => hours.reduce((total, hour) => total + hour[of], 0)
       return { stored: sum('rows'), decided: sum('decided') }
     }
     const counted = async () => (await sums()).decided >= accepted
-    await until('reconciliation has all of it', counted, workedOffMs).catch(() => undefined)
+    await until('reconciliation has all of it', counted, settleLimitMs).catch(() => undefined)
     return {
       statuses: load.statuses,
       accepted,
       ...(await sums()),
-      bytesStored: (fill.bytes * fill.lastSequence) / Math.max(1, fill.messages),
+      bytesPassed: (fill.bytes * fill.lastSequence) / Math.max(1, fill.messages),
       bytesHeldMax,
       bytesMax: fill.bytesMax,
       p99Ms: percentile(load.tookMs, 0.99),
@@ -104,49 +105,34 @@ export async function runSmallStream(options: SmallStreamOptions): Promise<Small
   }
 }
 
-/** @returns the promises that were broken, in words */
+/** @returns the broken promises */
 export function judgeSmallStream(result: SmallStreamResult, options: SmallStreamOptions): string[] {
-  const { statuses, accepted, stored, decided, bytesStored, bytesMax } = result
+  const { statuses, accepted, stored, decided, bytesPassed, bytesMax } = result
   const wrong: string[] = []
-  if (bytesMax !== options.streamBytes) wrong.push(`the stream may hold ${bytesMax} bytes`)
-  if (statuses.size !== 1 || accepted === 0) wrong.push(`answers: ${describeStatuses(statuses)}`)
+  if (bytesMax !== options.streamBytes) wrong.push(`the limit of the stream is ${bytesMax} bytes`)
+  if (statuses.size !== 1 || accepted === 0) wrong.push(`answers: ${describeCounts(statuses)}`)
   if (stored !== accepted) wrong.push(`${accepted} accepted, ${stored} stored`)
   if (decided !== accepted) wrong.push(`${accepted} accepted, ${decided} decided`)
-  if (bytesStored < 2 * bytesMax) wrong.push('less than twice its room went through the stream')
+  if (bytesPassed < 2 * bytesMax) wrong.push('less than twice the limit passed through the stream')
   return wrong
 }
 
-/** `200: 5, 503: 1` */
-export function describeStatuses(statuses: ReadonlyMap<number, number>): string {
-  return [...statuses].map(([status, count]) => `${status}: ${count}`).join(', ')
-}
-
-const say = (line: string) => process.stdout.write(`${line}\n`)
-
-/** Runs it at full length and prints the report. */
+/** Runs the drill at full length and prints its report. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      minutes: { type: 'string', default: '60' },
-      rate: { type: 'string', default: '500' },
-      mb: { type: 'string', default: '64' },
-    },
-  })
+  const { minutes, rate, mb } = readOptions(args, { minutes: 60, rate: 500, mb: 64 })
   const options: SmallStreamOptions = {
-    seconds: 60 * Number(values.minutes),
-    ratePerSecond: Number(values.rate),
-    streamBytes: Number(values.mb) * 1024 ** 2,
-    onLook: (line) => say(`  ${line}`),
+    seconds: 60 * minutes,
+    ratePerSecond: rate,
+    streamBytes: mb * 1024 ** 2,
+    onPoll: (line) => print(`  ${line}`),
   }
-  say(`${values.minutes} minutes at ${values.rate}/s through a stream of ${values.mb} MB`)
+  print(`${minutes} minutes at ${rate}/s through a stream of ${mb} MB`)
   const result = await runSmallStream(options)
-  const mb = (bytes: number) => (bytes / 1024 ** 2).toFixed(1)
-  say(`answers: ${describeStatuses(result.statuses)}; p99 ${result.p99Ms.toFixed(1)} ms`)
-  say(`stored ${result.stored}, decided ${result.decided}`)
-  say(`${mb(result.bytesStored)} MB went through; it held ${mb(result.bytesHeldMax)} MB at most`)
-  const broken = judgeSmallStream(result, options)
-  for (const wrong of broken) say(`BROKEN: ${wrong}`)
-  if (broken.length > 0) process.exitCode = 1
-  else say('every promise held')
+  const toMb = (bytes: number) => (bytes / 1024 ** 2).toFixed(1)
+  print(`answers: ${describeCounts(result.statuses)}; p99 ${result.p99Ms.toFixed(1)} ms`)
+  print(`stored ${result.stored}, decided ${result.decided}`)
+  print(
+    `${toMb(result.bytesPassed)} MB passed through; it held ${toMb(result.bytesHeldMax)} MB at most`,
+  )
+  reportBroken(judgeSmallStream(result, options))
 }

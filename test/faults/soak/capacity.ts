@@ -1,28 +1,28 @@
 /**
- * How much a whole stack takes beside the load itself, on this machine: rates are tried from the
- * lowest up, each on a new stack, until one does not hold.
+ * The capacity of a stack beside its load on this machine: rates are tried from the lowest up, each
+ * on a new stack, until one does not hold.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { connectQuietly } from '../support/stack-under-load/read-back.ts'
-import { withWorld } from '../support/stack-under-load/stack-under-load.ts'
-import { awaitLevel } from './faults.ts'
+import { withStackUnderLoad } from '../support/stack-under-load/stack-under-load.ts'
+import { awaitNoBacklog } from './faults.ts'
 
 const lowestRate = 200
 const highestRate = 10_000
 const step = 1.5
 const seconds = 40
-/** Consumers that keep up are never further behind than that. */
+/** Consumers that keep up empty the backlog within this time. */
 const behindMaxMs = 5_000
-/** Of what was due, so much must have been accepted. */
+/** The share of due events that must have been accepted. */
 const acceptedMin = 0.95
 
-/** What a rate came to. */
+/** The result of one rate. */
 export type TriedRate = { rate: number; accepted: number; behindMs: number | null; held: boolean }
 
 /**
- * @param onTried told of each rate
- * @returns the highest rate, in events/s, that was accepted and worked off as fast as it came
- * @throws when not even the lowest does
+ * @param onTried called after each rate
+ * @returns the highest rate, in events/s, that was accepted and processed as fast as it came
+ * @throws when the lowest rate does not hold
  */
 export async function measureCapacity(
   seed: number,
@@ -35,18 +35,18 @@ export async function measureCapacity(
     if (!tried.held) break
     capacity = rate
   }
-  if (capacity === null) throw new Error(`this machine does not take ${lowestRate} events/s`)
+  if (capacity === null) throw new Error(`this machine does not process ${lowestRate} events/s`)
   return capacity
 }
 
 function tryRate(rate: number, seed: number): Promise<TriedRate> {
   const options = { seed, ratePerSecond: rate, tenants: 3, eventsPerDevice: 40 }
-  return withWorld(options, async ({ running, load }) => {
+  return withStackUnderLoad(options, async ({ running, load }) => {
     const nats = await connectQuietly(running.stack)
     try {
       await pause(seconds * 1_000)
       const accepted = load.accepted.size
-      const { lagMs: behindMs } = await awaitLevel(nats)
+      const { lagMs: behindMs } = await awaitNoBacklog(nats)
       const kept = accepted >= acceptedMin * rate * seconds
       return { rate, accepted, behindMs, held: kept && behindMs !== null && behindMs < behindMaxMs }
     } finally {

@@ -1,11 +1,11 @@
 /**
- * Memory, open files and connections of every process of a stack, sampled while it runs, and
- * whether they stay flat: judged over the lives of its processes, since one that was killed starts
- * anew, and only once a process has warmed up. Connections come and go with those at their other
- * end, so of these it is judged what is left once nobody uses them.
+ * Memory, open files and connections of every process of a stack, sampled while it runs, and whether
+ * they stay flat. A process that was killed starts anew, so growth is judged within the lives of
+ * processes that are old enough. Connections are judged by what is left after the load.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
+import { percentile } from '../../support/process/percentile.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { childNames, runningPid } from '../support/stack-under-load/stack-children.ts'
 
@@ -31,27 +31,22 @@ export type Flatness = {
 type Held = {
   median: number
   most: number
-  /** By how much the lives that are old enough grew, beyond what was usual early in the run. */
+  /** Growth within lives that are old enough, above the usual value early in the run. */
   perHour: number
-  /**
-   * What three quarters of the samples of the first third of the run stay below, and of the last,
-   * whichever processes there were.
-   */
+  /** The upper quartile of the first third of the run, and of the last. */
   usualFirst: number
   usualLast: number
 }
 
 /** Heaps, caches and the ten minutes of message ids that NATS remembers fill at first. */
 const warmMs = 10 * 60_000
-/** Moments closer than this tell of garbage and children that come and go. */
+/** Two samples closer than this differ by garbage and short-lived children. */
 const apartMs = 5 * 60_000
-/**
- * What merges and questions open is closed within seconds; what nobody closes is there then, too.
- */
+/** Files of merges and queries are closed within seconds; a leaked one stays open. */
 const burstMs = 2 * 60_000
 
-/** Takes a sample of all every so often. @returns ends it and hands out the samples */
-export function sampleParts(running: TestStack, everyMs: number): () => Sample[] {
+/** Samples all processes every `everyMs`. @returns ends it and returns the samples */
+export function sampleProcesses(running: TestStack, everyMs: number): () => Sample[] {
   const samples: Sample[] = []
   const timer = setInterval(() => samples.push(...takeSamples(running)), everyMs)
   return () => {
@@ -60,7 +55,7 @@ export function sampleParts(running: TestStack, everyMs: number): () => Sample[]
   }
 }
 
-/** What every process that runs holds at the moment. */
+/** A sample of every running process. */
 export function takeSamples(running: TestStack): Sample[] {
   return childNames.flatMap((child) => {
     const pid = runningPid(running, child)
@@ -70,8 +65,8 @@ export function takeSamples(running: TestStack): Sample[] {
 }
 
 /**
- * PostgreSQL is a process for each connection and shares its buffers among them, so of these only
- * what is their own is counted, over all of them.
+ * PostgreSQL has a process for each connection, and they share its buffers, so only the memory of
+ * their own is counted, over all of them.
  */
 function readSample(child: ChildName, pid: number): Sample | null {
   try {
@@ -83,12 +78,12 @@ function readSample(child: ChildName, pid: number): Sample | null {
     const files = open.length - connections
     return { child, pid, atMs: Date.now(), megabytes: bytes / 1e6, files, connections }
   } catch {
-    // It, or one of its children, ended just now.
+    // It, or one of its children, has just ended.
     return null
   }
 }
 
-/** What the descriptors in a folder stand for; those that were closed meanwhile are left out. */
+/** The targets of the descriptors in a folder, without those closed meanwhile. */
 const readTargets = (folder: string): string[] =>
   readdirSync(folder).flatMap((name) => {
     try {
@@ -112,7 +107,7 @@ const childrenOf = (pid: number) =>
     .filter(Boolean)
     .map(Number)
 
-/** What each child held, and by how much it grew within the lives of its processes. */
+/** What each child held, and its growth within the lives of its processes. */
 export function toFlatness(samples: readonly Sample[]): Flatness[] {
   const begunMs = Math.min(...samples.map(({ atMs }) => atMs))
   const thirdMs = (Math.max(...samples.map(({ atMs }) => atMs)) - begunMs) / 3
@@ -130,8 +125,8 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
       const first = kept.filter(({ atMs }) => atMs <= begunMs + thirdMs)
       const last = kept.filter(({ atMs }) => atMs >= begunMs + 2 * thirdMs)
       const usualFirst = quartile(first.map(pick))
-      // Each outage leaves a backlog, and a life steps up to what that takes: no growth until it
-      // needs more than those before it did.
+      // Each outage leaves a backlog, and the memory for it is not growth until it exceeds what
+      // was usual before.
       const beyond = (sample: Sample) => Math.max(usualFirst, pick(sample))
       return {
         median: median(own.map(pick)),
@@ -154,7 +149,7 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
   })
 }
 
-/** The samples of a life with the fewest open files in each two minutes. */
+/** From each two minutes of a life the sample with the fewest open files. */
 function betweenBursts(life: readonly Sample[]): Sample[] {
   const windows = Map.groupBy(life, ({ atMs }) => Math.floor(atMs / burstMs))
   return [...windows.values()].map((own) => own.reduce((a, b) => (b.files < a.files ? b : a)))
@@ -162,9 +157,7 @@ function betweenBursts(life: readonly Sample[]): Sample[] {
 
 const lastsMs = (life: readonly Sample[]) => life.at(-1)!.atMs - life[0]!.atMs
 
-/**
- * Between moments of a life: a collection of garbage here and there does not move their median.
- */
+/** Slopes between pairs of samples; their median ignores single garbage collections. */
 function slopesOf(life: readonly Sample[], pick: (sample: Sample) => number): number[] {
   const slopes: number[] = []
   for (const [at, first] of life.entries()) {
@@ -176,26 +169,21 @@ function slopesOf(life: readonly Sample[], pick: (sample: Sample) => number): nu
   return slopes
 }
 
-const median = (values: readonly number[]): number => ranked(values, 0.5)
-const quartile = (values: readonly number[]): number => ranked(values, 0.75)
+const median = (values: readonly number[]): number => percentile(values, 0.5)
+const quartile = (values: readonly number[]): number => percentile(values, 0.75)
 
-function ranked(values: readonly number[], rank: number): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length * rank)] ?? Number.NaN
-}
-
-/** Fewer minutes than these say nothing of an hour. */
+/** Fewer minutes do not allow a growth per hour. */
 const judgedMinutesMin = 15
 const filesPerHourMax = 12
-/** Of what is open anyway: a database opens files as its tables get more. */
+/** Relative to the open files: a database opens files as its tables grow. */
 const filesGrowthMax = 0.25
 const megabytesPerHourMax = 60
 const growthShareMax = 0.5
 
 /**
- * Judged by how the lives grew that were old enough, and for those that were not by what the child
- * usually held early and late in the run.
- * @returns what grew in words
+ * Judges the growth within lives that were old enough, and the usual values early and late in the
+ * run.
+ * @returns what grew
  */
 export function judgeFlatness(children: readonly Flatness[]): string[] {
   return children.flatMap(({ child, judgedMinutes, megabytes, files }) => {
@@ -216,14 +204,14 @@ export function judgeFlatness(children: readonly Flatness[]): string[] {
   })
 }
 
-/** More than that beyond what a process had at its quietest, early and under load. */
+/** Above the least that the process had early in the run, under load. */
 const connectionsLeftMax = 12
 const earlyMs = 5 * 60_000
 
 /**
  * @param samples of the run
- * @param idle once the load had ended and what nobody used had time to close
- * @returns which processes still hold connections, in words
+ * @param idle after the load, when unused connections have had time to close
+ * @returns the processes that still hold connections
  */
 export function judgeConnections(samples: readonly Sample[], idle: readonly Sample[]): string[] {
   const begunMs = Math.min(...samples.map(({ atMs }) => atMs))
@@ -231,7 +219,7 @@ export function judgeConnections(samples: readonly Sample[], idle: readonly Samp
     const early = samples.filter((one) => one.child === child && one.atMs <= begunMs + earlyMs)
     const least = Math.min(...early.map((one) => one.connections))
     if (connections <= least + connectionsLeftMax) return []
-    return [`${child} holds ${connections} connections that nobody uses, and had ${least} early`]
+    return [`${child} holds ${connections} unused connections, and had ${least} early`]
   })
 }
 

@@ -1,19 +1,20 @@
 /**
  * A tenant that sends as fast as it can, in a thread of its own: each connection sends its next
- * submission as soon as it has an answer, whatever that is.
+ * submission as soon as it has a response.
  */
 import { Agent } from 'node:http'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
-import { signBody } from '#shared/core/telemetry/signature.ts'
+import { postTelemetry } from '../../support/http/send-request.ts'
 import type { Tenant } from '../../support/http/tenant-client.ts'
-import { postOnce, toSteadyBody } from '../support/steady-load.ts'
+import { count } from '../support/counts.ts'
+import { lacksRetryAfter, limitMs, toSteadyBody } from '../support/steady-load.ts'
 
 export type FloodOptions = { ingestUrl: string; tenant: Tenant; connections: number }
 
 export type FloodResult = {
   statuses: Map<number, number>
-  /** Answers of 429 and 503 without `Retry-After`. */
-  bare: number
+  /** Refusals without `Retry-After`. */
+  withoutRetryAfter: number
 }
 
 export type Flood = {
@@ -36,29 +37,27 @@ export function startFlood(options: FloodOptions): Flood {
   }
 }
 
-/**
- * Bodies that are signed beforehand and sent in turn, so that the flood costs its sender little.
- */
+/** Bodies made beforehand and sent in turn, so that the flood costs its sender little. */
 const bodiesMax = 2_000
 
 async function flood({ ingestUrl, tenant, connections }: FloodOptions): Promise<FloodResult> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
-  const bodies = Array.from({ length: bodiesMax }, (_, n) => {
-    const body = toSteadyBody(tenant.tenant_id, `flood-${n}`)
-    return { body, signature: signBody(body, tenant.hmac_secret) }
-  })
-  const result: FloodResult = { statuses: new Map(), bare: 0 }
+  const bodies = Array.from({ length: bodiesMax }, (_, n) =>
+    toSteadyBody(tenant.tenant_id, `flood-${n}`),
+  )
+  const secret = tenant.hmac_secret
+  const result: FloodResult = { statuses: new Map(), withoutRetryAfter: 0 }
   let running = true
   parentPort!.once('message', () => {
     running = false
   })
-  let sent = 0
+  let made = 0
   const client = async () => {
     while (running) {
-      const { body, signature } = bodies[sent++ % bodiesMax]!
-      const { status, retryAfter } = await postOnce(ingestUrl, agent, body, signature)
-      result.statuses.set(status, (result.statuses.get(status) ?? 0) + 1)
-      if ((status === 429 || status === 503) && retryAfter === undefined) result.bare++
+      const body = bodies[made++ % bodiesMax]!
+      const sent = await postTelemetry(ingestUrl, { agent, body, secret, limitMs })
+      count(result.statuses, sent.status)
+      if (lacksRetryAfter(sent)) result.withoutRetryAfter++
     }
   }
   await Promise.all(Array.from({ length: connections }, client))

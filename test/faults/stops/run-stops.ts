@@ -1,12 +1,13 @@
 /**
- * All five processes of a running system stopped and started again and again, each in its own time,
- * while a fleet sends, a backend reads and a receiver takes its time.
+ * Stops and starts all five processes of a running system again and again, each independently of
+ * the others, while a fleet sends, a backend reads and a receiver responds slowly.
  */
+import { SERVICE_NAMES, type ServiceName } from '../../../deploy/local/stack/settings.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { startReceiver } from '../../support/deliveries/receiver.ts'
 import { type StopsLoad, startStopsLoad } from './load.ts'
-import { checkStops, type StopsFindings } from './read-back.ts'
-import { type ServiceName, serviceNames, startProcesses } from './rig.ts'
+import { readBackStops, type StopsFindings } from './read-back.ts'
+import { startProcesses } from './rig.ts'
 import { type Stop, type StopsDeps, stopOnce } from './stop-once.ts'
 
 export type StopsResult = {
@@ -20,11 +21,10 @@ export type StopsResult = {
 export type StopsOptions = {
   /** Stops of each process. */
   each: number
-  names?: readonly ServiceName[]
   ratePerSecond: number
-  /** The longest that the receiver takes to answer. */
+  /** The longest time in which the receiver responds. */
   receiverMs: number
-  /** In how many stops somebody begins a request and never ends it, in [0, 1]. */
+  /** The share of stops with a request that is never finished, in [0, 1]. */
   silentShare: number
   seed: number
   onStop?: (stop: Stop) => void
@@ -62,10 +62,10 @@ export async function stopUnderLoad(options: StopsOptions): Promise<StopsResult>
         options.onStop?.(stop)
       }
     }
-    await Promise.all((options.names ?? serviceNames).map(again))
+    await Promise.all(SERVICE_NAMES.map(again))
     await load.stop()
     const { created } = deps
-    const findings = await checkStops(processes, { load, receiver, tenantId, created })
+    const findings = await readBackStops(processes, { load, receiver, tenantId, created })
     return { stops, findings, load, webhooks: receiver.requests.length, created: created.length }
   } finally {
     await processes.stop()
@@ -73,10 +73,10 @@ export async function stopUnderLoad(options: StopsOptions): Promise<StopsResult>
   }
 }
 
-/** The supervisor's limit. */
+/** The limit of the local stack's supervisor. */
 export const stopLimitMs = 10_000
 
-/** @returns what is wrong with how a process ended, in words */
+/** @returns the broken promises of one stop */
 export function judgeStop({ name, ended, answers, output }: Stop): string[] {
   const wrong: string[] = []
   const last = output.trim().split('\n').slice(-2).join(' | ')
@@ -86,12 +86,12 @@ export function judgeStop({ name, ended, answers, output }: Stop): string[] {
   if (ended.tookMs > stopLimitMs) wrong.push(`${name} took ${ended.tookMs} ms to end`)
   for (const { status, body, error } of answers) {
     if (status === 200 || status === 201) continue
-    wrong.push(`${name}: a request that was begun got ${status} ${error ?? body.slice(0, 200)}`)
+    wrong.push(`${name}: an unfinished request got ${status} ${error ?? body.slice(0, 200)}`)
   }
   return wrong
 }
 
-/** @returns the promises about data that were broken, in words */
+/** @returns the broken promises about data */
 export function judgeFindings(findings: StopsFindings): string[] {
   const { notStored, withoutAlert, withTwoAlerts, seqGaps, notDelivered, deliveredTwice } = findings
   const promises: [string, number][] = [
@@ -102,7 +102,7 @@ export function judgeFindings(findings: StopsFindings): string[] {
     ['alerts without a webhook', notDelivered.length],
     ['webhooks sent twice', deliveredTwice.length],
     ['deliveries not done at the first attempt', findings.retried],
-    ['tenants whose creation was answered and that are not there', findings.tenantsLost.length],
+    ['tenants missing although their creation was confirmed', findings.tenantsLost.length],
   ]
   return promises.filter(([, times]) => times > 0).map(([what, times]) => `${what}: ${times}`)
 }

@@ -1,18 +1,20 @@
 /**
- * One orderly stop of one process under load: requests are begun and lack their last byte, the
- * process is told to end, the last bytes follow at random moments, and it is started again.
+ * One orderly stop of one process under load: requests are sent but for their last byte, the process
+ * gets a SIGTERM, the last bytes follow at random moments, and the process is started again.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
+import type { ProcessEnd } from '../../support/process/service-process.ts'
 import type { StopsLoad } from './load.ts'
-import type { Ended, Processes, ServiceName } from './rig.ts'
-import { type Held, type HeldAnswer, holdRequest } from './unfinished-request.ts'
+import type { Processes } from './rig.ts'
+import { beginRequest, type LateAnswer, type UnfinishedRequest } from './unfinished-request.ts'
 
 export type Stop = {
   name: ServiceName
-  ended: Ended
-  /** What was answered to each request that was finished after the signal. */
-  answers: HeldAnswer[]
-  /** Whether another request was begun and never finished. */
+  ended: ProcessEnd
+  /** The responses to requests that were finished after the signal. */
+  answers: LateAnswer[]
+  /** Whether one more request was begun and never finished. */
   silent: boolean
   output: string
 }
@@ -23,26 +25,26 @@ export type StopsDeps = {
   apiKey: string
   /** In [0, 1). */
   random: () => number
-  /** Tenants whose creation was answered. */
+  /** Tenants whose creation was confirmed. */
   created: string[]
-  /** In how many stops somebody begins a request and never ends it, in [0, 1]. */
+  /** The share of stops with a request that is never finished, in [0, 1]. */
   silentShare: number
 }
 
-/** An internal listener promises nothing to a request that a stop interrupts. */
-const heldEach: Record<ServiceName, number> = {
+/** Unfinished requests in each stop. An internal listener promises nothing to them. */
+const unfinishedEach: Record<ServiceName, number> = {
   ingest: 4,
   api: 4,
   console: 4,
   scorer: 0,
   delivery: 0,
 }
-/** The last byte comes this late at most: before unfinished requests are given up. */
+/** The last byte comes within this time, before the process gives up unfinished requests. */
 const lastByteMaxMs = 1_500
 
 type Made = { request: Buffer; note: (answer: string) => void }
 
-/** What is begun at each process, of its own kind. */
+/** A request to one process. */
 function makeRequest({ load, processes, apiKey, created }: StopsDeps, name: ServiceName): Made {
   const head = (line: string, more = '') => `${line} HTTP/1.1\r\nHost: stop\r\n${more}\r\n`
   if (name === 'ingest') return load.make()
@@ -68,32 +70,35 @@ function makeRequest({ load, processes, apiKey, created }: StopsDeps, name: Serv
 
 let tenants = 0
 
-const whole = Buffer.from('GET /healthz HTTP/1.1\r\nHost: stop\r\n\r\n')
+const healthRequest = Buffer.from('GET /healthz HTTP/1.1\r\nHost: stop\r\n\r\n')
 
 /** Stops and starts one process. */
 export async function stopOnce(deps: StopsDeps, name: ServiceName): Promise<Stop> {
   const { load, processes, random } = deps
   const service = processes.services[name]
   await pause(300 * random())
-  const held = await Promise.all(
-    Array.from({ length: heldEach[name] }, async (_, at) => {
+  const begun = await Promise.all(
+    Array.from({ length: unfinishedEach[name] }, async (_, at) => {
       const made = makeRequest(deps, name)
-      // Every other one over a connection that has been used before.
-      return { ...made, held: await holdRequest(service.port, made.request, at % 2 ? whole : null) }
+      // Every other request goes over a connection that has carried one before.
+      return {
+        ...made,
+        unfinished: await beginRequest(service.port, made.request, at % 2 ? healthRequest : null),
+      }
     }),
   )
-  const silent: Held[] = []
+  const silent: UnfinishedRequest[] = []
   if (random() < deps.silentShare) {
-    silent.push(await holdRequest(service.port, makeRequest(deps, name).request, null))
+    silent.push(await beginRequest(service.port, makeRequest(deps, name).request, null))
   }
-  // Something to have in hand: telemetry to store and decide, webhooks to send.
+  // Work for the process: telemetry to store and decide, webhooks to send.
   load.burst(name === 'scorer' ? 200 : 20)
   await pause(200 * random())
   const ending = service.terminate()
   const answers = await Promise.all(
-    held.map(async ({ held: one, note }) => {
+    begun.map(async ({ unfinished, note }) => {
       await pause(lastByteMaxMs * random())
-      const answer = await one.finish()
+      const answer = await unfinished.finish()
       note(answer.body)
       return answer
     }),

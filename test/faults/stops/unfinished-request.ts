@@ -1,50 +1,44 @@
-/**
- * A request of which the last byte is missing: begun, read by the server as far as it goes, and
- * finished when the test says so.
- */
+/** A request without its last byte, which the server has read so far; the test sends that byte. */
 import { connect, type Socket } from 'node:net'
 
-export type HeldAnswer = {
-  /** 0 when the connection ended without an answer. */
+export type LateAnswer = {
+  /** 0 when the connection ended without a response. */
   status: number
   body: string
   error: string | null
 }
 
-export type Held = {
-  /** Sends the last byte; resolves to the answer, or when the connection has ended without one. */
-  finish: () => Promise<HeldAnswer>
-  /** Whether the server has ended it already. */
-  isCut: () => boolean
+export type UnfinishedRequest = {
+  /** Sends the last byte; resolves at the response or at the end of the connection. */
+  finish: () => Promise<LateAnswer>
   abandon: () => void
 }
 
-/** A process that neither answers nor ends for so long is found out, not waited for. */
+/** A process that neither responds nor ends in this time fails the run. */
 const answerLimitMs = 20_000
 
 /**
- * Opens a connection and sends all of a request but its last byte; before that, on the same
- * connection, a whole one when it is to have been used.
- * @param used answered before the request is begun
+ * Opens a connection and sends a request without its last byte.
+ * @param first a whole request that goes over the same connection before it
  */
-export async function holdRequest(
+export async function beginRequest(
   port: number,
   request: Buffer,
-  used: Buffer | null,
-): Promise<Held> {
+  first: Buffer | null,
+): Promise<UnfinishedRequest> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   socket.setEncoding('latin1')
   socket.setTimeout(answerLimitMs, () => socket.destroy(new Error('no answer')))
   const seen = watch(socket)
-  if (used !== null) {
-    socket.write(used)
+  if (first !== null) {
+    socket.write(first)
     await seen.answered()
     seen.forget()
   }
   await new Promise<void>((resolve, reject) => {
     socket.write(request.subarray(0, -1), (error) => (error ? reject(error) : resolve()))
   })
-  // What is asked and answered over another connection now, was read after this one's bytes.
+  // The server reads this later request after the bytes of the first connection.
   const probe = await fetch(`http://127.0.0.1:${port}/healthz`, {
     signal: AbortSignal.timeout(answerLimitMs),
   })
@@ -56,7 +50,6 @@ export async function holdRequest(
       socket.destroy()
       return answer
     },
-    isCut: seen.isOver,
     abandon: () => socket.destroy(),
   }
 }
@@ -80,12 +73,11 @@ function watch(socket: Socket) {
     })
   }
   return {
-    isOver: () => over,
     forget: () => {
       text = ''
     },
     answered: () =>
-      new Promise<HeldAnswer>((resolve) => {
+      new Promise<LateAnswer>((resolve) => {
         look = () => {
           const answer = toAnswer(text)
           if (answer !== null) resolve({ ...answer, error: null })
@@ -96,7 +88,7 @@ function watch(socket: Socket) {
   }
 }
 
-/** Answers have a length, or end in an empty chunk. */
+/** Responses have a length, or end in an empty chunk. */
 function toAnswer(text: string): { status: number; body: string } | null {
   const end = text.indexOf('\r\n\r\n')
   if (end === -1) return null

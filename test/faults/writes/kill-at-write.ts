@@ -1,7 +1,7 @@
 /**
- * Ends a process with SIGKILL as one of its threads enters its n-th write: strace follows it and
- * its children and sends the signal in place of the system call. What came before the write is
- * done, the write itself is not, and nobody had the time to tidy up.
+ * Ends a process with SIGKILL as one of its threads enters its n-th write. strace follows it and its
+ * children and sends the signal in place of the system call: earlier writes are done, this one is
+ * not.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,12 +18,12 @@ export type WriteKill = {
   tookMs: number
 }
 
-/** To a file or to a socket, and what makes a write last. */
+/** Writes to files and sockets, and syncs. */
 const calls = 'write,writev,pwrite64,pwritev,sendto,sendmsg,fsync,fdatasync'
 const attachLimitMs = 15_000
 const letGoMs = 250
 
-/** @throws with what to do when there is no strace */
+/** @throws when there is no strace */
 export function requireStrace(): string {
   const found = findProgram('strace', process.env.PATH)
   if (found !== null) return found
@@ -32,8 +32,8 @@ export function requireStrace(): string {
 
 /**
  * Follows a process until a write of it is its last one.
- * @param n from 1, counted for each thread and each of the system calls by itself
- * @param limitMs how long the n-th write is waited for
+ * @param n from 1, counted by thread and by system call
+ * @param limitMs how long to wait for the n-th write
  */
 export async function killAtWrite(pid: number, n: number, limitMs: number): Promise<WriteKill> {
   const strace = requireStrace()
@@ -55,7 +55,7 @@ export async function killAtWrite(pid: number, n: number, limitMs: number): Prom
     rest = lines.pop() ?? ''
     for (const line of lines) {
       if (/ attached/.test(line)) attached = true
-      // Calls that never returned: the first is the one that was hit.
+      // The first call that never returns is the one that was hit.
       if (last === null) [, last = null] = /(\w+)(?:\(| resumed>).*= \?/.exec(line) ?? []
       if (line.includes('killed by SIGKILL')) killed = true
     }
@@ -68,8 +68,8 @@ export async function killAtWrite(pid: number, n: number, limitMs: number): Prom
   while (!attached && !over && !isLate(attachLimitMs)) await pause(5)
   const deadlineMs = performance.now() - startedMs + limitMs
   while (!killed && !over && !isLate(deadlineMs)) await pause(5)
-  // Whoever is still followed, as the rest of PostgreSQL, is let go. Asked to, strace waits for
-  // threads of a process that is dying; ended, it lets go of all at once.
+  // Detaches from the others, as the rest of PostgreSQL. On SIGINT strace waits for threads of a
+  // dying process; its own end detaches from all at once.
   await endChild(child, { signal: 'SIGTERM', graceMs: letGoMs })
   return { call: killed ? (last ?? 'unknown') : null, tookMs: performance.now() - startedMs }
 }

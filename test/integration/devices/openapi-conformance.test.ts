@@ -1,18 +1,18 @@
 // A short run of the OpenAPI drill: every operation of both documents, held to its document.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Fault } from '../../faults/openapi/check-answer.ts'
-import { type OpenapiWorld, startOpenapiWorld } from '../../faults/openapi/rig.ts'
+import { type OpenapiRig, startOpenapiRig } from '../../faults/openapi/rig.ts'
 import { drillOpenapi, type OpenapiFindings } from '../../faults/openapi/run-openapi.ts'
 import { seed } from '../../support/process/seed.ts'
 
-let world: OpenapiWorld
+let rig: OpenapiRig
 let findings: OpenapiFindings
 
 beforeAll(async () => {
-  world = await startOpenapiWorld()
-  findings = await drillOpenapi(world, { calls: 600, callsLeast: 8, seed })
+  rig = await startOpenapiRig()
+  findings = await drillOpenapi(rig, { calls: 600, callsLeast: 8, seed })
 })
-afterAll(() => world?.close())
+afterAll(() => rig?.close())
 
 /** The faults of some kinds, to be read; none at all when all is well. */
 const faultsOf = (...kinds: Fault['kind'][]) =>

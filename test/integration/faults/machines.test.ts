@@ -32,7 +32,7 @@ afterAll(async () => {
   await Promise.all([server?.stop(), nats?.stop()])
 })
 
-it('deliveries equal their model, whoever claims, dies, records late, replays and pauses', async () => {
+it('deliveries equal their model, through claims, deaths, late records, replays and pauses', async () => {
   const { seen } = await runDelivery({ runs: 80, seed }, postgres)
   expect(seen).toMatchObject({
     claimed: expect.any(Number),
@@ -47,7 +47,7 @@ it('alerts judged by several at once keep their seq, counters, history and audit
   expect(seen['judged by several at once']).toBeGreaterThan(0)
 })
 
-it('rotations at once and broken off anywhere leave one secret, everywhere', async () => {
+it('rotations at once and interrupted at any stage leave one secret, everywhere', async () => {
   const rig = await createConsoleRig({ postgres: server, nats })
   try {
     const { seen } = await runRotation({ runs: 5, seed }, rig)

@@ -16,12 +16,12 @@ it('an outage of any server refuses or goes on as promised, recovers alone, lose
   const hung = find('nats-hung')
   const chosen = [hung, bothOf(find('postgres-down'), find('clickhouse-down'), 200)]
   const result = await runOutages({ outages: chosen, scale: 1, ratePerSecond: 60, calmMs: 500 })
-  const { suffered, findings, calls } = result
-  expect(suffered.map(({ outage }) => outage)).toEqual(chosen)
-  expect(suffered.flatMap((one) => judgeOutage(one, result))).toEqual([])
+  const { injected, findings, calls } = result
+  expect(injected.map(({ outage }) => outage)).toEqual(chosen)
+  expect(injected.flatMap((one) => judgeOutage(one, result))).toEqual([])
   expect(judgeFindings(findings)).toEqual([])
   // The faults were there, and the load was.
-  for (const one of suffered) {
+  for (const one of injected) {
     const refused = submissionsOf(one, calls).filter(({ outcome }) => outcome === 'refused')
     expect(refused.length > 0).toBe(one.outage === hung)
     expect(submissionsOf(one, calls).length).toBeGreaterThan(50)

@@ -1,19 +1,19 @@
 // A short run of the isolation drill: five tenants with the same ids never meet in any answer.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type IsolationWorld, startIsolationWorld } from '../../faults/isolation/rig.ts'
+import { type IsolationRig, startIsolationRig } from '../../faults/isolation/rig.ts'
 import { drillIsolation, type IsolationResult } from '../../faults/isolation/run-isolation.ts'
 import { seed } from '../../support/process/seed.ts'
 
-let world: IsolationWorld
+let rig: IsolationRig
 let result: IsolationResult
 
 beforeAll(async () => {
-  world = await startIsolationWorld(seed)
-  result = await drillIsolation(world, { calls: 700, seed })
+  rig = await startIsolationRig(seed)
+  result = await drillIsolation(rig, { calls: 700, seed })
 })
-afterAll(() => world?.close())
+afterAll(() => rig?.close())
 
-const sum = (of: 'foreign' | 'probes' | 'told' | 'wrong' | 'rows') =>
+const sum = (of: 'foreign' | 'probes' | 'leaks' | 'wrong' | 'rows') =>
   [...result.routes.values()].reduce((all, one) => all + one[of], 0)
 const about = () => `SEED=${seed}\n${result.examples.join('\n')}`
 
@@ -24,7 +24,7 @@ it('no answer has anything of another tenant, whose ids are all the same', () =>
 })
 
 it('a foreign id is answered as one that nobody has, and a foreign cursor is refused', () => {
-  expect(sum('told'), about()).toBe(0)
+  expect(sum('leaks'), about()).toBe(0)
   expect(sum('probes'), about()).toBeGreaterThan(100)
 })
 
@@ -33,7 +33,7 @@ it('every filter and page is what the model of that tenant alone says', () => {
 })
 
 it('erasing a device of one tenant and suspending it changes nothing for the others', () => {
-  expect(result.departures, about()).toEqual([])
+  expect(result.differences, about()).toEqual([])
 })
 
 it('no webhook request has anything of another tenant than the one it goes to', () => {

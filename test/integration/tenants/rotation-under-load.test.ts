@@ -20,8 +20,8 @@ const fault = (
   leadMs: number,
   lastsMs: number | null = null,
 ) => ({ fault: { edge, kind, leadMs, lastsMs } })
-const step = (asked: Step['asked'], more: Partial<Step> = {}): Step => ({
-  asked,
+const step = (request: Step['request'], more: Partial<Step> = {}): Step => ({
+  request,
   idleMs: 60,
   quiet: true,
   ...more,

@@ -1,49 +1,32 @@
-/**
- * The real delivery process as a child, to be killed and started again.
- */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+/** The delivery process as a child that tests kill and start again. */
+import type { ChildProcess } from 'node:child_process'
+import { killChild, spawnService } from '../process/service-process.ts'
 
 export type DeliveryProcess = {
-  /** Starts it, and waits for nothing. */
+  /** Starts it and returns at once. */
   start: () => void
   kill: () => Promise<void>
-  /** Whether it ended though nobody killed it. */
-  hasFallen: () => boolean
-  /** The last it said. */
+  /** Whether it ended without a kill. */
+  hasEndedByItself: () => boolean
+  /** The last 4,000 characters of its output. */
   output: () => string
-}
-
-const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
-
-/** Kills a child that still runs, and waits for its end. */
-export async function endChild(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill('SIGKILL')
-  await ended
 }
 
 const outputCharactersMax = 4_000
 
 /**
- * Starts the delivery process as the stack runs it, and does not wait until it is ready.
+ * Starts the delivery process and returns before it is ready.
  * @param env its settings
  */
 export function startDelivery(env: Record<string, string>): DeliveryProcess {
   let output = ''
-  const launch = () => {
-    const child = spawn(process.execPath, ['services/delivery/main.ts'], {
-      cwd: projectDir,
-      env: { PATH: process.env.PATH, PARENT_PID: String(process.pid), ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on('data', (chunk: Buffer) => {
-        output = (output + chunk).slice(-outputCharactersMax)
-      })
-    }
+  const keep = (chunk: Buffer) => {
+    output = (output + chunk).slice(-outputCharactersMax)
+  }
+  const launch = (): ChildProcess => {
+    const child = spawnService('delivery/main.ts', env)
+    child.stdout!.on('data', keep)
+    child.stderr!.on('data', keep)
     return child
   }
   let child = launch()
@@ -51,8 +34,9 @@ export function startDelivery(env: Record<string, string>): DeliveryProcess {
     start: () => {
       child = launch()
     },
-    kill: () => endChild(child),
-    hasFallen: () => child.exitCode !== null || ![null, 'SIGKILL'].includes(child.signalCode),
+    kill: () => killChild(child),
+    hasEndedByItself: () =>
+      child.exitCode !== null || ![null, 'SIGKILL'].includes(child.signalCode),
     output: () => output,
   }
 }

@@ -1,6 +1,5 @@
 /**
- * One HTTP call whose path, headers and body reach the server exactly as they are given: no client
- * library tidies them up first. For drills that send what no sane client would.
+ * One HTTP call whose path, headers and body are sent unchanged, however wrong they are.
  */
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 
@@ -24,14 +23,13 @@ export type Caller = {
   close: () => void
 }
 
-const answerMaxMs = 60_000
+const limitMs = 60_000
 
-/** A client of its own connections. A call that gets no answer in a minute is rejected. */
+/** A client with its own connections. A call without a response within a minute is rejected. */
 export function createCaller(): Caller {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   return {
-    // A server may cut a connection after it refused a body; the answer before it was read whole,
-    // so only a call on a connection that was already being closed is sent again.
+    // A server can close a connection after it refused a body. The next call on it is sent again.
     send: (base, call) =>
       sendOnce(agent, base, call).catch((error: NodeJS.ErrnoException & { reused?: boolean }) => {
         if (error.reused === true && error.code === 'ECONNRESET') {
@@ -46,14 +44,14 @@ export function createCaller(): Caller {
 function sendOnce(agent: Agent, base: string, call: Call): Promise<CallAnswer> {
   const { hostname: host, port } = new URL(base)
   const { method, path, body } = call
-  // Said for every method: a body that is not announced would be read as the next request.
+  // For every method: a body without a length would be read as the next request.
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
   const headers = { ...call.headers, ...length }
   const startedMs = performance.now()
   return new Promise((resolve, reject) => {
-    const sent = request({ host, port, path, method, headers, agent, timeout: answerMaxMs })
+    const sent = request({ host, port, path, method, headers, agent, timeout: limitMs })
     const fail = (error: Error) => reject(Object.assign(error, { reused: sent.reusedSocket, call }))
-    sent.on('timeout', () => sent.destroy(new Error(`no answer in ${answerMaxMs} ms`)))
+    sent.on('timeout', () => sent.destroy(new Error(`no response in ${limitMs} ms`)))
     sent.on('error', fail)
     sent.on('response', (response) => {
       const chunks: Buffer[] = []

@@ -1,24 +1,21 @@
-/**
- * HTTP by hand over plain sockets: bytes go out exactly as they are given, however wrong, and what
- * comes back is kept as it is. No library tidies anything up on either way.
- */
+/** HTTP over plain sockets: bytes go out and come back unchanged, however wrong they are. */
 import { connect, type Socket } from 'node:net'
 
-/** One answer; status 0 when the connection ended without one. */
+/** One response; status 0 when the connection ended without one. */
 export type RawAnswer = { status: number; text: string }
 
 export type RawClient = {
-  /** Sends one whole request over a connection that is free, a fresh one if need be. */
+  /** Sends one whole request over a free connection, which is opened again when needed. */
   send: (request: Buffer) => Promise<RawAnswer>
   close: () => void
 }
 
-/** An answer that takes longer than this is none. */
+/** A response that takes longer counts as none. */
 const answerLimitMs = 20_000
 
 /**
- * A client with so many connections that are kept open for as long as the server allows. Only for
- * requests that get one answer each; what has to be sent alone goes through `exchangeRaw`.
+ * A client with so many connections, open for as long as the server allows. Only for requests with
+ * one response each; others go through `exchangeRaw`.
  */
 export function createRawClient(port: number, connections: number): RawClient {
   const free: RawConnection[] = Array.from({ length: connections }, () => createConnection(port))
@@ -55,9 +52,9 @@ export function createConnection(port: number): RawConnection {
     opened.on('data', (chunk: string) => {
       if (socket !== opened) return
       text += chunk
-      const answer = takeAnswer(text)
+      const answer = parseAnswer(text)
       if (answer === null) return
-      // The server says so before it does so: what is sent now would be lost.
+      // The server is about to close the connection, so it must not be used again.
       if (/^connection: close\r$/im.test(answer.text)) {
         socket = null
         opened.destroy()
@@ -90,8 +87,8 @@ export function createConnection(port: number): RawConnection {
   }
 }
 
-/** The answer that these bytes begin with, once it is whole. */
-function takeAnswer(text: string): RawAnswer | null {
+/** The response at the begin of these bytes, once it is whole. */
+function parseAnswer(text: string): RawAnswer | null {
   const end = text.indexOf('\r\n\r\n')
   if (end === -1) return null
   const [, length] = /^content-length: (\d+)\r$/im.exec(text.slice(0, end + 2)) ?? []
@@ -100,7 +97,7 @@ function takeAnswer(text: string): RawAnswer | null {
 }
 
 export type Exchange = {
-  /** The status of every answer that came, in their order. */
+  /** The status of every response, in order. */
   statuses: number[]
   text: string
   /** Whether the server ended the connection. */
@@ -108,9 +105,8 @@ export type Exchange = {
 }
 
 /**
- * Sends pieces over a connection of their own, and reads until the server ends it, or has been
- * silent for a while.
- * @param silenceMs how long is a while
+ * Sends pieces over a connection of their own, and reads until the server closes it or is silent
+ * for `silenceMs`.
  */
 export function exchangeRaw(
   port: number,

@@ -32,17 +32,29 @@ export type ApiDevice = {
   sessions_total: number
 }
 
-/** Calls the admin API; throws with the answer's text on anything but 2xx. */
-export async function admin<T>(
+/**
+ * Calls the admin API of a stack.
+ * @throws with the text of the response on anything but 2xx
+ */
+export function admin<T>(
   stack: StackFacts,
   method: string,
   path: string,
   body?: unknown,
 ): Promise<T> {
-  const response = await fetch(`${stack.console}/admin/v1${path}`, {
+  return callAdmin<T>(stack.console, stack.admin_token, { method, path, body })
+}
+
+/** The same of any console. */
+export async function callAdmin<T>(
+  consoleUrl: string,
+  token: string,
+  { method, path, body }: { method: string; path: string; body?: unknown },
+): Promise<T> {
+  const response = await fetch(`${consoleUrl}/admin/v1${path}`, {
     method,
     headers: {
-      authorization: `Bearer ${stack.admin_token}`,
+      authorization: `Bearer ${token}`,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -1,5 +1,5 @@
 /**
- * One hostile request to the edge: its bytes, what may be answered to it, and who it says it is.
+ * Submissions as raw bytes, and hostile requests with their expected statuses.
  */
 import { signBody } from '#shared/core/telemetry/signature.ts'
 
@@ -7,15 +7,14 @@ export type HostileCase = {
   family: string
   name: string
   request: Buffer
-  /** Every status that is a right answer; 0 is a connection that ends without one. */
-  wants: readonly number[]
+  /** The right statuses; 0 is a connection that ends without a response. */
+  expected: readonly number[]
   /** The path that a 400 has to name. */
   path?: string
 }
 
 export type Signer = { tenantId: string; secret: string }
 
-/** What a hostile body is made of, and where it is to go wrong. */
 export const ingestHead = 'POST /v1/rasp/ingest HTTP/1.1\r\nHost: edge\r\n'
 export const jsonType = 'Content-Type: application/json\r\n'
 

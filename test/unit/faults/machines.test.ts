@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest'
 import { runDeliveryRules } from '../../faults/machines/delivery-rules.ts'
 import { runGroupCommit } from '../../faults/machines/group-commit.ts'
-import { runEdge } from '../../faults/machines/lease.ts'
+import { runLease } from '../../faults/machines/lease.ts'
 import { seed } from '../../support/process/seed.ts'
 
 /** A machine that never met these proves nothing of them. */
@@ -13,13 +13,13 @@ function expectSeen(seen: Record<string, number>, ...whats: string[]): void {
   for (const what of whats) expect(seen[what] ?? 0, what).toBeGreaterThan(10)
 }
 
-it('group commit calls an event stored only when it is, once, under one id', async () => {
+it('group commit settles an event as stored only when it is, once, under one id', async () => {
   const { seen } = await runGroupCommit({ runs: 300, seed })
-  expectSeen(seen, 'retry', 'duplicate', 'late', 'refused', 'stored though nobody was told')
+  expectSeen(seen, 'retry', 'duplicate', 'late', 'refused', 'stored but settled as unknown')
 })
 
 it('no edge accepts an old secret once a rotation has returned, and never two', async () => {
-  const { seen } = await runEdge({ runs: 400, seed })
+  const { seen } = await runLease({ runs: 400, seed })
   expectSeen(seen, 'accepted', 'refused: lease', 'announcement without an acknowledgement')
   expectSeen(seen, 'rotation confirmed by every edge', 'rotation that outlasted a lease')
   expectSeen(seen, 'announced again as the mark came')
@@ -33,7 +33,7 @@ it('a delivery is never early, never tried a twelfth time, and its circuit opens
     'failed',
     'pending',
     'replayed',
-    'delayed as asked',
+    'delayed by Retry-After',
     'circuit opens',
   )
 })

@@ -1,13 +1,13 @@
 /**
- * What a rotation promises, held against what clients saw. A request was judged at some instant
- * between its begin and its end, so only what no such instant can explain is a breach: nothing here
- * depends on how fast anything was.
+ * Compares the responses of clients with what a rotation promises. An edge judges a request at some
+ * instant between its begin and its end; only a response that no such instant explains is a breach.
+ * The result does not depend on how fast anything was.
  */
 import type { Attempt } from './signed-load.ts'
 
 /** One rotation of the HMAC secret as its caller saw it, on the clock of the attempts. */
 export type SeenRotation = {
-  /** Places in the order of secrets. */
+  /** Indexes of secrets. */
   oldSecret: number
   newSecret: number
   begunMs: number
@@ -23,13 +23,13 @@ export type Findings = {
   bothAccepted: Attempt[]
   /** Answers other than 200, 401 and 503. */
   unexpected: Attempt[]
-  /** How many requests were in the first two's scope: with none of them nothing is proven. */
+  /** Requests that the first two lists were chosen from; 0 proves nothing. */
   oldJudged: number
   newJudged: number
   statuses: Record<string, number>
 }
 
-/** @param rotations those that were completed, in their order, none overlapping another */
+/** @param rotations completed ones in their order; they do not overlap */
 export function checkAttempts(
   attempts: readonly Attempt[],
   rotations: readonly SeenRotation[],

@@ -1,33 +1,32 @@
 /**
- * Clients of one tenant that never stop: at every edge some sign with the newest secret they were
- * told, some with older ones, and some with the newest one that exists anywhere, before anybody is
- * told of it. Every request is kept with when it began, when it ended and how.
+ * Clients of one tenant. At every edge some sign with the newest disclosed secret, some with older
+ * ones, and some with the newest secret that exists, before the tenant gets it. Every request is
+ * kept with its begin, its end and its status.
  */
-
-import { createHmac } from 'node:crypto'
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { postTelemetry } from '../post-telemetry.ts'
+import { postTelemetry } from '../../../support/http/send-request.ts'
+import { toBody } from '../../../support/http/tenant-client.ts'
 
 export type Attempt = {
   edge: number
-  /** The secret's place in the order in which secrets came to be. */
+  /** The index of the secret in order of creation. */
   secret: number
   /** On this process's monotonic clock. */
   begunMs: number
   endedMs: number
-  /** The answer's status; 0 when there was none. */
+  /** 0 without a response. */
   status: number
   eventId: string | null
 }
 
 export type SignedLoad = {
   attempts: Attempt[]
-  /** Makes a secret known: its place in the order, the same one for a secret known already. */
-  learn: (secret: string) => number
-  /** The tenant is told: its clients use this one from now on. */
+  /** Adds a secret. @returns its index, also when it was added before */
+  addSecret: (secret: string) => number
+  /** The clients use this secret from now on. */
   disclose: (secret: number) => void
-  /** Requests with the newest and the older secrets to every edge, begun at this moment. */
+  /** Sends `each` requests with the newest secret and `each` with the one before, to every edge. */
   burst: (each: number) => void
   stop: () => Promise<void>
 }
@@ -42,12 +41,11 @@ export type LoadOptions = {
   random: () => number
 }
 
-/** An edge that is paused for ten seconds answers after eleven. */
-const answerLimitMs = 15_000
-/** An edge that does not answer gets more requests all the same, as a fleet's edge would. */
+/** An edge that is paused for ten seconds responds after eleven. */
+const limitMs = 15_000
+/** After this a client sends its next request, as a fleet does, without a response. */
 const impatientMs = 50
 const openMax = 100
-const nowMs = () => performance.now()
 
 /**
  * Starts five clients for each edge: two with the newest secret, two with older ones, one ahead.
@@ -63,11 +61,15 @@ export function startSignedLoad(options: LoadOptions): SignedLoad {
   const bursts = new Set<Promise<void>>()
 
   const attempt = async (edge: number, secret: number) => {
-    const body = toBody(tenantId, ++bodies)
-    const signature = createHmac('sha256', secrets[secret]!).update(body).digest('base64')
-    const begunMs = nowMs()
-    const answer = await postTelemetry(urls[edge]!, agents[edge]!, body, signature, answerLimitMs)
-    attempts.push({ edge, secret, begunMs, endedMs: nowMs(), ...answer })
+    const body = toBody(tenantId, { device: `device-${++bodies}`, session: `session-${bodies}` })
+    const sent = await postTelemetry(urls[edge]!, {
+      agent: agents[edge]!,
+      body,
+      secret: secrets[secret]!,
+      limitMs,
+    })
+    const { begunMs, status, eventId } = sent
+    attempts.push({ edge, secret, begunMs, endedMs: begunMs + sent.tookMs, status, eventId })
   }
   const newest = () => disclosed
   const older = () => Math.max(0, disclosed - 1 - Math.floor(random() * 3))
@@ -88,9 +90,9 @@ export function startSignedLoad(options: LoadOptions): SignedLoad {
   const clients = urls.flatMap((_, edge) => choices.map((choose) => client(edge, choose)))
   return {
     attempts,
-    learn: (secret) => {
-      const known = secrets.indexOf(secret)
-      return known === -1 ? secrets.push(secret) - 1 : known
+    addSecret: (secret) => {
+      const index = secrets.indexOf(secret)
+      return index === -1 ? secrets.push(secret) - 1 : index
     },
     disclose: (secret) => {
       disclosed = secret
@@ -111,15 +113,4 @@ export function startSignedLoad(options: LoadOptions): SignedLoad {
       for (const agent of agents) agent.destroy()
     },
   }
-}
-
-function toBody(tenantId: string, n: number): string {
-  return JSON.stringify({
-    tenant_id: tenantId,
-    device_id: `device-${n}`,
-    session_id: `session-${n}`,
-    sdk_meta: { sdk_version: '4.2.0', platform: 'android', batch_type: 'session_start' },
-    scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
-    signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
-  })
 }

@@ -1,7 +1,6 @@
 /**
- * What a client may believe of what it sent: the history of each device as the answers allow it,
- * held against the history that the service shows. Pure. A time is known to within the request
- * that carried it, everything else exactly.
+ * A client's model of each device: what the responses to its events allow, compared with the history
+ * that the service shows. Pure. A time is known to within its request, everything else exactly.
  */
 import type { ApiDevice } from '../../../support/http/tenant-client.ts'
 

@@ -1,33 +1,33 @@
 /**
- * What clients were told, held against what is there once everything has come to rest: events,
- * alerts, webhooks and the history of every device.
+ * Compares what clients know with what the stores and the APIs hold after a drill: events, alerts,
+ * webhooks and the history of every device.
  */
 import type { Random } from '../../../../services/fleet/phones/random.ts'
 import { shuffle } from '../../../../services/fleet/phones/random.ts'
 import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
 import type { TestStack } from '../../../support/process/stack.ts'
 import { until } from '../../../support/process/until.ts'
+import { readProgress } from '../../../support/telemetry/read-stream.ts'
 import { alertKey, compareDevice, toExpectedAlerts } from './device-model.ts'
-import type { KillsLoad } from './phone-load.ts'
+import type { PhoneLoad } from './phone-load.ts'
 import {
   connectQuietly,
   endClaims,
   readAllAlerts,
   readDeliveries,
   readDevices,
-  readProgress,
   readStored,
   readStream,
 } from './read-back.ts'
 import { awaitAllReady } from './stack-children.ts'
-import type { KillsUsers } from './users.ts'
-import { digestOf, type KillsReceiver } from './webhook-receiver.ts'
+import type { StackUsers } from './users.ts'
+import { digestOf, type WebhookReceiver } from './webhook-receiver.ts'
 
-/** Breaches in words, each list to be empty; and numbers that say how much was compared. */
-export type KillsFindings = {
+/** Breaches, where each list has to be empty, and counts of what was compared. */
+export type StackFindings = {
   breaches: Record<string, string[]>
   accepted: number
-  /** Events in the stream more than once: a client that had no answer sent them again. */
+  /** Events in the stream more than once: a client without a response sends again. */
   storedTwice: number
   alerts: number
   devices: number
@@ -43,44 +43,44 @@ export type KillsFindings = {
 export type Comparison = {
   running: TestStack
   tenants: readonly Tenant[]
-  load: KillsLoad
-  receiver: KillsReceiver
-  users: KillsUsers
+  load: PhoneLoad
+  receiver: WebhookReceiver
+  users: StackUsers
   random: Random
   /** Devices that are read back; the others are compared by their events and alerts alone. */
   devicesMax?: number
-  /** Whether claims of killed delivery processes are ended rather than waited out. */
+  /** Whether to end the claims of killed delivery processes instead of waiting for their end. */
   hurryClaims?: boolean
   onStep?: (line: string) => void
 }
 
 const settleLimitMs = 240_000
 
-/** Waits until nothing is on its way, then reads and compares all. */
-export async function findBreaches(comparison: Comparison): Promise<KillsFindings> {
+/** Waits until all backlogs are empty, then reads and compares everything. */
+export async function findBreaches(comparison: Comparison): Promise<StackFindings> {
   const { running, tenants, load, users, receiver } = comparison
-  const say = comparison.onStep ?? (() => undefined)
+  const report = comparison.onStep ?? (() => undefined)
   const startedMs = performance.now()
   const unsettled = await settle(comparison)
   const settledMs = performance.now() - startedMs
-  say(`settled after ${Math.round(settledMs / 1_000)} s`)
+  report(`settled after ${Math.round(settledMs / 1_000)} s`)
   const nats = await connectQuietly(running.stack)
   const inStream = await readStream(nats).finally(nats.close)
   const stored = await readStored(running.stack, tenants)
   const accepted = [...load.accepted]
-  say(`${accepted.length} accepted events compared`)
+  report(`${accepted.length} accepted events compared`)
   const alerts = await compareAlerts(comparison)
-  say(`${alerts.count} alerts compared`)
+  report(`${alerts.count} alerts compared`)
   const devices = await compareDevices(comparison)
-  say(`${devices.count} devices compared`)
+  report(`${devices.count} devices compared`)
   const deliveries = await readDeliveries(running.stack)
   const webhooks = [...receiver.received.values()]
   const times = [...inStream.values()]
   return {
     breaches: {
-      'not at rest in time': unsettled,
+      'backlogs not empty in time': unsettled,
       'events never accepted': load.givenUp,
-      'answers of 200 that are none': load.wrongAnswers,
+      'responses of 200 with a wrong body': load.wrongAnswers,
       'accepted and not in the stream': accepted.filter((id) => !inStream.has(id)),
       'accepted and not in ClickHouse': accepted.filter((id) => !stored.has(id)),
       'stored and never accepted': [...stored].filter((id) => !load.accepted.has(id)),
@@ -102,10 +102,10 @@ export async function findBreaches(comparison: Comparison): Promise<KillsFinding
   }
 }
 
-/** @returns what did not come to rest in time; what is missing then is found by the comparison */
+/** @returns the backlogs that were not empty in time */
 async function settle({ running, load, users, hurryClaims }: Comparison): Promise<string[]> {
   const late: string[] = []
-  const patiently = async (what: string, limitMs: number, holds: () => Promise<boolean>) => {
+  const waitFor = async (what: string, limitMs: number, holds: () => Promise<boolean>) => {
     const attempt = () => holds().catch(() => false)
     await until(what, attempt, limitMs).catch((error: Error) => late.push(error.message))
   }
@@ -113,14 +113,14 @@ async function settle({ running, load, users, hurryClaims }: Comparison): Promis
   await users.stop()
   await load.stop()
   const nats = await connectQuietly(running.stack)
-  await patiently('consumers acknowledge all', settleLimitMs, async () => {
+  await waitFor('consumers acknowledge all', settleLimitMs, async () => {
     const { lastSequence, acknowledged } = await readProgress(nats)
     return acknowledged >= lastSequence
   })
   await nats.close()
   if (hurryClaims === true) await endClaims(running.stack)
-  // Refused first tries come again after five seconds, claims of the killed after half a minute.
-  await patiently('all is delivered', settleLimitMs, async () => {
+  // A refused delivery is retried after five seconds; a claim of a killed process lasts 30 s.
+  await waitFor('all is delivered', settleLimitMs, async () => {
     return (await readDeliveries(running.stack)).undelivered === 0
   })
   return late
@@ -134,11 +134,11 @@ async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
   const breaches: Record<string, string[]> = {
     'alerts missing': [],
     'alerts there twice': [],
-    'alerts that no event explains': [],
+    'alerts without an event': [],
     'gaps or repeats in seq': [],
     'totals or orders of alert lists that are wrong': [],
     'alerts without a webhook': [],
-    'webhooks that say something else than the alert': [],
+    'webhooks that differ from the alert': [],
     'webhooks of no alert': [],
     'dispositions other than the operator’s': [],
   }
@@ -165,17 +165,17 @@ async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
       const key = alertKey(entity.device.device_id, entity.session.session_id, decision.action)
       if (raised.has(key)) note('alerts there twice', key)
       raised.add(key)
-      if (!expectedKeys.has(key)) note('alerts that no event explains', key)
+      if (!expectedKeys.has(key)) note('alerts without an event', key)
       const webhook = receiver.received.get(alert.alert_id)
       if (webhook === undefined || webhook.accepted === 0) note('alerts without a webhook', key)
       else if (webhook.facts !== digestOf({ ...alert, disposition: 'OPEN' })) {
-        note('webhooks that say something else than the alert', key)
+        note('webhooks that differ from the alert', key)
       }
       const disposed = users.disposed.get(alert.alert_id)
       const isDisposed =
         disposed === undefined
           ? alert.disposition === 'OPEN'
-          : alert.disposition === disposed.answered || disposed.maybe.has(alert.disposition)
+          : alert.disposition === disposed.confirmed || disposed.possible.has(alert.disposition)
       if (!isDisposed) note('dispositions other than the operator’s', alert.alert_id)
     }
     for (const key of expectedKeys) if (!raised.has(key)) note('alerts missing', key)
@@ -211,8 +211,8 @@ async function compareDevices(comparison: Comparison): Promise<{ count: number; 
 
 const shownMax = 5
 
-/** @returns the promises that were broken, in words, with the first of what broke each */
-export function judgeBreaches({ breaches }: Pick<KillsFindings, 'breaches'>): string[] {
+/** @returns the broken promises, each with its first examples */
+export function judgeBreaches({ breaches }: Pick<StackFindings, 'breaches'>): string[] {
   return Object.entries(breaches)
     .filter(([, found]) => found.length > 0)
     .map(([what, found]) => {

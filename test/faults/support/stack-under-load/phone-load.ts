@@ -1,32 +1,33 @@
 /**
- * Phones that report as an open loop: every event leaves when its time has come, however slow the
- * answers are, and is sent again with the same bytes until it is answered with a 200. Each try ends
- * ok, refused (certainly not stored) or unknown; what was accepted is kept as the client's model.
+ * Phones that send at an even rate, however slow the responses are. An event is sent again with the
+ * same bytes until it gets a 200. What was accepted is kept in a model of each device.
  */
-import { Agent, request } from 'node:http'
+import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { signBody } from '#shared/core/telemetry/signature.ts'
 import type { Random } from '../../../../services/fleet/phones/random.ts'
+import { startOpenLoop } from '../../../support/http/open-loop.ts'
+import { postTelemetry, type SentRequest } from '../../../support/http/send-request.ts'
 import { type Tenant, toBody } from '../../../support/http/tenant-client.ts'
 import { signalsOf } from '../../../support/telemetry/accepted-events.ts'
+import { count } from '../counts.ts'
 import { addAccepted, type DeviceModel, newDevice, type Verdict } from './device-model.ts'
 
-export type KillsLoad = {
+export type PhoneLoad = {
   /** By tenant and device. */
   devices: Map<string, DeviceModel>
-  /** Ids of every event that was answered with a 200. */
+  /** Ids of every event with a 200. */
   accepted: Set<string>
-  /** Tries by how they ended: `200`, another status, `no connection`, `cut`, `no answer`. */
+  /** Tries by status, or by how they ended without a response. */
   outcomes: Map<string, number>
-  /** Events accepted only at a second or later try, after one that ended unknown. */
+  /** Events accepted after a try with an unknown outcome. */
   resolved: () => number
-  /** Events on their way, tries waiting for their turn included. */
+  /** Events that are not accepted yet. */
   open: () => number
-  /** Events given up: never answered with a 200. */
+  /** Events that never got a 200. */
   givenUp: string[]
-  /** Answers of 200 that were not those of their event. */
+  /** Responses of 200 with a wrong body. */
   wrongAnswers: string[]
-  /** Ends sending and waits until everything sent is answered. */
+  /** Sends nothing new and waits until everything sent is accepted or given up. */
   stop: () => Promise<void>
 }
 
@@ -37,8 +38,6 @@ export type LoadOptions = {
   /** About how many events a device sends before another takes its place. */
   eventsPerDevice: number
   random: Random
-  /** Distinguishes the devices of several loads of one tenant. */
-  label?: string
 }
 
 type Kind = keyof typeof signalsOf
@@ -49,21 +48,17 @@ const kinds: readonly (readonly [Kind, number])[] = [
   ['BLOCK', 2],
 ]
 const devicesAtOnce = 300
-const answerLimitMs = 20_000
+const limitMs = 20_000
 const giveUpMs = 180_000
 const firstWaitMs = 100
 const waitMaxMs = 3_000
 
 type Phone = { tenant: Tenant; device: DeviceModel; left: number }
-type State = KillsLoad &
-  LoadOptions & { agent: Agent; phones: Phone[]; made: number; label: string }
+type State = PhoneLoad & LoadOptions & { agent: Agent; phones: Phone[]; made: number }
 
-export function startKillsLoad(options: LoadOptions): KillsLoad {
-  const open = new Set<Promise<void>>()
+export function startPhoneLoad(options: LoadOptions): PhoneLoad {
   let resolved = 0
-  let running = true
   const state: State = {
-    label: 'd',
     ...options,
     agent: new Agent({ keepAlive: true, maxSockets: 1_024 }),
     phones: [],
@@ -74,38 +69,26 @@ export function startKillsLoad(options: LoadOptions): KillsLoad {
     givenUp: [],
     wrongAnswers: [],
     resolved: () => resolved,
-    open: () => open.size,
+    open: () => loop.open(),
     stop: async () => {
-      running = false
-      clearInterval(timer)
-      while (open.size > 0) await Promise.all(open)
+      await loop.stop()
       state.agent.destroy()
     },
   }
-  const startMs = performance.now()
-  let sent = 0
-  const timer = setInterval(() => {
-    while (running && startMs + (sent * 1_000) / options.ratePerSecond <= performance.now()) {
-      sent++
-      const submitted: Promise<void> = submit(state)
-        .then((wasUnknown) => {
-          if (wasUnknown) resolved++
-        })
-        .finally(() => open.delete(submitted))
-      open.add(submitted)
-    }
-  }, 4)
+  const loop = startOpenLoop(options.ratePerSecond, async () => {
+    if (await submit(state)) resolved++
+  })
   return state
 }
 
-/** One of the phones that report at the moment; whoever has said all makes room for a new one. */
+/** A random phone of those that report at the moment. A phone without events left is replaced. */
 function choosePhone(state: State): Phone {
   const { random, phones, tenants, eventsPerDevice } = state
   const at = random.int(0, devicesAtOnce - 1)
   const present = phones[at]
   if (present !== undefined && present.left > 0) return present
   const tenant = tenants[state.devices.size % tenants.length]!
-  const deviceId = `${state.label}-${state.devices.size}`
+  const deviceId = `d-${state.devices.size}`
   const device = newDevice(tenant.tenant_id, deviceId)
   state.devices.set(`${tenant.tenant_id} ${deviceId}`, device)
   const phone = { tenant, device, left: random.int(1, 2 * eventsPerDevice - 1) }
@@ -113,29 +96,32 @@ function choosePhone(state: State): Phone {
   return phone
 }
 
-/** @returns whether a try of it had ended unknown */
+/** @returns whether it was accepted, or given up, after a try with an unknown outcome */
 async function submit(state: State): Promise<boolean> {
   const { random } = state
-  const { tenant, device, ...phone } = takeTurn(choosePhone(state))
-  const sessionId = `${phone.deviceId}-s${random.int(1, 3)}`
-  const userId = random.chance(0.6) ? `${phone.deviceId}-u${random.int(1, 2)}` : null
+  const phone = choosePhone(state)
+  phone.left--
+  const { tenant, device } = phone
+  const { deviceId } = device
+  const sessionId = `${deviceId}-s${random.int(1, 3)}`
+  const userId = random.chance(0.6) ? `${deviceId}-u${random.int(1, 2)}` : null
   const body = toBody(tenant.tenant_id, {
-    device: phone.deviceId,
+    device: deviceId,
     session: sessionId,
     ...(userId === null ? {} : { user: userId }),
     signals: signalsOf[random.weighted(kinds)],
     extra: { nonce: state.made++ },
   })
-  const signature = signBody(body, tenant.hmac_secret)
+  const secret = tenant.hmac_secret
   const firstMs = Date.now()
   let wasUnknown = false
   device.open++
   for (let tries = 0; Date.now() - firstMs < giveUpMs; tries++) {
-    const { outcome, text } = await post(state, body, signature)
-    state.outcomes.set(outcome, (state.outcomes.get(outcome) ?? 0) + 1)
-    if (outcome === '200') {
-      const answer = readAnswer(text)
-      if (answer === null) state.wrongAnswers.push(text.slice(0, 200))
+    const sent = await postTelemetry(state.ingestUrl, { agent: state.agent, body, secret, limitMs })
+    count(state.outcomes, toOutcome(sent))
+    if (sent.status === 200) {
+      const answer = readAnswer(sent.text)
+      if (answer === null) state.wrongAnswers.push(sent.text.slice(0, 200))
       else {
         state.accepted.add(answer.eventId)
         addAccepted(device, { sessionId, userId, ...answer, firstMs, okMs: Date.now() })
@@ -143,17 +129,12 @@ async function submit(state: State): Promise<boolean> {
       device.open--
       return wasUnknown
     }
-    // A 503 says that the edge cannot be sure; a refusal of any other kind was certain.
-    wasUnknown ||= outcome === 'cut' || outcome === 'no answer' || outcome === '503'
+    // After a 503, or a cut, the event may be stored; after every other refusal it is not.
+    wasUnknown ||= sent.status === 503 || sent.ended === 'cut' || sent.ended === 'time limit'
     await pause(Math.min(firstWaitMs * 2 ** tries, waitMaxMs) * (0.5 + random.next()))
   }
   state.givenUp.push(body)
   return wasUnknown
-}
-
-function takeTurn(phone: Phone) {
-  phone.left--
-  return { tenant: phone.tenant, device: phone.device, deviceId: phone.device.deviceId }
 }
 
 function readAnswer(text: string): { eventId: string; verdict: Verdict } | null {
@@ -163,43 +144,5 @@ function readAnswer(text: string): { eventId: string; verdict: Verdict } | null 
   return { eventId, verdict: { score: Number(score), action: String(action), flags } }
 }
 
-type Tried = { outcome: string; text: string }
-
-function post({ ingestUrl, agent }: State, body: string, signature: string): Promise<Tried> {
-  return new Promise((resolve) => {
-    let connected = false
-    const sent = request(`${ingestUrl}/v1/rasp/ingest`, {
-      agent,
-      method: 'POST',
-      timeout: answerLimitMs,
-      headers: {
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(body),
-        'x-service-signature': signature,
-      },
-    })
-    const end = (outcome: string, text = '') => resolve({ outcome, text })
-    sent.on('socket', (socket) => {
-      connected = !socket.connecting
-      if (!connected) socket.once('connect', () => (connected = true))
-    })
-    sent.on('timeout', () => sent.destroy(Object.assign(new Error('late'), { code: 'LATE' })))
-    sent.on('error', ({ code }: NodeJS.ErrnoException) => {
-      if (code === 'LATE') end('no answer')
-      else end(connected ? 'cut' : 'no connection')
-    })
-    sent.on('response', (response) => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', (chunk: string) => {
-        text += chunk
-      })
-      response.on('error', () => end('cut'))
-      response.on('end', () => {
-        if (response.complete) end(String(response.statusCode), text)
-        else end('cut')
-      })
-    })
-    sent.end(body)
-  })
-}
+const toOutcome = ({ ended, status }: SentRequest) =>
+  ended === 'response' ? String(status) : ended

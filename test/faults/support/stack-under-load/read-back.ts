@@ -1,57 +1,34 @@
 /**
- * Everything read back from a stack once it has come to rest: the stream, the table behind the
- * history, the alerts and the devices as the REST API shows them, and the consumers' progress.
+ * Reads back everything of a stack after a drill: the stream, the table behind the history, and the
+ * alerts and devices through the REST API.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  deciderConsumer,
-  scorerConsumer,
-  telemetryStream,
-} from '#shared/core/telemetry/nats-names.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
 import type { StackFacts } from '../../../support/process/stack.ts'
+import { readMessages } from '../../../support/telemetry/read-stream.ts'
+import { count } from '../counts.ts'
 import type { ShownDevice } from './device-model.ts'
 
 export const connectQuietly = (stack: StackFacts): Promise<Nats> =>
   connectNats(stack.nats, 'drill', createLog('drill', 'silent'))
 
-export type Progress = { lastSequence: number; acknowledged: number; pending: number }
-
 const eventIdPattern = /"event_id":"(evt_[\w-]{22})"/g
-const patienceMs = 120_000
+const retryLimitMs = 120_000
 const readersAtOnce = 12
 
-/** How far both consumers are with the telemetry stream: the least of the two. */
-export async function readProgress({ manager }: Nats): Promise<Progress> {
-  const { state } = await manager.streams.info(telemetryStream)
-  const infos = await Promise.all(
-    [scorerConsumer, deciderConsumer].map((name) => manager.consumers.info(telemetryStream, name)),
-  )
-  return {
-    lastSequence: state.last_seq,
-    acknowledged: Math.min(...infos.map((info) => info.ack_floor.stream_seq)),
-    pending: Math.max(...infos.map((info) => info.num_pending)),
-  }
-}
-
-/** How often each event is in the stream, in one pass over all of it. */
+/** How many messages hold each event, in one pass that decodes nothing. */
 export async function readStream(nats: Nats): Promise<Map<string, number>> {
-  const { state } = await nats.manager.streams.info(telemetryStream)
   const counts = new Map<string, number>()
-  if (state.messages === 0) return counts
-  const consumer = await nats.jetstream.consumers.get(telemetryStream)
-  for await (const message of await consumer.consume({ max_messages: 1_000 })) {
+  for await (const message of readMessages(nats)) {
     const text = Buffer.from(message.data).toString('latin1')
     for (const [, found] of text.matchAll(eventIdPattern)) {
       // A copy: a part of a string would keep the whole message in memory.
-      const id = Buffer.from(found!, 'latin1').toString('latin1')
-      counts.set(id, (counts.get(id) ?? 0) + 1)
+      count(counts, Buffer.from(found!, 'latin1').toString('latin1'))
     }
-    if (message.seq >= state.last_seq) break
   }
   return counts
 }
@@ -79,9 +56,9 @@ export async function readStored(
 
 export type DeliveryCounts = { all: number; undelivered: number; repeated: number }
 
-/** Deliveries as Postgres has them: in all, not delivered, and sent more than once. */
+/** Deliveries in Postgres: all, not delivered, and sent more than once. */
 export async function readDeliveries(stack: StackFacts): Promise<DeliveryCounts> {
-  const rows = await askPostgres<DeliveryCounts>(
+  const rows = await queryPostgres<DeliveryCounts>(
     stack,
     `select count(*)::int as "all",
        count(*) filter (where state <> 'delivered')::int as undelivered,
@@ -91,15 +68,15 @@ export async function readDeliveries(stack: StackFacts): Promise<DeliveryCounts>
   return rows[0]!
 }
 
-/** Lets what killed processes had claimed be taken over at once, not after half a minute. */
+/** Ends the claims of killed delivery processes now, not after half a minute. */
 export async function endClaims(stack: StackFacts): Promise<void> {
-  await askPostgres(
+  await queryPostgres(
     stack,
     'update deliveries set claimed_until = now() where claimed_by is not null',
   )
 }
 
-async function askPostgres<T extends object>(stack: StackFacts, text: string): Promise<T[]> {
+async function queryPostgres<T extends object>(stack: StackFacts, text: string): Promise<T[]> {
   const log = createLog('drill', 'silent')
   const postgres = createPostgres(stack.postgres, { role: 'drill', log })
   try {
@@ -111,7 +88,7 @@ async function askPostgres<T extends object>(stack: StackFacts, text: string): P
 
 type AlertPage = { data: ApiAlert[]; total: number; next_cursor: string | null }
 
-/** All alerts of a tenant through the cursor, newest first, with the total as first said. */
+/** All alerts of a tenant through the cursor, newest first, with the total of the first page. */
 export async function readAllAlerts(
   stack: StackFacts,
   { public_api_key: key }: Tenant,
@@ -130,16 +107,16 @@ export async function readAllAlerts(
   return { alerts, total: total ?? 0 }
 }
 
-/** Reads devices, several at once; `onDevice` gets null for one that is not there. */
+/** Reads devices, several at once; `onDevice` gets null for an unknown one. */
 export async function readDevices(
   stack: StackFacts,
-  wanted: readonly { key: string; deviceId: string }[],
+  devices: readonly { key: string; deviceId: string }[],
   onDevice: (at: number, shown: ShownDevice | null) => void,
 ): Promise<void> {
   let next = 0
   const reader = async () => {
-    for (let at = next++; at < wanted.length; at = next++) {
-      const { key, deviceId } = wanted[at]!
+    for (let at = next++; at < devices.length; at = next++) {
+      const { key, deviceId } = devices[at]!
       const path = `/v1/di/devices/${encodeURIComponent(deviceId)}`
       const { status, json } = await get(stack, key, path)
       onDevice(at, status === 200 ? (json as ShownDevice) : null)
@@ -148,9 +125,9 @@ export async function readDevices(
   await Promise.all(Array.from({ length: readersAtOnce }, reader))
 }
 
-/** Waits out what a service that starts or asks for patience answers. */
+/** Repeats the call while the service starts or refuses for its load. */
 async function get(stack: StackFacts, key: string, path: string) {
-  const deadlineMs = performance.now() + patienceMs
+  const deadlineMs = performance.now() + retryLimitMs
   while (true) {
     const answer = await fetch(`${stack.api}${path}`, {
       headers: { authorization: `Bearer ${key}` },

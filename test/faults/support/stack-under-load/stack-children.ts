@@ -1,6 +1,6 @@
 /**
- * Kills the processes of a running stack, and only those: a process id is signalled only while the
- * stack names it and is its parent, and never a second time.
+ * The processes of a running stack, and their kills. A process id gets a signal only while the stack
+ * names it and is its parent.
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -20,7 +20,7 @@ export function runningPid(running: TestStack, child: ChildName): number | null 
   return pid !== undefined && parentOf(pid) === running.pid ? pid : null
 }
 
-/** Null of a process that has ended, even when nobody has looked yet. */
+/** Null for a process that has ended, also for one whose parent has not waited for it yet. */
 function parentOf(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -31,7 +31,7 @@ function parentOf(pid: number): number | null {
   }
 }
 
-/** @returns the process that got the signal, or null where there is none at the moment */
+/** @returns the process that got the signal, or null when none runs at the moment */
 export function signalChild(
   running: TestStack,
   child: ChildName,
@@ -60,9 +60,7 @@ export type KillPlan = {
   onKill?: (kill: ChildKill, n: number) => void
 }
 
-/**
- * Kills every child so often, in random order at random moments; whoever is down is killed later.
- */
+/** Kills every child `each` times, in random order at random moments. */
 export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<ChildKill[]> {
   const { random } = plan
   const all = plan.children.flatMap((child) => Array.from({ length: plan.each }, () => child))
@@ -93,7 +91,7 @@ export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<
 
 const readyLimitMs = 120_000
 
-/** Waits until everything runs again, without help. @returns how long that took */
+/** Waits until everything runs again by itself. @returns how long that took */
 export async function awaitAllReady(running: TestStack): Promise<number> {
   const sinceMs = performance.now()
   await until(
@@ -107,7 +105,7 @@ export async function awaitAllReady(running: TestStack): Promise<number> {
   return performance.now() - sinceMs
 }
 
-/** @throws with what it answers instead */
+/** @throws with the response when it is not ready */
 async function expectReady(url: string): Promise<true> {
   const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) })
   if (response.ok) return true

@@ -1,35 +1,34 @@
-/**
- * A whole local stack under open load while its processes are killed with kill -9 at random
- * moments; then everything is read back and compared with what the clients know.
- */
+/** A whole local stack under load, with clients that check every response; optionally with kills. */
 import { createRandom } from '../../../../services/fleet/phones/random.ts'
 import { createTenant, type Tenant } from '../../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../../support/process/stack.ts'
-import { findBreaches, type KillsFindings } from './find-breaches.ts'
-import { type KillsLoad, type LoadOptions, startKillsLoad } from './phone-load.ts'
+import { describeCounts } from '../counts.ts'
+import { print } from '../drill.ts'
+import { findBreaches, type StackFindings } from './find-breaches.ts'
+import { type LoadOptions, type PhoneLoad, startPhoneLoad } from './phone-load.ts'
 import { type ChildKill, childNames, killAtRandom } from './stack-children.ts'
-import { type KillsUsers, startKillsUsers } from './users.ts'
+import { type StackUsers, startStackUsers } from './users.ts'
 import { type CounterWatch, watchCounters } from './watch-counters.ts'
-import { type KillsReceiver, startKillsReceiver } from './webhook-receiver.ts'
+import { startWebhookReceiver, type WebhookReceiver } from './webhook-receiver.ts'
 
-/** Everything that uses a stack in a drill, and that remembers what it was told. */
-export type KillsWorld = {
+/** The stack, and the clients that use and check it. */
+export type StackUnderLoad = {
   running: TestStack
   tenants: Tenant[]
-  load: KillsLoad
-  receiver: KillsReceiver
-  users: KillsUsers
+  load: PhoneLoad
+  receiver: WebhookReceiver
+  users: StackUsers
   counters: CounterWatch
 }
 
-/** What must have happened at all, or the drill has shown nothing. */
+/** Effects of kills. A full run without one of them has proven nothing. */
 export type Evidence = {
   retriedPublishes: number
   duplicatePublishes: number
   redelivered: Record<'scorer' | 'decider' | 'delivery', number>
-  /** Alerts and deliveries that were there already when they were raised again. */
+  /** Alerts that were raised again and existed already. */
   alertsAgain: number
-  /** Tries whose answer never came, and events that were accepted after such a try. */
+  /** Tries without a response, and events that were accepted after a try with an unknown outcome. */
   lostAnswers: number
   resolved: number
 }
@@ -41,21 +40,21 @@ const counted = [
   'di_alerts_existing_total',
 ]
 
-/** Whose counters these are: read once more before they are killed. */
+/** The processes with these counters, which are read once more before a kill. */
 const counting: ReadonlySet<string> = new Set(['ingest', 'scorer', 'delivery'])
 
-export type WorldOptions = Pick<LoadOptions, 'ratePerSecond' | 'eventsPerDevice'> & {
+export type StackLoadOptions = Pick<LoadOptions, 'ratePerSecond' | 'eventsPerDevice'> & {
   seed: number
   tenants: number
 }
 
-/** Runs `use` with a stack of its own and everybody who uses it; ends all of it afterwards. */
-export async function withWorld<T>(
-  options: WorldOptions,
-  use: (world: KillsWorld) => Promise<T>,
+/** Runs `use` with a stack and clients of its own; stops all of them afterwards. */
+export async function withStackUnderLoad<T>(
+  options: StackLoadOptions,
+  use: (world: StackUnderLoad) => Promise<T>,
 ): Promise<T> {
   const { seed, ratePerSecond, eventsPerDevice } = options
-  const receiver = await startKillsReceiver(seed)
+  const receiver = await startWebhookReceiver(seed)
   const running = await startStack().catch(async (error: unknown) => {
     await receiver.close()
     throw error
@@ -66,10 +65,10 @@ export async function withWorld<T>(
     for (let n = 0; n < options.tenants; n++) {
       const tenantId = `under-fire-${n}`
       const tenant = await createTenant(stack, tenantId, receiver.urlOf(tenantId))
-      receiver.learnSecret(tenantId, tenant.webhook_secret)
+      receiver.setSecret(tenantId, tenant.webhook_secret)
       tenants.push(tenant)
     }
-    const load = startKillsLoad({
+    const load = startPhoneLoad({
       ingestUrl: stack.ingest,
       tenants,
       ratePerSecond,
@@ -77,7 +76,7 @@ export async function withWorld<T>(
       random: createRandom(seed, 'load'),
     })
     const { devices } = load
-    const users = startKillsUsers({ stack, tenants, devices, random: createRandom(seed, 'users') })
+    const users = startStackUsers({ stack, tenants, devices, random: createRandom(seed, 'users') })
     const counters = watchCounters(stack.internal, counted)
     try {
       return await use({ running, tenants, load, receiver, users, counters })
@@ -90,11 +89,11 @@ export async function withWorld<T>(
   }
 }
 
-/** What the counters and the clients saw of faults. */
-export function readEvidence({ counters, load }: KillsWorld): Evidence {
+/** Reads the effects of faults from the counters and the clients. */
+export function readEvidence({ counters, load }: StackUnderLoad): Evidence {
   const redelivered = (consumer: string) =>
     counters.totalOf('di_consume_redelivered_total', `consumer="${consumer}"`)
-  const lost = ['cut', 'no answer'].map((outcome) => load.outcomes.get(outcome) ?? 0)
+  const lost = ['cut', 'time limit'].map((outcome) => load.outcomes.get(outcome) ?? 0)
   return {
     retriedPublishes: counters.total('di_ingest_publish_retries_total'),
     duplicatePublishes: counters.total('di_ingest_publish_duplicates_total'),
@@ -109,10 +108,10 @@ export function readEvidence({ counters, load }: KillsWorld): Evidence {
   }
 }
 
-export type KillsOptions = WorldOptions & {
+export type KillsOptions = StackLoadOptions & {
   /** Kills of each of the eight processes. */
   each: number
-  /** Over about so many seconds. */
+  /** About how long all kills take. */
   seconds: number
   hurryClaims?: boolean
   onKill?: (kill: ChildKill, n: number) => void
@@ -121,19 +120,19 @@ export type KillsOptions = WorldOptions & {
 
 export type KillsResult = {
   kills: ChildKill[]
-  findings: KillsFindings
+  findings: StackFindings
   evidence: Evidence
   outcomes: ReadonlyMap<string, number>
   reads: ReadonlyMap<string, number>
   changes: ReadonlyMap<string, number>
-  webhooks: KillsReceiver['counts']
+  webhooks: WebhookReceiver['counts']
   tookMs: number
 }
 
-/** Runs the whole of it on a stack of its own. */
+/** Runs on a stack of its own. */
 export function killUnderLoad(options: KillsOptions): Promise<KillsResult> {
   const { seed, each, seconds, hurryClaims = false, onKill, onStep } = options
-  return withWorld(options, async (world) => {
+  return withStackUnderLoad(options, async (world) => {
     const { running, load, counters, users, receiver } = world
     const startedMs = performance.now()
     const kills = await killAtRandom(running, {
@@ -169,17 +168,29 @@ export function killUnderLoad(options: KillsOptions): Promise<KillsResult> {
   })
 }
 
-/** @returns what a full run must have met and has not, in words */
-export function judgeEvidence(evidence: Evidence, findings: KillsFindings): string[] {
+/** @returns the effects that a full run must have and did not */
+export function judgeEvidence(evidence: Evidence, findings: StackFindings): string[] {
   const must: [string, number][] = [
-    ['a publish tried again', evidence.retriedPublishes],
-    ['a publish whose ack was lost, found stored already', evidence.duplicatePublishes],
-    ['a message delivered again to the scorer', evidence.redelivered.scorer],
-    ['a message delivered again to the decider', evidence.redelivered.decider],
-    ['a hint delivered again', evidence.redelivered.delivery],
-    ['an answer that never came', evidence.lostAnswers],
-    ['an event stored twice in the stream', findings.storedTwice],
-    ['a webhook sent again', findings.webhooksAgain],
+    ['a publish was retried', evidence.retriedPublishes],
+    ['a retried publish was already stored', evidence.duplicatePublishes],
+    ['a message was redelivered to the scorer', evidence.redelivered.scorer],
+    ['a message was redelivered to the decider', evidence.redelivered.decider],
+    ['a hint was redelivered', evidence.redelivered.delivery],
+    ['a request got no response', evidence.lostAnswers],
+    ['an event was twice in the stream', findings.storedTwice],
+    ['a webhook was sent again', findings.webhooksAgain],
   ]
   return must.filter(([, times]) => times === 0).map(([what]) => `never happened: ${what}`)
+}
+
+/** Prints what clients saw of faults, and how much was compared. */
+export function reportClients(stack: StackUnderLoad, findings: StackFindings): void {
+  const evidence = readEvidence(stack)
+  print(`tries: ${describeCounts(stack.load.outcomes)}`)
+  print(`  accepted after a try with an unknown outcome: ${evidence.resolved}`)
+  print(`publishes retried: ${evidence.retriedPublishes}`)
+  print(`  already stored: ${evidence.duplicatePublishes}`)
+  print(`redelivered to the scorer: ${evidence.redelivered.scorer}`)
+  print(`accepted: ${findings.accepted}, in the stream more than once: ${findings.storedTwice}`)
+  print(`alerts: ${findings.alerts}, webhooks: ${findings.webhooks}, devices: ${findings.devices}`)
 }

@@ -1,22 +1,23 @@
 /**
- * Those who use the api and the console while processes are killed: a reader, for whom a device's
- * history must never shrink, and an operator who sets dispositions and remembers what was answered.
+ * Users of the api and the console during a drill: a reader, for whom the history of a device must
+ * never shrink, and an operator who sets dispositions and keeps the responses.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Random } from '../../../../services/fleet/phones/random.ts'
 import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
 import type { StackFacts } from '../../../support/process/stack.ts'
+import { count } from '../counts.ts'
 import type { DeviceModel, ShownDevice } from './device-model.ts'
 
-/** What an alert's disposition may be: as last answered, or as tried since without an answer. */
-export type Disposed = { answered: string; maybe: Set<string> }
+/** An alert's possible dispositions: the last confirmed one, or one set since without a response. */
+export type Disposed = { confirmed: string; possible: Set<string> }
 
-export type KillsUsers = {
+export type StackUsers = {
   reads: Map<string, number>
   changes: Map<string, number>
   /** By alert id. */
   disposed: Map<string, Disposed>
-  /** Histories that showed less than before, in words. */
+  /** Histories with fewer sessions than before. */
   shrunk: string[]
   stop: () => Promise<void>
 }
@@ -29,15 +30,15 @@ type Options = {
   random: Random
 }
 
-const answerLimitMs = 10_000
+const limitMs = 10_000
 const readPauseMs = 15
 const changePauseMs = 300
 const dispositions = ['REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED', 'OPEN'] as const
-/** So many devices are read again and again; the others once, at the end. */
+/** So many devices are read all the time; the others once, at the end. */
 const readDevicesMax = 200
 
-export function startKillsUsers(options: Options): KillsUsers {
-  const users: KillsUsers = {
+export function startStackUsers(options: Options): StackUsers {
+  const users: StackUsers = {
     reads: new Map(),
     changes: new Map(),
     disposed: new Map(),
@@ -48,28 +49,28 @@ export function startKillsUsers(options: Options): KillsUsers {
     },
   }
   let running = true
-  const again = async (use: () => Promise<void>, pauseMs: number) => {
+  const repeat = async (use: () => Promise<void>, pauseMs: number) => {
     while (running) {
       await use()
       await pause(pauseMs * (0.5 + options.random.next()))
     }
   }
   const work = [
-    again(createReader(options, users), readPauseMs),
-    again(createOperator(options, users), changePauseMs),
+    repeat(createReader(options, users), readPauseMs),
+    repeat(createOperator(options, users), changePauseMs),
   ]
   return users
 }
 
-function createReader({ stack, tenants, devices, random }: Options, users: KillsUsers) {
+function createReader({ stack, tenants, devices, random }: Options, users: StackUsers) {
   const chosen: { device: DeviceModel; sessions: number }[] = []
   const keys = new Map(tenants.map((tenant) => [tenant.tenant_id, tenant.public_api_key]))
-  let looked = 0
+  let seenDevices = 0
   return async () => {
-    if (devices.size > looked + 20) {
+    if (devices.size > seenDevices + 20) {
       const [latest] = [...devices.values()].slice(-1)
       chosen[random.int(0, readDevicesMax - 1)] = { device: latest!, sessions: 0 }
-      looked = devices.size
+      seenDevices = devices.size
     }
     const present = chosen.filter((one) => one !== undefined)
     if (present.length === 0) return
@@ -85,7 +86,7 @@ function createReader({ stack, tenants, devices, random }: Options, users: Kills
   }
 }
 
-function createOperator({ stack, tenants, random }: Options, users: KillsUsers) {
+function createOperator({ stack, tenants, random }: Options, users: StackUsers) {
   return async () => {
     const { public_api_key: key } = random.pick(tenants)
     const path = `${stack.api}/v1/di/alerts?limit=100`
@@ -95,7 +96,7 @@ function createOperator({ stack, tenants, random }: Options, users: KillsUsers) 
     if (alerts.length === 0) return
     const { alert_id: alertId } = random.pick(alerts)
     const disposition = random.pick(dispositions)
-    const known = users.disposed.get(alertId) ?? { answered: 'OPEN', maybe: new Set() }
+    const known = users.disposed.get(alertId) ?? { confirmed: 'OPEN', possible: new Set() }
     users.disposed.set(alertId, known)
     const answer = await call(
       `${stack.console}/admin/v1/alerts/${alertId}/disposition`,
@@ -103,23 +104,20 @@ function createOperator({ stack, tenants, random }: Options, users: KillsUsers) 
       JSON.stringify({ disposition }),
     )
     count(users.changes, answer.outcome)
-    // One change at a time: what was answered came after all that was not.
-    if (answer.outcome === '200') Object.assign(known, { answered: disposition, maybe: new Set() })
-    else known.maybe.add(disposition)
+    // Changes are sequential, so a confirmed one comes after every unconfirmed one.
+    if (answer.outcome === '200')
+      Object.assign(known, { confirmed: disposition, possible: new Set() })
+    else known.possible.add(disposition)
   }
-}
-
-function count(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
 async function call(url: string, headers: Record<string, string>, body?: string) {
   try {
-    const signal = AbortSignal.timeout(answerLimitMs)
+    const signal = AbortSignal.timeout(limitMs)
     const post = body === undefined ? {} : { method: 'POST', body }
     const response = await fetch(url, { headers, signal, ...post })
     return { outcome: String(response.status), json: (await response.json()) as unknown }
   } catch {
-    return { outcome: 'no answer', json: null }
+    return { outcome: 'no response', json: null }
   }
 }

@@ -1,7 +1,6 @@
 /**
- * Counters of processes that are killed: read often, and added up over their lives, since a process
- * that starts anew counts from 0. What was counted between the last reading and a kill is lost, so
- * these are lower bounds.
+ * Counters of processes that are killed. They are read often and added up over restarts. Counts
+ * between the last reading and a kill are lost, so the sums are lower bounds.
  */
 
 export type CounterWatch = {

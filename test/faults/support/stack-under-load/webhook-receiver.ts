@@ -1,7 +1,7 @@
 /**
- * The backend of the tenants: takes every webhook, verifies it as a tenant would, and refuses a
- * small share of first tries, so that there are retries to compare. What it keeps of each alert is
- * enough to say whether every request for it was the same delivery with the same bytes.
+ * The backend of the tenants: verifies every webhook as a tenant does, and refuses a small share of
+ * first attempts so that there are retries. Notes whether all requests for an alert are the same
+ * delivery with the same bytes.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -15,24 +15,24 @@ export type Received = {
   tenantId: string
   deliveryId: string
   bytes: string
-  /** Of the alert, whatever the order of its fields. */
+  /** Digest of the alert, independent of the order of its fields. */
   facts: string
   requests: number
-  /** Complete answers of 200. */
+  /** Responses of 200. */
   accepted: number
 }
 
-export type KillsReceiver = {
-  /** Where a tenant's webhooks go. */
+export type WebhookReceiver = {
+  /** The webhook URL of a tenant. */
   urlOf: (tenantId: string) => string
-  learnSecret: (tenantId: string, secret: string) => void
+  setSecret: (tenantId: string, secret: string) => void
   /** By alert id. */
   received: Map<string, Received>
-  /** Breaches, in words: each is to be empty. */
+  /** Breaches: each has to be empty. */
   forged: string[]
   otherDelivery: string[]
   otherBytes: string[]
-  /** Requests, those answered with an error, those cut. */
+  /** Requests, those refused with an error, those cut. */
   counts: { requests: number; failed: number; cut: number }
   close: () => Promise<void>
 }
@@ -41,7 +41,7 @@ const failedShare = 0.02
 const cutShare = 0.01
 const slowMaxMs = 40
 
-/** The digest of a value, its fields in alphabetical order. */
+/** The digest of a value with its fields in alphabetical order. */
 export function digestOf(value: unknown): string {
   return createHash('sha256').update(toSorted(value)).digest('base64')
 }
@@ -53,7 +53,7 @@ function toSorted(value: unknown): string {
   return `{${fields.map(([name, one]) => `${JSON.stringify(name)}:${toSorted(one)}`).join()}}`
 }
 
-export async function startKillsReceiver(seed: number): Promise<KillsReceiver> {
+export async function startWebhookReceiver(seed: number): Promise<WebhookReceiver> {
   const webhooks = new Map<string, { secret: string; standard: Webhook }>()
   const server = createServer((incoming, response) => {
     const chunks: Buffer[] = []
@@ -61,16 +61,16 @@ export async function startKillsReceiver(seed: number): Promise<KillsReceiver> {
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
     incoming.on('end', () => {
       const tenantId = (incoming.url ?? '').slice(1)
-      take(tenantId, incoming.headers, Buffer.concat(chunks), response)
+      receive(tenantId, incoming.headers, Buffer.concat(chunks), response)
     })
   })
   server.keepAliveTimeout = 60_000
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const receiver: KillsReceiver = {
+  const receiver: WebhookReceiver = {
     urlOf: (tenantId) => `http://127.0.0.1:${port}/${tenantId}`,
-    learnSecret: (tenantId, secret) => {
+    setSecret: (tenantId, secret) => {
       webhooks.set(tenantId, { secret, standard: new Webhook(secret) })
     },
     received: new Map(),
@@ -84,7 +84,7 @@ export async function startKillsReceiver(seed: number): Promise<KillsReceiver> {
     },
   }
 
-  function take(
+  function receive(
     tenantId: string,
     headers: IncomingHttpHeaders,
     body: Buffer,
@@ -125,7 +125,7 @@ export async function startKillsReceiver(seed: number): Promise<KillsReceiver> {
   return receiver
 }
 
-/** As a tenant would check it, by the service's own function and by the public library. */
+/** Verified as a tenant does: by the service's own function and by the public library. */
 function isGenuine(
   webhook: { secret: string; standard: Webhook } | undefined,
   headers: IncomingHttpHeaders,
