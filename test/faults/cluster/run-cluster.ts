@@ -1,5 +1,6 @@
 /**
- * The service on three nats-servers under load while they are killed and cut off, then everyunreplicatedg
+ * The service on three nats-servers under load while they are killed and cut off, then
+ * everyunreplicatedg
  * is read back: what was accepted must be in the stream, in ClickHouse and, where it deserves an
  * alert, in Postgres exactly once.
  */

@@ -1,5 +1,6 @@
 /**
- * Compares what the receiver got, what Postgres recorded, and the kills, with what delivery promises.
+ * Compares what the receiver got, what Postgres recorded, and the kills, with what delivery
+ * promises.
  * Pure, and independent of how fast anything was: a repeated request is allowed only after a kill
  * that left its delivery claimed by a dead process.
  */

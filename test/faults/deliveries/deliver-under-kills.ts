@@ -102,7 +102,8 @@ async function raiseAll(run: Run): Promise<void> {
 }
 
 /**
- * Spreads the kills over all deliveries, each at a random moment and only after the process has sent
+ * Spreads the kills over all deliveries, each at a random moment and only after the process has
+ * sent
  * something since its start.
  */
 async function killAll(run: Run): Promise<void> {
@@ -140,7 +141,8 @@ async function killOnce({ rig, options, claimsLeft }: Run, which: number): Promi
   const orphans = new Set<string>()
   for (const { delivery_id, claimed_by } of rows) {
     const claim = `${delivery_id} ${claimed_by}`
-    // A claim that an earlier kill left behind is counted there. With two processes it may have been
+    // A claim that an earlier kill left behind is counted there. With two processes it may have
+    // been
     // the other one's then.
     if (!claimsLeft.has(claim) || rig.processes.length > 1) orphans.add(delivery_id)
     claimsLeft.add(claim)

@@ -1,6 +1,7 @@
 /**
  * Alerts raised and judged by several at once on a real PostgreSQL. After every step `seq` has no
- * gap, every counter equals the number of its alerts, the history of an alert leads from OPEN to its
+ * gap, every counter equals the number of its alerts, the history of an alert leads from OPEN to
+ * its
  * disposition, and each change has one row in the audit log.
  */
 import fc from 'fast-check'

@@ -1,7 +1,10 @@
 /**
- * `npm run faults -- machines [--runs 10000] [--seed S] [--only NAME]`: random histories of commands,
- * with races and faults in every order, run by the code and by a model of it. Machines on PostgreSQL
- * or NATS make fewer histories. A broken promise prints the shortest history that breaks it and exits
+ * `npm run faults -- machines [--runs 10000] [--seed S] [--only NAME]`: random histories of
+ * commands,
+ * with races and faults in every order, run by the code and by a model of it. Machines on
+ * PostgreSQL
+ * or NATS make fewer histories. A broken promise prints the shortest history that breaks it and
+ * exits
  * with 1.
  */
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'

@@ -1,5 +1,6 @@
 /**
- * JSON Schema to random values that it allows, and changes that damage a value. Examples of a schema
+ * JSON Schema to random values that it allows, and changes that damage a value. Examples of a
+ * schema
  * and values that exist on the server are preferred.
  */
 import fc from 'fast-check'

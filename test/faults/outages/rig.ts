@@ -1,6 +1,8 @@
 /**
- * All of the service as the local stack runs it, supervisor included, but child by child: each server
- * can hang, be down for as long as needed, or have its disk filled. The supervisor restarts what ends
+ * All of the service as the local stack runs it, supervisor included, but child by child: each
+ * server
+ * can hang, be down for as long as needed, or have its disk filled. The supervisor restarts what
+ * ends
  * by itself, and restarts are counted.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'

@@ -1,5 +1,6 @@
 /**
- * Memory, open files and connections of every process of a stack, sampled while it runs, and whether
+ * Memory, open files and connections of every process of a stack, sampled while it runs, and
+ * whether
  * they stay flat. A process that was killed starts anew, so growth is judged within the lives of
  * processes that are old enough. Connections are judged by what is left after the load.
  */

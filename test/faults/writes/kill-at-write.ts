@@ -1,5 +1,6 @@
 /**
- * Ends a process with SIGKILL as one of its threads enters its n-th write. strace follows it and its
+ * Ends a process with SIGKILL as one of its threads enters its n-th write. strace follows it and
+ * its
  * children and sends the signal in place of the system call: earlier writes are done, this one is
  * not.
  */
