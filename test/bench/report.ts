@@ -1,8 +1,9 @@
 /**
- * The one form in which benchmarks report: figures, each beside a floor of the same run where there
- * is one and the bound that it has to keep, and the checks without which they are void. It is
- * printed as a table and kept by part in `results.json`, with what it ran on.
+ * The report of a benchmark: figures, each with a baseline of the same run and its target, and the
+ * checks without which they are void. It is printed as a table, and saved in `results.json` in place
+ * of the part's earlier report.
  */
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -13,25 +14,25 @@ export type Figure = {
   name: string
   unit: string
   value: Spread
-  /** What is measured against, in the same unit, in rounds interleaved with the value's. */
+  /** The baseline in the same unit, measured in rounds between those of the value. */
   floor?: { name: string; value: Spread }
-  /** The rounds' values by their floors. */
+  /** The value of each round divided by its baseline. */
   ratio?: Spread
-  /** What has to hold of the median of the ratio or of the value. */
+  /** The target of the median of the ratio or of the value. */
   bound?: { of: 'ratio' | 'value'; atLeast?: number; atMost?: number }
 }
 
-/** Something that has to be true of what was measured: else the figures are void. */
+/** A condition without which the figures are void. */
 export type Check = { name: string; ok: boolean; detail: string }
 
 export type Report = {
   /** As in `npm run bench -- PART`. */
   part: string
-  /** How it was called, options included. */
+  /** The command with its options. */
   command: string
-  /** Of the servers that took part, such as `{ nats: '2.15.1' }`. */
+  /** The versions of the servers, such as `{ nats: '2.15.1' }`. */
   versions: Record<string, string>
-  /** What a 200 or a commit was worth in this run, such as `sync_interval: always`. */
+  /** The durability of a 200 or a commit in this run, such as `sync_interval: always`. */
   durability: string
   figures: Figure[]
   checks: Check[]
@@ -65,7 +66,7 @@ export function keepsBound({ bound, ratio, value }: Figure): boolean | null {
 }
 
 /**
- * Prints a report and keeps it in `results.json` in its part's place. A void one is not kept.
+ * Prints a report and saves it in `results.json`. A void one is not saved.
  * @throws when a check failed
  */
 export function publishReport(report: Report): void {
@@ -77,7 +78,7 @@ export function publishReport(report: Report): void {
   }
   const broken = report.checks.filter(({ ok }) => !ok)
   if (broken.length > 0) throw new Error(`void: ${broken.map(({ name }) => name).join(', ')}`)
-  keep(report, files)
+  save(report, files)
 }
 
 function describe({ versions, durability }: Report, { createUs, syncUs }: FilesCost): string {
@@ -119,10 +120,11 @@ function round(value: number): string {
   return value.toFixed(digits)
 }
 
-function keep(report: Report, files: FilesCost): void {
+function save(report: Report, files: FilesCost): void {
   const { part, ...rest } = report
   const figures = rest.figures.map((figure) => ({ ...figure, keeps_bound: keepsBound(figure) }))
   const entry = {
+    commit: readCommit(),
     ...rest,
     figures,
     versions: { node: process.versions.node, ...rest.versions },
@@ -135,7 +137,34 @@ function keep(report: Report, files: FilesCost): void {
   const sorted = Object.fromEntries(
     Object.entries(results).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)),
   )
-  writeFileSync(resultsPath, `${JSON.stringify(sorted, null, 2)}\n`)
+  writeFileSync(resultsPath, toResultsText(sorted))
+}
+
+/** JSON with one line for each figure, in four significant digits. */
+function toResultsText(results: Record<string, unknown>): string {
+  const toShort = (_: string, value: unknown) =>
+    typeof value === 'number' ? Number(value.toPrecision(4)) : value
+  const figures: string[] = []
+  const text = JSON.stringify(
+    results,
+    (name, value: unknown) => {
+      if (name !== 'figures' && name !== 'checks') return value
+      return (value as object[]).map((one) => `@@${figures.push(JSON.stringify(one, toShort)) - 1}`)
+    },
+    2,
+  )
+  return `${text.replace(/"@@(\d+)"/g, (_, at: string) => figures[Number(at)]!)}\n`
+}
+
+/** The short commit of the measured code, with `+` when files differ from it. */
+function readCommit(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
+  try {
+    const isChanged = git('status', '--porcelain', '--untracked-files=no') !== ''
+    return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`
+  } catch {
+    return 'unknown'
+  }
 }
 
 function readResults(): Record<string, unknown> {
