@@ -55,6 +55,8 @@ export async function runOrder(options: PowerOptions & { requests: number }): Pr
     const tracer = await trace([rig.server.pid, edge.child.pid!], file)
     const load = startClients(edge.url, tenant, options.requests)
     await load.done
+    // The edge serves this after its last traced write has been recorded.
+    await fetch(`${edge.url}/healthz`)
     await tracer.end()
     const ports = { nats: rig.server.port, edge: Number(new URL(edge.url).port) }
     const findings = await judgeOrder(readTrace(file), ports)
