@@ -6,7 +6,7 @@
 /** A row of `system.functions`. */
 export type EngineFunction = {
   name: string
-  /** What it is another name of; empty for a name of its own. */
+  /** The function that it is an alias of; empty for none. */
   alias_to: string
   categories: string
   /** 1 for an aggregate function, else 0. */
@@ -45,7 +45,7 @@ const allowedCategories = new Set([
   'UUID',
 ])
 
-/** Of other categories only these: they look at values, or say what clients ask first. */
+/** Of other categories only these: they inspect values, or are part of clients' first queries. */
 const allowedFunctions = new Set([
   'bar',
   'byteSize',
@@ -99,8 +99,8 @@ const allowedFunctions = new Set([
 ])
 
 /**
- * Their work grows with the product of their arguments' lengths, and the engine does not look at
- * the clock meanwhile: two strings of 60,000 characters take seconds, in every row.
+ * Their cost grows with the product of their arguments' lengths, and the engine does not check the
+ * time limit meanwhile: two strings of 60,000 characters take seconds in every row.
  */
 const costlyFunctions = new Set([
   'arrayLevenshteinDistance',
@@ -142,7 +142,7 @@ export type RefusedNames = {
   tableFunctions: ReadonlySet<string>
 }
 
-/** Sorts what the engine has into what an analyst may not name. */
+/** The names that an analyst cannot use, of all that the engine has. */
 export function toRefusedNames(
   functions: readonly EngineFunction[],
   tableFunctions: readonly string[],

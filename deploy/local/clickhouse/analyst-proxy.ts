@@ -1,7 +1,7 @@
-// The analysts' address of the local stack: ClickHouse's HTTP interface, read-only and confined to
-// the tenant of whoever signs in. It checks the password, names the tenant in a header that no SQL
-// can reach, and passes the query on as the engine's user `analyst`; the engine's own grants and
-// row policies do the rest. A real server has users of its own and needs none of this.
+// The analysts' proxy of the local stack: ClickHouse's HTTP interface, read-only and limited to the
+// tenant of the analyst who signs in. It checks the password, sets the tenant in a header that SQL
+// cannot change, and forwards the query as the engine's user `analyst`, to whom the engine's grants
+// and row policies apply. A production server has its own users and needs no proxy.
 
 import { hash } from 'node:crypto'
 import {
@@ -24,8 +24,10 @@ import {
   createTenantSemaphore,
   type Permit,
   type SemaphoreLimits,
+  type TenantSemaphore,
 } from '#shared/io/process/tenant-semaphore.ts'
 import {
+  type AnalystEngine,
   type AnalystQuery,
   type Answer,
   AnswerTooLarge,
@@ -36,9 +38,9 @@ import { parseAnalystRequest, type Refusal } from './analyst-request.ts'
 export type AnalystProxyOptions = {
   /** 0 takes a free port of 127.0.0.1. */
   port: number
-  /** The engine, with the password of `default` in it. */
+  /** The engine, with the password of the user `default`. */
   clickhouseUrl: string
-  /** Whether somebody is who they say. */
+  /** Whether the password is the analyst's. */
   isAnalyst: (analyst: { tenantId: string; name: string; passwordHash: Buffer }) => Promise<boolean>
   metrics: Metrics
   /** By the machine's cores when left out. */
@@ -51,11 +53,11 @@ export type AnalystProxyOptions = {
 export type AnalystProxy = { url: string; close: () => Promise<void> }
 
 const bodyBytesMax = 1024 * 1024
-/** A client that takes longer to take its answer is cut off: the largest at 2 MiB a second. */
+/** A client that reads more slowly is cut off; the largest response needs 2 MiB/s. */
 const defaultSendMaxMs = 32_000
-/** How long a query keeps its place from other tenants once its answer is known. */
+/** How long a query counts towards the limit of all tenants after its response is known. */
 const endingMs = 2_000
-const passedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-database']
+const forwardedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-database']
 
 /** Why a query has no result; the labels of a metric. */
 const failureReasons = [
@@ -71,104 +73,27 @@ const failureReasons = [
 ] as const
 type FailureReason = (typeof failureReasons)[number]
 
-/** Opens the address; it answers as long as it is not closed, whether the engine runs or not. */
-export async function openAnalystProxy(options: AnalystProxyOptions): Promise<AnalystProxy> {
-  const semaphore = createTenantSemaphore(
-    options.limits ?? toAnalystQueryLimits(availableParallelism()),
-  )
-  const { answerBytesMax = analystAnswerBytesMax, queryMaxMs = analystQueryMaxMs } = options
-  const { sendMaxMs = defaultSendMaxMs } = options
-  const engine = openAnalystEngine({ clickhouseUrl: options.clickhouseUrl, answerBytesMax })
-  const failures = options.metrics.counter<'reason'>(
-    'di_analyst_queries_failed_total',
-    'Queries of analysts that were refused or failed, by reason',
-    ['reason'],
-  )
-  for (const reason of failureReasons) failures.inc({ reason }, 0)
-  const fail = (to: ServerResponse, reason: FailureReason, refusal: Refusal): void => {
-    failures.inc({ reason: to.destroyed ? 'client_left' : reason })
-    refuse(to, refusal)
+type Fail = (to: ServerResponse, reason: FailureReason, refusal: Refusal) => void
+
+type Proxy = Required<Pick<AnalystProxyOptions, 'answerBytesMax' | 'queryMaxMs' | 'sendMaxMs'>> &
+  Pick<AnalystProxyOptions, 'isAnalyst'> & {
+    semaphore: TenantSemaphore
+    engine: AnalystEngine
+    countFailure: (reason: FailureReason) => void
+    /** Refuses and counts. */
+    fail: Fail
   }
+
+/** Opens the proxy; it responds until it is closed, also while the engine does not run. */
+export async function openAnalystProxy(options: AnalystProxyOptions): Promise<AnalystProxy> {
+  const proxy = createProxy(options)
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (from, to) => {
-    answer(from, to).catch((error: unknown) => {
+    respond(proxy, from, to).catch((error: unknown) => {
       if (to.headersSent) to.destroy()
-      else fail(to, 'engine_unreachable', unreachable(error))
+      else proxy.fail(to, 'engine_unreachable', unreachable(error))
     })
   })
   server.maxConnections = 256
-
-  async function answer(from: IncomingMessage, to: ServerResponse): Promise<void> {
-    const url = new URL(from.url ?? '/', 'http://analysts')
-    if (url.pathname === '/ping') return void to.end('Ok.\n')
-    if (url.pathname !== '/') {
-      return fail(to, 'request', { ...wrongRequest, status: 404, text: 'No page' })
-    }
-    if (from.method !== 'GET' && from.method !== 'POST') {
-      return fail(to, 'request', { ...wrongRequest, status: 405, text: 'GET and POST only' })
-    }
-    const tenantId = await findTenant(from.headers, url)
-    if (tenantId === null) return fail(to, 'authentication', notSignedIn)
-    const body = await readBody(from)
-    if (typeof body !== 'string') return fail(to, 'request', body)
-    const reading = parseAnalystRequest(url, body)
-    if (!reading.ok) return fail(to, 'request', reading.refusal)
-    const permit = await semaphore.acquire(tenantId)
-    if (permit === null) return fail(to, 'concurrency', tooMany)
-    await answerWithPermit(
-      { tenantId, asked: reading.asked, headers: toPassed(from.headers) },
-      to,
-      permit,
-    )
-  }
-
-  /** Releases the permit when the answer is sent and the engine no longer works on the query. */
-  async function answerWithPermit(
-    query: AnalystQuery,
-    to: ServerResponse,
-    permit: Permit,
-  ): Promise<void> {
-    const left = new Promise<void>((resolve) => to.once('close', resolve))
-    try {
-      // Who left while waiting needs no answer.
-      if (to.destroyed) return failures.inc({ reason: 'client_left' })
-      const refusal = await engine.judge(query)
-      if (refusal !== null) return fail(to, 'statement', refusal)
-      if (!to.destroyed) await run(query, to, permit)
-      await left
-    } finally {
-      permit.release()
-    }
-  }
-
-  async function run(query: AnalystQuery, to: ServerResponse, permit: Permit): Promise<void> {
-    const stopping = new AbortController()
-    const timer = setTimeout(() => stopping.abort(), queryMaxMs)
-    to.once('close', () => stopping.abort())
-    const { answer, ended } = engine.run(query, stopping.signal)
-    try {
-      const given = await answer
-      if (given.status !== 200) failures.inc({ reason: 'engine_error' })
-      send(to, given, sendMaxMs)
-    } catch (error) {
-      if (error instanceof AnswerTooLarge) fail(to, 'size', tooLarge(answerBytesMax))
-      else if (stopping.signal.aborted) fail(to, 'time', tooSlow(queryMaxMs))
-      else fail(to, 'engine_unreachable', unreachable(error))
-    } finally {
-      clearTimeout(timer)
-    }
-    await Promise.race([ended, sleep(endingMs)])
-    permit.releaseTotal()
-    await ended
-  }
-
-  async function findTenant(headers: IncomingHttpHeaders, url: URL): Promise<string | null> {
-    const { user, password } = readCredentials(headers, url)
-    const analyst = parseAnalystUser(user)
-    if (analyst === null) return null
-    const passwordHash = hash('sha256', password, 'buffer')
-    return (await options.isAnalyst({ ...analyst, passwordHash })) ? analyst.tenantId : null
-  }
-
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port, '127.0.0.1', resolve)
@@ -179,10 +104,118 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
-      engine.close()
+      proxy.engine.close()
       await closed
     },
   }
+}
+
+function createProxy(options: AnalystProxyOptions): Proxy {
+  const limits = options.limits ?? toAnalystQueryLimits(availableParallelism())
+  const { answerBytesMax = analystAnswerBytesMax, queryMaxMs = analystQueryMaxMs } = options
+  const { clickhouseUrl, isAnalyst, metrics, sendMaxMs = defaultSendMaxMs } = options
+  const failures = metrics.counter<'reason'>(
+    'di_analyst_queries_failed_total',
+    'Queries of analysts that were refused or failed, by reason',
+    ['reason'],
+  )
+  for (const reason of failureReasons) failures.inc({ reason }, 0)
+  const countFailure = (reason: FailureReason) => failures.inc({ reason })
+  return {
+    isAnalyst,
+    answerBytesMax,
+    queryMaxMs,
+    sendMaxMs,
+    semaphore: createTenantSemaphore(limits),
+    engine: openAnalystEngine({ clickhouseUrl, answerBytesMax }),
+    countFailure,
+    fail: (to, reason, refusal) => {
+      countFailure(to.destroyed ? 'client_left' : reason)
+      refuse(to, refusal)
+    },
+  }
+}
+
+async function respond(proxy: Proxy, from: IncomingMessage, to: ServerResponse): Promise<void> {
+  const { fail } = proxy
+  const url = new URL(from.url ?? '/', 'http://analysts')
+  if (url.pathname === '/ping') return void to.end('Ok.\n')
+  if (url.pathname !== '/') {
+    return fail(to, 'request', { ...wrongRequest, status: 404, text: 'No page' })
+  }
+  if (from.method !== 'GET' && from.method !== 'POST') {
+    return fail(to, 'request', { ...wrongRequest, status: 405, text: 'GET and POST only' })
+  }
+  const tenantId = await findTenant(proxy, from.headers, url)
+  if (tenantId === null) return fail(to, 'authentication', notSignedIn)
+  const body = await readBody(from)
+  if (typeof body !== 'string') return fail(to, 'request', body)
+  const result = parseAnalystRequest(url, body)
+  if (!result.ok) return fail(to, 'request', result.refusal)
+  const permit = await proxy.semaphore.acquire(tenantId)
+  if (permit === null) return fail(to, 'concurrency', tooMany)
+  const query = { tenantId, parsed: result.parsed, headers: toForwarded(from.headers) }
+  await respondWithPermit(proxy, query, to, permit)
+}
+
+/** Releases the permit when the response is sent and the engine has stopped the query. */
+async function respondWithPermit(
+  proxy: Proxy,
+  query: AnalystQuery,
+  to: ServerResponse,
+  permit: Permit,
+): Promise<void> {
+  const left = new Promise<void>((resolve) => to.once('close', resolve))
+  try {
+    // The client can leave while it waits.
+    if (to.destroyed) return proxy.countFailure('client_left')
+    const refusal = await proxy.engine.judge(query)
+    if (refusal !== null) return proxy.fail(to, 'statement', refusal)
+    if (!to.destroyed) await run(proxy, query, to, permit)
+    await left
+  } finally {
+    permit.release()
+  }
+}
+
+async function run(
+  proxy: Proxy,
+  query: AnalystQuery,
+  to: ServerResponse,
+  permit: Permit,
+): Promise<void> {
+  const { engine, fail, answerBytesMax, queryMaxMs } = proxy
+  const stopping = new AbortController()
+  const timer = setTimeout(() => stopping.abort(), queryMaxMs)
+  to.once('close', () => stopping.abort())
+  const { answer, ended } = engine.run(query, stopping.signal)
+  try {
+    const response = await answer
+    if (response.status !== 200) proxy.countFailure('engine_error')
+    send(to, response, proxy.sendMaxMs)
+  } catch (error) {
+    if (error instanceof AnswerTooLarge) fail(to, 'size', tooLarge(answerBytesMax))
+    else if (stopping.signal.aborted) fail(to, 'time', tooSlow(queryMaxMs))
+    else fail(to, 'engine_unreachable', unreachable(error))
+  } finally {
+    clearTimeout(timer)
+  }
+  await Promise.race([ended, sleep(endingMs)])
+  permit.releaseTotal()
+  await ended
+}
+
+/** The tenant of the analyst who signs in, or null. */
+async function findTenant(
+  { isAnalyst }: Proxy,
+  headers: IncomingHttpHeaders,
+  url: URL,
+): Promise<string | null> {
+  const { user, password } = readCredentials(headers, url)
+  const analyst = parseAnalystUser(user)
+  if (analyst === null) return null
+  const passwordHash = hash('sha256', password, 'buffer')
+  return (await isAnalyst({ ...analyst, passwordHash })) ? analyst.tenantId : null
 }
 
 function send(to: ServerResponse, { status, headers, body }: Answer, maxMs: number): void {
@@ -192,9 +225,9 @@ function send(to: ServerResponse, { status, headers, body }: Answer, maxMs: numb
   to.end(body)
 }
 
-function toPassed(headers: IncomingHttpHeaders): Record<string, string> {
+function toForwarded(headers: IncomingHttpHeaders): Record<string, string> {
   const passed: Record<string, string> = {}
-  for (const name of passedHeaders) {
+  for (const name of forwardedHeaders) {
     const value = headers[name]
     if (typeof value === 'string') passed[name] = value
   }
@@ -219,7 +252,7 @@ function readCredentials(
   return { user: searchParams.get('user') ?? '', password: searchParams.get('password') ?? '' }
 }
 
-/** The text of the body; a form or a compressed body could hide what was not read here. */
+/** The text of the body. Forms and compressed bodies are refused, because they are not parsed here. */
 async function readBody(from: IncomingMessage): Promise<string | Refusal> {
   const type = from.headers['content-type'] ?? ''
   if (/^multipart\//i.test(type)) return { ...wrongRequest, text: 'Send the query as the body' }
@@ -271,7 +304,7 @@ function unreachable(error: unknown): Refusal {
     status: 503,
     code: 210,
     name: 'NETWORK_ERROR',
-    text: `The engine cannot be asked now (${why})`,
+    text: `The engine cannot be reached now (${why})`,
   }
 }
 

@@ -1,17 +1,16 @@
-// What the analysts' address lets through of a request, as a value. Everything that the engine
-// gets is written anew from here: one statement as the body, parameters from a list, our own
-// identity. The engine itself refuses what an analyst may not read or do; what is sorted out here
-// is what could change who asks, keep state between requests, or let one query take more than its
-// share.
+// Parses a request of an analyst. The proxy builds its own request to the engine from the result: one
+// statement as the body, allowed parameters, and the proxy's identity. The engine refuses what an
+// analyst cannot read or do; this refuses what could change the identity, keep state between
+// requests, or exceed the limits of a query.
 
 import { analystChoices } from '#shared/core/analytics/analyst-access.ts'
 
 export type ParsedQuery = { query: string; parameters: [name: string, value: string][] }
 
-/** As ClickHouse says it: code, name and text. */
+/** An error in ClickHouse's form. */
 export type Refusal = { status: number; code: number; name: string; text: string }
 
-export type Reading = { ok: true; asked: ParsedQuery } | { ok: false; refusal: Refusal }
+export type ParseResult = { ok: true; parsed: ParsedQuery } | { ok: false; refusal: Refusal }
 
 /** Part of the protocol and harmless. */
 const protocolParameters = new Set([
@@ -22,8 +21,8 @@ const protocolParameters = new Set([
 ])
 
 /**
- * Ours to say or nobody's: drivers send these of their own accord, so they are left out silently.
- * There are no sessions here; each query stands alone, and its answer is sent once it is whole.
+ * Drivers send these by themselves, so they are dropped without an error. There are no sessions, and
+ * a response is sent once it is whole.
  */
 const droppedParameters = new Set([
   'buffer_size',
@@ -45,10 +44,10 @@ const parameterPattern = /^param_\w{1,64}$/
 const queryBytesMax = 100 * 1024
 
 /**
- * Judges a request.
+ * Parses a request, or refuses it.
  * @param body the text of a POST, empty for a GET
  */
-export function parseAnalystRequest(url: URL, body: string): Reading {
+export function parseAnalystRequest(url: URL, body: string): ParseResult {
   const parameters: ParsedQuery['parameters'] = []
   const seen = new Set<string>()
   let query = ''
@@ -65,7 +64,7 @@ export function parseAnalystRequest(url: URL, body: string): Reading {
   if (Buffer.byteLength(text) > queryBytesMax) {
     return refuse(62, 'SYNTAX_ERROR', `Max query size exceeded: ${queryBytesMax} bytes`)
   }
-  return { ok: true, asked: { query: text, parameters } }
+  return { ok: true, parsed: { query: text, parameters } }
 }
 
 function isPassed(name: string): boolean {
@@ -73,6 +72,6 @@ function isPassed(name: string): boolean {
   return Object.hasOwn(analystChoices, name)
 }
 
-function refuse(code: number, name: string, text: string): Reading {
+function refuse(code: number, name: string, text: string): ParseResult {
   return { ok: false, refusal: { status: code === 164 ? 403 : 400, code, name, text } }
 }

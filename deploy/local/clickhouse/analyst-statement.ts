@@ -1,24 +1,23 @@
-// Which names a statement uses, by the engine's own lexer: what is a name, a string or a comment is
-// never decided here. `EXPLAIN AST` is no substitute: it leaves out what stands in `APPLY` and in
-// the `WHERE` of `SHOW`. A function can only come from a word or a quoted name of the statement, or
-// from a parameter that stands for a name; so these are all looked at, wherever they stand.
+// Which names a statement uses, by the engine's own lexer, so that strings and comments are told from
+// names as the engine does it. `EXPLAIN AST` leaves out `APPLY` and the `WHERE` of `SHOW`. A function
+// can only come from a word, a quoted name, or a parameter for a name; all of these are checked.
 
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import type { RefusedNames } from './analyst-functions.ts'
 import type { ParsedQuery, Refusal } from './analyst-request.ts'
 
-/** From the engine: where it begins and ends, in bytes, and its kind. */
+/** A token of the engine's lexer; `begin` and `end` are in bytes. */
 export type Token = { begin: number; end: number; type: string }
 
 const blank = new Set(['Whitespace', 'Comment'])
 const plainName = /^[\w.-]*$/
 
-/** The statement that asks the engine for the tokens of another. */
+/** The statement that returns the tokens of another. */
 export function toTokensStatement(query: string): string {
   return `select tokenizeQuery(${quoteText(query)}) format JSONCompactColumns`
 }
 
-/** Reads the answer to that statement. */
+/** Parses the result of that statement. */
 export function parseTokens(answer: string): Token[] {
   const columns = JSON.parse(answer) as Token[][][]
   return columns[0]?.[0] ?? []
@@ -37,16 +36,16 @@ export function checkStatement(
   const end = tokens.at(-1)?.end ?? 0
   const broken = tokens.find(({ type }) => type.startsWith('Error'))
   if (broken || end !== bytes.length) return unreadable(broken?.begin ?? end)
-  const spoken = tokens.filter(({ type }) => !blank.has(type))
+  const words = tokens.filter(({ type }) => !blank.has(type))
   let takesNames = false
-  for (const [at, { begin, end, type }] of spoken.entries()) {
+  for (const [at, { begin, end, type }] of words.entries()) {
     if (type !== 'BareWord' && type !== 'QuotedIdentifier') continue
     const text = bytes.toString('utf8', begin, end)
     const isQuoted = type === 'QuotedIdentifier'
     if (isQuoted && text.includes('\\')) return escaped(text)
     const name = (isQuoted ? unquote(text) : text).toLowerCase()
-    const isMember = spoken[at - 1]?.type === 'Dot'
-    const isCalled = spoken[at + 1]?.type === 'OpeningRoundBracket'
+    const isMember = words[at - 1]?.type === 'Dot'
+    const isCalled = words[at + 1]?.type === 'OpeningRoundBracket'
     if (name === 'settings' && !isQuoted && !isMember) return settingsClause
     if (name === 'identifier') takesNames = true
     if (refused.functions.has(name) && (!isMember || isCalled)) return denied(name)
@@ -67,7 +66,7 @@ function checkParameterNames(
   return null
 }
 
-// Quotes may be of one character or, as the typographic ones, of several bytes.
+// Quotes are one character, but typographic ones have several bytes.
 const unquote = (text: string) => [...text].slice(1, -1).join('')
 
 const denied = (name: string): Refusal => ({

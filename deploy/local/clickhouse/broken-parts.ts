@@ -1,7 +1,6 @@
-// A disk that fills up while the engine merges can leave a merged part of which files are empty or
-// cut short, in force as if all were well: readers fail on it, and what it was merged from is kept
-// for a while only. An engine that starts checks its parts, puts such a one aside and goes on with
-// those that it was made of. So whoever finds one in time has to start the engine again.
+// A full disk during a merge can leave an active part with empty or truncated files. Reads of it fail,
+// and its source parts are deleted after a while. At its start the engine detaches such a part and
+// uses the source parts again, so a restart in time repairs it.
 import { type Dirent, readdirSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,7 +14,7 @@ const everyMs = 1_500
 const everyWhenLowMs = 500
 /** Merges cannot write as much between two looks. */
 const lowBytes = 2 * 1024 ** 3
-/** Between two looks at one that seems broken. */
+/** Between two checks of a part that seems broken. */
 const againMs = 100
 const answerLimitMs = 5_000
 
@@ -36,7 +35,7 @@ const recentParts = `
  * @returns the folder of the first part found broken
  */
 export async function findBrokenPart(server: EngineAddress, dataDir: string): Promise<string> {
-  // A part never changes: what was whole once is.
+  // A part never changes, so a good one stays good.
   let whole: ReadonlySet<string> = new Set()
   while (true) {
     await sleep(isDiskLow(dataDir) ? everyWhenLowMs : everyMs)
@@ -70,7 +69,7 @@ async function look(server: EngineAddress, known: ReadonlySet<string>): Promise<
   return seen
 }
 
-/** Whether files are missing bytes, or say nothing about where rows are. */
+/** Whether files are too short, or marks are empty. */
 function isBroken(path: string, bytes: number): boolean {
   try {
     const sizes = listFiles(path).map((file) => ({ file, size: statSync(file).size }))

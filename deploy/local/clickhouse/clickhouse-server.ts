@@ -75,19 +75,19 @@ async function drainAndEnd(running: Engine): Promise<void> {
   running.exitNow(0)
 }
 
-// By force: what it acknowledged survives that, and a stop in order would take seconds of the time
-// in which what the part was merged from is still there.
+// By force: acknowledged rows survive that, and an orderly stop would take seconds of the time until
+// the source parts are deleted.
 async function restartWhenBroken(running: Engine): Promise<void> {
   const why = await findBrokenPart({ url, password }, dataDir).then(
     (path) => `a part was left broken, probably by a full disk: ${path}`,
-    (error: unknown) => `parts cannot be looked at: ${String(error)}`,
+    (error: unknown) => `parts cannot be checked: ${String(error)}`,
   )
   process.stderr.write(`clickhouse-server: ${why}; starting again\n`)
   running.exitNow(1)
 }
 
-// A parent that was killed may linger unreaped under its old id, but its child is handed to
-// another process at once; only for somebody else's child is the id itself all there is to go by.
+// A killed parent can keep its id until it is reaped, but its child gets a new parent at once. For
+// a process that is not its child the id itself is checked.
 function watchParent(parentPid: number): void {
   const isChild = process.ppid === parentPid
   setInterval(() => {
@@ -95,8 +95,8 @@ function watchParent(parentPid: number): void {
   }, parentCheckMs)
 }
 
-// The engine reports every failed query of every client as an error, with a stack trace: that is
-// the client's to handle. From `debug` on the operator asked for it.
+// The engine logs every failed query of a client as an error with a stack trace, so these levels are
+// shown only at `debug` and `trace`.
 function toEngineLogLevel(level: string | undefined): string {
   return level === 'debug' || level === 'trace' ? level : 'critical'
 }

@@ -4,7 +4,7 @@
 // ClickHouse's server code, not an imitation: formats, settings, sessions, errors, compression.
 //
 // The call blocks for the engine's whole life, on a thread of its own. The engine first runs
-// boot.sql, then reads statements from a named pipe that nobody writes to: it waits there, idle,
+// boot.sql, then reads statements from a named pipe without a writer: it waits there, idle,
 // until release() closes the pipe, and then shuts down in order.
 import { createHash } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -55,7 +55,7 @@ const lockExclusiveNonBlocking = 2 | 4
 /**
  * Starts the engine and resolves once its HTTP port accepts queries.
  * Throws when the directory belongs to another living process or the engine cannot start; the
- * message says which, the engine's own words are then on stderr.
+ * message says which, the engine's own message is on stderr.
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   open({ library, path: libchdbPath() })
@@ -63,7 +63,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   mkdirSync(runDir, { recursive: true, mode: 0o700 })
   const warning = becomeEngineUser(options.dataDir)
   if (warning !== null) process.stderr.write(`clickhouse-server: warning: ${warning}\n`)
-  // The kernel forgets this signal, which setpriv asked for, when a process changes its user.
+  // The kernel drops the signal set by setpriv when a process changes its user.
   else
     callInt('prctl', [DataType.I32, DataType.I32], [parentDeathSignal, constants.signals.SIGTERM])
   lockDirectory(options.dataDir)

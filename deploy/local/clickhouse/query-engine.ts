@@ -1,9 +1,9 @@
-// How this process itself asks the engine that runs in it: as an ordinary client.
+// Queries the engine in this process as an ordinary client.
 import { request } from 'node:http'
 
 export type EngineAddress = { url: string; password: string }
 
-/** @returns the answer's text, or null when there was none in `maxMs` or it was a refusal */
+/** @returns the text of the response, or null after `maxMs` or an error */
 export function queryEngine(
   server: EngineAddress,
   query: string,
@@ -12,7 +12,7 @@ export function queryEngine(
   return new Promise((resolve) => {
     const headers = { 'X-ClickHouse-User': 'default', 'X-ClickHouse-Key': server.password }
     const options = { method: 'POST', agent: false, timeout: maxMs, headers }
-    const asking = request(server.url, options, (response) => {
+    const sent = request(server.url, options, (response) => {
       let text = ''
       response.setEncoding('utf8')
       response.on('data', (chunk: string) => {
@@ -21,8 +21,8 @@ export function queryEngine(
       response.on('end', () => resolve(response.statusCode === 200 ? text : null))
       response.on('error', () => resolve(null))
     })
-    asking.on('timeout', () => asking.destroy())
-    asking.on('error', () => resolve(null))
-    asking.end(query)
+    sent.on('timeout', () => sent.destroy())
+    sent.on('error', () => resolve(null))
+    sent.end(query)
   })
 }

@@ -1,6 +1,6 @@
-// The text of the engine's own configuration files: what the embedded ClickHouse is told before it
-// starts. Pure, so that a test can read it. Two files, as ClickHouse wants them: the server's
-// settings, and the users with the settings their queries begin with.
+// The text of the engine's own configuration files: the settings of the embedded
+// ClickHouse, and its users with the default settings of their queries. Pure, so that tests can
+// read it.
 
 import { createHmac } from 'node:crypto'
 import {
@@ -75,10 +75,10 @@ export function toServerConfigXml(facts: ServerConfigFacts): string {
 `
 }
 
-/** The header by which the analysts' address says whose rows a request is about. */
+/** The header with the tenant of an analyst's request. */
 export const tenantHeader = 'X-Analyst-Tenant'
 
-// What nobody but that address can say: no SQL changes a header.
+// Only the proxy sets it: SQL cannot change a header.
 const tenantOfRequest = `getClientHTTPHeader('${tenantHeader}')`
 
 /** The databases of the local stack; analysts are confined to the views of these. */

@@ -1,22 +1,22 @@
-// On ext4 without a journal a new file costs up to twenty times as much while many others were
-// removed lately: each is looked past that was in the same group of the disk, and ClickHouse makes
-// and removes hundreds of files a second, all of them in one. So there each table's folder is
-// marked such that what is made in it goes to a group of its own. With a journal none of it is so.
+// On ext4 without a journal, creating a file costs up to twenty times as much after many files of the
+// same block group were removed, and ClickHouse creates and removes hundreds of files a second in
+// one group. So each table's folder is marked to put its files into a group of its own. With a
+// journal this is not needed.
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, watch } from 'node:fs'
 import { basename, join } from 'node:path'
 
-/** A table is a folder within a new folder: it is there by then. */
+/** A table is a folder within a new folder, created within this time. */
 const settledMs = 250
 
 export type SpreadOptions = {
   lacksJournal: (folder: string) => boolean
-  /** Marks folders; whether that works is nobody's business. */
+  /** Marks folders; failures are ignored. */
   mark: (folders: readonly string[]) => void
 }
 
 /**
- * Marks the folders of the tables that are there and of those that come.
+ * Marks the folders of all tables, now and later.
  * @param dataDir the engine's
  * @returns ends it
  */
@@ -45,10 +45,10 @@ export function spreadParts(
   }
 }
 
-/** Where the machine has no watches left, nobody is told, and nothing ends for it. */
-function watchFolder(folder: string, told: () => void): () => void {
+/** Without free watches of the system, later tables are not marked. */
+function watchFolder(folder: string, onChange: () => void): () => void {
   try {
-    const watcher = watch(folder, { persistent: false }, told)
+    const watcher = watch(folder, { persistent: false }, onChange)
     watcher.on('error', () => watcher.close())
     return () => watcher.close()
   } catch {
@@ -56,7 +56,7 @@ function watchFolder(folder: string, told: () => void): () => void {
   }
 }
 
-/** What is removed meanwhile needs no mark. */
+/** Folders removed meanwhile are left out. */
 function listTables(store: string): string[] {
   const list = (folder: string) => {
     try {
@@ -68,7 +68,7 @@ function listTables(store: string): string[] {
   return list(store).flatMap(list)
 }
 
-/** As far as Linux tells; else not. */
+/** False when it is unknown. */
 function isWithoutJournal(folder: string): boolean {
   try {
     const name = basename(readlinkSync(`/sys/dev/block/${toDevice(statSync(folder).dev)}`))

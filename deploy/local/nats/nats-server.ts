@@ -1,7 +1,7 @@
 // The embedded NATS server: finds or fetches a nats-server, writes its configuration and starts
 // it. JetStream lives on disk and syncs before each acknowledgement (`sync_interval: always`), so
-// a stored message survives a power cut. Only an old server (Debian 12's own 2.9) cannot do that,
-// and then the caller is told so.
+// a stored message survives a power cut. A server older than 2.10 cannot do that;
+// `syncAlways` is false then.
 
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -70,7 +70,7 @@ export async function findNatsServer(options: {
   throw missingNatsServer(reasons)
 }
 
-/** What to tell whoever has no nats-server: why none could be fetched, and every way out. */
+/** The error without a nats-server: why none could be fetched, and every way out. */
 export function missingNatsServer(reasons: string[]): StartError {
   const why = reasons.map((reason) => `  - ${reason}`).join('\n')
   return new StartError(`no nats-server found, and none could be fetched:\n${why}\n${WAYS_OUT}`)

@@ -11,12 +11,12 @@ function versionOrder(version: string): number {
   return major * 1_000_000 + minor * 1_000 + patch
 }
 
-/** From here on JetStream can be told to fsync before it acknowledges. */
+/** The first version that can sync before it acknowledges. */
 export const SYNC_ALWAYS_ORDER = versionOrder('2.10.0')
 
 /** The version of the program in `file`, or null when it is not a nats-server that runs here. */
 export function readNatsVersion(file: string): NatsServerBinary | null {
-  const asked = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 10_000 })
-  const version = /v(\d+\.\d+\.\d+)/.exec(asked.stdout ?? '')?.[1]
+  const result = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 10_000 })
+  const version = /v(\d+\.\d+\.\d+)/.exec(result.stdout ?? '')?.[1]
   return version ? { file, version, order: versionOrder(version) } : null
 }

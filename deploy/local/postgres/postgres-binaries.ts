@@ -36,7 +36,7 @@ export function findPostgresBinaries(): PostgresBinaries {
 
 /**
  * npm packages cannot hold symlinks, so this one lists them and makes them in an install script,
- * which npm may have been told not to run. Harmless to repeat, also at the same time.
+ * which npm may not run. Harmless to repeat, also at the same time.
  */
 function hydrateSymlinks(root: string): void {
   const list = join(root, 'native/pg-symlinks.json')

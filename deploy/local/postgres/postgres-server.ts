@@ -143,8 +143,8 @@ function removeUnfinished(dir: string): void {
 }
 
 /**
- * After a crash postmaster.pid names a process that is gone, or whose number somebody else has
- * now. PostgreSQL checks only that such a process exists; here it must also be a postgres.
+ * After a crash postmaster.pid names a process that is gone, or whose id another
+ * process has now. PostgreSQL checks only that such a process exists; here it must also be a postgres.
  */
 function removeStalePid(dir: string): void {
   const file = join(dir, 'postmaster.pid')
@@ -176,8 +176,8 @@ export function postgresLaunchSpec(
     unix_socket_directories: '',
     fsync: 'on',
     synchronous_commit: 'on',
-    // Whoever supervises it starts it again. Left to itself, PostgreSQL 18.4 waits forever when
-    // its recovery from the loss of one process loses another, and refuses everybody meanwhile.
+    // The supervisor restarts it. By itself PostgreSQL 18.4 waits forever, and refuses all clients,
+    // when its recovery from the loss of one process loses another.
     restart_after_crash: 'off',
     max_connections: '200',
     shared_buffers: '128MB',
