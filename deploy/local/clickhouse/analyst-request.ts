@@ -1,4 +1,5 @@
-// Parses a request of an analyst. The proxy builds its own request to the engine from the result: one
+// Parses a request of an analyst. The proxy builds its own request to the engine from the result:
+// one
 // statement as the body, allowed parameters, and the proxy's identity. The engine refuses what an
 // analyst cannot read or do; this refuses what could change the identity, keep state between
 // requests, or exceed the limits of a query.
@@ -21,7 +22,8 @@ const protocolParameters = new Set([
 ])
 
 /**
- * Drivers send these by themselves, so they are dropped without an error. There are no sessions, and
+ * Drivers send these by themselves, so they are dropped without an error. There are no sessions,
+ * and
  * a response is sent once it is whole.
  */
 const droppedParameters = new Set([

@@ -1,4 +1,5 @@
-// A full disk during a merge can leave an active part with empty or truncated files. Reads of it fail,
+// A full disk during a merge can leave an active part with empty or truncated files. Reads of it
+// fail,
 // and its source parts are deleted after a while. At its start the engine detaches such a part and
 // uses the source parts again, so a restart in time repairs it.
 import { type Dirent, readdirSync, statfsSync, statSync } from 'node:fs'

@@ -75,7 +75,8 @@ async function drainAndEnd(running: Engine): Promise<void> {
   running.exitNow(0)
 }
 
-// By force: acknowledged rows survive that, and an orderly stop would take seconds of the time until
+// By force: acknowledged rows survive that, and an orderly stop would take seconds of the time
+// until
 // the source parts are deleted.
 async function restartWhenBroken(running: Engine): Promise<void> {
   const why = await findBrokenPart({ url, password }, dataDir).then(
@@ -95,7 +96,8 @@ function watchParent(parentPid: number): void {
   }, parentCheckMs)
 }
 
-// The engine logs every failed query of a client as an error with a stack trace, so these levels are
+// The engine logs every failed query of a client as an error with a stack trace, so these levels
+// are
 // shown only at `debug` and `trace`.
 function toEngineLogLevel(level: string | undefined): string {
   return level === 'debug' || level === 'trace' ? level : 'critical'

@@ -1,4 +1,5 @@
-// On ext4 without a journal, creating a file costs up to twenty times as much after many files of the
+// On ext4 without a journal, creating a file costs up to twenty times as much after many files of
+// the
 // same block group were removed, and ClickHouse creates and removes hundreds of files a second in
 // one group. So each table's folder is marked to put its files into a group of its own. With a
 // journal this is not needed.

@@ -1,7 +1,8 @@
 // What a stop does before the engine may go: as an ordinary client it waits until no query runs.
 // This engine has no queue of asynchronous inserts (`async_insert` is accepted and every insert is
 // written before its answer), so idle connections have nothing left to lose then. Only a Buffer
-// table, which the service does not use, keeps acknowledged rows in memory until the tables shut down.
+// table, which the service does not use, keeps acknowledged rows in memory until the tables shut
+// down.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EngineAddress, queryEngine } from './query-engine.ts'
 

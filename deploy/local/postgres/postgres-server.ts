@@ -144,7 +144,8 @@ function removeUnfinished(dir: string): void {
 
 /**
  * After a crash postmaster.pid names a process that is gone, or whose id another
- * process has now. PostgreSQL checks only that such a process exists; here it must also be a postgres.
+ * process has now. PostgreSQL checks only that such a process exists; here it must also be a
+ * postgres.
  */
 function removeStalePid(dir: string): void {
   const file = join(dir, 'postmaster.pid')
