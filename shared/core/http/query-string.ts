@@ -11,7 +11,9 @@ export const faultsListedMax = 32
 /** The most characters of a client's parameter name that a response repeats. */
 const nameCharactersMax = 64
 
-/** A query before it is checked: the first value of each parameter, and the faults of its syntax. */
+/**
+ * A query before it is checked: the first value of each parameter, and the faults of its syntax.
+ */
 export type ParsedQuery = { values: Record<string, string>; faults: ProblemDetail[] }
 
 /**

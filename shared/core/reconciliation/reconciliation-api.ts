@@ -12,9 +12,9 @@ import {
 } from './reconciliation.ts'
 
 /** Hours of one answer: 31 days. */
-export const reconciliationHoursMax = 31 * 24
+const reconciliationHoursMax = 31 * 24
 /** Hours of a response when the query has no `from`. */
-export const reconciliationHoursDefault = 24
+const reconciliationHoursDefault = 24
 
 /** The query of `GET /v1/di/ledger`. Instants become milliseconds. */
 export const reconciliationQuerySchema = z.strictObject({

@@ -70,7 +70,7 @@ export const watchedSignals: readonly string[] = [
 export const detectedWhenFalse: ReadonlySet<string> = new Set(['tamper.app_attest_valid'])
 
 /** 64 bits as two unsigned halves of 32: bits 0..31, then 32..63. */
-export type BitHalves = readonly [low: number, high: number]
+type BitHalves = readonly [low: number, high: number]
 /** A signal that was not measured is in neither word. */
 export type SignalBits = { detected: BitHalves; clean: BitHalves }
 

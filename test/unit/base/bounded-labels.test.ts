@@ -2,14 +2,14 @@
 import { expect, test } from 'vitest'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 
-test('a label is the value itself until as many are told apart, then the rest are one', () => {
+test('a label is the value itself up to the maximum of different values, then `other`', () => {
   const label = createBoundedLabel(3)
   expect(['a', 'b', 'a', 'c'].map(label)).toEqual(['a', 'b', 'a', 'c'])
   expect(['d', '', 'e'].map(label)).toEqual(['other', 'other', 'other'])
   expect(['a', 'b', 'c', 'd'].map(label)).toEqual(['a', 'b', 'c', 'other'])
 })
 
-test('a value keeps its label for good, and a hundred are told apart by default', () => {
+test('a value never changes its label, and the default maximum is a hundred', () => {
   const label = createBoundedLabel()
   const values = Array.from({ length: 5_000 }, (_, index) => `${index}.0.0`)
   const labels = values.map(label)

@@ -110,7 +110,7 @@ describe('a span', () => {
     .tuple(fc.integer({ min: 1, max: 100 }), fc.integer({ min: -2, max: 2 }), fc.nat(hourMs))
     .map(([hours, by, rest]) => hours * hourMs + by + (by === 2 ? rest : 0))
 
-  test('is its days, with whole hours and short rests added or taken away at either end', () => {
+  test('is its days, with hours and remainders added or subtracted at either end', () => {
     fc.assert(
       fc.property(near, near, (fromMs, toMs) => {
         const { days, hours, rests } = splitSpan({ fromMs, toMs })

@@ -305,7 +305,7 @@ test('a replayed delivery counts on and has its whole schedule again', async () 
   expect(posted[0]!.headers['x-service-attempt']).toBe('12')
 })
 
-test('a test event is tried once, and its failure is not held against the webhook', async () => {
+test('a test event is attempted once, and its failure does not count for the webhook', async () => {
   const noted: boolean[] = []
   const { world, deliver } = play({ recordAttempt: (_tenant, _url, ok) => noted.push(ok) < 0 })
   const test = { ...claimed, event: 'webhook.test', attempts: 0 }
@@ -316,7 +316,7 @@ test('a test event is tried once, and its failure is not held against the webhoo
   expect([failed.health, noted]).toEqual([undefined, [true]])
 })
 
-test('a read is shared only by those who asked before it began', async () => {
+test('a read is shared only by attempts that requested it before it began', async () => {
   const asked: string[][] = []
   const finish: (() => void)[] = []
   let clock = 0

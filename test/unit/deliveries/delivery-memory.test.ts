@@ -6,7 +6,7 @@ import { createFindTarget } from '../../../services/delivery/send/webhook-target
 
 const many = webhooksCachedMax + 100
 
-test('a tenant that changes its URL again and again takes nobody else’s place', () => {
+test('a tenant that changes its URL repeatedly evicts no other tenant from the cache', () => {
   const breaker = createCircuitBreaker()
   const findTarget = createFindTarget({ allowPrivate: false })
   const url = 'https://receiver.example/'

@@ -25,7 +25,7 @@ const anyRow: fc.Arbitrary<SessionRow> = fc.tuple(
 const anyRows = fc.array(anyRow, { maxLength: 40 })
 
 describe('the rows of a session', () => {
-  it('say the same in any order, once or repeated', () => {
+  it('are the same in any order, once or repeated', () => {
     const shuffled = anyRows.chain((rows) =>
       fc.tuple(
         fc.constant(rows),

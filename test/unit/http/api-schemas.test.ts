@@ -44,7 +44,7 @@ function faultsOf(query: string) {
 }
 
 describe('the query of the alert list', () => {
-  test('without parameters asks for 50 of all', () => {
+  test('without parameters is a page of 50 of all alerts', () => {
     for (const query of ['', '?', '?&&']) {
       expect(readQuery(`/v1/di/alerts${query}`, alertsQuerySchema)).toEqual({ limit: 50 })
     }
@@ -137,7 +137,7 @@ describe('the query of the alert list', () => {
   })
 })
 
-test('the query of a device takes up to 10,000 sessions', () => {
+test('the query of a device accepts up to 10,000 sessions', () => {
   expect(readQuery('/x', deviceQuerySchema)).toEqual({ sessions_limit: 10_000 })
   expect(readQuery('/x?sessions_limit=10001', deviceQuerySchema).sessions_limit).toBe(10_000)
   expect(readQuery('/x?sessions_limit=1', deviceQuerySchema).sessions_limit).toBe(1)
@@ -253,7 +253,7 @@ describe('the OpenAPI document', async () => {
     }
   })
 
-  test('shows examples that are what it says they are', () => {
+  test('has examples that match their schemas', () => {
     const exampleOf = (path: string, method: string) =>
       document.paths![path]![method]!.responses!['200']!.content!['application/json']!.example
     const page = exampleOf('/v1/di/alerts', 'get')
@@ -270,7 +270,7 @@ describe('the OpenAPI document', async () => {
     expect(alertSchema.parse(sent.example)).toEqual(sent.example)
   })
 
-  test('shows a submission that ingest takes', () => {
+  test('has an example of a submission that ingest accepts', () => {
     const { example } =
       document.paths!['/v1/rasp/ingest']!.post!.requestBody!.content!['application/json']!
     expect(submissionSchema.parse(example)).toEqual(example)

@@ -53,7 +53,7 @@ describe('a cursor', () => {
     })
   })
 
-  test('that this list did not hand out is refused, whatever it is, and never anything worse', () => {
+  test('of another scope or any other text is a 400', () => {
     const binding = JSON.parse(
       Buffer.from(encodeCursor(scope, []), 'base64url').toString(),
     ) as string[]

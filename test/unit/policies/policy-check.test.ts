@@ -30,7 +30,7 @@ const root = (document: Draft) => document.categories.root!.signals
 const suppression = { signals: ['root.su_binary'], expiresAt: null, reason: 'test' }
 
 describe('a policy document', () => {
-  it('is taken as it is to be stored, with what was left out filled in', () => {
+  it('is returned with its defaults, as it is stored', () => {
     const checked = checkPolicy(
       draft((document) => {
         delete document.suppressions
@@ -268,7 +268,7 @@ describe('a policy document', () => {
     expect(found).toEqual([])
   })
 
-  it('says what a weight must be', () => {
+  it('names the form that a weight must have', () => {
     const checked = checkPolicy(
       draft((document) => Object.assign(root(document), { verified_boot_state: 30 })),
     )
@@ -285,7 +285,7 @@ describe('the JSON Schema of policies', () => {
     )
   })
 
-  test('takes every preset and refuses what the service refuses', () => {
+  test('accepts every preset and refuses what the service refuses', () => {
     const schema = z.fromJSONSchema(toPolicyJsonSchema() as Parameters<typeof z.fromJSONSchema>[0])
     for (const preset of Object.values(presets)) {
       expect(schema.safeParse(preset).error).toBeUndefined()

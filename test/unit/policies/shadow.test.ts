@@ -34,14 +34,14 @@ describe('the version that decides', () => {
     { version: 3, policyHash: 'b', effectiveAtMs: 300 },
   ]
 
-  it('is the last that had taken effect when the event was received', () => {
+  it('is the latest that was in effect when the event was received', () => {
     const at = (ms: number) => findShadowVersion(versions, ms)?.version ?? null
     expect([99, 100, 199, 200, 299, 300, 9_999].map(at)).toEqual([null, 1, 1, null, null, 3, 3])
     expect(findShadowVersion([], 1)).toBeNull()
   })
 })
 
-describe('what is known for the active policy', () => {
+describe('the risk features of the active policy', () => {
   const withRules = (velocity: Policy['velocity'], more: Partial<Policy> = {}) => ({
     ...defaultPolicy,
     velocity,
@@ -49,7 +49,7 @@ describe('what is known for the active policy', () => {
   })
   const rule = { metric: 'users_per_device', windowSeconds: 300, threshold: 3, weight: 9 } as const
 
-  it('will do for rules that ask no more than it does', () => {
+  it('suffice for rules that need no other counts', () => {
     expect(sharesRiskFeatures(defaultPolicy, defaultPolicy)).toBe(true)
     expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, threshold: 4 }]))).toBe(true)
     expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, weight: 50 }]))).toBe(true)
@@ -59,7 +59,7 @@ describe('what is known for the active policy', () => {
     )
   })
 
-  it('will not do for any rule that asks more', () => {
+  it('do not suffice for a rule that needs another count', () => {
     expect(sharesRiskFeatures(withRules([rule]), withRules([{ ...rule, threshold: 2 }]))).toBe(
       false,
     )
@@ -194,7 +194,7 @@ describe('recording', () => {
     expect(counted).toEqual({ skipped: {}, decided: 1, said: [] })
   })
 
-  it('skips a policy that is missing, counts every event and says so once', async () => {
+  it('skips a missing policy, counts every event and logs it once', async () => {
     const { shadow, counted } = makeShadow({ findPolicy: async () => null })
     await shadow.record(batch)
     await shadow.record(batch)
@@ -214,7 +214,7 @@ describe('recording', () => {
     }
   })
 
-  it('rests after a failure of the store, and then goes on', async () => {
+  it('pauses after a failure of the store and then continues', async () => {
     let broken = true
     const rows: ShadowDecision[] = []
     const { shadow, counted, clock } = makeShadow({

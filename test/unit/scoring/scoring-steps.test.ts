@@ -30,7 +30,7 @@ describe('groups', () => {
     expect(scoreBy(balancedPolicy, { root: { ...unlocked, su_binary: true } }).score).toBe(70)
   })
 
-  it('are told in the evidence of each flag they cut, once', () => {
+  it('are in the evidence of each flag that they limit, once', () => {
     const root = { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED', custom_rom: true }
     const group = ['root.bootloader_unlocked', 'root.custom_rom', 'root.verified_boot_state']
     const caps = [{ category: 'root', group, cap: 30, sum: 48 }]
@@ -98,7 +98,7 @@ describe('strong evidence', () => {
 })
 
 describe('halving', () => {
-  it('counts root half on a confirmed emulator and says by what', () => {
+  it('halves root on a confirmed emulator and names the confirming signals', () => {
     const signals = { root: { su_binary: true }, emulator: { is_emulator: true } }
     expect(scoreBy(balancedPolicy, signals).score).toBe(65)
     expect(evidenceOf(balancedPolicy, signals, 'ROOTED')).toEqual({
@@ -136,7 +136,7 @@ describe('halving', () => {
     }
   })
 
-  it('gives back what a light confirmation would take away, and says nothing when that is all', () => {
+  it('restores points that a light confirmation would remove, and then has no evidence of a halving', () => {
     const policy = changed({
       halving: [{ category: 'root', confirmedBy: ['emulator.x86_abi'] }],
     })
@@ -161,7 +161,7 @@ describe('halving', () => {
 })
 
 describe('a flag whose points were all cut', () => {
-  it('stays among the reasons with a weight of 0 and says what cut them', () => {
+  it('stays among the reasons with a weight of 0 and names the limit', () => {
     const signals = {
       debugger: { frida_detected: true, native_hooks: true },
       tamper: { signature_mismatch: true },

@@ -62,7 +62,7 @@ describe('a suppression', () => {
     }
   })
 
-  it('takes a whole category, and nothing of another', () => {
+  it('suppresses a whole category and no other', () => {
     const policy = {
       ...balancedPolicy,
       suppressions: [{ signals: ['root.*'], expiresAt: null, reason: 'test' }],

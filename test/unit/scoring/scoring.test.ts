@@ -239,7 +239,7 @@ describe('thresholds and severity', () => {
 })
 
 describe('shareOut', () => {
-  it('splits whole points so that they add up, and gives nobody more than the proportion', () => {
+  it('splits whole points in proportion, so that they add up', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 20 }),

@@ -1,5 +1,5 @@
-// The pattern of an event: it scores as the event does for every policy that it says it is enough
-// for, and nothing in it is anybody's own.
+// The pattern of an event scores exactly as the event for every policy that it is enough for, and
+// contains nothing personal.
 import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -53,7 +53,7 @@ describe('a pattern', () => {
     expect(enough).toBeGreaterThan((events.length * policies.length) / 8)
   }, 30_000)
 
-  it('is enough for every preset, whatever the event says', () => {
+  it('is enough for every preset and any event', () => {
     const limits = findPatternLimits(Object.values(presets))
     expect(limits).toEqual({ hidden: [], ranges: [] })
   })
@@ -88,7 +88,7 @@ describe('a pattern', () => {
     expect(toPatternKey(signalsOf(long))).toBeNull()
   })
 
-  it('is one for events that no policy can tell apart', () => {
+  it('is equal for events that every policy scores alike', () => {
     const of = (signals: Record<string, unknown>) =>
       toPatternId(toSignalPattern(signalsOf(signals)))
     const plain = of({ root: { su_binary: true, custom_rom: false } })
@@ -102,7 +102,7 @@ describe('a pattern', () => {
     expect(aged(90)).not.toBe(aged(89.9))
   })
 
-  it('needs the event where a policy looks closer', () => {
+  it('is not enough for a policy with another text or a limit inside a range', () => {
     const stricter = (tamper: Record<string, unknown>) => {
       const { categories } = presets.balanced
       const signals = { ...categories.tamper.signals, ...tamper }
@@ -127,9 +127,9 @@ describe('a pattern', () => {
     ])
   })
 
-  // Stored patterns say what these said when they were made. Whoever changes them raises
-  // patternVersion, and then this.
-  it('of a version keeps its texts and ranges', () => {
+  // Stored patterns keep their meaning only while these are unchanged. Every change needs another
+  // patternVersion, and then another digest here.
+  it('of one version has fixed texts and ranges', () => {
     const text = JSON.stringify([[...patternTexts], patternBounds])
     expect([patternVersion, hash('sha256', text, 'hex').slice(0, 16)]).toEqual([
       1,

@@ -55,7 +55,7 @@ describe('the signal list', () => {
     }
   })
 
-  test('says what the policy is, and what each category may bring', () => {
+  test('names the policy and the cap of each category', () => {
     const { policy, categories, flags: told } = list()
     expect(policy).toEqual({
       name: defaultPolicy.name,
@@ -72,7 +72,7 @@ describe('the signal list', () => {
     }
   })
 
-  test('is held to its schema, which has no field more', () => {
+  test('matches its schema, which has no other field', () => {
     const policy = suppressing(suppression({ sdkVersions: ['4.2.*'], platforms: ['ios'] }))
     for (const one of [list(), list(policy)]) {
       expect(signalListSchema.strict().parse(one)).toEqual(one)

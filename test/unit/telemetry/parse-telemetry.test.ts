@@ -1,6 +1,4 @@
-/**
- * What a verified body has to be, fault by fault, and that the quick way decides as the full one.
- */
+/** The validation of a verified body, error by error, and the equality of fast path and schema. */
 import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -45,7 +43,7 @@ function faultsOf(body: Buffer | string) {
   return parsed.errors.map(({ path, message }) => `${path} ${message}`)
 }
 
-describe('a submission is taken', () => {
+describe('a submission is accepted', () => {
   it('with exactly the six fields', () => {
     expect(parseValue(valid())).toMatchObject({ ok: true, telemetry: valid() })
   })
@@ -268,7 +266,7 @@ describe('a body that its tenant signed and that is no submission', () => {
     ])
   })
 
-  it('says the byte for whatever JSON.parse refuses, and none for what it takes', () => {
+  it('finds a byte for every text that JSON.parse refuses, and none for others', () => {
     const whole = JSON.stringify({ ...valid(), more: ['é', -1.5e-7, null, { a: '\n\\' }] })
     const bytes = fc.oneof(
       fc.nat(255),
@@ -301,7 +299,7 @@ describe('a body that its tenant signed and that is no submission', () => {
   })
 })
 
-describe('the quick way', () => {
+describe('the fast path', () => {
   const odd = fc.oneof(
     fc.constantFrom<unknown>(null, true, false, '', 'x', 0, -1, 1.5, 2 ** 53, -(2 ** 53), 1e300),
     fc.constantFrom<unknown>([], {}, [null], ['a', 1], { a: { b: [] } }, { constructor: 1 }),
@@ -320,13 +318,13 @@ describe('the quick way', () => {
     fc.constantFrom(...knownSignals),
   )
 
-  it('decides and reports exactly as the full one, whatever is changed', () => {
+  it('decides and reports exactly as the schema, for any change', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(path, odd), { maxLength: 3 }), (changes) => {
         const body = valid() as unknown as Record<string, unknown>
         for (const [at, value] of changes) change(body, at, value)
         const text = JSON.stringify(body)
-        // An escape anywhere sends a body the long way.
+        // With an escape anywhere a body is validated by the schema.
         const long = text.replace('"acme"', '"\\u0061cme"')
         expect(scanBody(Buffer.from(long)).unicodeEscape).toBe(true)
         expect(parse(text)).toEqual(parse(long))

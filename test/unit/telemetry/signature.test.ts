@@ -45,7 +45,7 @@ describe('one spelling', () => {
     expect(verifySignature(body, spelling, keyOf(secret))).toBe(false)
   })
 
-  it('knows that Node alone would take at least eight of them for the same bytes', () => {
+  it("refuses spellings of which Node's decoder accepts at least eight", () => {
     const bytes = Buffer.from(signature, 'base64')
     const same = Object.values(spellings).filter((text) =>
       Buffer.from(text, 'base64').equals(bytes),

@@ -33,13 +33,13 @@ describe('planTrim', () => {
     expect(isTrimDue(fillOf({ bytesMax: Number.POSITIVE_INFINITY }))).toBe(false)
   })
 
-  it('keeps as much as there is room for, from the oldest on', () => {
+  it('removes the oldest messages, as many as needed', () => {
     // 25 MB of 80 too much: 312.5 of 1,000 messages.
     expect(planTrim(fillOf({}), 1_000)).toBe(314)
     expect(planTrim(fillOf({ firstSequence: 5_001, lastSequence: 6_000 }), 6_000)).toBe(5_314)
   })
 
-  it('never removes what is not decided, and says when nothing can be removed', () => {
+  it('never removes undecided messages, and returns null when nothing can be removed', () => {
     expect(planTrim(fillOf({}), 100)).toBe(101)
     expect(planTrim(fillOf({}), 0)).toBeNull()
     fc.assert(
@@ -64,7 +64,7 @@ describe('planTrim', () => {
   })
 })
 
-it('looks before the room above the mark can have been filled', () => {
+it('checks before the space above the trim level can fill up', () => {
   for (const bytesMax of [4 * mb, 64 * mb, 1024 * mb, 16 * 1024 * mb]) {
     const filled = (toTrimCheckMs(bytesMax) / 1_000) * streamBytesPerSecondMax
     expect(filled).toBeLessThanOrEqual((1 - trimFromShare) * bytesMax)

@@ -1,4 +1,4 @@
-/** What an edge counts as waiting undecided, against a model that keeps every event. */
+/** The undecided bytes of an edge, against a model that keeps every event. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tenantUndecidedBytesMin, undecidedShare } from '#shared/core/base/limits/stream.ts'
@@ -62,10 +62,10 @@ describe('undecided bytes', () => {
     expect(counted.of('a')).toBe(0)
   })
 
-  it('are forgotten with a stream that was made again, and only then', () => {
+  it('are dropped with a recreated stream, and only then', () => {
     const counted = createUndecidedBytes()
     counted.add(1_000, 'a', 10)
-    // Stored while the stream was asked: its answer does not know of it yet.
+    // Stored during the query of the stream, whose answer does not include it.
     counted.observe({ lowWatermark: 0, lastSequence: 999, newestBefore: 0 })
     expect(counted.of('a')).toBe(10)
     counted.observe({ lowWatermark: 0, lastSequence: 3, newestBefore: counted.newest() })
@@ -76,26 +76,27 @@ describe('undecided bytes', () => {
 })
 
 describe('the share of a tenant', () => {
-  const room = (undecidedBytes: number) => ({ bytesMax: 16 * gb, undecidedBytes })
+  const streamWith = (undecidedBytes: number) => ({ bytesMax: 16 * gb, undecidedBytes })
 
-  it('leaves room whatever the number of tenants that flood and of edges', () => {
+  it('leaves space for any number of flooding tenants and edges', () => {
     for (const edges of [1, 3]) {
       for (const tenants of [1, 4, 16]) {
         const waiting = Array.from({ length: edges * tenants }, () => 0)
         for (let round = 0; round < 2_000; round++) {
           waiting.forEach((bytes, at) => {
             const all = waiting.reduce((sum, one) => sum + one, 0)
-            if (bytes < toUndecidedLimit(room(all), undecidedShare, edges)) waiting[at]! += gb / 64
+            if (bytes < toUndecidedLimit(streamWith(all), undecidedShare, edges))
+              waiting[at]! += gb / 64
           })
         }
-        const taken = waiting.reduce((sum, one) => sum + one, 0) / (16 * gb)
-        expect(taken).toBeCloseTo(tenants / (tenants + 3), 1)
+        const used = waiting.reduce((sum, one) => sum + one, 0) / (16 * gb)
+        expect(used).toBeCloseTo(tenants / (tenants + 3), 1)
       }
     }
   })
 
-  it('is never less than what a tenant needs for a moment', () => {
-    expect(toUndecidedLimit(room(16 * gb), undecidedShare, 1)).toBe(16 * 1024 ** 2)
+  it('is never less than the granted minimum', () => {
+    expect(toUndecidedLimit(streamWith(16 * gb), undecidedShare, 1)).toBe(16 * 1024 ** 2)
     const small = { bytesMax: 4 * 1024 ** 2, undecidedBytes: 4 * 1024 ** 2 }
     expect(toUndecidedLimit(small, undecidedShare, 1)).toBe(tenantUndecidedBytesMin)
   })

@@ -22,7 +22,7 @@ describe('a difference of scores', () => {
     expect(measureScoreMismatch(verdict(own), ours)).toBe(difference)
   })
 
-  it('takes a 0 for the verdict it is, whether forged or out of date', () => {
+  it('counts a client score of 0 as a score', () => {
     expect(measureScoreMismatch(verdict(0, 'ALLOW'), 80)).toBe(80)
     expect(measureScoreMismatch(verdict(0, '', ['CLIENT_FLAG']), 80)).toBe(80)
   })
@@ -34,14 +34,14 @@ describe('a difference of scores', () => {
     },
   )
 
-  it('says nothing of a scale that ends at 1', () => {
+  it('is 0 for a scale that ends at 1', () => {
     expect(measureScoreMismatch(verdict(0.93, 'BLOCK'), 93)).toBe(0)
     expect(measureScoreMismatch(verdict(0.05), 80)).toBe(0)
     expect(measureScoreMismatch(verdict(1, 'BLOCK'), 100)).toBe(0)
     expect(measureScoreMismatch(verdict(0, ' review '), 60)).toBe(0)
   })
 
-  it('says nothing of a client that gave no verdict at all', () => {
+  it('is 0 for a client that does not score', () => {
     expect(measureScoreMismatch(verdict(0, ''), 80)).toBe(0)
     expect(measureScoreMismatch(verdict(0, '  '), 80)).toBe(0)
   })
@@ -80,7 +80,7 @@ describe('a score mismatch', () => {
     expect(findScoreMismatch(verdict(50), 80, { scoreMismatch })).toBeNull()
   })
 
-  it('is not looked for by a policy without the rule', () => {
+  it('is not found by a policy without the rule', () => {
     expect(findScoreMismatch(verdict(0), 80, { scoreMismatch: null })).toBeNull()
     const off = { ...scoreMismatch, weight: 0 }
     expect(findScoreMismatch(verdict(0), 80, { scoreMismatch: off })).toBeNull()

@@ -2,12 +2,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
-import {
-  countSignalFlips,
-  type FlipCount,
-  type FlipObservation,
-} from '#shared/core/velocity/signal-flips.ts'
+import { countSignalFlips, type FlipObservation } from '#shared/core/velocity/signal-flips.ts'
 import { seed } from '../../support/process/seed.ts'
+import { countFlipsByDefinition } from '../../support/velocity/signal-flips-model.ts'
 
 const bitOf = (path: string) => watchedSignals.indexOf(path)
 
@@ -142,10 +139,10 @@ describe('flips', () => {
     )
     let found = 0
     fc.assert(
-      fc.property(device, asked, fc.integer({ min: 1, max: 80 }), (known, questions, windowMs) => {
+      fc.property(device, asked, fc.integer({ min: 1, max: 80 }), (known, events, windowMs) => {
         const repeated = [...known, ...known.slice(0, 5)].reverse()
-        const counts = countSignalFlips(repeated, questions, windowMs)
-        const expected = questions.map((one) => modelFlips(known, one, windowMs))
+        const counts = countSignalFlips(repeated, events, windowMs)
+        const expected = events.map((one) => countFlipsByDefinition(known, one, windowMs))
         expect(counts).toEqual(expected)
         found = Math.max(found, ...counts.map((one) => one.flips))
       }),
@@ -175,24 +172,3 @@ describe('flips', () => {
 
 /** Bits 0, 1 and 32, 33 of the words: two in each half. */
 const toHalves = (bits: number): [number, number] => [bits & 3, bits >> 2]
-
-function modelFlips(
-  known: readonly FlipObservation[],
-  asked: { streamOffset: number; atMs: number },
-  windowMs: number,
-): FlipCount {
-  const events = new Set<string>()
-  const seen = known
-    .filter((one) => one.streamOffset <= asked.streamOffset && one.atMs > asked.atMs - windowMs)
-    .sort((a, b) => a.streamOffset - b.streamOffset)
-    .filter((one) => !events.has(one.event) && events.add(one.event))
-  let best: FlipCount = { flips: 0, signal: null }
-  watchedSignals.forEach((signal, bit) => {
-    const has = ([low, high]: readonly [number, number]) =>
-      ((bit < 32 ? low : high) & (1 << (bit & 31))) !== 0
-    const values = seen.flatMap((one) => (has(one.detected) ? 'D' : has(one.clean) ? 'C' : []))
-    const flips = values.filter((value, index) => index > 0 && value !== values[index - 1]).length
-    if (flips > best.flips) best = { flips, signal }
-  })
-  return best
-}
