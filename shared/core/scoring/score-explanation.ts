@@ -49,7 +49,7 @@ const categoryStepSchema = z.object({
   sum: pointsSchema.meta({ description: 'What its signals add up to.' }),
   groups: z
     .array(z.object({ signals: pathsSchema, cap: pointsSchema, sum: pointsSchema }))
-    .meta({ description: 'Detected signals that tell the same fact: together at most the cap.' }),
+    .meta({ description: 'Detected signals of one fact: together at most the cap.' }),
   cap: pointsSchema.meta({ description: 'The most that the category brings.' }),
   strong_evidence: pathsSchema.nullable().meta({
     description: 'The critical signals that filled the category to its cap; null if they did not.',
