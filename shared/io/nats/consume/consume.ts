@@ -91,8 +91,12 @@ const defectDelayMs = 500
 const defectDelayMaxMs = 60_000
 /** Deliveries after which a failing message may be quarantined. */
 const quarantineDeliveries = 3
-/** How often to check whether waiting messages are ready. */
+/**
+ * How soon to check again whether waiting messages are ready. The pause doubles while nothing wakes
+ * the consumer: a check costs the broker and this process half a millisecond each.
+ */
 const readyPollMs = 50
+const readyPollMaxMs = 200
 const readyRetryMs = 250
 const stopMaxMs = 5_000
 
@@ -187,6 +191,7 @@ async function handleBatches(state: State): Promise<void> {
   const { fetcher, limits } = state
   let startedMs = Number.NEGATIVE_INFINITY
   let intervalMs = limits.batchIntervalMs
+  let pollMs = readyPollMs
   while (!signal.aborted) {
     if (state.buffer.length === 0) {
       await fetcher.fetch({ messages: 1, bytes: 0, waits: true })
@@ -197,12 +202,15 @@ async function handleBatches(state: State): Promise<void> {
       await pause(restMs, signal)
       continue
     }
+    if (state.isWoken) pollMs = readyPollMs
     state.isWoken = false
     const upTo = await findReady(state)
     if (!isAnyReady(state, upTo)) {
-      await untilWoken(state, upTo === null ? readyRetryMs : readyPollMs)
+      await untilWoken(state, upTo === null ? readyRetryMs : pollMs)
+      pollMs = Math.min(2 * pollMs, readyPollMaxMs)
       continue
     }
+    pollMs = readyPollMs
     await fillBuffer(state)
     const isBehind = isFull(state)
     const batch = nextBatch(state, upTo)
