@@ -43,8 +43,8 @@ export type PlannedCall = {
 
 /** The authentication of calls, and values that exist. */
 export type Credentials = {
-  /** The header of a security scheme, for a body that is sent. */
-  authorize: (scheme: string, body: string | undefined) => Record<string, string>
+  /** The headers that an operation needs for a body that is sent; the first one authenticates. */
+  authorize: (operation: Operation, body: string | undefined) => Record<string, string>
   knownFor: (operation: Operation) => KnownValues
 }
 
@@ -268,13 +268,13 @@ function toTyped(text: string, schema: Record<string, unknown>): unknown {
 }
 
 function toAuth(
-  { security }: Operation,
+  operation: Operation,
   credentials: Credentials,
   { kind, pick }: { kind: CallKind; pick: number },
   body: string | undefined,
 ): Record<string, string> {
-  if (security === null || kind === 'no_auth') return {}
-  const right = credentials.authorize(security, body)
+  if (kind === 'no_auth') return {}
+  const right = credentials.authorize(operation, body)
   if (kind !== 'bad_auth') return right
   const token = badTokens[pick % badTokens.length]!
   const [name] = Object.keys(right)

@@ -48,7 +48,10 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
   await admin(stack, 'PUT', '/tenants/main/policy/shadow', { preset: 'strict' })
   await admin(stack, 'PUT', '/tenants/other/policy/shadow', { preset: 'strict' })
   const documentAt = async (url: string) => (await (await fetch(url)).json()) as OpenapiDocument
-  const known = await readKnown(running, { reader: reader!, hook, eventIds: eventIds.flat() })
+  const known = {
+    ...(await readKnown(running, { reader: reader!, hook, eventIds: eventIds.flat() })),
+    people: await signPeopleIn(running),
+  }
   return {
     running,
     documents: {
@@ -61,6 +64,51 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
     },
     credentials: toCredentials(running, { reader: reader!, known }),
     close: () => closeAll(running, receiver),
+  }
+}
+
+const email = 'drill@example.com'
+const password = 'a sentence that only the drill types'
+/** Calls end these, so that there are several. */
+const disposableSessions = 12
+const endsSession = /^(DELETE .*\/sessions?(\/.*)?|POST .*\/step-up|PUT .*\/password)$/
+
+/** One operator with sessions, whom no other call changes, and another one. */
+async function signPeopleIn({ stack }: TestStack) {
+  const origin = stack.console
+  const post = async (path: string, body: object, cookie?: string) => {
+    const headers = { origin, 'content-type': 'application/json' }
+    const answer = await fetch(`${origin}/admin/v1${path}`, {
+      method: 'POST',
+      headers: cookie === undefined ? headers : { ...headers, cookie },
+      body: JSON.stringify(body),
+    })
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+    const shown = (await answer.json()) as {
+      operator: { operator_id: string }
+      session: { session_id: string }
+    }
+    return { ...shown, cookie: answer.headers.get('set-cookie')!.split(';', 1)[0]! }
+  }
+  const invite = async (email: string) => {
+    const wanted = { email, role: 'admin' }
+    const made = await admin<{ url: string }>(stack, 'POST', '/operators/invitations', wanted)
+    return made.url.split('#')[1]!
+  }
+  const join = async (email: string) =>
+    post(`/invitations/${await invite(email)}`, { name: 'Drill', password })
+  const first = await join(email)
+  const stepped = await post('/session/step-up', { password }, first.cookie)
+  const others = []
+  while (others.length < disposableSessions)
+    others.push(await post('/session', { email, password }))
+  const { operator } = await join('another@example.com')
+  return {
+    steppedUp: stepped.cookie,
+    disposable: others.map(({ cookie }) => cookie),
+    sessionIds: others.map(({ session }) => session.session_id),
+    otherId: operator.operator_id,
+    invitation: await invite('invited@example.com'),
   }
 }
 
@@ -126,10 +174,11 @@ async function readKnown(
   }
 }
 
-function toCredentials(
-  { stack }: TestStack,
-  of: { reader: Tenant; known: Awaited<ReturnType<typeof readKnown>> },
-): Credentials {
+type Known = Awaited<ReturnType<typeof readKnown>> & {
+  people: Awaited<ReturnType<typeof signPeopleIn>>
+}
+
+function toCredentials({ stack }: TestStack, of: { reader: Tenant; known: Known }): Credentials {
   const { reader, known } = of
   const instants = ['2026-01-01T00:00:00Z', '2026-03-01', new Date(Date.now() - 36e5).toISOString()]
   const everywhere: KnownValues = {
@@ -160,11 +209,31 @@ function toCredentials(
     },
     'GET /admin/v1/tenants/{tenant_id}/deliveries': { after: [known.after] },
     'POST /admin/v1/tenants/{tenant_id}/erasures': { device_id: ['gone-1', 'gone-2'] },
+    'POST /admin/v1/session': { email: [email], password: [password] },
+    'POST /admin/v1/session/step-up': { password: [password] },
+    'DELETE /admin/v1/sessions/{session_id}': { session_id: known.people.sessionIds },
+    'GET /admin/v1/invitations/{token}': { token: [known.people.invitation] },
+    'POST /admin/v1/invitations/{token}': {
+      token: [known.people.invitation],
+      password: [password],
+    },
+    'PATCH /admin/v1/operators/{operator_id}': { operator_id: [known.people.otherId] },
+    'POST /admin/v1/operators/invitations': { tenants: ['all'] },
   }
+  const { disposable, steppedUp } = known.people
+  let disposed = 0
   return {
-    authorize: (scheme, body) => {
-      if (scheme === 'publicApiKey') return { authorization: `Bearer ${reader.public_api_key}` }
-      if (scheme === 'admin') return { authorization: `Bearer ${stack.admin_token}` }
+    authorize: ({ security, name, path }, body): Record<string, string> => {
+      if (security === 'publicApiKey') return { authorization: `Bearer ${reader.public_api_key}` }
+      if (security === 'admin') return { authorization: `Bearer ${stack.admin_token}` }
+      if (security === 'session') {
+        const cookie = endsSession.test(name)
+          ? disposable[disposed++ % disposable.length]!
+          : steppedUp
+        // Without Origin another method on the path of a GET changes nothing.
+        return name.startsWith('GET ') ? { cookie } : { cookie, origin: stack.console }
+      }
+      if (path.startsWith('/admin/')) return { origin: stack.console }
       return { 'x-service-signature': sign(reader.hmac_secret, body) }
     },
     knownFor: ({ name }) => ({ ...everywhere, ...own[name] }),

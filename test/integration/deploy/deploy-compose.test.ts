@@ -139,7 +139,9 @@ describe('compose.yaml', () => {
     for (const [name, { environment = {}, secrets = [] }] of Object.entries(compose.services)) {
       for (const [variable, value] of Object.entries(environment)) {
         if (variable.endsWith('_FILE')) expect(secrets, name).toContain(fileName(value))
-        else expect(variable, name).not.toMatch(/_URL$|TOKEN|KEY|PASSWORD/)
+        else if (variable !== 'PUBLIC_URL') {
+          expect(variable, name).not.toMatch(/_URL$|TOKEN|KEY|PASSWORD/)
+        }
       }
       for (const secret of secrets) expect(Object.keys(compose.secrets)).toContain(secret)
     }
