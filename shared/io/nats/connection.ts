@@ -1,7 +1,6 @@
 /**
  * The connection to NATS: credentials and TLS from the settings, unlimited reconnection, whether
- * the
- * server answers right now, and the reason when it does not.
+ * the server answers right now, and the reason when it does not.
  */
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'

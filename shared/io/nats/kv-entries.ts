@@ -7,8 +7,7 @@ const readMaxMs = 10_000
 
 /**
  * Reads the newest entry of every matching key, deletions included. An entry from before the call
- * is
- * in the result, or the entry that replaced it meanwhile.
+ * is in the result, or the entry that replaced it meanwhile.
  *
  * The client's `history` repeats an entry that is written meanwhile, and counts it towards its end,
  * so it can end early. Hence keys are compared with a list, and missing ones are read one by one.

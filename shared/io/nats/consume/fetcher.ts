@@ -35,8 +35,7 @@ export type FetchRequest = {
 export type Fetcher = {
   /**
    * Fetches; one call at a time. Resolves when the requested number has arrived, no message is
-   * left,
-   * the wait is over, or the fetcher has ended. Never rejects.
+   * left, the wait is over, or the fetcher has ended. Never rejects.
    */
   fetch: (request: FetchRequest) => Promise<void>
   /** Resolves when the fetcher has ended: null when the broker is silent, else the reason. */

@@ -27,8 +27,7 @@ type ReconnectingFetcherOptions = {
 export type ReconnectingFetcher = {
   /**
    * Fetches; one call at a time. Resolves when the requested number has arrived, no message is
-   * left,
-   * the wait is over, or the broker is away. With `waits` it also waits for the broker. Never
+   * left, the wait is over, or the broker is away. With `waits` it also waits for the broker. Never
    * rejects.
    */
   fetch: (request: FetchRequest) => Promise<void>
