@@ -1,97 +1,100 @@
 /**
- * Admission: when a submission that has been read is decided on. At once, as long as little waits;
- * else in the order of arrival, as messages are acknowledged, so that a crowd waits as bytes, which
- * cost nothing until they are decided on, and hardly anything before. In one turn of the event loop
- * decisions take their share of time and no more: while the loop still has connections to read it
- * comes to nothing else, not to the acknowledgements that make room nor to the timer that renews
- * the credential lease, and thousands of clients keep it reading for seconds.
+ * Admission decides when a submission that has been read is processed: at once while group commit
+ * has capacity, else in the order of arrival as messages are acknowledged. Waiting submissions are
+ * plain bytes, which cost nothing until they are processed. Each turn of the event loop processes
+ * for a bounded time only: with thousands of busy clients the loop otherwise reads for seconds and
+ * delays acknowledgements and the renewal of the credential lease.
  */
 
-export type AdmissionOptions<R extends Arrival> = {
-  /** Decides on a request now, whatever waits. */
-  decide: (request: R) => void
-  /** Whether what is accepted now can be held until it is stored, or refused for good reason. */
-  hasRoom: () => boolean
-  /** Runs something at the end of this turn of the event loop. */
+type AdmissionOptions<S extends Arrival> = {
+  /** Processes a submission now. */
+  process: (submission: S) => void
+  /**
+   * Whether an accepted submission can be stored, or be refused for a reason that does not pass.
+   */
+  hasCapacity: () => boolean
+  /** Runs a function at the end of this turn of the event loop. */
   defer: (run: () => void) => void
-  /** Runs something after so many ms. */
+  /** Runs a function after so many ms. */
   later: (run: () => void, ms: number) => void
+  /** The monotonic clock. */
   nowMs: () => number
   limits: AdmissionLimits
 }
 
-/** A request as it was read. */
+/** A submission as it was read. */
 export type Arrival = {
   body: Uint8Array
-  /** When it was whole, on the monotonic clock. */
+  /** When its body was complete, on the monotonic clock. */
   arrivedMs: number
 }
 
-export type AdmissionLimits = {
-  /** Time for decisions in one turn of the event loop. */
+type AdmissionLimits = {
+  /** Processing time per turn of the event loop. */
   scoringSliceMs: number
   queuedRequestsMax: number
   queuedBytesMax: number
 }
 
-export type Admission<R extends Arrival> = {
-  /** Decides on it now, or in its turn. Where no more can be queued it is decided on now. */
-  admit: (request: R) => void
-  /** There may be room again. */
+export type Admission<S extends Arrival> = {
+  /** Processes a submission now or queues it. A full queue processes it now. */
+  admit: (submission: S) => void
+  /** Call it when there may be capacity again. */
   resume: () => void
-  /** What is not decided on yet. */
+  /** Size of the queue. */
   queued: () => { requests: number; bytes: number }
-  /** Resolves once everything admitted so far is decided on. */
+  /** Resolves when every submission admitted so far has been processed. */
   drained: () => Promise<void>
 }
 
-/** How often it is looked whether there is room that nobody told of: the broker may have gone. */
-const lookMs = 100
+/** How often to check for capacity without a call of `resume`: the broker may have disconnected. */
+const capacityPollMs = 100
 
-export function createAdmission<R extends Arrival>(options: AdmissionOptions<R>): Admission<R> {
-  const { decide, hasRoom, defer, later, nowMs, limits } = options
-  const queue: R[] = []
+/** Creates an empty queue. */
+export function createAdmission<S extends Arrival>(options: AdmissionOptions<S>): Admission<S> {
+  const { process, hasCapacity, defer, later, nowMs, limits } = options
+  const queue: S[] = []
   let bytes = 0
-  /** When this turn of the event loop began to decide. */
-  let turnMs: number | null = null
-  let looking = false
+  /** When this turn of the event loop started to process; null before that. */
+  let turnStartedMs: number | null = null
+  let polling = false
   let drains: (() => void)[] = []
 
   const beginTurn = (): void => {
-    if (turnMs !== null) return
-    turnMs = nowMs()
+    if (turnStartedMs !== null) return
+    turnStartedMs = nowMs()
     defer(() => {
-      turnMs = null
+      turnStartedMs = null
       resume()
     })
   }
 
-  const mayDecide = (): boolean => {
-    if (turnMs !== null && nowMs() - turnMs >= limits.scoringSliceMs) return false
-    return hasRoom()
+  const mayProcess = (): boolean => {
+    if (turnStartedMs !== null && nowMs() - turnStartedMs >= limits.scoringSliceMs) return false
+    return hasCapacity()
   }
 
-  const look = (): void => {
-    if (looking) return
-    looking = true
+  const pollCapacity = (): void => {
+    if (polling) return
+    polling = true
     later(() => {
-      looking = false
+      polling = false
       resume()
-    }, lookMs)
+    }, capacityPollMs)
   }
 
   const resume = (): void => {
     if (queue.length === 0) return
     beginTurn()
-    let decided = 0
-    while (decided < queue.length && mayDecide()) {
-      const request = queue[decided++]!
-      bytes -= request.body.length
-      decide(request)
+    let processed = 0
+    while (processed < queue.length && mayProcess()) {
+      const submission = queue[processed++]!
+      bytes -= submission.body.length
+      process(submission)
     }
-    queue.splice(0, decided)
+    queue.splice(0, processed)
     if (queue.length > 0) {
-      look()
+      pollCapacity()
       return
     }
     const resolves = drains
@@ -99,20 +102,21 @@ export function createAdmission<R extends Arrival>(options: AdmissionOptions<R>)
     for (const resolve of resolves) resolve()
   }
 
+  const admit = (submission: S): void => {
+    const { length } = submission.body
+    const full = queue.length >= limits.queuedRequestsMax || bytes + length > limits.queuedBytesMax
+    if (full || (queue.length === 0 && mayProcess())) {
+      beginTurn()
+      process(submission)
+      return
+    }
+    queue.push(submission)
+    bytes += length
+    if (turnStartedMs === null) pollCapacity()
+  }
+
   return {
-    admit: (request) => {
-      const { length } = request.body
-      const full =
-        queue.length >= limits.queuedRequestsMax || bytes + length > limits.queuedBytesMax
-      if (full || (queue.length === 0 && mayDecide())) {
-        beginTurn()
-        decide(request)
-        return
-      }
-      queue.push(request)
-      bytes += length
-      if (turnMs === null) look()
-    },
+    admit,
     resume,
     queued: () => ({ requests: queue.length, bytes }),
     drained: () =>

@@ -1,6 +1,6 @@
 /**
- * Ingest over HTTP: `POST /v1/rasp/ingest`, and `/healthz`. It is built before NATS is there:
- * without it the process lives, answers its health and refuses.
+ * Builds the HTTP server of ingest from its parts. It works before NATS is connected: until then it
+ * refuses submissions and answers `/healthz`.
  */
 import type { KeyObject } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -40,37 +40,35 @@ import {
   ingestPath,
   type Pending,
   processSubmission,
-  replySettled,
+  respondSettled,
   type Submission,
   type SubmissionDeps,
 } from './http/handle-submission.ts'
-import { createIngestObserver } from './metrics.ts'
+import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
 
-/** What ingest works with once NATS is there. */
+/** What ingest needs from NATS. */
 export type Edge = {
   directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'fault'>
   publish: PublishBatch
-  backlog: Pick<BacklogLimit, 'stored' | 'mayWait' | 'warning'>
+  backlog: Pick<BacklogLimit, 'add' | 'mayWait' | 'warning'>
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   close: () => Promise<void>
 }
 
-export type IngestDeps = {
+type IngestDeps = {
   log: Log
   metrics: Metrics
-  /** Null until NATS has been reached for the first time. */
+  /** Null before the first connection to NATS. */
   edge: () => Edge | null
   stopping: () => boolean
-  /** Counts what was signed with a secret that a rotation replaced. */
   staleSecretRequests: StaleSecretRequests
-  /** Counts what is answered with a 200, for reconciliation. */
   tally: Pick<AcceptedTally, 'count'>
-  /** Why NATS does not answer, or null. */
+  /** Why NATS is not connected, or null. */
   natsFault: () => string | null
-  /** A key that no tenant has, of the length that tenants' secrets have. */
+  /** A random key as long as tenants' secrets. */
   decoyKey: KeyObject
   newBatchId: () => string
   /** The monotonic clock. */
@@ -79,19 +77,19 @@ export type IngestDeps = {
   wallMs: () => number
   /** Proxies in front, as in `TRUSTED_PROXIES`; none by default. */
   trustedProxies?: readonly string[]
-  /** Other than the service's own bound, for tests. */
+  /** Overrides the limit, for tests. */
   connectionsMax?: number
-  /** Other bounds of group commit than the service's own. */
+  /** Overrides limits, for tests and benchmarks. */
   commitLimits?: Partial<CommitLimits>
 }
 
 export type Ingest = {
   app: FastifyInstance
-  /** What the edge needs to do its job, for `/readyz`. */
+  /** For `/readyz`. */
   readyChecks: Record<string, ReadyCheck>
-  /** What an operator is to know meanwhile. */
+  /** Shown by `/readyz` while the process stays ready. */
   warnings: Record<string, ReadyCheck>
-  /** Resolves once everything taken is answered. */
+  /** Resolves when every admitted submission has its response. */
   drained: () => Promise<void>
 }
 
@@ -107,9 +105,7 @@ const commitLimits: CommitLimits = {
   publishAttemptMs,
 }
 
-/**
- * Builds the server; the caller listens and, in the end, closes it and waits until it is drained.
- */
+/** Builds the server. The caller listens, closes the server and waits for `drained`. */
 export function createIngest(deps: IngestDeps): Ingest {
   const { edge, log, metrics } = deps
   const submissions = createSubmissionDeps(deps)
@@ -149,13 +145,13 @@ function isIngest(url: string | undefined): boolean {
 
 function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
   const { edge, nowMs } = deps
-  const observe = createIngestObserver(deps.metrics, {
-    nowMs,
+  const backlog: IngestBacklog = {
     waiting: () => submissions.commit.waiting(),
     queued: () => submissions.admission.queued(),
     incompleteBytes: () => submissions.bodies.bytes(),
-    delayedRefusals: () => submissions.refusalDelay.held(),
-  })
+    delayedRefusals: () => submissions.refusalDelay.delayed(),
+  }
+  const observe = createIngestObserver(deps.metrics, backlog, nowMs)
   const submissions: SubmissionDeps = {
     log: deps.log,
     addresses: createClientAddresses(deps.trustedProxies ?? []),
@@ -165,15 +161,15 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
     refusalDelay: createRefusalDelay({
       later: setTimeout,
       stopping: deps.stopping,
-      holdMs: refusalDelayMs,
-      heldMax: delayedRefusalsMax,
+      delayMs: refusalDelayMs,
+      delayedMax: delayedRefusalsMax,
     }),
     staleSecretRequests: deps.staleSecretRequests,
     tally: deps.tally,
     stopping: deps.stopping,
-    stored: (...event) => edge()?.backlog.stored(...event),
+    addToBacklog: (...event) => edge()?.backlog.add(...event),
     connected: () => edge()?.connected() === true,
-    edge: {
+    decide: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
       synced: () => edge()?.directory.synced() === true,
@@ -184,9 +180,9 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
       wallMs: deps.wallMs,
     },
     admission: createAdmission<Submission>({
-      decide: (submission) => processSubmission(submissions, submission),
-      // Without a broker nothing is held: each is told so.
-      hasRoom: () => !submissions.connected() || submissions.commit.hasRoom(),
+      process: (submission) => processSubmission(submissions, submission),
+      // Without a broker submissions do not wait: each is refused.
+      hasCapacity: () => !submissions.connected() || submissions.commit.hasCapacity(),
       defer: setImmediate,
       later: setTimeout,
       nowMs,
@@ -194,7 +190,7 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
     }),
     commit: createGroupCommit<Pending>({
       publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),
-      settle: (pending, settlement) => replySettled(submissions, pending, settlement),
+      settle: (pending, settlement) => respondSettled(submissions, pending, settlement),
       onSettled: () => submissions.admission.resume(),
       defer: setImmediate,
       later: setTimeout,
@@ -208,9 +204,9 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
   return submissions
 }
 
-/** Makes the address known, so that other methods are told what it takes. */
+/** Adds the route, so that other methods get a 405 with `Allow`. */
 function addRoute(app: FastifyInstance, submissions: SubmissionDeps): void {
-  // Only a spelling of the address that the direct way does not know, escaped, gets here.
+  // Only an escaped spelling of the path arrives here: `direct` handles the plain one.
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     reply.hijack()
     handleSubmission(submissions, request.raw, reply.raw)

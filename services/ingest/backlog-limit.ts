@@ -1,7 +1,7 @@
 /**
- * What each tenant has waiting undecided in the telemetry stream, as far as this edge has stored
- * it, and whether more of it may wait. The edge asks the broker about once a second how full the
- * stream is and how far deciding has come.
+ * Limits each tenant's backlog: the bytes of its events in the telemetry stream that are not yet
+ * decided, as far as this edge stored them. It reads the stream's fill level and low watermark
+ * about once a second.
  */
 import { capacityCheckMinMs } from '#shared/core/base/limits/stream.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
@@ -17,70 +17,63 @@ import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { readStreamFill } from '#shared/io/nats/streams/stream-fill.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { pause } from '#shared/io/process/pause.ts'
+import { startPolling } from '#shared/io/process/poll.ts'
 
 export type BacklogLimit = {
-  /** Counts a stored event. @param sequence of its message */
-  stored: (sequence: number, tenantId: string, bytes: number) => void
-  /** Whether more of a tenant may wait. Before the first look everything may. */
+  /** Adds a stored event. @param sequence of its message */
+  add: (sequence: number, tenantId: string, bytes: number) => void
+  /** Whether a tenant's backlog is below its limit; always true before the first reading. */
   mayWait: (tenantId: string, share: number) => boolean
-  /** What is to be said of a stream that fills with undecided events, or null. */
+  /** A warning while much of the stream is undecided, else null. */
   warning: () => string | null
   close: () => Promise<void>
 }
 
-export type BacklogLimitOptions = {
+type BacklogLimitOptions = {
   nats: Nats
   log: Log
   metrics: Metrics
-  /** Live edges, this one included. */
+  /** Number of live edges, this one included. */
   countEdges: () => number
 }
 
-/** How long to wait after the broker did not answer. */
+/** Pause after a failed reading. */
 const retryMs = 500
 
-/** Begins to look at the stream, until it is closed. */
+/** Starts to read the stream's fill level, until it is closed. */
 export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
   const { nats, log, metrics, countEdges } = options
   const failures = metrics.counter(
-    'di_ingest_stream_look_failures_total',
-    'Times that this edge could not read how full the telemetry stream is',
+    'di_ingest_backlog_read_failures_total',
+    'Failed readings of the fill level of the telemetry stream',
   )
   const undecided = createUndecidedBytes()
-  const stopping = new AbortController()
-  let room: { bytesMax: number; undecidedBytes: number } | null = null
-  const look = async () => {
+  let capacity: { bytesMax: number; undecidedBytes: number } | null = null
+  let everyMs = retryMs
+  const read = async () => {
+    if (!nats.connected()) return
     const newestBefore = undecided.newest()
     const fill = await readStreamFill(nats, telemetryStream)
     const lowWatermark = await readLowWatermark(nats)
     undecided.observe({ lowWatermark, lastSequence: fill.lastSequence, newestBefore })
-    room = { bytesMax: fill.bytesMax, undecidedBytes: toUndecidedBytes(fill, lowWatermark) }
-    return Math.max(capacityCheckMinMs, toTrimCheckMs(fill.bytesMax))
+    capacity = { bytesMax: fill.bytesMax, undecidedBytes: toUndecidedBytes(fill, lowWatermark) }
+    everyMs = Math.max(capacityCheckMinMs, toTrimCheckMs(fill.bytesMax))
   }
-  const run = async () => {
-    for (let failed = false; !stopping.signal.aborted; ) {
-      let waitMs = retryMs
-      try {
-        if (nats.connected()) waitMs = await look()
-        failed = false
-      } catch (error) {
-        failures.inc()
-        if (!failed) log.warn({ err: error }, 'the fill of the telemetry stream cannot be read')
-        failed = true
-      }
-      await pause(waitMs, stopping.signal)
-    }
-  }
-  const running = run()
-  return {
-    stored: undecided.add,
-    mayWait: (tenantId, share) =>
-      room === null || undecided.of(tenantId) < toUndecidedLimit(room, share, countEdges()),
-    warning: () => (room === null ? null : toUndecidedWarning(room.undecidedBytes, room.bytesMax)),
-    close: async () => {
-      stopping.abort()
-      await running
+  const poller = startPolling(read, {
+    log,
+    everyMs: () => everyMs,
+    failure: 'the fill level of the telemetry stream cannot be read',
+    onFailure: () => {
+      failures.inc()
+      everyMs = retryMs
     },
+  })
+  return {
+    add: undecided.add,
+    mayWait: (tenantId, share) =>
+      capacity === null || undecided.of(tenantId) < toUndecidedLimit(capacity, share, countEdges()),
+    warning: () =>
+      capacity === null ? null : toUndecidedWarning(capacity.undecidedBytes, capacity.bytesMax),
+    close: poller.stop,
   }
 }

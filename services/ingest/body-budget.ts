@@ -1,36 +1,36 @@
 /**
- * A budget in bytes for bodies that are not complete, over all connections. Who sends slowly costs
- * memory for as long as it takes; over the budget the oldest of these bodies is given up, which is
- * the slowest of them.
+ * Limits the memory of incomplete bodies over all connections. Above the limit the oldest
+ * incomplete body is refused: it belongs to the slowest client.
  */
 export type IncompleteBody = {
-  /** Gives it up: answers its sender and ends the connection. */
+  /** Refuses it and ends its connection. */
   cut: () => void
 }
 
 export type BodyBudget = {
-  /** Counts bytes that are held of a body; may cut this one or an older one. */
-  hold: (body: IncompleteBody, bytes: number) => void
-  /** The body is complete, refused or gone: nothing of it is held as incomplete any more. */
+  /** Adds received bytes of a body; may cut this body or an older one. */
+  add: (body: IncompleteBody, bytes: number) => void
+  /** Removes a body that is complete, refused or disconnected. */
   release: (body: IncompleteBody) => void
+  /** Bytes of all incomplete bodies. */
   bytes: () => number
 }
 
 /** @param bytesMax over all bodies */
 export function createBodyBudget(bytesMax: number): BodyBudget {
-  /** The oldest first. */
-  const held = new Map<IncompleteBody, number>()
+  /** Oldest first. */
+  const sizes = new Map<IncompleteBody, number>()
   let total = 0
   const release = (body: IncompleteBody): void => {
-    total -= held.get(body) ?? 0
-    held.delete(body)
+    total -= sizes.get(body) ?? 0
+    sizes.delete(body)
   }
   return {
-    hold: (body, bytes) => {
-      held.set(body, (held.get(body) ?? 0) + bytes)
+    add: (body, bytes) => {
+      sizes.set(body, (sizes.get(body) ?? 0) + bytes)
       total += bytes
       while (total > bytesMax) {
-        const [oldest] = held.keys()
+        const [oldest] = sizes.keys()
         if (oldest === undefined) return
         release(oldest)
         oldest.cut()

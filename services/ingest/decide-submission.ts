@@ -1,7 +1,7 @@
 /**
- * Decides on one submission, from its raw bytes to the event that is to be stored: the checks of
- * the public contract in their order, each ending the request. Nothing waits here and nothing is
- * written. Nothing of a body is scored, kept or repeated before its signature has been verified.
+ * Decides on one submission, from its raw bytes to the event to store: the checks of the public
+ * contract in their order, the first failure ends it. It does no I/O. Nothing of a body is scored,
+ * stored or returned before its signature is verified.
  */
 import type { KeyObject } from 'node:crypto'
 import { toEventId } from '#shared/core/base/ids.ts'
@@ -22,7 +22,7 @@ import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 
-/** Why a submission was refused; a metric label beside the problem's code. */
+/** Why a submission was refused, for a metric label and the log. */
 export type RefusalReason =
   | 'content_type'
   | 'too_large'
@@ -39,52 +39,54 @@ export type RefusalReason =
   | 'disconnected'
   | 'overload'
   | 'not_stored'
+  | 'defect'
 
 export type Refusal = {
   kind: 'refused'
   reason: RefusalReason
   problem: Problem
-  /** Where an authenticated tenant with a rate stands. */
+  /** Rate limit fields of a verified tenant with a rate. */
   rateLimit?: RateLimitFields
-  /** The tenant that is over a limit of its own. */
+  /** The tenant, when it is over its own limit. */
   limitedTenantId?: string
   /**
-   * Set when the signature was that of the secret which the tenant's last rotation replaced. The
-   * answer says nothing of it, in its bytes or in its time.
+   * Set when the signature was made with the secret that the last rotation replaced. Neither bytes
+   * nor time of the response reveal it.
    */
   retired?: { tenantId: string; last4: string }
 }
 
-/** A submission that deserves its place in the stream; it counts once it is stored there. */
+/** An accepted submission. It counts once it is stored in the stream. */
 export type Acceptance = {
   kind: 'accepted'
   tenantId: string
   receivedAtMs: number
   action: Action
-  /** What stands before the body in the batch. */
+  /** The text before the body in a batch, as `encodeEventHead` returns it. */
   head: string
-  /** The answer's body. */
+  /** The body of the response: JSON in ASCII. */
   answer: string
   platform: Platform
   unknownSignals: number
-  /** Where a tenant with a rate stands. */
+  /** Rate limit fields of a tenant with a rate. */
   rateLimit: RateLimitFields | null
 }
 
-/** The platforms we tell apart in metrics. */
-export type Platform = 'android' | 'ios' | 'other'
+/** Platforms as a metric label. */
+type Platform = 'android' | 'ios' | 'other'
 
-/** What a decision needs to know of this edge at this moment. */
-export type EdgeDeps = {
+/** State of this edge that a decision depends on. */
+export type DecideDeps = {
   findTenant: (tenantId: string) => Tenant | undefined
+  /** Whether the copy of the credentials is proven current. */
   leaseValid: () => boolean
-  /** Whether every tenant that there is can be found. */
+  /** Whether the copy has every tenant. */
   synced: () => boolean
-  /** Whether more of a tenant may wait undecided. */
+  /** Whether the tenant's backlog of undecided events is below its limit. */
   mayWait: (tenantId: string, share: number) => boolean
-  /** One HMAC over the body, whatever the header is. */
+  /** Computes one HMAC over the body for any header. */
   verify: typeof verifySignature
-  /** Stands in for the secret of tenants that cannot be verified, so that they cost the same. */
+  /** Replaces the key of tenants that have none, so that every 401 takes the same time. */
   decoyKey: KeyObject
   /** The monotonic clock. */
   nowMs: () => number
@@ -92,7 +94,6 @@ export type EdgeDeps = {
   wallMs: () => number
 }
 
-/** A refusal that is the same for everybody is made once. */
 function refuse(reason: RefusalReason, problem: Problem): Refusal {
   return { kind: 'refused', reason, problem }
 }
@@ -128,53 +129,68 @@ export const refusals = {
   disconnected: unavailable('disconnected', 'Telemetry cannot be stored at the moment.'),
   overload: unavailable('overload', 'More telemetry is waiting to be stored than can be held.'),
   notStored: unavailable('not_stored', 'Telemetry could not be stored; it may be sent again.'),
+  defect: refuse('defect', new Problem('internal_error', 'The request could not be processed.')),
 } as const satisfies Record<string, Refusal>
 
+/** What only a submission with a valid signature is refused for. */
+const verifiedReasons: ReadonlySet<RefusalReason> = new Set([
+  'rate',
+  'byte_rate',
+  'undecided',
+  'body',
+])
+
+/** Whether the signature of the submission was valid. */
+export function isVerified(decision: Acceptance | Refusal): boolean {
+  return decision.kind === 'accepted' || verifiedReasons.has(decision.reason)
+}
+
 /**
+ * Decides on a submission.
  * @param signature the value of `X-Service-Signature`
  */
 export function decideSubmission(
   body: Buffer,
   signature: string | undefined,
-  edge: EdgeDeps,
+  deps: DecideDeps,
 ): Acceptance | Refusal {
   if (signature === undefined || signature === '') return refusals.signatureMissing
-  // Whose credentials may be stale cannot tell a wrong signature from one under a new secret.
-  if (!edge.leaseValid()) return refusals.lease
+  // With stale credentials a wrong signature looks like one made with a new secret.
+  if (!deps.leaseValid()) return refusals.lease
   const tenantId = findTenant(body)
-  const tenant = tenantId === null ? undefined : edge.findTenant(tenantId)
-  const unverified = verifyTenant(body, signature, tenant, edge)
+  const tenant = tenantId === null ? undefined : deps.findTenant(tenantId)
+  const unverified = verifyTenant(body, signature, tenant, deps)
   if (tenant === undefined || unverified !== null) return unverified ?? refusals.signatureInvalid
   const { limiter } = tenant
-  const nowMs = edge.nowMs()
+  const nowMs = deps.nowMs()
   const token = limiter === null ? null : takeToken(limiter.bucket, limiter.rate, nowMs)
   const rateLimit = limiter === null ? null : toRateLimitFields(limiter.bucket, limiter.rate)
   const decision =
     token?.allowed === false
       ? refuseLimited(tenant, 'rate', token.retryAfterSeconds)
-      : (findBytesOverLimit(body, tenant, edge) ??
-        decideVerified(body, { tenant, edge, rateLimit }))
+      : (findBytesOverLimit(body, tenant, deps) ??
+        decideVerified(body, { tenant, deps, rateLimit }))
   if (decision.kind === 'accepted') return decision
   return rateLimit === null ? decision : { ...decision, rateLimit }
 }
 
-/** @returns a refusal when the tenant is over its rate in bytes, or has too many waiting */
-function findBytesOverLimit(body: Buffer, tenant: Tenant, edge: EdgeDeps): Refusal | null {
+/** @returns a refusal when the tenant is over its byte rate or its backlog limit */
+function findBytesOverLimit(body: Buffer, tenant: Tenant, deps: DecideDeps): Refusal | null {
   const { tenantId, byteLimiter, undecidedShare } = tenant
-  if (!edge.mayWait(tenantId, undecidedShare)) {
+  if (!deps.mayWait(tenantId, undecidedShare)) {
     return refuseLimited(tenant, 'undecided', undecidedRetryAfterSeconds)
   }
   const cost = Math.max(ingestBytesMin, body.length)
-  const token = takeToken(byteLimiter.bucket, byteLimiter.rate, edge.nowMs(), cost)
+  const token = takeToken(byteLimiter.bucket, byteLimiter.rate, deps.nowMs(), cost)
   return token.allowed ? null : refuseLimited(tenant, 'byte_rate', token.retryAfterSeconds)
 }
 
-/** What is left to check and to do once the tenant is known and within its rate. */
+/** Parses and scores the body of a verified tenant that is within its limits. */
 function decideVerified(
   body: Buffer,
-  facts: { tenant: Tenant; edge: EdgeDeps; rateLimit: RateLimitFields | null },
+  facts: { tenant: Tenant; deps: DecideDeps; rateLimit: RateLimitFields | null },
 ): Acceptance | Refusal {
-  const { tenant, edge, rateLimit } = facts
+  const { tenant, deps, rateLimit } = facts
   const { policy } = tenant
   const parsed = parseTelemetry(body, tenant.tenantId)
   if (!parsed.ok) {
@@ -182,39 +198,38 @@ function decideVerified(
     return refuse('body', new Problem('invalid_body', detail, { errors: parsed.errors }))
   }
   if (policy === null) return refusals.tenantUnusable
-  // One moment for all: what is suppressed at it, and what is stored as it.
-  const receivedAtMs = edge.wallMs()
+  // Suppressions are evaluated at the instant that is stored.
+  const receivedAtMs = deps.wallMs()
   const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
-  // Verified against what was current a moment ago: it must be so still, now that it is stored.
-  if (!edge.leaseValid()) return refusals.lease
+  // The lease may have expired since the signature was verified.
+  if (!deps.leaseValid()) return refusals.lease
   return accept(body, parsed, { tenant, score, receivedAtMs, rateLimit })
 }
 
 /**
- * Whether the signature is the tenant's. A tenant that is unknown, suspended or between two secrets
- * is answered exactly as a wrong signature: there is no secret that anybody could rightly sign
- * with. What is verified costs one HMAC; what is not costs two, whoever it says it is: the second
- * is over the secret that a rotation replaced, or the decoy.
- * @returns null when it is, else the refusal
+ * Verifies the signature. A tenant that is unknown, suspended or between two secrets gets the same
+ * refusal as a wrong signature. A valid signature costs one HMAC and every refused one costs two:
+ * the second uses the secret that a rotation replaced, or the decoy.
+ * @returns null when the signature is valid, else the refusal
  */
 function verifyTenant(
   body: Buffer,
   signature: string,
   tenant: Tenant | undefined,
-  edge: EdgeDeps,
+  deps: DecideDeps,
 ): Refusal | null {
-  const { decoyKey, verify } = edge
+  const { decoyKey, verify } = deps
   const active = tenant?.status === 'active'
   const key = tenant?.key ?? null
   if (verify(body, signature, key ?? decoyKey) && active && key !== null) return null
   const retired = tenant?.retired ?? null
-  const late = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
-  // Our own faults, which say nothing of the signature: its clients must not give up on a 401.
-  if (!edge.synced()) return refusals.notSynced
+  const stale = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
+  // This edge is at fault, not the signature: a 401 would make the client give up.
+  if (!deps.synced()) return refusals.notSynced
   if (active && tenant.fault !== null && tenant.fault !== 'policy_missing') {
     return refusals.tenantUnusable
   }
-  if (!late || tenant === undefined) return refusals.signatureInvalid
+  if (!stale || tenant === undefined) return refusals.signatureInvalid
   const { kind, reason, problem } = refusals.signatureInvalid
   return { kind, reason, problem, retired: { tenantId: tenant.tenantId, last4: retired.last4 } }
 }
@@ -225,9 +240,6 @@ const limitDetails = {
   undecided: 'Too much of what the tenant has sent waits to be processed.',
 } as const
 
-/** Problems of limits, made once each: a tenant over its limit is refused thousands of times. */
-const limitProblems = new Map<string, Problem>()
-/** Waits are told apart up to this many seconds, so that the map stays small. */
 const retryAfterSecondsMax = 3_600
 
 function refuseLimited(
@@ -236,12 +248,7 @@ function refuseLimited(
   seconds: number,
 ): Refusal {
   const retryAfterSeconds = Math.min(seconds, retryAfterSecondsMax)
-  const key = `${reason} ${retryAfterSeconds}`
-  let problem = limitProblems.get(key)
-  if (problem === undefined) {
-    problem = new Problem('rate_limited', limitDetails[reason], { retryAfterSeconds })
-    limitProblems.set(key, problem)
-  }
+  const problem = new Problem('rate_limited', limitDetails[reason], { retryAfterSeconds })
   return { kind: 'refused', reason, problem, limitedTenantId: tenantId }
 }
 
@@ -288,11 +295,13 @@ function accept(
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
   }
   const head = encodeEventHead(header, body.length)
-  let flags = ''
-  for (const { code } of score.reasons) flags += flags === '' ? `"${code}"` : `,"${code}"`
-  const answer =
-    `{"status":"accepted","rasp_score":${score.score},"rasp_action":"${score.action}",` +
-    `"event_id":"${eventId}","flags":[${flags}]}`
+  const answer = JSON.stringify({
+    status: 'accepted',
+    rasp_score: score.score,
+    rasp_action: score.action,
+    event_id: eventId,
+    flags: score.reasons.map(({ code }) => code),
+  })
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,

@@ -1,43 +1,43 @@
 /**
- * Group commit: events that arrive while publishes are under way travel together in the next
- * message, in their order, and each is settled by the acknowledgement of its own message. A message
- * costs the broker the same however few it holds, so one that holds few waits, some milliseconds at
- * most: a few events for more to come, and more of them until half of all that are unsettled are in
- * it. Many clients make long messages, and a lone one waits for nobody. Memory is bounded, and past
- * the bound an event is refused at once. Every event taken is settled exactly once.
+ * Group commit: events that arrive while publishes are in flight share the next message, in their
+ * order. The acknowledgement of the message settles them. A message costs the broker the same for
+ * any number of events, so a small one lingers for some milliseconds until more events arrive; a
+ * single client never waits. Memory is bounded: beyond the limit an event is refused at once. Every
+ * accepted event is settled exactly once.
  */
 import type { PublishFault } from '#shared/io/telemetry/telemetry-publisher.ts'
 
-/** An event on its way: the header's text before the body, and the body as it arrived. */
+/** An event that waits to be stored. */
 export type Waiter = {
-  /** `encodeEventHead` of the event. */
+  /** The text before the body, as `encodeEventHead` returns it. */
   head: string
+  /** The body as it arrived. */
   body: Uint8Array
   /** `toWaiterBytes(head, body)` */
   bytes: number
-  /** When its time began, on the monotonic clock: when it was read. */
-  takenMs: number
+  /** When its body was complete, on the monotonic clock: its time limit counts from here. */
+  arrivedMs: number
 }
 
-export type PublishOutcome = { duplicate: boolean; sequence: number }
+type PublishOutcome = { duplicate: boolean; sequence: number }
 
-/** What became of an event: the sequence of the message that holds it, or why it has none. */
+/** The outcome of an event: the sequence of its stored message, or why it could not be stored. */
 export type Settlement = { fault: null; sequence: number } | { fault: PublishFault }
 
-export type GroupCommitOptions<W extends Waiter> = {
+type GroupCommitOptions<W extends Waiter> = {
   /**
-   * Resolves once the message is stored. Rejects with `final: true` when it was not and another try
-   * is of no use; any other rejection leaves it unknown, and the same bytes go out under the same
-   * id.
+   * Resolves when the message is stored. Rejects with `final: true` when it is not stored and a
+   * retry is useless. After any other rejection the outcome is unknown, and the same bytes are
+   * published again under the same id.
    */
   publish: (message: Uint8Array, batchId: string, timeoutMs: number) => Promise<PublishOutcome>
-  /** Called once per event taken. */
+  /** Called once per accepted event. */
   settle: (waiter: W, settlement: Settlement) => void
-  /** Told after that: there is room for others. */
+  /** Called after a batch was settled: there is capacity again. */
   onSettled: () => void
-  /** Runs something at the end of this turn of the event loop. */
+  /** Runs a function at the end of this turn of the event loop. */
   defer: (run: () => void) => void
-  /** Runs something after so many ms. */
+  /** Runs a function after so many ms. */
   later: (run: () => void, ms: number) => void
   pause: (ms: number) => Promise<void>
   newBatchId: () => string
@@ -51,21 +51,21 @@ export type CommitLimits = {
   batchBytesMax: number
   publishesInFlightMax: number
   /**
-   * How long after the beginning of a publish one of less than `lingerUntilEvents` may wait; one of
-   * less than twice as many half as long.
+   * How long after the start of the last publish a batch of less than `lingerUntilEvents` may wait;
+   * one of less than twice as many waits half as long.
    */
   lingerMs: number
   lingerUntilEvents: number
   waitingEventsMax: number
-  /** More than this by one event at most. */
+  /** Exceeded by one event at most. */
   waitingBytesMax: number
-  /** From when an event was taken to when it is settled, whatever happens. */
+  /** Time limit from the arrival of an event until it is settled. */
   publishTimeoutMs: number
-  /** One try of a publish. */
+  /** Time limit of one attempt to publish. */
   publishAttemptMs: number
 }
 
-/** Where group commit reports to; all of it feeds metrics. */
+/** Receives what group commit does, for metrics. */
 export type CommitObserver = {
   stored: (batch: { events: number; bytes: number; tookMs: number; duplicate: boolean }) => void
   retried: (fault: PublishFault) => void
@@ -73,30 +73,30 @@ export type CommitObserver = {
 }
 
 export type GroupCommit<W extends Waiter> = {
-  /** Takes an event, or returns false when there is no room. */
+  /** Accepts an event. @returns false when there is no capacity */
   offer: (waiter: W) => boolean
-  /** Whether less is waiting than may. */
-  hasRoom: () => boolean
-  /** Events and bytes taken and not yet settled. */
+  /** Whether another event would be accepted. */
+  hasCapacity: () => boolean
+  /** Events and bytes accepted and not yet settled. */
   waiting: () => { events: number; bytes: number }
-  /** Resolves once everything taken so far is settled. */
+  /** Resolves when every event accepted so far is settled. */
   drained: () => Promise<void>
 }
 
-/** With nothing else unsettled, so few are one client's or two's. */
+/** So few events, with no others unsettled, come from one or two clients and do not linger. */
 const loneEventsMax = 2
 
-/** The pause between two tries of a publish that failed at once. */
+/** Pause between two attempts when a publish fails immediately. */
 const retryPauseMs = 50
 
 type State<W extends Waiter> = GroupCommitOptions<W> & {
   queue: W[]
   inFlight: number
   launchDue: boolean
-  /** When the next launch is due that waits for its time, on the monotonic clock. */
+  /** When the next delayed launch is due, on the monotonic clock. */
   launchDueMs: number
   lastLaunchMs: number
-  /** The most events that were unsettled at once since the last launch, and before that one. */
+  /** Most events unsettled at once since the last launch, and in the interval before it. */
   mostUnsettled: number
   lastMostUnsettled: number
   waitingEvents: number
@@ -104,7 +104,7 @@ type State<W extends Waiter> = GroupCommitOptions<W> & {
   drains: (() => void)[]
 }
 
-/** The bytes of an event within a batch: its head, its body, the closing brace and a separator. */
+/** @returns bytes of an event in a batch: head, body, closing brace and separator */
 export function toWaiterBytes(head: string, body: Uint8Array): number {
   return Buffer.byteLength(head) + body.length + 2
 }
@@ -127,7 +127,7 @@ export function createGroupCommit<W extends Waiter>(
   }
   return {
     offer: (waiter) => offer(state, waiter),
-    hasRoom: () => hasRoom(state),
+    hasCapacity: () => hasCapacity(state),
     waiting: () => ({ events: state.waitingEvents, bytes: state.waitingBytes }),
     drained: () =>
       new Promise((resolve) => {
@@ -137,12 +137,12 @@ export function createGroupCommit<W extends Waiter>(
   }
 }
 
-function hasRoom<W extends Waiter>({ waitingEvents, waitingBytes, limits }: State<W>): boolean {
+function hasCapacity<W extends Waiter>({ waitingEvents, waitingBytes, limits }: State<W>): boolean {
   return waitingEvents < limits.waitingEventsMax && waitingBytes < limits.waitingBytesMax
 }
 
 function offer<W extends Waiter>(state: State<W>, waiter: W): boolean {
-  if (!hasRoom(state)) return false
+  if (!hasCapacity(state)) return false
   state.waitingEvents++
   state.waitingBytes += waiter.bytes
   state.mostUnsettled = Math.max(state.mostUnsettled, state.waitingEvents)
@@ -151,7 +151,7 @@ function offer<W extends Waiter>(state: State<W>, waiter: W): boolean {
   return true
 }
 
-/** What arrives within one turn of the event loop leaves together. */
+/** Events that arrive in one turn of the event loop are launched together. */
 function scheduleLaunch<W extends Waiter>(state: State<W>): void {
   if (state.launchDue || state.inFlight >= state.limits.publishesInFlightMax) return
   state.launchDue = true
@@ -173,17 +173,17 @@ function launch<W extends Waiter>(state: State<W>): void {
     state.lastLaunchMs = nowMs
     state.lastMostUnsettled = state.mostUnsettled
     state.mostUnsettled = state.waitingEvents
-    const batch = takeBatch(queue, limits)
+    const batch = nextBatch(queue, limits)
     state.inFlight++
     void commit(state, batch)
   }
 }
 
-/** How long after the last launch what is queued may wait for more, in ms. */
+/** How long after the last launch the queued events wait for more events, in ms. */
 function toLingerMs<W extends Waiter>(state: State<W>): number {
   const { queue, waitingEvents, lastMostUnsettled, limits } = state
   const { length } = queue
-  // As many as there lately were at once: clients that each wait for their answer are all here.
+  // As many events as were lately unsettled at once: every client that waits has sent its event.
   if (length >= lastMostUnsettled) return 0
   if (length === waitingEvents && length <= loneEventsMax) return 0
   const { lingerUntilEvents: few, lingerMs } = limits
@@ -200,12 +200,12 @@ function launchLater<W extends Waiter>(state: State<W>, dueMs: number, nowMs: nu
   }, dueMs - nowMs)
 }
 
-function takeBatch<W extends Waiter>(queue: W[], limits: CommitLimits): W[] {
+function nextBatch<W extends Waiter>(queue: W[], limits: CommitLimits): W[] {
   let bytes = 2
   let count = 0
   while (count < queue.length && count < limits.batchEventsMax) {
     bytes += queue[count]!.bytes
-    // A lone event goes out whatever its size: the body limit keeps it far below the bound.
+    // A single event is always launched: the body limit keeps it far below the maximum.
     if (count > 0 && bytes > limits.batchBytesMax) break
     count++
   }
@@ -215,7 +215,7 @@ function takeBatch<W extends Waiter>(queue: W[], limits: CommitLimits): W[] {
 async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<void> {
   const settlement = await publishBatch(state, batch)
   state.inFlight--
-  // The next message leaves before these answers are written: they take longer.
+  // Launch the next message first: writing the responses takes longer.
   launch(state)
   for (const waiter of batch) {
     state.waitingEvents--
@@ -229,10 +229,10 @@ async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<vo
   for (const resolve of drains) resolve()
 }
 
-/** Resolves once the batch is stored, or cannot be said to be. */
+/** Publishes a batch, with retries until its time limit. Never rejects. */
 async function publishBatch<W extends Waiter>(state: State<W>, batch: W[]): Promise<Settlement> {
   const { nowMs, limits, observe } = state
-  const deadlineMs = batch[0]!.takenMs + limits.publishTimeoutMs
+  const deadlineMs = batch[0]!.arrivedMs + limits.publishTimeoutMs
   const message = encodeBatch(batch)
   const batchId = state.newBatchId()
   let fault: PublishFault = 'no_ack'
@@ -264,7 +264,7 @@ const comma = 0x2c
 const closeBrace = 0x7d
 const closeBracket = 0x5d
 
-/** One JSON array of the events in their order; no body is read or changed. */
+/** Encodes events as one JSON array, in their order. Bodies are copied unchanged. */
 export function encodeBatch(batch: readonly Waiter[]): Uint8Array {
   let bytes = 1
   for (const waiter of batch) bytes += waiter.bytes

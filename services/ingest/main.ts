@@ -1,6 +1,6 @@
 /**
- * The ingest process: listens at once, takes telemetry as soon as NATS and the tenant directory
- * allow it, and drains what it has taken before it ends.
+ * The ingest process. It listens at once, accepts telemetry when NATS is connected and the tenant
+ * directory is loaded, and stores every accepted submission before it ends.
  */
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { closeHttp } from '#shared/io/http/close-http.ts'
@@ -24,9 +24,7 @@ import { createStaleSecretRequests, type StaleSecretRequests } from './stale-sec
 
 const nowMs = () => performance.now()
 
-/**
- * How long unfinished requests may hold up a stop; draining and leaving follow within its limit.
- */
+/** How long unfinished requests may delay a stop. Draining follows, within the limit of a stop. */
 const unfinishedMs = 4_500
 
 async function main(): Promise<void> {
@@ -64,7 +62,7 @@ async function main(): Promise<void> {
   log.info({ url, internal_url: internalUrl }, 'listening')
 }
 
-/** Waits for NATS in the background: without it the process lives, answers its health, refuses. */
+/** Opens what ingest needs from NATS, once it is connected. @returns null until then */
 function openEdge(options: {
   config: IngestConfig
   link: NatsLink

@@ -1,9 +1,8 @@
 /**
- * The numbers of the intake: every accept by tenant and action, every refusal by code and reason,
- * every batch. The hot path only adds to plain numbers; they become metrics when somebody asks.
+ * Metrics of ingest: accepted events by tenant and action, refusals by status and reason, stored
+ * messages, and what waits in the process.
  */
 import { problemStatus } from '#shared/core/http/problem.ts'
-import { type Action, actions } from '#shared/core/scoring/score.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Acceptance, Refusal } from './decide-submission.ts'
 import type { CommitObserver } from './group-commit.ts'
@@ -12,79 +11,55 @@ export type IngestObserver = {
   accepted: (acceptance: Acceptance, tookMs: number) => void
   refused: (refusal: Refusal) => void
   commit: CommitObserver
-  /** Why telemetry cannot be stored, as of the last seconds, or null. */
+  /** Why telemetry could not be stored in the last seconds, or null. */
   findStorageFault: () => string | null
 }
 
-/** A failed batch speaks for this long, unless one is stored meanwhile. */
+/** How long `findStorageFault` reports a failed batch, unless another is stored meanwhile. */
 const storageFaultMs = 5_000
 
 const secondsBuckets = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 3]
 const eventsBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 const bytesBuckets = [1024, 4096, 16_384, 65_536, 131_072, 262_144, 524_288, 1_048_576]
 
-/** @param facts the monotonic clock, and what waits: in admission, group commit and as a 429 */
+/** What waits in the process at this moment. */
+export type IngestBacklog = {
+  waiting: () => { events: number; bytes: number }
+  queued: () => { requests: number; bytes: number }
+  incompleteBytes: () => number
+  delayedRefusals: () => number
+}
+
+/** @param nowMs the monotonic clock */
 export function createIngestObserver(
   metrics: Metrics,
-  facts: {
-    nowMs: () => number
-    waiting: () => { events: number; bytes: number }
-    queued: () => { requests: number; bytes: number }
-    incompleteBytes: () => number
-    delayedRefusals: () => number
-  },
+  backlog: IngestBacklog,
+  nowMs: () => number,
 ): IngestObserver {
-  const { nowMs, waiting, queued, incompleteBytes, delayedRefusals } = facts
   let failure: { fault: string; atMs: number } | null = null
+  addBacklogGauges(metrics, backlog)
   const seconds = metrics.histogram(
     'di_ingest_accept_seconds',
-    'From a complete body to its answer, of what was accepted',
+    'Time from the complete body of an accepted submission to its response',
     { buckets: secondsBuckets },
   )
-  metrics.gauge('di_ingest_waiting_events', 'Events taken and not yet stored', {
-    collect() {
-      this.set(waiting().events)
-    },
-  })
-  metrics.gauge('di_ingest_waiting_bytes', 'Bytes of events taken and not yet stored', {
-    collect() {
-      this.set(waiting().bytes)
-    },
-  })
-  metrics.gauge('di_ingest_queued_requests', 'Submissions read and not yet decided on', {
-    collect() {
-      this.set(queued().requests)
-    },
-  })
-  metrics.gauge('di_ingest_queued_bytes', 'Bytes of submissions read and not yet decided on', {
-    collect() {
-      this.set(queued().bytes)
-    },
-  })
-  metrics.gauge('di_ingest_incomplete_bodies_bytes', 'Bytes of bodies that are not complete', {
-    collect() {
-      this.set(incompleteBytes())
-    },
-  })
-  metrics.gauge('di_ingest_delayed_refusals', 'Answers to tenants over a limit that are held', {
-    collect() {
-      this.set(delayedRefusals())
-    },
-  })
   const unknown = metrics.counter(
     'di_ingest_unknown_signals_total',
-    'Signals of accepted events that the catalog does not know',
+    'Signals of accepted events that are not in the catalog',
     ['platform'],
   )
-  const countAccepted = createAcceptedCounter(metrics)
-  const countRefused = createRefusedCounter(metrics)
+  // Only verified tenants get a series.
+  const accepted = metrics.counter('di_ingest_accepted_total', 'Accepted events', [
+    'tenant',
+    'action',
+  ])
   return {
-    accepted: ({ tenantId, action, platform, unknownSignals }, tookMs) => {
-      countAccepted(tenantId, action)
+    accepted: ({ tenantId: tenant, action, platform, unknownSignals }, tookMs) => {
+      accepted.inc({ tenant, action })
       if (unknownSignals > 0) unknown.inc({ platform }, unknownSignals)
       seconds.observe(tookMs / 1000)
     },
-    refused: countRefused,
+    refused: createRefusedCounter(metrics),
     commit: createCommitObserver(metrics, (fault) => {
       failure = fault === null ? null : { fault, atMs: nowMs() }
     }),
@@ -95,51 +70,52 @@ export function createIngestObserver(
   }
 }
 
-/** Only tenants whose signature was verified get a series. */
-function createAcceptedCounter(metrics: Metrics): (tenantId: string, action: Action) => void {
-  const counts = new Map<string, Record<Action, number>>()
-  const labels: ('tenant' | 'action')[] = ['tenant', 'action']
-  metrics.counter('di_ingest_accepted_total', 'Events accepted', labels, function () {
-    this.reset()
-    for (const [tenant, byAction] of counts) {
-      for (const action of actions) {
-        if (byAction[action] > 0) this.inc({ tenant, action }, byAction[action])
-      }
-    }
-  })
-  return (tenantId, action) => {
-    let byAction = counts.get(tenantId)
-    if (byAction === undefined) {
-      byAction = { ALLOW: 0, REVIEW: 0, BLOCK: 0 }
-      counts.set(tenantId, byAction)
-    }
-    byAction[action]++
+function addBacklogGauges(metrics: Metrics, backlog: IngestBacklog): void {
+  const addGauge = (name: string, help: string, read: () => number) => {
+    metrics.gauge(name, help, {
+      collect() {
+        this.set(read())
+      },
+    })
   }
+  const { waiting, queued, incompleteBytes, delayedRefusals } = backlog
+  addGauge('di_ingest_waiting_events', 'Accepted events not yet stored', () => waiting().events)
+  addGauge('di_ingest_waiting_bytes', 'Bytes of accepted events not yet stored', () => {
+    return waiting().bytes
+  })
+  addGauge('di_ingest_queued_requests', 'Submissions read and not yet decided', () => {
+    return queued().requests
+  })
+  addGauge('di_ingest_queued_bytes', 'Bytes of submissions read and not yet decided', () => {
+    return queued().bytes
+  })
+  addGauge('di_ingest_incomplete_bodies_bytes', 'Bytes of incomplete bodies', incompleteBytes)
+  addGauge(
+    'di_ingest_delayed_refusals',
+    'Delayed responses to tenants over a limit',
+    delayedRefusals,
+  )
 }
 
 function createRefusedCounter(metrics: Metrics): (refusal: Refusal) => void {
-  const counts = new Map<string, { status: string; reason: string; count: number }>()
-  const labels: ('status' | 'reason')[] = ['status', 'reason']
-  metrics.counter('di_ingest_refused_total', 'Submissions refused', labels, function () {
-    this.reset()
-    for (const { status, reason, count } of counts.values()) this.inc({ status, reason }, count)
-  })
+  const refused = metrics.counter('di_ingest_refused_total', 'Refused submissions', [
+    'status',
+    'reason',
+  ])
   const limited = metrics.counter(
     'di_ingest_limited_total',
-    'Submissions refused because their tenant is over a limit of its own, by limit',
+    'Submissions refused because their tenant is over its own limit, by limit',
     ['tenant', 'limit'],
   )
   return ({ reason, problem, limitedTenantId: tenant }) => {
+    refused.inc({ status: String(problemStatus(problem.code)), reason })
     if (tenant !== undefined) limited.inc({ tenant, limit: reason })
-    const entry = counts.get(reason)
-    if (entry !== undefined) entry.count++
-    else counts.set(reason, { status: String(problemStatus(problem.code)), reason, count: 1 })
   }
 }
 
 function createCommitObserver(
   metrics: Metrics,
-  noteFault: (fault: string | null) => void,
+  onStorage: (fault: string | null) => void,
 ): CommitObserver {
   const events = metrics.histogram('di_ingest_batch_events', 'Events per stored message', {
     buckets: eventsBuckets,
@@ -149,24 +125,22 @@ function createCommitObserver(
   })
   const seconds = metrics.histogram(
     'di_ingest_publish_seconds',
-    'From publish to acknowledgement',
-    {
-      buckets: secondsBuckets,
-    },
+    'Time from a publish to its acknowledgement',
+    { buckets: secondsBuckets },
   )
-  const retries = metrics.counter('di_ingest_publish_retries_total', 'Publishes tried again', [
-    'fault',
-  ])
+  const retries = metrics.counter('di_ingest_publish_retries_total', 'Retried publishes', ['fault'])
   const duplicates = metrics.counter(
     'di_ingest_publish_duplicates_total',
-    'Publishes that JetStream had stored already: the first acknowledgement was lost',
+    'Retried publishes that JetStream had stored before, because their acknowledgement was lost',
   )
-  const failures = metrics.counter('di_ingest_publish_failures_total', 'Batches given up', [
-    'fault',
-  ])
+  const failures = metrics.counter(
+    'di_ingest_publish_failures_total',
+    'Batches that could not be stored in time',
+    ['fault'],
+  )
   return {
     stored: (batch) => {
-      noteFault(null)
+      onStorage(null)
       events.observe(batch.events)
       bytes.observe(batch.bytes)
       seconds.observe(batch.tookMs / 1000)
@@ -174,7 +148,7 @@ function createCommitObserver(
     },
     retried: (fault) => retries.inc({ fault }),
     failed: ({ fault }) => {
-      noteFault(fault)
+      onStorage(fault)
       failures.inc({ fault })
     },
   }

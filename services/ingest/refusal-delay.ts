@@ -1,37 +1,36 @@
 /**
- * Holds the answer to a tenant over a limit of its own for a moment. A client that sends its next
- * request as soon as it has an answer then costs this edge a few requests a second instead of
- * thousands. So many answers are held at once and no more: the others leave at once, since each
- * held one keeps a connection that another tenant may need.
+ * Delays the responses to a tenant over a limit. A client that retries immediately then sends a few
+ * requests per second instead of thousands. The number of delayed responses is bounded, since each
+ * occupies a connection; beyond it responses are immediate.
  */
 
 export type RefusalDelay = {
-  /** Calls `answer` after a moment, or at once. */
-  hold: (answer: () => void) => void
-  /** Answers that are held now. */
-  held: () => number
+  /** Calls `respond` after the delay, or immediately. */
+  delay: (respond: () => void) => void
+  /** Number of responses delayed now. */
+  delayed: () => number
 }
 
-export type RefusalDelayOptions = {
+type RefusalDelayOptions = {
   later: (run: () => void, ms: number) => void
-  /** A process that stops answers at once. */
+  /** A stopping process responds immediately. */
   stopping: () => boolean
-  holdMs: number
-  heldMax: number
+  delayMs: number
+  delayedMax: number
 }
 
 export function createRefusalDelay(options: RefusalDelayOptions): RefusalDelay {
-  const { later, stopping, holdMs, heldMax } = options
-  let held = 0
+  const { later, stopping, delayMs, delayedMax } = options
+  let delayed = 0
   return {
-    held: () => held,
-    hold: (answer) => {
-      if (held >= heldMax || stopping()) return answer()
-      held++
+    delayed: () => delayed,
+    delay: (respond) => {
+      if (delayed >= delayedMax || stopping()) return respond()
+      delayed++
       later(() => {
-        held--
-        answer()
-      }, holdMs)
+        delayed--
+        respond()
+      }, delayMs)
     },
   }
 }

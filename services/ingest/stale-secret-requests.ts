@@ -1,8 +1,7 @@
 /**
- * Who still signs with a secret that a rotation has replaced: counted by tenant and SDK version, in
- * a metric and in reports that reach the tenant's operator, so that a rotation that hurts is seen.
- * Of the requests themselves nothing is kept. Whoever signs so was a client once, and may be a
- * thief now: how much it can make us remember is bounded, per tenant and in all.
+ * Counts requests that are signed with a secret which a rotation has replaced, by tenant and SDK
+ * version, in a metric and in reports for the tenant's operator. It stores nothing of the requests.
+ * The sender may be a thief, so memory is bounded per tenant and in total.
  */
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { jsonDepthMax, metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
@@ -12,18 +11,15 @@ import type { StaleSecretReport } from '#shared/core/tenants/stale-secret-report
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
 export type StaleSecretRequests = {
-  /**
-   * Counts one request, a moment later. `body` was signed with the tenant's retired secret, as is
-   * proven.
-   */
+  /** Counts one request, some milliseconds later. @param body signed with the retired secret */
   note: (tenantId: string, last4: string, body: Buffer) => void
-  /** Takes up to `max` tenants whose counts have changed since they were taken last. */
+  /** Returns up to `max` tenants whose counts changed since the last call. */
   drainChanged: (max: number) => { tenantId: string; report: StaleSecretReport }[]
-  /** Gives a tenant back that was taken and could not be reported. */
+  /** Marks a tenant that could not be reported as changed again. */
   requeue: (tenantId: string) => void
 }
 
-/** Stands for a version that cannot be read. */
+/** The label of a version that cannot be read. */
 const unreadable = 'unreadable'
 
 type Uses = {
@@ -33,12 +29,12 @@ type Uses = {
 }
 
 /**
- * How long a body waits to be looked at, so that neither the time of its own answer nor that of the
- * next tells it from another 401: right after the answer it was 14 us, which shows on one core.
+ * How long a body waits until it is parsed. A parse right after the response would delay the next
+ * response measurably and so reveal which secret was used.
  */
-const lookAfterMs = 20
+const parseAfterMs = 20
 
-/** Bodies that may wait: 16 MiB at their largest. */
+/** Bodies that may wait: 16 MiB at most. */
 const waitingBodiesMax = 256
 
 /** @param nowMs the monotonic clock */
@@ -48,7 +44,7 @@ export function createStaleSecretRequests(
 ): StaleSecretRequests {
   const counter = metrics.counter(
     'di_ingest_stale_secret_requests_total',
-    'Submissions refused that were signed with the secret the last rotation replaced',
+    'Refused submissions signed with the secret that the last rotation replaced',
     ['tenant', 'sdk_version'],
   )
   const toMetricLabel = createBoundedLabel()
@@ -79,17 +75,17 @@ export function createStaleSecretRequests(
     note: (tenantId, last4, body) => {
       waiting.push({ tenantId, last4, body, atMs: nowMs() })
       if (waiting.length >= waitingBodiesMax) count()
-      else timer ??= setTimeout(count, lookAfterMs)
+      else timer ??= setTimeout(count, parseAfterMs)
     },
     drainChanged: (max) => {
       count()
-      const taken: { tenantId: string; report: StaleSecretReport }[] = []
+      const reports: { tenantId: string; report: StaleSecretReport }[] = []
       for (const tenantId of changed) {
-        if (taken.length === max) break
+        if (reports.length === max) break
         changed.delete(tenantId)
-        taken.push({ tenantId, report: toReport(uses.get(tenantId)!, nowMs()) })
+        reports.push({ tenantId, report: toReport(uses.get(tenantId)!, nowMs()) })
       }
-      return taken
+      return reports
     },
     requeue: (tenantId) => changed.add(tenantId),
   }
@@ -104,7 +100,7 @@ function toReport({ last4, versions }: Uses, nowMs: number): StaleSecretReport {
   return { last4, versions: list }
 }
 
-/** The one thing of the body that is looked at, and nothing of it is trusted. */
+/** Reads the SDK version of an unverified body: within bounds, printable, or `unreadable`. */
 function readSdkVersion(body: Buffer): string {
   if (scanBody(body).depth > jsonDepthMax) return unreadable
   try {

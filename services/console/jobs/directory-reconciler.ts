@@ -6,8 +6,8 @@
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 import { type RotationDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
-import { type Poller, startPolling } from './poll.ts'
 
 /** A lost entry is repaired within 1.5 s, a wrong one within 3 s. */
 const roundMs = 1_000

@@ -25,7 +25,7 @@ import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhou
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { type Poller, startPolling } from './poll.ts'
+import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
 export type PrevalenceSpikeDeps = {
   /** Connections for work that holds a lock. */

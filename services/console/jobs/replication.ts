@@ -2,9 +2,8 @@
  * Replicates alerts, their dispositions and deliveries to ClickHouse, where fraud teams query them.
  * A named lock lets one console run a round at a time. A round reads one snapshot of Postgres and
  * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so
- * an
- * interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never delayed:
- * the job writes only to its own tables.
+ * an interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never
+ * delayed: the job writes only to its own tables.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
 import {
@@ -42,7 +41,7 @@ import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.t
 import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { type Poller, startPolling } from './poll.ts'
+import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
 export type ReplicationDeps = {
   postgres: Postgres

@@ -1,7 +1,6 @@
 /**
  * Removes data that is older than its tenant's retention period: every hour, and within seconds of
- * a
- * change. A named lock lets one console run a round at a time. An interrupted round is repeated;
+ * a change. A named lock lets one console run a round at a time. An interrupted round is repeated;
  * rows that it had removed stay removed.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
@@ -29,7 +28,7 @@ import {
   scheduleNextRound,
   type TenantRetention,
 } from '#shared/io/retention/retention-store.ts'
-import { type Poller, startPolling } from './poll.ts'
+import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
 export type RetentionDeps = {
   postgres: Postgres
@@ -150,8 +149,7 @@ async function attempt(state: State, store: string, work: () => Promise<void>): 
 
 /**
  * Reads the retention periods. Call it before every step, so that a period that was just extended
- * is
- * respected. It uses the session of the lock, so it fails when the lock is lost.
+ * is respected. It uses the session of the lock, so it fails when the lock is lost.
  */
 async function readRetention({ session }: Round): Promise<TenantRetention[]> {
   return listRetention(session)

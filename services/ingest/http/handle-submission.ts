@@ -1,11 +1,13 @@
 /**
- * The path of one submission through the process: headers, body, decision, group commit, answer.
- * It uses Node's own request and response, not the framework's route, which costs an edge a quarter
- * of its capacity. A 200 is sent only after the message with the event is acknowledged.
+ * Handles `POST /v1/rasp/ingest`: headers, body, decision, group commit, response. It sends a 200
+ * only after JetStream has acknowledged the message with the event. It uses Node's request and
+ * response: a fastify route that hands over raw bytes costs an edge a quarter of its capacity
+ * (`npm run bench -- edge`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { queuedMsMax } from '#shared/core/base/limits/ingest.ts'
-import { Problem, problemStatus } from '#shared/core/http/problem.ts'
+import { problemStatus } from '#shared/core/http/problem.ts'
+import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
 import type { ClientAddresses } from '#shared/io/http/client-address.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import { toRequestId } from '#shared/io/http/http-server.ts'
@@ -16,10 +18,10 @@ import type { Admission } from '../admission.ts'
 import type { BodyBudget } from '../body-budget.ts'
 import {
   type Acceptance,
+  type DecideDeps,
   decideSubmission,
-  type EdgeDeps,
+  isVerified,
   type Refusal,
-  type RefusalReason,
   refusals,
 } from '../decide-submission.ts'
 import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from '../group-commit.ts'
@@ -27,196 +29,166 @@ import type { IngestObserver } from '../metrics.ts'
 import type { RefusalDelay } from '../refusal-delay.ts'
 import type { StaleSecretRequests } from '../stale-secret-requests.ts'
 import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
-import { type ReplyMeta, replyAccepted, replyProblem } from './reply.ts'
+import { replyAccepted, replyProblem } from './reply.ts'
 
 export const ingestPath = '/v1/rasp/ingest'
 
-/** A submission that waits for its message's acknowledgement. */
-export type Pending = Waiter & {
-  reply: ServerResponse
-  requestId: string
-  acceptance: Acceptance
+/** A submission whose body has been read. */
+export type Submission = {
+  response: ServerResponse
+  body: Buffer
+  /** When its body was complete, on the monotonic clock. */
+  arrivedMs: number
 }
 
-/** A submission that has been read and not decided on yet. */
-export type Submission = {
-  envelope: Envelope
-  body: Buffer
-  /** When it was whole, on the monotonic clock. */
-  arrivedMs: number
+/** An accepted submission that waits for the acknowledgement of its message. */
+export type Pending = Waiter & {
+  response: ServerResponse
+  requestId: string
+  acceptance: Acceptance
 }
 
 export type SubmissionDeps = {
   log: Log
   addresses: ClientAddresses
   refusals: RefusalLog
-  /** What is held of bodies that are not complete. */
+  /** Memory of incomplete bodies. */
   bodies: BodyBudget
-  edge: EdgeDeps
+  decide: DecideDeps
   admission: Admission<Submission>
   commit: GroupCommit<Pending>
   observe: IngestObserver
-  /** Where answers to tenants over a limit wait. */
   refusalDelay: RefusalDelay
   staleSecretRequests: StaleSecretRequests
-  /** What reconciliation counts. */
+  /** Counts for reconciliation. */
   tally: Pick<AcceptedTally, 'count'>
-  /** Counts what waits undecided. */
-  stored: (sequence: number, tenantId: string, bytes: number) => void
+  /** Adds a stored event to its tenant's backlog. */
+  addToBacklog: (sequence: number, tenantId: string, bytes: number) => void
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   stopping: () => boolean
 }
 
-/** What of a request matters beside its body. */
-type Envelope = {
-  reply: ServerResponse
-  signature: string | undefined
-  /** `X-Request-Id` as it was sent. */
-  givenId: string | string[] | undefined
-}
-
-/** Takes a request for the ingest address that Node's server has read, and sees to its answer. */
+/** Handles one request that Node's server has read the head of. Always sends a response. */
 export function handleSubmission(
   deps: SubmissionDeps,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const { headers } = request
-  const envelope: Envelope = {
-    reply: response,
-    // Sent twice, the header arrives joined by a comma, which is no signature.
-    signature: headers['x-service-signature'] as string | undefined,
-    givenId: headers['x-request-id'],
-  }
   const refusal = checkHeaders(request)
   if (refusal !== null) {
     discardBody(request)
-    answerRefusal(deps, envelope, refusal)
+    respondRefused(deps, response, refusal)
     return
   }
   receiveBody(request, deps.bodies, (body) => {
     if (body instanceof Uint8Array) {
-      admit(deps, envelope, body)
+      deps.admission.admit({ response, body, arrivedMs: deps.decide.nowMs() })
       return
     }
-    // Nothing more is read of it, so the connection cannot serve another request.
+    // The rest of the body is not read, so the connection cannot serve another request.
     if (body === refusals.bodyCut) response.setHeader('connection', 'close')
-    answerRefusal(deps, envelope, body)
+    respondRefused(deps, response, body)
   })
 }
 
-function admit(deps: SubmissionDeps, envelope: Envelope, body: Buffer): void {
-  deps.admission.admit({ envelope, body, arrivedMs: deps.edge.nowMs() })
-}
-
-/** Its answer comes now, or once its message is acknowledged. */
+/** Decides on a submission. An accepted one gets its response from `respondSettled`. */
 export function processSubmission(deps: SubmissionDeps, submission: Submission): void {
-  const { envelope, body } = submission
+  const { response, body } = submission
+  let refusal: Refusal | null
   try {
-    const refusal = take(deps, submission)
-    if (refusal === null) return
-    answerRefusal(deps, envelope, refusal)
-    if (refusal.retired === undefined) return
-    const { tenantId, last4 } = refusal.retired
-    // Once the answer is on its way.
-    setImmediate(() => deps.staleSecretRequests.note(tenantId, last4, body))
+    refusal = decideAndCommit(deps, submission)
   } catch (error) {
-    deps.log.error({ err: error }, 'a submission could not be decided')
-    const problem = new Problem('internal_error', 'The request could not be processed.')
-    const requestId = toRequestId(envelope.givenId)
-    const meta = { requestId, rateLimit: null, close: deps.stopping() }
-    refuse(deps, envelope.reply, { reason: 'defect', problem }, meta)
+    deps.log.error({ err: error }, 'deciding on a submission failed')
+    refusal = refusals.defect
   }
+  if (refusal === null) return
+  respondRefused(deps, response, refusal)
+  if (refusal.retired === undefined) return
+  const { tenantId, last4 } = refusal.retired
+  // After the response is on its way, so that its time reveals nothing.
+  setImmediate(() => deps.staleSecretRequests.note(tenantId, last4, body))
 }
 
-/** @returns why it is refused, or null when it waits for its acknowledgement */
-function take(deps: SubmissionDeps, submission: Submission): Refusal | null {
-  const { envelope, body } = submission
-  const decision = decideSubmission(body, envelope.signature, deps.edge)
-  if (isVerified(decision)) proveConnection(envelope.reply.socket)
+/** @returns why it is refused; null when it waits for its acknowledgement */
+function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal | null {
+  const { response, body } = submission
+  // Node joins a repeated header with a comma, which no signature contains.
+  const signature = response.req.headers['x-service-signature'] as string | undefined
+  const decision = decideSubmission(body, signature, deps.decide)
+  if (isVerified(decision)) proveConnection(response.socket)
   if (decision.kind === 'refused') return decision
-  const { rateLimit } = decision
   const fault = offer(deps, submission, decision)
+  const { rateLimit } = decision
   return fault === null || rateLimit === null ? fault : { ...fault, rateLimit }
 }
 
-/** Whether the signature was valid, whatever else there was. */
-function isVerified(decision: Acceptance | Refusal): boolean {
-  return decision.kind === 'accepted' || verifiedReasons.has(decision.reason)
-}
-
-/** What only a submission with a valid signature is refused for. */
-const verifiedReasons: ReadonlySet<RefusalReason> = new Set([
-  'rate',
-  'byte_rate',
-  'undecided',
-  'body',
-])
-
-/** @returns why it cannot be stored, or null when it is on its way */
-function offer(
-  deps: SubmissionDeps,
-  submission: Submission,
-  acceptance: Acceptance,
-): Refusal | null {
+/** @returns why it cannot be stored; null when it waits for its acknowledgement */
+function offer(deps: SubmissionDeps, submission: Submission, acceptance: Acceptance) {
   if (!deps.connected()) return refusals.disconnected
-  const { envelope, body, arrivedMs } = submission
-  // Too little of its time is left to store it.
-  if (deps.edge.nowMs() - arrivedMs > queuedMsMax) return refusals.overload
+  const { response, body, arrivedMs } = submission
+  // Too little of its time limit is left to store it.
+  if (deps.decide.nowMs() - arrivedMs > queuedMsMax) return refusals.overload
   const { head } = acceptance
-  const taken = deps.commit.offer({
+  const offered = deps.commit.offer({
     head,
     body,
     bytes: toWaiterBytes(head, body),
-    takenMs: arrivedMs,
-    reply: envelope.reply,
-    requestId: toRequestId(envelope.givenId),
+    arrivedMs,
+    response,
+    requestId: requestIdOf(response),
     acceptance,
   })
-  return taken ? null : refusals.overload
+  return offered ? null : refusals.overload
 }
 
-/** The message of this submission is stored, or it cannot be said to be. */
-export function replySettled(deps: SubmissionDeps, pending: Pending, settlement: Settlement): void {
-  const { reply, requestId, acceptance } = pending
-  const { rateLimit } = acceptance
-  const meta = { requestId, rateLimit, close: deps.stopping() }
+/** Responds once the message of a submission is stored, or its storing has failed. */
+export function respondSettled(
+  deps: SubmissionDeps,
+  pending: Pending,
+  settlement: Settlement,
+): void {
+  const { response, requestId, acceptance } = pending
+  const { tenantId, rateLimit } = acceptance
   if (settlement.fault !== null) {
     deps.observe.refused(refusals.notStored)
-    refuse(deps, reply, refusals.notStored, meta)
+    refuse(deps, response, { refusal: refusals.notStored, requestId, rateLimit })
     return
   }
-  deps.stored(settlement.sequence, acceptance.tenantId, pending.bytes)
-  deps.tally.count(acceptance.tenantId, acceptance.receivedAtMs)
-  deps.observe.accepted(acceptance, deps.edge.nowMs() - pending.takenMs)
-  replyAccepted(reply, acceptance.answer, meta)
+  deps.addToBacklog(settlement.sequence, tenantId, pending.bytes)
+  deps.tally.count(tenantId, acceptance.receivedAtMs)
+  deps.observe.accepted(acceptance, deps.decide.nowMs() - pending.arrivedMs)
+  replyAccepted(response, acceptance.answer, { requestId, rateLimit, close: deps.stopping() })
 }
 
-function answerRefusal(deps: SubmissionDeps, envelope: Envelope, refusal: Refusal): void {
+function respondRefused(deps: SubmissionDeps, response: ServerResponse, refusal: Refusal): void {
   deps.observe.refused(refusal)
-  const answer = () =>
-    refuse(deps, envelope.reply, refusal, {
-      requestId: toRequestId(envelope.givenId),
+  const respond = () =>
+    refuse(deps, response, {
+      refusal,
+      requestId: requestIdOf(response),
       rateLimit: refusal.rateLimit ?? null,
-      close: deps.stopping(),
     })
-  if (refusal.limitedTenantId === undefined) answer()
-  else deps.refusalDelay.hold(answer)
+  if (refusal.limitedTenantId === undefined) respond()
+  else deps.refusalDelay.delay(respond)
 }
 
-/** Answers with a problem, and logs why. */
+const requestIdOf = (response: ServerResponse): string =>
+  toRequestId(response.req.headers['x-request-id'])
+
+/** Sends a problem and logs the reason. */
 function refuse(
   deps: SubmissionDeps,
-  reply: ServerResponse,
-  { reason, problem }: { reason: string; problem: Problem },
-  meta: ReplyMeta,
+  response: ServerResponse,
+  refused: { refusal: Refusal; requestId: string; rateLimit: RateLimitFields | null },
 ): void {
-  // Before the answer: a connection that is gone has no address.
-  const source = deps.addresses.of(reply.req)
-  replyProblem(reply, problem, meta)
+  const { requestId, rateLimit } = refused
+  const { reason, problem } = refused.refusal
+  // Read it before the response: a closed connection has no address.
+  const source = deps.addresses.of(response.req)
+  replyProblem(response, problem, { requestId, rateLimit, close: deps.stopping() })
   deps.refusals({
-    requestId: meta.requestId,
+    requestId,
     status: problemStatus(problem.code),
     code: problem.code,
     reason,

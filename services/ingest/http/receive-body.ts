@@ -1,7 +1,7 @@
 /**
- * Reads the body of a submission off the wire, within its bound and without fastify: what can be
- * refused by its headers is refused at once, and a refused body is read and thrown away so that its
- * sender gets to read the answer. Slow senders are cut off by the server's own limits.
+ * Checks the headers of a submission and reads its body, within its limit. A refused body is read
+ * and discarded, so that the client can read the response. The server's time limits cut off slow
+ * clients.
  */
 import type { IncomingMessage } from 'node:http'
 import { bodyBytesMax, refusedBodyBytesMax } from '#shared/core/base/limits/http.ts'
@@ -10,11 +10,11 @@ import { type Refusal, refusals } from '../decide-submission.ts'
 
 const jsonType = /^application\/json[ \t]*(;|$)/i
 
-export function isJson(contentType: string): boolean {
+function isJson(contentType: string): boolean {
   return contentType === 'application/json' || jsonType.test(contentType)
 }
 
-/** What the headers alone are refused for, or null. */
+/** @returns why the headers alone are refused; null when they are not */
 export function checkHeaders(request: IncomingMessage): Refusal | null {
   const type = request.headers['content-type']
   if (type === undefined || !isJson(type)) return refusals.contentType
@@ -22,15 +22,15 @@ export function checkHeaders(request: IncomingMessage): Refusal | null {
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
     return refusals.contentType
   }
-  // Node has checked that it is a number, and gives us no more bytes than it says.
+  // Node has checked that it is a number, and delivers no more bytes than that.
   const declared = request.headers['content-length']
   return declared !== undefined && Number(declared) > bodyBytesMax ? refusals.tooLarge : null
 }
 
 /**
- * Reads a body of at most `bodyBytesMax` bytes. Calls back once: with the body when it is complete,
- * or, as soon as it is known, with the reason for which it is refused; the rest is discarded. A
- * request that is cut off before its end calls back never: there is nobody to answer.
+ * Reads a body of at most `bodyBytesMax` bytes.
+ * @param done called once, with the complete body or with the reason of a refusal; the rest of a
+ *   refused body is discarded. It is not called when the client disconnects.
  */
 export function receiveBody(
   request: IncomingMessage,
@@ -60,8 +60,8 @@ export function receiveBody(
       return
     }
     chunks.push(chunk)
-    // Most bodies are complete with their first chunk.
-    if (bytes !== declared) budget.hold(incomplete, chunk.length)
+    // The first chunk completes most bodies.
+    if (bytes !== declared) budget.add(incomplete, chunk.length)
   }
   const onEnd = (): void => {
     stop()
@@ -73,7 +73,7 @@ export function receiveBody(
   request.on('close', onClose)
 }
 
-/** Reads on so that the sender can finish and read the answer, but not without end. */
+/** Reads and discards a body up to a limit, so that the client can finish and read the response. */
 export function discardBody(request: IncomingMessage): void {
   let bytes = 0
   request.on('data', (chunk: Buffer) => {

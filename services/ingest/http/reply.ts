@@ -1,25 +1,25 @@
-/** How an answer to a submission leaves an edge. */
+/** Writes the response to a submission. */
 import type { ServerResponse } from 'node:http'
 import type { Problem } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { writeProblem } from '#shared/io/http/http-server.ts'
 
-/** What an answer says beside its status and body. */
-export type ReplyMeta = {
+/** Headers of a response. */
+type ReplyMeta = {
   requestId: string
   rateLimit: RateLimitFields | null
-  /** Whether the connection ends with the answer. */
+  /** Whether the connection ends with the response. */
   close: boolean
 }
 
-const answerType = 'application/json; charset=utf-8'
+const jsonType = 'application/json; charset=utf-8'
 
-/** @param answer ASCII only: its characters are its bytes */
-export function replyAccepted(reply: ServerResponse, answer: string, meta: ReplyMeta): void {
-  setCommon(reply, meta)
-  reply.writeHead(200, [
+/** Sends a 200. @param answer JSON in ASCII, so its characters are its bytes */
+export function replyAccepted(response: ServerResponse, answer: string, meta: ReplyMeta): void {
+  setCommonHeaders(response, meta)
+  response.writeHead(200, [
     'content-type',
-    answerType,
+    jsonType,
     'content-length',
     String(answer.length),
     'x-request-id',
@@ -27,18 +27,19 @@ export function replyAccepted(reply: ServerResponse, answer: string, meta: Reply
     'cache-control',
     'no-store',
   ])
-  reply.end(answer, 'latin1')
+  response.end(answer, 'latin1')
 }
 
-export function replyProblem(reply: ServerResponse, problem: Problem, meta: ReplyMeta): void {
-  setCommon(reply, meta)
-  writeProblem(reply, problem, meta.requestId)
+/** Sends a problem with its status. */
+export function replyProblem(response: ServerResponse, problem: Problem, meta: ReplyMeta): void {
+  setCommonHeaders(response, meta)
+  writeProblem(response, problem, meta.requestId)
 }
 
-/** Before the head is written; only tenants with a rate pay for its headers. */
-function setCommon(reply: ServerResponse, { rateLimit, close }: ReplyMeta): void {
-  if (close) reply.setHeader('connection', 'close')
+/** Call it before the head is written. */
+function setCommonHeaders(response: ServerResponse, { rateLimit, close }: ReplyMeta): void {
+  if (close) response.setHeader('connection', 'close')
   if (rateLimit === null) return
-  reply.setHeader('ratelimit-policy', rateLimit.policy)
-  reply.setHeader('ratelimit', rateLimit.limit)
+  response.setHeader('ratelimit-policy', rateLimit.policy)
+  response.setHeader('ratelimit', rateLimit.limit)
 }

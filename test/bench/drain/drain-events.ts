@@ -84,7 +84,7 @@ function createEvents({ events, alerting, startedAtMs }: DrainEvents): (n: numbe
       },
       body.length,
     )
-    return { head, body, bytes: Buffer.byteLength(head) + body.length + 2, takenMs: 0 }
+    return { head, body, bytes: Buffer.byteLength(head) + body.length + 2, arrivedMs: 0 }
   }
 }
 

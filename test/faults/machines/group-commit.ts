@@ -104,7 +104,7 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
       const [head, body] = [`{"name":"${name}","body":`, Buffer.from(`"${'x'.repeat(size)}"`)]
       const bytes = toWaiterBytes(head, body)
       taken.add(name)
-      if (commit.offer({ name, head, body, bytes, takenMs: nowMs })) return
+      if (commit.offer({ name, head, body, bytes, arrivedMs: nowMs })) return
       taken.delete(name)
       note('refused: limit')
     },

@@ -15,12 +15,12 @@ function createBench(options: { limits?: Partial<typeof limits>; decisionMs?: nu
   const later: { run: () => void; ms: number }[] = []
   const bench = { nowMs: 0, room: Number.POSITIVE_INFINITY }
   const admission = createAdmission<Named>({
-    decide: ({ name }) => {
+    process: ({ name }) => {
       decided.push(name)
       bench.room--
       bench.nowMs += options.decisionMs ?? 1
     },
-    hasRoom: () => bench.room > 0,
+    hasCapacity: () => bench.room > 0,
     defer: (run) => deferred.push(run),
     later: (run, ms) => later.push({ run, ms }),
     nowMs: () => bench.nowMs,

@@ -5,14 +5,14 @@
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
-import { decideSubmission, type EdgeDeps } from '../../../services/ingest/decide-submission.ts'
+import { type DecideDeps, decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { verifySignature } from '../../../shared/core/telemetry/signature.ts'
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 
 function decideCounted(body: Buffer, signature: string | undefined) {
   const counted = { looks: 0, hmacs: 0, parses: 0 }
   const parse = vi.spyOn(JSON, 'parse')
-  const edge: EdgeDeps = {
+  const edge: DecideDeps = {
     findTenant: () => {
       counted.looks++
       return undefined

@@ -79,10 +79,10 @@ type Bench = {
   stored: { events: number; duplicate: boolean }[]
 }
 
-function toWaiter(name: string, size: number, takenMs: number): Named {
+function toWaiter(name: string, size: number, arrivedMs: number): Named {
   const head = `{"name":"${name}","body":`
   const body = Buffer.from(JSON.stringify('x'.repeat(size)))
-  return { name, head, body, bytes: toWaiterBytes(head, body), takenMs }
+  return { name, head, body, bytes: toWaiterBytes(head, body), arrivedMs }
 }
 
 const namesIn = (message: string) =>
@@ -150,7 +150,7 @@ describe('what travels together', () => {
     const waiters = bodies.map((text, index) => {
       const head = `{"index":${index},"ä":"${index}","body":`
       const body = Buffer.from(text)
-      return { head, body, bytes: toWaiterBytes(head, body), takenMs: 0 }
+      return { head, body, bytes: toWaiterBytes(head, body), arrivedMs: 0 }
     })
     const message = encodeBatch(waiters)
     const heads = waiters.map(({ head }, index) => `${head}${bodies[index]}}`)
@@ -165,12 +165,12 @@ describe('what is refused', () => {
     const byEvents = createBench({ publish: hand.publish, limits: { waitingEventsMax: 2 } })
     expect(['a', 'b', 'c'].map((name) => byEvents.offer(name))).toEqual([true, true, false])
     const byBytes = createBench({ publish: hand.publish, limits: { waitingBytesMax: 100 } })
-    expect(byEvents.commit.hasRoom()).toBe(false)
+    expect(byEvents.commit.hasCapacity()).toBe(false)
     expect(byBytes.offer('a')).toBe(true)
-    expect(byBytes.commit.hasRoom()).toBe(true)
+    expect(byBytes.commit.hasCapacity()).toBe(true)
     // The last one may be larger than what is left.
     expect(byBytes.offer('b', 200)).toBe(true)
-    expect(byBytes.commit.hasRoom()).toBe(false)
+    expect(byBytes.commit.hasCapacity()).toBe(false)
     expect(byBytes.offer('c')).toBe(false)
     expect(byBytes.commit.waiting().events).toBe(2)
   })
@@ -189,7 +189,7 @@ describe('what is refused', () => {
     await commit.drained()
     // Told once for a message, when all of it is settled.
     expect(roomAt).toEqual([2])
-    expect(commit.hasRoom()).toBe(true)
+    expect(commit.hasCapacity()).toBe(true)
     expect(offer('c')).toBe(true)
   })
 })

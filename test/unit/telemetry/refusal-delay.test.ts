@@ -6,22 +6,22 @@ it('holds so many answers at once, and none in a process that stops', () => {
   const later: (() => void)[] = []
   const answered: number[] = []
   let stopping = false
-  const { hold, held } = createRefusalDelay({
+  const { delay, delayed } = createRefusalDelay({
     later: (run, ms) => {
       expect(ms).toBe(1_000)
       later.push(run)
     },
     stopping: () => stopping,
-    holdMs: 1_000,
-    heldMax: 2,
+    delayMs: 1_000,
+    delayedMax: 2,
   })
-  for (const n of [1, 2, 3]) hold(() => answered.push(n))
-  expect([answered, held()]).toEqual([[3], 2])
+  for (const n of [1, 2, 3]) delay(() => answered.push(n))
+  expect([answered, delayed()]).toEqual([[3], 2])
   later[0]!()
-  hold(() => answered.push(4))
-  expect([answered, held()]).toEqual([[3, 1], 2])
+  delay(() => answered.push(4))
+  expect([answered, delayed()]).toEqual([[3, 1], 2])
   stopping = true
   later[1]!()
-  hold(() => answered.push(5))
-  expect([answered, held()]).toEqual([[3, 1, 2, 5], 1])
+  delay(() => answered.push(5))
+  expect([answered, delayed()]).toEqual([[3, 1, 2, 5], 1])
 })

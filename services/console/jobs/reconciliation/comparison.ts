@@ -1,7 +1,6 @@
 /**
  * Compares the stages of reconciliation hour by hour. A difference counts when a second comparison
- * a
- * moment later still finds it.
+ * a moment later still finds it.
  */
 import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
 import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'

@@ -36,10 +36,9 @@ export const deliveriesInFlightPerTenantMax = 64
 
 /**
  * Tenants in the caches of a delivery process. For each webhook it caches the URL, the opened
- * secret
- * and the latest attempts of a failing one: 4 KB at most, 40 MB in all. For each tenant it caches
- * the concurrency limit: 200 bytes. Both are far more than it sends to at once; the least recently
- * used are evicted.
+ * secret and the latest attempts of a failing one: 4 KB at most, 40 MB in all. For each tenant it
+ * caches the concurrency limit: 200 bytes. Both are far more than it sends to at once; the least
+ * recently used are evicted.
  */
 export const webhooksCachedMax = 10_000
 export const tenantLimitsCachedMax = 100_000
@@ -72,8 +71,7 @@ export const deliverySweepMs = 1_000
 /**
  * How old the read of a webhook secret may be when it signs. A rotation waits this long, and a
  * margin of 50 ms, after it removed the old secret, so it takes a quarter of a second in all. A
- * read
- * for many senders takes a few milliseconds, signing for all of them some twenty.
+ * read for many senders takes a few milliseconds, signing for all of them some twenty.
  */
 export const webhookSecretLeaseMs = 100
 /**

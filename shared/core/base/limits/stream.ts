@@ -11,10 +11,9 @@ export const telemetryStreamBytesMin = 1024 ** 2
  * Share of the stream that one tenant's undecided events may take while no other tenant has any.
  * The bound depends on the free space: with share s a tenant may have s / (1 - s) of what is free.
  * One tenant alone reaches s of the stream. n tenants that all flood with a share of a quarter
- * reach
- * n / (n + 3): four leave three sevenths free, sixteen leave a sixth. They never fill the stream,
- * even where a restarted edge counts from zero. Of 16 GiB one tenant gets 4 GiB: 95 minutes of
- * 500 events/s of 1.5 KB while nothing is decided.
+ * reach n / (n + 3): four leave three sevenths free, sixteen leave a sixth. They never fill the
+ * stream, even where a restarted edge counts from zero. Of 16 GiB one tenant gets 4 GiB: 95 minutes
+ * of 500 events/s of 1.5 KB while nothing is decided.
  *
  * Each edge counts what it has stored itself and grants its part: the bound divided by the number
  * of live edges. It always grants `tenantUndecidedBytesMin`, or the 1,024th part of the stream:

@@ -1,12 +1,11 @@
-/** Repeats a background task until it is stopped. Every job of the console runs on this loop. */
-import { describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
-import type { Log } from '#shared/io/process/log.ts'
-import { pause } from '#shared/io/process/pause.ts'
+/** Repeats a background task until it is stopped. Every background job runs on this loop. */
+import type { Log } from './log.ts'
+import { pause } from './pause.ts'
 
 export type PollOptions = {
   log: Log
   /** Time from the end of one run to the start of the next, in milliseconds. */
-  everyMs: number
+  everyMs: number | (() => number)
   /** The log message when runs fail, such as `retention cannot run`. */
   failure: string
   /** The first of consecutive failures that is logged, 1 by default. */
@@ -25,14 +24,15 @@ export async function poll(
   signal: AbortSignal,
   { log, everyMs, failure, logFromFailure = 1, onFailure }: PollOptions,
 ): Promise<void> {
-  for (let failures = 0; !signal.aborted; await pause(everyMs, signal)) {
+  const toPauseMs = typeof everyMs === 'number' ? () => everyMs : everyMs
+  for (let failures = 0; !signal.aborted; await pause(toPauseMs(), signal)) {
     try {
       await task(signal)
       failures = 0
     } catch (error) {
       failures += 1
       onFailure?.()
-      if (failures === logFromFailure) log.warn({ err: describeFailure(error) }, failure)
+      if (failures === logFromFailure) log.warn({ err: error }, failure)
     }
   }
 }
