@@ -1,4 +1,4 @@
-/** What the scorer is told by its environment. */
+/** The scorer's configuration from the environment. */
 import type { z } from 'zod'
 import {
   ConfigError,
@@ -15,7 +15,7 @@ const shape = {
   POSTGRES_URL: variables.POSTGRES_URL,
   TELEMETRY_KEY: variables.TELEMETRY_KEY,
   TELEMETRY_KEY_PREVIOUS: variables.TELEMETRY_KEY_PREVIOUS,
-  /** In place of TELEMETRY_KEY, where the scorer may have it. */
+  /** An alternative to TELEMETRY_KEY, which is derived from it. */
   MASTER_KEY: variables.MASTER_KEY.optional(),
   MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
   SCORER_LISTEN: variables.SCORER_LISTEN,
@@ -24,7 +24,7 @@ const shape = {
   PARENT_PID: variables.PARENT_PID,
 } as const
 
-export type ScorerConfig = z.output<z.ZodObject<typeof shape>>
+type ScorerConfig = z.output<z.ZodObject<typeof shape>>
 
 /** @throws ConfigError with every fault */
 export function readScorerConfig(env: Env): ScorerConfig {
@@ -35,7 +35,7 @@ export function readScorerConfig(env: Env): ScorerConfig {
   return config
 }
 
-/** The keys under which edges prove their batches, the present one first. */
+/** @returns the keys with which edges prove their batches, the present one first */
 export function toTelemetryKeys(config: ScorerConfig): [string, ...string[]] {
   const derive = (key: string | undefined) =>
     key === undefined ? undefined : deriveKey(key, 'telemetry batch')

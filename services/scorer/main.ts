@@ -208,7 +208,7 @@ function createDecideDeps(
 
 function createShadow(
   shared: Omit<Shared, 'messages'> & { postgres: Postgres; log: Log; metrics: Metrics },
-  holdMaxMs: number,
+  delayMaxMs: number,
 ): ShadowDecisions {
   const { clickhouse, postgres, observe, log, metrics } = shared
   const nowMs = () => performance.now()
@@ -220,7 +220,7 @@ function createShadow(
     observe: createShadowObserver(metrics, observe.timed),
     log,
     nowMs,
-    holdMaxMs,
+    delayMaxMs,
   })
 }
 

@@ -1,6 +1,4 @@
-/**
- * The scorer's metrics: everything that is stored, decided, raised, dropped or failed is counted.
- */
+/** Metrics of the scorer: everything that it stores, decides, raises, drops or fails to do. */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -9,7 +7,7 @@ import type { RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
 import type { DeadLetter, DeadLetterLoss } from '#shared/io/nats/dead-letters.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 
-export type ScorerStep =
+type ScorerStep =
   | 'insert'
   | 'reconciliation'
   | 'risk_features'
@@ -20,53 +18,197 @@ export type ScorerStep =
   | 'shadow'
   | 'shadow_risk_features'
 
-/** Why events went without their shadow decision. */
-export type ShadowSkip = 'policy' | 'defect' | 'store' | 'late' | 'resting'
+/** Measures the time of a running step. @returns the result of `work` */
+type Timed = <T>(step: ScorerStep, work: Promise<T>) => Promise<T>
+
+/** Why a shadow policy did not decide an event. */
+type ShadowSkip = 'policy' | 'defect' | 'store' | 'late' | 'resting'
 
 export type ShadowObserver = {
-  timed: ScorerObserver['timed']
-  /** Events for which a shadow's decision was recorded. */
+  timed: Timed
+  /** Events for which the decision of a shadow policy was stored. */
   decided: (events: number) => void
-  /** Events that go without it. */
-  skipped: (why: ShadowSkip, events: number) => void
-  /** Something that is done without. */
+  skipped: (reason: ShadowSkip, events: number) => void
   failed: (what: 'versions') => void
 }
 
-export type InsertedMessage = {
+type StoredMessage = {
   events: readonly AcceptedEvent[]
-  /** Signals that the catalog does not know. */
+  /** Signals that are not in the catalog. */
   unknownSignals: readonly { sdkVersion: string; count: number }[]
 }
 
-export type ScorerObserver = {
-  /** Measures a step that has begun, and passes on what it comes to. */
-  timed: <T>(step: ScorerStep, work: Promise<T>) => Promise<T>
+type StoreObserver = {
   /**
-   * @param read what was inserted, by message
+   * @param messages the stored messages
    * @param nowMs the wall clock, in ms since 1970
-   * @param withoutSignals how many of the events have no parsed signals
+   * @param withoutSignals how many of the events were stored without parsed signals
    */
-  inserted: (read: readonly InsertedMessage[], nowMs: number, withoutSignals: number) => void
-  /** @param values of signals that only the body has, by tenant */
+  inserted: (messages: readonly StoredMessage[], nowMs: number, withoutSignals: number) => void
+  /** @param values signal values that only the stored body has, by tenant */
   leftOut: (values: ReadonlyMap<string, number>) => void
   dropped: (deadLetters: readonly Pick<DeadLetter, 'reason'>[]) => void
-  /** A letter that was dropped instead of stored. */
+  /** A dead letter that was dropped instead of stored. */
   deadLetterLost: (loss: DeadLetterLoss) => void
+}
+
+type DecideObserver = {
   raised: (candidates: readonly AlertCandidate[], outcome: RaiseOutcome) => void
   /** Expected alerts that had been raised before. */
   existing: (alerts: number) => void
-  /** An event whose bytes had been taken before. */
+  /** An event whose bytes were received before. */
   retried: () => void
   unknownPolicy: () => void
   hintFailed: () => void
 }
 
-/** The metrics of shadow policies. */
-export function createShadowObserver(
+export type ScorerObserver = { timed: Timed } & StoreObserver & DecideObserver
+
+/** @param nowMs the monotonic clock */
+export function createScorerObserver(metrics: Metrics, nowMs: () => number): ScorerObserver {
+  const steps = metrics.histogram('di_scorer_step_seconds', 'Time of one step of a batch', {
+    buckets: latencyBucketsSeconds,
+    labels: ['step'],
+  })
+  return {
+    timed: async (step, work) => {
+      const startedMs = nowMs()
+      try {
+        return await work
+      } finally {
+        steps.observe({ step }, (nowMs() - startedMs) / 1_000)
+      }
+    },
+    ...createStoreObserver(metrics),
+    ...createDecideObserver(metrics),
+  }
+}
+
+function createStoreObserver(metrics: Metrics): StoreObserver {
+  const sizes = metrics.histogram('di_insert_rows', 'Telemetry rows per insert', {
+    buckets: [1, 10, 50, 100, 500, 1_000, 5_000, 10_000, 50_000],
+  })
+  const rows = metrics.counter(
+    'di_rows_inserted_total',
+    'Inserted telemetry rows, repeats included',
+  )
+  const unparsed = metrics.counter(
+    'di_events_without_signals_total',
+    'Events stored with their body but without parsed signals',
+  )
+  const leftOut = metrics.counter(
+    'di_signal_values_left_out_total',
+    'Values of unknown signals beyond the stored names of a tenant; only the body has them',
+    ['tenant'],
+  )
+  const drops = metrics.counter('di_events_dropped_total', 'Dead letters by reason', ['reason'])
+  const lost = metrics.counter(
+    'di_dead_letters_lost_total',
+    'Dead letters dropped, because the stream is full or the tenant exceeds its share of it',
+    ['loss'],
+  )
+  const countEvents = createEventCounters(metrics)
+  const countUnknownSignals = createUnknownSignalCounter(metrics)
+  return {
+    inserted: (messages, nowMs, withoutSignals) => {
+      const events = messages.flatMap((message) => message.events)
+      if (events.length === 0) return
+      rows.inc(events.length)
+      sizes.observe(events.length)
+      unparsed.inc(withoutSignals)
+      countEvents(events, nowMs)
+      for (const { unknownSignals } of messages) countUnknownSignals(unknownSignals)
+    },
+    leftOut: (values) => {
+      for (const [tenant, count] of values) leftOut.inc({ tenant }, count)
+    },
+    dropped: (deadLetters) => {
+      for (const { reason } of deadLetters) drops.inc({ reason })
+    },
+    deadLetterLost: (loss) => lost.inc({ loss }),
+  }
+}
+
+function createEventCounters(
   metrics: Metrics,
-  timed: ScorerObserver['timed'],
-): ShadowObserver {
+): (events: readonly AcceptedEvent[], nowMs: number) => void {
+  const scored = metrics.counter('di_events_scored_total', 'Events by tenant and edge action', [
+    'tenant',
+    'action',
+  ])
+  const freshness = metrics.histogram(
+    'di_freshness_seconds',
+    'Time from the receipt of an event at the edge to its row in ClickHouse',
+    { buckets: [...latencyBucketsSeconds, 60, 300, 3_600] },
+  )
+  const placeholders = metrics.counter(
+    'di_placeholder_ids_total',
+    'Placeholder ids of stored events by tenant and field, repeats included',
+    ['tenant', 'field'],
+  )
+  return (events, nowMs) => {
+    for (const { tenant_id: tenant, rasp_action: action, body, received_at } of events) {
+      scored.inc({ tenant, action })
+      for (const field of findPlaceholderIds(body)) placeholders.inc({ tenant, field })
+      freshness.observe(Math.max(0, nowMs - received_at) / 1_000)
+    }
+  }
+}
+
+function createUnknownSignalCounter(
+  metrics: Metrics,
+): (found: StoredMessage['unknownSignals']) => void {
+  const unknownSignals = metrics.counter(
+    'di_unknown_signals_total',
+    'Signals that are not in the catalog, by SDK version; the first hundred versions by name',
+    ['sdk_version'],
+  )
+  const toVersionLabel = createBoundedLabel()
+  return (found) => {
+    for (const { sdkVersion, count } of found) {
+      unknownSignals.inc({ sdk_version: toVersionLabel(sdkVersion) }, count)
+    }
+  }
+}
+
+function createDecideObserver(metrics: Metrics): DecideObserver {
+  const alerts = metrics.counter('di_alerts_raised_total', 'Raised alerts by tenant and action', [
+    'tenant',
+    'action',
+  ])
+  const existing = metrics.counter('di_alerts_existing_total', 'Alerts that had been raised before')
+  const unknownTenantAlerts = metrics.counter(
+    'di_alerts_of_unknown_tenants_total',
+    'Alerts not raised because their tenant does not exist any more',
+  )
+  const retries = metrics.counter(
+    'di_events_retried_total',
+    'Events whose bytes were received before',
+  )
+  const policies = metrics.counter(
+    'di_unknown_policies_total',
+    'Policy documents that were not found; the default policy replaces them',
+  )
+  const hints = metrics.counter('di_hint_failures_total', 'Delivery hints that were not published')
+  return {
+    raised: (candidates, outcome) => {
+      const actions = new Map(candidates.map((candidate) => [candidate.alertId, candidate.action]))
+      for (const { tenantId: tenant, alertId } of outcome.raised) {
+        alerts.inc({ tenant, action: actions.get(alertId)! })
+      }
+      existing.inc(outcome.existing)
+      const unknown = new Set(outcome.unknownTenants)
+      unknownTenantAlerts.inc(candidates.filter(({ tenantId }) => unknown.has(tenantId)).length)
+    },
+    existing: (alerts) => existing.inc(alerts),
+    retried: () => retries.inc(),
+    unknownPolicy: () => policies.inc(),
+    hintFailed: () => hints.inc(),
+  }
+}
+
+/** @param timed of `createScorerObserver` */
+export function createShadowObserver(metrics: Metrics, timed: Timed): ShadowObserver {
   const decided = metrics.counter(
     'di_shadow_decisions_total',
     'Events that a shadow policy decided',
@@ -78,7 +220,7 @@ export function createShadowObserver(
   )
   const failures = metrics.counter(
     'di_shadow_failures_total',
-    'Questions about shadow policies that were not answered',
+    'Failed reads of the shadow policies',
     ['what'],
   )
   return {
@@ -88,121 +230,5 @@ export function createShadowObserver(
       if (events > 0) skipped.inc({ reason }, events)
     },
     failed: (what) => failures.inc({ what }),
-  }
-}
-
-/** @param monotonicMs a clock that only goes forward */
-export function createScorerObserver(metrics: Metrics, monotonicMs: () => number): ScorerObserver {
-  const scored = metrics.counter('di_events_scored_total', 'Events by tenant and edge action', [
-    'tenant',
-    'action',
-  ])
-  const rows = metrics.counter(
-    'di_rows_inserted_total',
-    'Telemetry rows inserted, repeats included',
-  )
-  const steps = metrics.histogram('di_scorer_step_seconds', 'One step of a batch, by step', {
-    buckets: latencyBucketsSeconds,
-    labels: ['step'],
-  })
-  const sizes = metrics.histogram('di_insert_rows', 'Rows of one insert', {
-    buckets: [1, 10, 50, 100, 500, 1_000, 5_000, 10_000, 50_000],
-  })
-  const freshness = metrics.histogram('di_freshness_seconds', 'From the edge to ClickHouse', {
-    buckets: [...latencyBucketsSeconds, 60, 300, 3_600],
-  })
-  const unknownSignals = metrics.counter(
-    'di_unknown_signals_total',
-    'Signals that the catalog does not know, by SDK version; the first hundred versions by name',
-    ['sdk_version'],
-  )
-  const toVersionLabel = createBoundedLabel()
-  const unparsed = metrics.counter(
-    'di_events_without_signals_total',
-    'Events stored with their body but without parsed signals',
-  )
-  const leftOut = metrics.counter(
-    'di_signal_values_left_out_total',
-    'Values of unknown signals that only the body has: the tenant sends more names than are stored',
-    ['tenant'],
-  )
-  const placeholders = metrics.counter(
-    'di_placeholder_ids_total',
-    'Ids of stored events that stand for none, by tenant and field, repeats included',
-    ['tenant', 'field'],
-  )
-  const drops = metrics.counter('di_events_dropped_total', 'Poison put aside, by reason', [
-    'reason',
-  ])
-  const lost = metrics.counter(
-    'di_dead_letters_lost_total',
-    'Poison dropped: the dead-letter stream was full, or its tenant had sent its share of it',
-    ['loss'],
-  )
-  const alerts = metrics.counter('di_alerts_raised_total', 'Alerts raised, by tenant and action', [
-    'tenant',
-    'action',
-  ])
-  const existing = metrics.counter('di_alerts_existing_total', 'Alerts that were there already')
-  const unknownTenantAlerts = metrics.counter(
-    'di_alerts_of_unknown_tenants_total',
-    'Alerts not raised because their tenant does not exist any more',
-  )
-  const retries = metrics.counter('di_events_retried_total', 'Events whose bytes came before')
-  const policies = metrics.counter('di_unknown_policies_total', 'Policy documents nobody knew')
-  const hints = metrics.counter('di_hint_failures_total', 'Delivery hints that were not published')
-  return {
-    timed: async (step, work) => {
-      const begunMs = monotonicMs()
-      try {
-        return await work
-      } finally {
-        steps.observe({ step }, (monotonicMs() - begunMs) / 1_000)
-      }
-    },
-    inserted: (read, nowMs, withoutSignals) => {
-      const events = read.flatMap((message) => message.events)
-      if (events.length === 0) return
-      rows.inc(events.length)
-      sizes.observe(events.length)
-      unparsed.inc(withoutSignals)
-      const counts = new Map<string, { tenant: string; action: string; events: number }>()
-      for (const event of events) {
-        const { tenant_id: tenant, rasp_action: action } = event
-        const count = counts.get(`${tenant} ${action}`)
-        if (count === undefined) counts.set(`${tenant} ${action}`, { tenant, action, events: 1 })
-        else count.events++
-        for (const field of findPlaceholderIds(event.body)) placeholders.inc({ tenant, field })
-        freshness.observe(Math.max(0, nowMs - event.received_at) / 1_000)
-      }
-      for (const { sdkVersion, count } of read.flatMap((message) => message.unknownSignals)) {
-        unknownSignals.inc({ sdk_version: toVersionLabel(sdkVersion) }, count)
-      }
-      for (const { tenant, action, events } of counts.values()) {
-        scored.inc({ tenant, action }, events)
-      }
-    },
-    leftOut: (values) => {
-      for (const [tenant, count] of values) leftOut.inc({ tenant }, count)
-    },
-    dropped: (deadLetters) => {
-      for (const { reason } of deadLetters) drops.inc({ reason })
-    },
-    deadLetterLost: (loss) => lost.inc({ loss }),
-    raised: (candidates, outcome) => {
-      const actions = new Map(candidates.map((candidate) => [candidate.alertId, candidate.action]))
-      for (const { tenantId, alertId } of outcome.raised) {
-        alerts.inc({ tenant: tenantId, action: actions.get(alertId)! })
-      }
-      existing.inc(outcome.existing)
-      const tenants = new Set(outcome.unknownTenants)
-      unknownTenantAlerts.inc(
-        candidates.filter((candidate) => tenants.has(candidate.tenantId)).length,
-      )
-    },
-    existing: (alerts) => existing.inc(alerts),
-    retried: () => retries.inc(),
-    unknownPolicy: () => policies.inc(),
-    hintFailed: () => hints.inc(),
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The second stage of a batch of messages: ask what is known, decide, raise, hint. It runs once
- * everything before and in the batch is stored, and counts for each event only what came before it.
- * So what is decided is a function of the stream alone: the same however messages are batched,
- * repeated or shared among scorers. Every step is idempotent.
+ * The second stage of a batch: load risk features, decide, raise alerts, publish hints. It runs
+ * when the batch and everything before it are stored, and an event counts only earlier events. So
+ * decisions are a function of the stream, however messages are batched, repeated or shared among
+ * scorers. Every step is idempotent.
  */
 import { type AlertCandidate, decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -16,7 +16,7 @@ import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
-import type { EarlierQuestion } from '#shared/io/telemetry/session-events-store.ts'
+import type { EarlierEventsQuery } from '#shared/io/telemetry/session-events-store.ts'
 import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ScorerObserver } from '../metrics.ts'
 import type { Decided, ShadowDecisions } from '../shadow/shadow-decisions.ts'
@@ -28,45 +28,44 @@ export type DecideBatchDeps = {
   findPolicy: (policyHash: string) => Promise<Policy | null>
   /** The sequence up to which every message is decided. */
   readDecidedWatermark: () => Promise<number>
-  findEarlierEvents: (question: EarlierQuestion) => Promise<AcceptedEvent[]>
+  findEarlierEvents: (query: EarlierEventsQuery) => Promise<AcceptedEvent[]>
   reconciliation: ReconciliationWriter
   /** The candidates that have no alert yet. */
   findUnraised: (candidates: readonly AlertCandidate[]) => Promise<AlertCandidate[]>
   raiseAlerts: (candidates: readonly AlertCandidate[]) => Promise<RaiseOutcome>
   publishHints: (raised: readonly RaisedAlert[]) => Promise<void>
-  /** What shadow policies would have decided. */
   shadow: ShadowDecisions
   observe: ScorerObserver
 }
 
-/** An alert that an event asks for, with the event. */
+/** An alert candidate with its event. */
 type CandidateOfEvent = { event: AcceptedEvent; candidate: AlertCandidate }
 
 /**
- * Decides on messages whose events, and all before them, are stored.
- * @throws when a store cannot be reached: nothing is lost, the batch is to be repeated
+ * Decides on messages. They and all messages before them must be stored.
+ * @throws when a store cannot be reached; repeat the batch then
  */
 export async function decideBatch(
   batch: readonly ConsumedMessage[],
   deps: DecideBatchDeps,
 ): Promise<void> {
   const decided = await raiseBatch(batch, deps)
-  // Last, and whatever becomes of it: nobody is alerted by a shadow, and nobody waits for one.
+  // Last: a shadow policy raises no alert and delays none.
   await deps.shadow.record(decided)
 }
 
-/** @returns every event that was decided, those whose bytes had come before left out */
+/** @returns the decided events, without events whose bytes were received before */
 async function raiseBatch(
   batch: readonly ConsumedMessage[],
   deps: DecideBatchDeps,
 ): Promise<Decided[]> {
   const { messages, observe } = deps
-  // Poison was put aside when it was to be stored.
-  const taken = batch.map((message) => ({
+  // The store stage has stored dead letters.
+  const decoded = batch.map((message) => ({
     streamOffset: toStreamOffset(message.streamCreatedMs, message.sequence),
-    events: messages.take(message).events,
+    events: messages.decodeToDecide(message).events,
   }))
-  const events = taken.flatMap((message) => message.events)
+  const events = decoded.flatMap((message) => message.events)
   const repeats = new Set<AcceptedEvent>()
   const decided = await decide(events, deps, (event) => {
     observe.retried()
@@ -75,11 +74,11 @@ async function raiseBatch(
   const expected = keepFirstOfEachAlert(toCandidates(decided))
   const candidates = expected.map((one) => one.candidate)
   // Record expected alerts before raising them, so every alert has its record.
-  const [noted, found] = await Promise.allSettled([
-    observe.timed('reconciliation', note(taken, repeats, expected, deps)),
+  const [recorded, found] = await Promise.allSettled([
+    observe.timed('reconciliation', recordDecided(decoded, repeats, expected, deps)),
     expected.length === 0 ? [] : observe.timed('raised', deps.findUnraised(candidates)),
   ])
-  if (noted.status === 'rejected') throw noted.reason
+  if (recorded.status === 'rejected') throw recorded.reason
   if (found.status === 'rejected') throw found.reason
   const unraised = new Set(found.value)
   observe.existing(expected.length - unraised.size)
@@ -93,23 +92,23 @@ async function raiseBatch(
   const toRaise = keepFirstOfEachAlert([...fresh, ...earlier])
     .map((one) => one.candidate)
     .filter((candidate) => freshIds.has(candidate.alertId))
-  // Alerts, deliveries and counters, all or nothing.
+  // One transaction: alerts, deliveries and counters.
   const raised = await observe.timed('raise', deps.raiseAlerts(toRaise))
   observe.raised(toRaise, raised)
-  // A lost hint costs a second: delivery sweeps for what is due.
+  // A lost hint delays a delivery by a second: the sweep finds it.
   await observe.timed('hint', deps.publishHints(raised.raised))
   return decided
 }
 
-/** Records what was decided and which alerts are expected, for reconciliation. */
-async function note(
-  taken: readonly ReconciliationMessage[],
+/** Records decided events and expected alerts for reconciliation. */
+async function recordDecided(
+  decoded: readonly ReconciliationMessage[],
   repeats: ReadonlySet<AcceptedEvent>,
   expected: readonly CandidateOfEvent[],
   { reconciliation }: DecideBatchDeps,
 ): Promise<void> {
   const results = await Promise.allSettled([
-    reconciliation.insertEntries(taken.flatMap((message) => toDecidedEntries(message, repeats))),
+    reconciliation.insertEntries(decoded.flatMap((message) => toDecidedEntries(message, repeats))),
     reconciliation.insertExpectedAlerts(
       expected.map(({ event, candidate }) => ({ alertId: candidate.alertId, event })),
     ),
@@ -117,7 +116,7 @@ async function note(
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
-/** Several events can ask for one alert: the alert is about the first of them in the stream. */
+/** Several events can be candidates of one alert: the first in the stream raises it. */
 function keepFirstOfEachAlert(all: readonly CandidateOfEvent[]): CandidateOfEvent[] {
   const firstOf = new Map<string, CandidateOfEvent>()
   for (const one of all) {
@@ -149,8 +148,8 @@ async function isAnyUndecided(
 }
 
 /**
- * Decides earlier events of the sessions that get an alert, when another batch holds them. One of
- * them can ask for the same alert; then the alert is about that earlier event.
+ * Decides earlier events of the sessions that get an alert, which may be in another batch. If one
+ * is a candidate of the same alert, that event raises it.
  */
 async function decideEarlier(
   fresh: readonly CandidateOfEvent[],
@@ -164,7 +163,7 @@ async function decideEarlier(
       sessionId: event.body.session_id,
       beforeStreamOffset: event.streamOffset,
     })),
-    known: events.map((event) => event.streamOffset),
+    excludedStreamOffsets: events.map((event) => event.streamOffset),
   })
   return toCandidates(await decide(earlier, deps, () => undefined))
 }
@@ -185,7 +184,7 @@ async function decide(
   const policies = new Map<string, Policy>()
   for (const hash of new Set(events.map((event) => event.policy_hash))) {
     const policy = await findPolicy(hash)
-    // The edge's own verdict stands; only what is correlated falls back to the default's rules.
+    // Without the document the default policy's velocity rules apply; the edge's score stands.
     if (policy === null) observe.unknownPolicy()
     policies.set(hash, policy ?? defaultPolicy)
   }
@@ -195,7 +194,7 @@ async function decide(
   events.forEach((event, index) => {
     const features = found[index]!
     const policy = policyOf(event)
-    // The same bytes again: decided when they first came, by what was known of the device then.
+    // The same bytes were decided when they were first received.
     if (features.retry) onRetry(event)
     else decided.push({ event, policy, features, risk: decideRisk(event, policy, features) })
   })

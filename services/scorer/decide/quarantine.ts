@@ -1,6 +1,6 @@
 /**
- * The last resort for a message that fails by a defect again and again: nothing waits for it any
- * longer, what can be done of it is done, and the rest is put aside where somebody can look at it.
+ * Quarantines a message that keeps failing by a defect, so that the messages behind it proceed: it
+ * does what is possible and stores the message as a dead letter for an operator.
  */
 import {
   type ReconciliationEntry,
@@ -25,8 +25,8 @@ export type QuarantineDeps = {
 }
 
 /**
- * Gives up storing a message: decisions wait for everything before them to be stored.
- * @throws when it cannot be put aside
+ * Quarantines a message that cannot be stored. Its events count as refused.
+ * @throws when the dead letter cannot be stored
  */
 export async function quarantineUnstored(
   message: ConsumedMessage,
@@ -34,7 +34,6 @@ export async function quarantineUnstored(
   { messages, reconciliation, wallMs, ...deps }: QuarantineDeps,
 ): Promise<void> {
   const events = decodeIfPossible(messages, message)
-  // They will have no rows.
   const refused = new Set(events)
   const streamOffset = toStreamOffset(message.streamCreatedMs, message.sequence)
   await reconciliation.insertEntries(toStoredEntries({ streamOffset, events }, refused, wallMs()))
@@ -43,16 +42,16 @@ export async function quarantineUnstored(
 
 function decodeIfPossible(messages: DecodedMessages, message: ConsumedMessage): AcceptedEvent[] {
   try {
-    return messages.decode(message).events
+    return messages.decodeToStore(message).events
   } catch {
     return []
   }
 }
 
 /**
- * Gives up deciding a message as a whole and decides each of its events by itself. Those that still
- * cannot be decided are missing in reconciliation for good, and the message is put aside.
- * @throws when a store cannot be reached, or when it cannot be put aside
+ * Quarantines a message that cannot be decided: it decides each event alone. If some still fail, it
+ * stores the message as a dead letter, and reconciliation shows these events as undecided for good.
+ * @throws when a store cannot be reached, or the dead letter cannot be stored
  */
 export async function quarantineUndecided(
   message: ConsumedMessage,
@@ -71,11 +70,11 @@ export async function quarantineUndecided(
   }
   let failed = false
   for (const event of decodeIfPossible(deps.messages, message)) {
-    const take = () => ({ events: [event], deadLetters: [] })
+    const decodeToDecide = () => ({ events: [event], deadLetters: [] })
     try {
-      await decideBatch([message], { ...alone, messages: { ...deps.messages, take } })
-    } catch (one) {
-      if (!isDefect(one)) throw one
+      await decideBatch([message], { ...alone, messages: { ...deps.messages, decodeToDecide } })
+    } catch (failure) {
+      if (!isDefect(failure)) throw failure
       failed = true
     }
   }
@@ -83,7 +82,7 @@ export async function quarantineUndecided(
   if (failed) await storeDeadLetter({ ...message, error, what: 'decide' }, deps)
 }
 
-/** An entry of a message replaces the one before, so there is to be one of each tenant and hour. */
+/** A later entry of a message replaces an earlier one: merge those of one tenant and hour. */
 function mergeEntries(entries: readonly ReconciliationEntry[]): ReconciliationEntry[] {
   const merged = new Map<string, ReconciliationEntry>()
   for (const entry of entries) {

@@ -1,8 +1,8 @@
 /**
- * Records what shadow policies would have decided, after a batch's own decisions are done and
- * before it is acknowledged. It touches nothing else: no alert, no counter, no hint. Whatever fails
- * here is counted, logged once and skipped; it never throws, and it holds a batch up for a bounded
- * time, two seconds unless configured, after which it rests for ten.
+ * Records what shadow policies would have decided, after the decisions of a batch and before its
+ * acknowledgement. It raises no alert and changes no counter. A failure is counted, logged once and
+ * skipped. It never throws, and delays a batch by a bounded time (two seconds unless configured);
+ * after a delay or a failure it pauses for ten seconds.
  */
 import { LRUCache } from 'lru-cache'
 import type { Policy } from '#shared/core/policies/policy.ts'
@@ -26,7 +26,7 @@ import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ShadowObserver } from '../metrics.ts'
 import type { ShadowVersions } from './shadow-versions.ts'
 
-/** An event that was decided, and on what. */
+/** A decided event with its policy, its risk features and the decision. */
 export type Decided = { event: AcceptedEvent; policy: Policy; features: RiskFeatures; risk: Risk }
 
 export type ShadowDeps = {
@@ -38,8 +38,8 @@ export type ShadowDeps = {
   log: Pick<Log, 'warn'>
   /** The monotonic clock. */
   nowMs: () => number
-  /** How long a batch may be held up. */
-  holdMaxMs: number
+  /** How long a batch may be delayed. */
+  delayMaxMs: number
 }
 
 export type ShadowDecisions = {
@@ -51,30 +51,31 @@ const restMs = 10_000
 /** Compiled documents kept, a few hundred KB each at most. */
 const compiledMax = 1_000
 
-/** One batch's decisions, which may be given up: each of its events is then counted as late. */
+/** The recording of one batch. When it takes too long, its events count as late. */
 type Run = {
-  gaveUp: boolean
-  /** Events that are neither decided nor skipped yet; null until it is known which are asked. */
+  isLate: boolean
+  /** Events neither decided nor skipped yet; null before they are known. */
   open: number | null
 }
 
 type State = ShadowDeps & {
-  /** By content address; null for one that cannot be used. */
+  /** By policy hash; null for a document that cannot be used. */
   compiled: LRUCache<string, { shadow: CompiledShadow | null }>
-  /** What was logged and has not worked since. */
-  said: Set<string>
+  /** Failures that were logged and have not ended. */
+  logged: Set<string>
+  /** Whether a shadow policy has the same risk features as an active policy. */
   shared: WeakMap<Policy, WeakMap<Policy, boolean>>
 }
 
-/** An event with the shadow that is to decide it. */
-type Asked = Decided & { version: number; policyHash: string; shadow: CompiledShadow }
+/** An event with the shadow policy that decides it. */
+type ShadowEvent = Decided & { version: number; policyHash: string; shadow: CompiledShadow }
 
 export function createShadowDecisions(deps: ShadowDeps): ShadowDecisions {
-  const { versions, observe, nowMs, holdMaxMs } = deps
+  const { versions, observe, nowMs, delayMaxMs } = deps
   const state: State = {
     ...deps,
     compiled: new LRUCache({ max: compiledMax }),
-    said: new Set(),
+    logged: new Set(),
     shared: new WeakMap(),
   }
   let restsUntilMs = Number.NEGATIVE_INFINITY
@@ -86,11 +87,11 @@ export function createShadowDecisions(deps: ShadowDeps): ShadowDecisions {
     record: async (decided) => {
       if (decided.length === 0) return
       if (running || nowMs() < restsUntilMs) {
-        observe.skipped('resting', countAsked(decided, versions))
+        observe.skipped('resting', countShadowed(decided, versions))
         return
       }
       running = true
-      const run: Run = { gaveUp: false, open: null }
+      const run: Run = { isLate: false, open: null }
       const work = recordAll(state, decided, run)
         .then((outcome) => {
           if (outcome === 'failed') rest()
@@ -98,16 +99,16 @@ export function createShadowDecisions(deps: ShadowDeps): ShadowDecisions {
         .finally(() => {
           running = false
         })
-      if (await within(work, holdMaxMs)) return
-      run.gaveUp = true
+      if (await within(work, delayMaxMs)) return
+      run.isLate = true
       rest()
-      observe.skipped('late', run.open ?? countAsked(decided, versions))
+      observe.skipped('late', run.open ?? countShadowed(decided, versions))
       warnOnce(state, 'late', 'shadow decisions take too long')
     },
   }
 }
 
-const countAsked = (decided: readonly Decided[], versions: ShadowVersions): number =>
+const countShadowed = (decided: readonly Decided[], versions: ShadowVersions): number =>
   decided.filter(({ event }) => findShadowVersion(versions.of(event.tenant_id), event.received_at))
     .length
 
@@ -119,33 +120,28 @@ async function recordAll(
   const { versions, observe } = state
   try {
     await versions.refresh(decided.reduce(toLatest, 0))
-    state.said.delete('versions')
+    state.logged.delete('versions')
   } catch (error) {
     observe.failed('versions')
-    warnOnce(
-      state,
-      'versions',
-      'shadow policies cannot be read: what was known last decides',
-      error,
-    )
+    warnOnce(state, 'versions', 'shadow policies cannot be read; the last known ones decide', error)
   }
   if (!versions.any()) return 'done'
   try {
-    const asked = await findAsked(state, decided, run)
-    run.open = asked.length
-    if (asked.length === 0) return 'done'
-    const features = await loadAllFeatures(state, asked)
-    if (run.gaveUp) return 'failed'
-    const decisions = decideAll(state, asked, features)
+    const shadowed = await findShadowed(state, decided, run)
+    run.open = shadowed.length
+    if (shadowed.length === 0) return 'done'
+    const features = await loadAllFeatures(state, shadowed)
+    if (run.isLate) return 'failed'
+    const decisions = decideAll(state, shadowed, features)
     run.open = decisions.length
     await observe.timed('shadow', state.insertDecisions(decisions))
-    // What was given up is counted already, though it is there.
-    if (!run.gaveUp) observe.decided(decisions.length)
-    state.said.delete('store')
-    state.said.delete('late')
+    // Late events were counted before.
+    if (!run.isLate) observe.decided(decisions.length)
+    state.logged.delete('store')
+    state.logged.delete('late')
     return 'done'
   } catch (error) {
-    if (!run.gaveUp) observe.skipped('store', run.open ?? 0)
+    if (!run.isLate) observe.skipped('store', run.open ?? 0)
     warnOnce(state, 'store', 'shadow decisions cannot be recorded', error)
     return 'failed'
   }
@@ -153,28 +149,32 @@ async function recordAll(
 
 const toLatest = (latest: number, { event }: Decided) => Math.max(latest, event.received_at)
 
-function warnOnce({ said, log }: State, what: string, text: string, error?: unknown): void {
-  if (said.has(what)) return
-  said.add(what)
+function warnOnce({ logged, log }: State, what: string, text: string, error?: unknown): void {
+  if (logged.has(what)) return
+  logged.add(what)
   log.warn({ err: error }, text)
 }
 
-/** The events of tenants that have a shadow, each with the one that decides it. */
-async function findAsked(state: State, decided: readonly Decided[], run: Run): Promise<Asked[]> {
-  const asked: Asked[] = []
+/** The events that a shadow policy decides, each with its policy. */
+async function findShadowed(
+  state: State,
+  decided: readonly Decided[],
+  run: Run,
+): Promise<ShadowEvent[]> {
+  const shadowed: ShadowEvent[] = []
   for (const one of decided) {
     const { tenant_id: tenantId, received_at: receivedAtMs } = one.event
     const version = findShadowVersion(state.versions.of(tenantId), receivedAtMs)
     if (version === null) continue
     const { policyHash } = version
     const shadow = await compile(state, policyHash)
-    if (shadow !== null) asked.push({ ...one, version: version.version, policyHash, shadow })
-    else if (!run.gaveUp) state.observe.skipped('policy', 1)
+    if (shadow !== null) shadowed.push({ ...one, version: version.version, policyHash, shadow })
+    else if (!run.isLate) state.observe.skipped('policy', 1)
   }
-  return asked
+  return shadowed
 }
 
-/** @throws when the document cannot be asked for; one that is of no use is null */
+/** @returns null for a document that cannot be used @throws when it cannot be read */
 async function compile(state: State, policyHash: string): Promise<CompiledShadow | null> {
   const { compiled } = state
   const known = compiled.get(policyHash)
@@ -193,10 +193,13 @@ async function compile(state: State, policyHash: string): Promise<CompiledShadow
   return shadow
 }
 
-/** What was found out for the active policy will mostly do; only the rest is asked again. */
-async function loadAllFeatures(state: State, asked: readonly Asked[]): Promise<RiskFeatures[]> {
-  const own = asked.filter((one) => !isShared(state, one))
-  if (own.length === 0) return asked.map((one) => one.features)
+/** Reuses the risk features of the active policy where the shadow policy needs the same. */
+async function loadAllFeatures(
+  state: State,
+  shadowed: readonly ShadowEvent[],
+): Promise<RiskFeatures[]> {
+  const own = shadowed.filter((one) => !isShared(state, one))
+  if (own.length === 0) return shadowed.map((one) => one.features)
   const shadowOf = new Map(own.map(({ event, shadow }) => [event, shadow.policy]))
   const events = own.map(({ event }) => event)
   const found = await state.observe.timed(
@@ -204,10 +207,10 @@ async function loadAllFeatures(state: State, asked: readonly Asked[]): Promise<R
     state.loadRiskFeatures(events, (event) => shadowOf.get(event)!),
   )
   const featuresOf = new Map(events.map((event, index) => [event, found[index]!]))
-  return asked.map(({ event, features }) => featuresOf.get(event) ?? features)
+  return shadowed.map(({ event, features }) => featuresOf.get(event) ?? features)
 }
 
-function isShared({ shared }: State, { policy, shadow }: Asked): boolean {
+function isShared({ shared }: State, { policy, shadow }: ShadowEvent): boolean {
   let of = shared.get(policy)
   if (of === undefined) {
     of = new WeakMap()
@@ -221,14 +224,14 @@ function isShared({ shared }: State, { policy, shadow }: Asked): boolean {
   return answer
 }
 
-/** One event that cannot be decided does not keep the others from it. */
+/** Skips events that cannot be decided. */
 function decideAll(
   state: State,
-  asked: readonly Asked[],
+  shadowed: readonly ShadowEvent[],
   features: readonly RiskFeatures[],
 ): ShadowDecision[] {
   const decisions: ShadowDecision[] = []
-  asked.forEach(({ event, risk, version, policyHash, shadow }, index) => {
+  shadowed.forEach(({ event, risk, version, policyHash, shadow }, index) => {
     try {
       const verdict = decideShadow(event, shadow, features[index]!)
       decisions.push({ event, risk, shadow: { version, policyHash, verdict } })

@@ -1,8 +1,7 @@
 /**
- * A memory of decoded messages, between storing and deciding: a process decides most of what it has
- * stored a moment later, and reading a message costs more than most of what is done with it. Only
- * what deciding needs is remembered. The signals, which are most of an event, are read again from
- * the message where a shadow policy asks for them; what is not remembered is decoded again.
+ * Decodes messages once per process: a scorer decides on most messages soon after it stored them,
+ * so the decoded events stay in memory in between, without what deciding does not need. Signals are
+ * the largest part of an event; they are decoded again only when a shadow policy reads them.
  */
 
 import { PoisonError } from '#shared/core/base/outcome.ts'
@@ -17,29 +16,31 @@ import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 
-export type Decoded = { events: AcceptedEvent[]; deadLetters: DeadLetter[] }
+type Decoded = { events: AcceptedEvent[]; deadLetters: DeadLetter[] }
 
 export type DecodedMessages = {
   /**
-   * Decodes a message and remembers what deciding needs of it.
-   * @returns also what is remembered: the same events without their signals
+   * Decodes a message for the store stage and keeps its events for the decide stage.
+   * @returns also the kept events, which have no signals in memory
    */
-  decode: (message: ConsumedMessage) => Decoded & { remembered: AcceptedEvent[] }
-  /** What deciding needs of a message, which is then forgotten. */
-  take: (message: ConsumedMessage) => Decoded
+  decodeToStore: (message: ConsumedMessage) => Decoded & { kept: AcceptedEvent[] }
+  /**
+   * Returns the kept events of a message and removes them; decodes the message if there are none.
+   */
+  decodeToDecide: (message: ConsumedMessage) => Decoded
 }
 
-/** Where the signals of a message's events are read from when they are asked for. */
+/** The message that the signals of kept events are decoded from, when they are read. */
 type Source = { message: ConsumedMessage | null; events: AcceptedEvent[] | null }
 
 type Kept = { bytes: number; source: Source; decoded: Decoded }
 
 /**
- * What is decided next is what was stored first. So where storing runs ahead of deciding by more
- * than is remembered, the newest are not remembered: forgetting the oldest, each would be forgotten
- * just before it is asked for. What others decide instead goes when something later is taken.
- * @param bytesMax of remembered messages; what is kept of them takes about half as much
- * @param isProven whether an edge wrote a message; one that is not proven is poison as a whole
+ * Messages are decided in the order in which they are stored. So at the limit the newest message is
+ * not kept: evicting the oldest would remove each message just before it is decided. Messages that
+ * another scorer decides are removed when a later one is decided.
+ * @param bytesMax of kept messages; their events take about half as much memory
+ * @param isProven whether an edge wrote the message; an unproven message becomes a dead letter
  */
 export function createDecodedMessages(
   bytesMax: number,
@@ -48,11 +49,11 @@ export function createDecodedMessages(
   const kept = new Map<number, Kept>()
   let keptStreamMs = 0
   let bytes = 0
-  const forget = (sequence: number): void => {
+  const remove = (sequence: number): void => {
     bytes -= kept.get(sequence)?.bytes ?? 0
     kept.delete(sequence)
   }
-  /** A stream that is made again counts from 1 again. */
+  /** The sequences of a recreated stream start at 1 again. */
   const beginStream = (streamCreatedMs: number): void => {
     if (streamCreatedMs === keptStreamMs) return
     keptStreamMs = streamCreatedMs
@@ -60,26 +61,26 @@ export function createDecodedMessages(
     bytes = 0
   }
   return {
-    decode: (message) => {
+    decodeToStore: (message) => {
       const decoded = decodeProven(message, isProven)
       const { sequence, streamCreatedMs, data } = message
-      const remembered = toRemember(decoded)
+      const slim = toSlimMessage(decoded)
       beginStream(streamCreatedMs)
-      forget(sequence)
+      remove(sequence)
       if (bytes + data.length <= bytesMax) {
-        kept.set(sequence, { bytes: data.length, ...remembered })
+        kept.set(sequence, { bytes: data.length, ...slim })
         bytes += data.length
       }
-      return { ...decoded, remembered: remembered.decoded.events }
+      return { ...decoded, kept: slim.decoded.events }
     },
-    take: (message) => {
+    decodeToDecide: (message) => {
       const { sequence, streamCreatedMs } = message
       beginStream(streamCreatedMs)
       const known = kept.get(sequence)
-      forget(sequence)
+      remove(sequence)
       for (const oldest of kept.keys()) {
         if (oldest > sequence) break
-        forget(oldest)
+        remove(oldest)
       }
       if (known === undefined) return decodeProven(message, isProven)
       known.source.message = message
@@ -88,7 +89,7 @@ export function createDecodedMessages(
   }
 }
 
-function toRemember({ events, deadLetters }: Decoded): { source: Source; decoded: Decoded } {
+function toSlimMessage({ events, deadLetters }: Decoded): { source: Source; decoded: Decoded } {
   const source: Source = { message: null, events: null }
   const slim = events.map((event, index) => toSlim(event, source, index))
   return { source, decoded: { events: slim, deadLetters } }
@@ -109,12 +110,12 @@ function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEv
     epoch,
     streamOffset,
     filledCategories: toFilledCategories(body.signals as Signals),
-    // Whatever else a client sent along is nothing to deciding.
+    // Deciding needs no other member of the body.
     body: new SlimBody(body, source, index) as unknown as Telemetry,
   }
 }
 
-/** A body of which the signals are read when they are asked for. */
+/** A body whose signals are decoded when they are first read. */
 class SlimBody {
   readonly tenant_id: string
   readonly device_id: string
@@ -153,7 +154,7 @@ function decodeProven(
 ): Decoded {
   if (isProven(message)) return decode(message)
   const { data, sequence } = message
-  const detail = 'no edge of this service has written it'
+  const detail = 'no edge of this service wrote it'
   return {
     events: [],
     deadLetters: [{ reason: 'unproven_batch', detail, id: `${sequence}`, data }],

@@ -1,12 +1,10 @@
 /**
- * The first stage of a batch of messages: decode, store, put poison aside, and record for
- * reconciliation what each message brought. Every step is idempotent, so that a batch may be
- * repeated from its beginning at any time; the caller acknowledges only after the last step, which
- * says to every decider that these are stored.
+ * The first stage of a batch: decode, insert into ClickHouse, store dead letters, and record for
+ * reconciliation what each message contained. Every step is idempotent, so a batch can be repeated
+ * at any time. The caller acknowledges after the last step: then deciders may proceed.
  *
- * A message is decoded as its rows are made and then let go: what a whole batch decodes to is most
- * of what a process would hold, and held until all of it is stored it would be moved by every
- * collection of garbage meanwhile.
+ * Messages are decoded one by one while their rows are encoded, so a whole decoded batch is never
+ * in memory at once.
  */
 import { toStoredEntries } from '#shared/core/reconciliation/reconciliation.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
@@ -34,59 +32,56 @@ export type StoreBatchDeps = {
 }
 
 /**
- * Stores what messages of accepted events bring.
- * @throws when a store cannot be reached: nothing is lost, the batch is to be repeated
+ * Stores the events of messages.
+ * @throws when a store cannot be reached; repeat the batch then
  */
 export async function storeBatch(
   batch: readonly ConsumedMessage[],
   { messages, telemetry, reconciliation, storeDeadLetters, observe, wallMs }: StoreBatchDeps,
 ): Promise<void> {
   let read: readonly ReadMessage[] = []
-  let noting: Promise<void> | null = null
-  const note = (refused: ReadonlySet<string>) =>
+  let recording: Promise<void> | null = null
+  const record = (refused: ReadonlySet<string>) =>
     observe.timed(
       'reconciliation',
       reconciliation.insertEntries(toEntries(read, refused, wallMs())),
     )
   const events = readEvents(batch, messages, (all) => {
     read = all
-    // Reconciliation counts what the stream brought, whatever comes of it: both are written at
-    // once.
-    noting ??= note(new Set())
-    noting.catch(() => undefined)
+    // Reconciliation counts what the stream contains, so both are written concurrently.
+    recording ??= record(new Set())
+    recording.catch(() => undefined)
   })
   const insert = observe.timed('insert', telemetry.insertTelemetry(events))
   const [inserted] = await Promise.allSettled([insert])
-  // Also when that failed: the next try notes the same.
-  const [noted] = await Promise.allSettled([noting])
+  // Also when the insert failed: the next attempt records the same.
+  const [recorded] = await Promise.allSettled([recording])
   if (inserted.status === 'rejected') throw inserted.reason
-  if (noted.status === 'rejected') throw noted.reason
+  if (recorded.status === 'rejected') throw recorded.reason
   const outcome = inserted.value
-  // From here on every event is in ClickHouse, in its history and in its activity.
-  // An entry replaces the one before.
-  if (outcome.refused.length > 0) await note(new Set(outcome.refused.map(toKey)))
+  // A later entry of a message replaces the earlier one.
+  if (outcome.refused.length > 0) await record(new Set(outcome.refused.map(toKey)))
   observe.inserted(read, wallMs(), outcome.withoutSignals.length)
   observe.leftOut(outcome.leftOut)
   const deadLetters = read.flatMap((one) => one.deadLetters)
   for (const event of outcome.refused) deadLetters.push(toRefusedDeadLetter(event))
-  // Where somebody can look at it, before anything is acknowledged.
   await storeDeadLetters(deadLetters)
   observe.dropped(deadLetters)
 }
 
-/** What is kept of a message whose events are being stored. */
+/** A decoded message whose events are being inserted. */
 type ReadMessage = {
   message: ConsumedMessage
-  /** Without their signals. */
+  /** Without signals in memory. */
   events: AcceptedEvent[]
   deadLetters: DeadLetter[]
-  /** Signals of its events that the catalog does not know, where there are any. */
+  /** Signals of its events that are not in the catalog. */
   unknownSignals: { sdkVersion: string; count: number }[]
 }
 
 /**
- * The events of a batch, decoded message by message, each time they are asked for anew.
- * @param onRead told of all messages once the last one's events have been taken
+ * The events of a batch, decoded message by message; each iteration decodes again.
+ * @param onRead called with all messages at the end of an iteration
  */
 function readEvents(
   batch: readonly ConsumedMessage[],
@@ -97,9 +92,9 @@ function readEvents(
     *[Symbol.iterator]() {
       const read: ReadMessage[] = []
       for (const message of batch) {
-        const { events, deadLetters, remembered } = messages.decode(message)
+        const { events, deadLetters, kept } = messages.decodeToStore(message)
         const unknownSignals = events.map(toUnknownSignals).filter(({ count }) => count > 0)
-        read.push({ message, events: remembered, deadLetters, unknownSignals })
+        read.push({ message, events: kept, deadLetters, unknownSignals })
         yield* events
       }
       onRead(read)
@@ -112,7 +107,7 @@ function toUnknownSignals({ body }: AcceptedEvent) {
   return { sdkVersion: body.sdk_meta.sdk_version, count }
 }
 
-/** @param refused keys of events that can never be stored */
+/** @param refused keys of events that ClickHouse refused */
 function toEntries(read: readonly ReadMessage[], refused: ReadonlySet<string>, atMs: number) {
   return read.flatMap(({ message, events }) => {
     const streamOffset = toStreamOffset(message.streamCreatedMs, message.sequence)
@@ -125,7 +120,7 @@ const toKey = ({ streamOffset, event_id }: AcceptedEvent): string => `${streamOf
 
 const closeBrace = Buffer.from('}')
 
-/** The element of the message that the event came in. */
+/** The dead letter has the event as its element in the message. */
 function toRefusedDeadLetter(event: AcceptedEvent): DeadLetter {
   const body = event.bodyBytes ?? Buffer.from(JSON.stringify(event.body))
   const data = Buffer.concat([Buffer.from(encodeEventHead(event, body.length)), body, closeBrace])

@@ -32,10 +32,10 @@ export type SessionPart = {
   beforeStreamOffset: number
 }
 
-export type EarlierQuestion = {
+export type EarlierEventsQuery = {
   parts: readonly SessionPart[]
-  /** Positions of events that are known already. */
-  known: readonly number[]
+  /** Stream offsets of events that the caller has already. */
+  excludedStreamOffsets: readonly number[]
 }
 
 /**
@@ -44,13 +44,12 @@ export type EarlierQuestion = {
  */
 export async function findEarlierEvents(
   clickhouse: Clickhouse,
-  { parts, known }: EarlierQuestion,
+  { parts, excludedStreamOffsets }: EarlierEventsQuery,
 ): Promise<AcceptedEvent[]> {
   const found: AcceptedEvent[] = []
   for (let at = 0; at < parts.length; at += activityQueryMax) {
     const some = parts.slice(at, at + activityQueryMax)
-    const question = { parts: some, known }
-    const firsts = await findFirsts(clickhouse, question)
+    const firsts = await findFirsts(clickhouse, { parts: some, excludedStreamOffsets })
     const open = some.filter((part) => firsts.sessions.has(keyOf(part)))
     for (const sessions of inParameters(open)) {
       found.push(...(await readEvents(clickhouse, sessions, firsts)))
@@ -91,9 +90,9 @@ type Firsts = {
 
 async function findFirsts(
   clickhouse: Clickhouse,
-  { parts, known }: EarlierQuestion,
+  { parts, excludedStreamOffsets }: EarlierEventsQuery,
 ): Promise<Firsts> {
-  const streamOffsets = new Set(known)
+  const excluded = new Set(excludedStreamOffsets)
   const before = new Map<ActivityKey, number>()
   for (const part of parts) {
     const key = keyOf(part)
@@ -116,7 +115,7 @@ async function findFirsts(
   for (const [tenantId, hash, eventHash, first, at] of found.flat()) {
     const key = `${tenantId} ${hash}`
     const streamOffset = Number(first)
-    if (streamOffsets.has(streamOffset) || streamOffset >= (before.get(key) ?? 0)) continue
+    if (excluded.has(streamOffset) || streamOffset >= (before.get(key) ?? 0)) continue
     firsts.sessions.add(key)
     firsts.events.set(`${key} ${eventHash}`, { streamOffset, receivedAtMs: Number(at) })
   }

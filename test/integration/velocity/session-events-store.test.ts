@@ -45,7 +45,8 @@ describe('the earlier events of a session', () => {
     await store.insertTelemetry(events)
     const parts = [part('a', events[4]!.streamOffset), part('b', events[1]!.streamOffset)]
     const known = [events[4]!.streamOffset, events[1]!.streamOffset]
-    const find = (some: number[]) => findEarlierEvents(clickhouse, { parts, known: some })
+    const find = (some: number[]) =>
+      findEarlierEvents(clickhouse, { parts, excludedStreamOffsets: some })
     const found = await find(known)
     expect(found.map((event) => event.event_id)).toEqual([events[0]!.event_id, events[2]!.event_id])
     // A message also has the lengths of its elements.
@@ -71,7 +72,7 @@ describe('the earlier events of a session', () => {
       sessionId,
       beforeStreamOffset: events[n]!.streamOffset + 1,
     }))
-    const found = await findEarlierEvents(clickhouse, { parts, known: [] })
+    const found = await findEarlierEvents(clickhouse, { parts, excludedStreamOffsets: [] })
     expect(found.map(({ event_id }) => event_id)).toEqual(events.map(({ event_id }) => event_id))
   })
 
@@ -91,7 +92,7 @@ describe('the earlier events of a session', () => {
           beforeStreamOffset: again!.streamOffset + 1,
         },
       ],
-      known: [last!.streamOffset, again!.streamOffset],
+      excludedStreamOffsets: [last!.streamOffset, again!.streamOffset],
     })
     expect(found).toHaveLength(1)
     expect(found[0]).toMatchObject({ streamOffset: first!.streamOffset, received_at: nowMs })

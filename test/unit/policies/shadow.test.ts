@@ -143,7 +143,7 @@ function makeShadow(more: Partial<Parameters<typeof createShadowDecisions>[0]> =
   const clock = { nowMs: 0 }
   const policyHash = toPolicyHash(presets.strict)
   const shadow = createShadowDecisions({
-    holdMaxMs: 2_000,
+    delayMaxMs: 2_000,
     versions: {
       refresh: async () => undefined,
       of: (tenantId) => (tenantId === 'acme' ? [{ version: 7, policyHash, effectiveAtMs: 0 }] : []),
@@ -241,7 +241,7 @@ describe('recording', () => {
     const { shadow, counted, written, clock } = makeShadow({
       findPolicy: async () => presets['regulated-banking'],
       loadRiskFeatures: () => pending,
-      holdMaxMs: 5,
+      delayMaxMs: 5,
     })
     const lean = { ...defaultPolicy, velocity: [] }
     await shadow.record(batch.map((one) => ({ ...one, policy: lean })))

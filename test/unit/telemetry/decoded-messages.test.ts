@@ -1,4 +1,4 @@
-// What is remembered of a message from storing to deciding decides as the message itself does.
+// The events kept between storing and deciding decide as the message itself does.
 import { describe, expect, it } from 'vitest'
 import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -31,12 +31,14 @@ const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): Cons
 const isProven = ({ proof }: ConsumedMessage) => proof === 'of an edge'
 const known = { counts: new Map(), details: new Map(), missing: null, retry: false }
 
-describe('what is remembered of a message', () => {
+describe('what is kept of a message', () => {
   it('decides as the message does, by the policy and by a shadow', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts))
-    const { events } = messages.decode(message)
-    const { events: taken, deadLetters } = messages.take(toConsumed(Buffer.from(message.data)))
+    const { events } = messages.decodeToStore(message)
+    const { events: taken, deadLetters } = messages.decodeToDecide(
+      toConsumed(Buffer.from(message.data)),
+    )
     expect(deadLetters).toEqual([])
     expect(taken).toHaveLength(facts.length)
     const shadow = compileShadow(presets.strict)
@@ -57,16 +59,16 @@ describe('what is remembered of a message', () => {
   it('is forgotten once it was taken, and then the message is read again', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts))
-    messages.decode(message)
-    expect(messages.take(message).events[0]!.bodyBytes).toBeUndefined()
-    expect(messages.take(message).events[0]!.bodyBytes).toBeDefined()
+    messages.decodeToStore(message)
+    expect(messages.decodeToDecide(message).events[0]!.bodyBytes).toBeUndefined()
+    expect(messages.decodeToDecide(message).events[0]!.bodyBytes).toBeDefined()
   })
 
   it('is of one stream: one that was made again counts from 1 again', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
-    messages.decode(toConsumed(makeMessage(facts)))
+    messages.decodeToStore(toConsumed(makeMessage(facts)))
     const other = toConsumed(makeMessage(facts.slice(1)), { streamCreatedMs: 2_000 })
-    const ids = messages.take(other).events.map((event) => event.body.device_id)
+    const ids = messages.decodeToDecide(other).events.map((event) => event.body.device_id)
     expect(ids).toEqual(['two', 'three'])
   })
 
@@ -74,17 +76,17 @@ describe('what is remembered of a message', () => {
     const data = makeMessage(facts)
     const store = (messages: DecodedMessages, sequences: number[], streamCreatedMs = 1_000) => {
       for (const sequence of sequences) {
-        messages.decode(toConsumed(data, { sequence, streamCreatedMs }))
+        messages.decodeToStore(toConsumed(data, { sequence, streamCreatedMs }))
       }
     }
-    /** Of these, in this order, the ones that were still remembered. */
+    /** Of these, in this order, the ones that were still kept. */
     const takeRemembered = (
       messages: DecodedMessages,
       sequences: number[],
       streamCreatedMs = 1_000,
     ) =>
       sequences.filter((sequence) => {
-        const { events } = messages.take(toConsumed(data, { sequence, streamCreatedMs }))
+        const { events } = messages.decodeToDecide(toConsumed(data, { sequence, streamCreatedMs }))
         expect(events).toHaveLength(facts.length)
         return events[0]!.bodyBytes === undefined
       })
@@ -123,21 +125,21 @@ describe('what is remembered of a message', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const text = makeMessage(facts).toString().replace(/]$/, ',{"event_id":"broken"}]')
     const message = toConsumed(Buffer.from(text))
-    const { deadLetters } = messages.decode(message)
+    const { deadLetters } = messages.decodeToStore(message)
     expect(deadLetters).toHaveLength(1)
-    expect(messages.take(message).deadLetters).toEqual(deadLetters)
+    expect(messages.decodeToDecide(message).deadLetters).toEqual(deadLetters)
     const junk = toConsumed(Buffer.from('junk'), { sequence: 8 })
-    expect(messages.decode(junk).deadLetters[0]!.reason).toBe('unreadable_batch')
+    expect(messages.decodeToStore(junk).deadLetters[0]!.reason).toBe('unreadable_batch')
   })
 
   it('of one that no edge has proven nothing is decoded: it is put aside as it came', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts), { proof: 'of another' })
-    const { events, deadLetters } = messages.decode(message)
+    const { events, deadLetters } = messages.decodeToStore(message)
     expect(events).toEqual([])
     expect(deadLetters).toMatchObject([{ reason: 'unproven_batch', data: message.data }])
     for (let n = 0; n < 2; n++) {
-      expect(messages.take(message)).toMatchObject({ events: [], deadLetters })
+      expect(messages.decodeToDecide(message)).toMatchObject({ events: [], deadLetters })
     }
   })
 })

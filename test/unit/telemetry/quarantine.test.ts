@@ -90,10 +90,13 @@ describe('a message that cannot be stored', () => {
 
   it('is put aside also when it cannot be read, which is what is wrong with it', async () => {
     const { deps, entries, deadLetters } = createBench(() => undefined)
-    const decode = () => {
+    const decodeToStore = () => {
       throw defect
     }
-    await quarantineUnstored(message, defect, { ...deps, messages: { ...deps.messages, decode } })
+    await quarantineUnstored(message, defect, {
+      ...deps,
+      messages: { ...deps.messages, decodeToStore },
+    })
     expect(entries).toMatchObject([{ tenantId: '', events: 0 }])
     expect(deadLetters).toHaveLength(1)
   })
