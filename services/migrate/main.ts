@@ -1,8 +1,7 @@
 /**
- * The migration job: brings Postgres, ClickHouse and the JetStream streams to what this release
- * needs, then ends. Safe to run at every start and by several machines at once.
+ * The migration job: migrates Postgres, ClickHouse and the JetStream streams to this release, then
+ * ends. It is safe to run at every start and on several machines at once.
  */
-
 import {
   MigrationError,
   migrateClickhouse,
@@ -14,7 +13,7 @@ import { natsVariables, readConfig, toNatsSettings, variables } from '#shared/io
 import { run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 
-/** Servers that start beside us get this long to answer. */
+/** How long to wait for servers that are starting. */
 const waitMaxMs = 60_000
 
 async function main(): Promise<void> {

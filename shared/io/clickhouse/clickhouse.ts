@@ -1,7 +1,7 @@
 /**
- * The connection to ClickHouse: one HTTP client with kept-alive sockets, bounded times and every
- * setting that matters pinned, so that a server's own defaults never change what an insert means.
- * It also tells a refusal of data from a failure of the server, by ClickHouse's error codes.
+ * The connection to ClickHouse: an HTTP client with persistent connections, time limits and pinned
+ * settings, so that a server's defaults never change what an insert means. It also distinguishes
+ * refused data from failures of the server, by ClickHouse's error codes.
  */
 import { Agent } from 'node:http'
 import { Agent as TlsAgent } from 'node:https'
@@ -21,10 +21,10 @@ export type Clickhouse = ClickHouseClient
 /** The database of a URL without a path. */
 export const defaultDatabase = 'device_intelligence'
 
-export type ClickhouseOptions = {
-  /** Shown in ClickHouse's query log. */
+type ClickhouseOptions = {
+  /** For ClickHouse's query log. */
   name: string
-  /** Overrides the URL's database: what creates the database connects to `default`. */
+  /** Overrides the URL's database: a client that creates it connects to `default`. */
   database?: string
   /** How long one request may take. */
   requestTimeoutMs?: number
@@ -37,12 +37,12 @@ export function databaseOf(url: string): string {
   return path === '' ? defaultDatabase : path
 }
 
-/** Servers close an idle connection after 10 s (3 s before 23.11): ours must be the first to. */
+/** Below the idle limit of servers (10 s, or 3 s before 23.11), so that the client closes first. */
 const idleSocketMs = 2_500
 
 /**
- * Sockets are kept by Node's agent. The client's own account of idle ones loses its timer when a
- * request is given up before it has a socket, and 2.5 s later ends whatever runs on that socket.
+ * Node's agent pools the sockets. The client's own pool has a defect: when a request is aborted
+ * before it has a socket, its idle timer later ends a running request.
  */
 function createAgent(protocol: string, maxSockets: number): Agent {
   const options = { keepAlive: true, maxSockets, timeout: idleSocketMs }
@@ -50,7 +50,7 @@ function createAgent(protocol: string, maxSockets: number): Agent {
 }
 
 /**
- * Makes a client; it connects with its first query.
+ * Creates a client. The first query connects.
  * @param url `http(s)://user:password@host:port/database`
  */
 export function createClickhouse(url: string, options: ClickhouseOptions): Clickhouse {
@@ -64,35 +64,35 @@ export function createClickhouse(url: string, options: ClickhouseOptions): Click
     application: options.name,
     request_timeout: requestTimeoutMs,
     http_agent: createAgent(protocol, options.connectionsMax ?? 16),
-    // Its own log would print what was sent; whatever fails is thrown.
+    // The client's log would print data; failures are thrown.
     log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true, idle_socket_ttl: 0 },
     clickhouse_settings: {
-      // An answer means the rows are in the table and in everything its views feed.
+      // A response means that the rows are in the table and in the targets of its views.
       async_insert: 0,
       wait_for_async_insert: 1,
       materialized_views_ignore_errors: 0,
-      // Rows carry their identity, blocks do not: nothing is dropped for looking alike.
+      // Rows have keys: never drop a block because it equals an earlier one.
       insert_deduplicate: 0,
-      // What nobody waits for any more must not go on beside its next try.
+      // An abandoned query must not run beside its retry.
       max_execution_time: Math.ceil(requestTimeoutMs / 1_000),
       cancel_http_readonly_queries_on_client_close: 1,
       date_time_input_format: 'basic',
       date_time_output_format: 'simple',
       output_format_json_quote_64bit_integers: 0,
-      // Threads that share the reading or writing of a few rows cost more than the rows.
+      // For a few rows, threads cost more than they save.
       input_format_parallel_parsing: 0,
       output_format_parallel_formatting: 0,
     },
   })
 }
 
-/** Compiling a query takes up to 100 ms, when it is asked for the third time, and gains nothing. */
+/** Compiling a query at its third run takes up to 100 ms and gains nothing here. */
 export const uncompiled = { compile_expressions: 0, compile_aggregate_expressions: 0 } as const
 
 /**
- * How to ask for little: dividing it among threads costs more than it saves, the older analyzer
- * plans these queries in two thirds of the time, and planning is half of what they cost.
+ * Settings of queries that read little: one thread, and the older analyzer, which plans them in two
+ * thirds of the time. Planning is half of their cost.
  */
 export const smallQuery = {
   max_threads: 1,
@@ -103,8 +103,9 @@ export const smallQuery = {
 const checkMaxMs = 1_000
 
 /**
- * For `/readyz`: null when ClickHouse answers and the database is there, else what is missing.
- * @param reporter says in the log why it fails
+ * For `/readyz`.
+ * @param reporter logs why it fails
+ * @returns null when ClickHouse answers and the database exists, else the reason
  */
 export async function checkClickhouse(
   clickhouse: Clickhouse,
@@ -112,10 +113,10 @@ export async function checkClickhouse(
 ): Promise<string | null> {
   try {
     // A query names the database, a ping does not.
-    const question = { query: 'select 1', format: 'TabSeparated' } as const
-    // Given up when nobody waits for it any more: it must not keep a connection from others.
+    const check = { query: 'select 1', format: 'TabSeparated' } as const
+    // Abort it in time: it must not occupy a connection.
     const abort_signal = AbortSignal.timeout(checkMaxMs)
-    await (await clickhouse.query({ ...question, abort_signal })).text()
+    await (await clickhouse.query({ ...check, abort_signal })).text()
     reporter?.worked()
     return null
   } catch (error) {
@@ -123,7 +124,7 @@ export async function checkClickhouse(
   }
 }
 
-/** Inserts rows as JSON; none is no request. */
+/** Inserts rows as JSON. Without rows it sends no request. */
 export async function insertRows(
   clickhouse: Clickhouse,
   table: string,
@@ -132,23 +133,22 @@ export async function insertRows(
   if (rows.length > 0) await clickhouse.insert({ table, values: rows, format: 'JSONEachRow' })
 }
 
-/** An instant, in ms since 1970, as a value of a `DateTime64(3)` in a row of JSON. */
+/** @returns an instant, in ms since 1970, as JSON of a `DateTime64(3)` */
 export const toInstant = (ms: number): string =>
   new Date(ms).toISOString().slice(0, -1).replace('T', ' ')
 
-/** Actions as the Enum8 of every table that has them. */
+/** The Enum8 values of actions, in every table. */
 export const actionValues: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
 
-/** A name as it is safe within a statement, whatever is in it. */
+/** Quotes an identifier. */
 export const quoteName = (name: string): string =>
   `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``
 
 /**
- * Inserts rows that are in RowBinary. It resolves when they are in the table and in all that its
- * views feed.
+ * Inserts rows in RowBinary. Resolves when they are in the table and in the targets of its views.
  * @param into the table and its columns: `events (id, at)`
- * @param rows at once, or in pieces that are made as they are sent; what making them throws is what
- *   this rejects with
+ * @param rows all rows, or pieces that are encoded while they are sent
+ * @throws the error of ClickHouse, or of the iteration
  */
 export async function insertRowBinary(
   clickhouse: Clickhouse,
@@ -172,7 +172,7 @@ export async function insertRowBinary(
       values: Readable.from(make(), { objectMode: false }),
       clickhouse_settings: settings,
     })
-    // An insert answers nothing, but its socket is free again only once that has been read.
+    // The response is empty, but the socket is free only after it was read.
     for await (const _ of stream);
   } catch (error) {
     const { error: cause } = (defect as { error: unknown } | null) ?? { error }
@@ -181,14 +181,14 @@ export async function insertRowBinary(
 }
 
 /**
- * `data` depends on what was sent alone; `suspect` probably does, but may be the server's state;
- * `memory` may depend on how much was sent at once.
+ * Why ClickHouse refused an insert. `data`: the rows are at fault; `suspect`: probably the rows,
+ * but possibly the server; `memory`: possibly the amount.
  */
 export type Refusal = 'data' | 'suspect' | 'memory'
 
 /**
- * Whether ClickHouse refused what it was sent, so that sending it again can only fail again.
- * @returns null for every other failure: the server's or the network's, worth a retry
+ * Whether ClickHouse refused the rows, so that a retry would fail again.
+ * @returns null for failures of the server or the network, which are worth a retry
  */
 export function toRefusal(error: unknown): Refusal | null {
   if (!(error instanceof ClickHouseError)) return null
@@ -198,23 +198,23 @@ export function toRefusal(error: unknown): Refusal | null {
   return suspectCodes.has(code) ? 'suspect' : null
 }
 
-/** Whether a query was ended for its `max_execution_time`. */
+/** Whether a query exceeded its `max_execution_time`. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof ClickHouseError && Number(error.code) === timeoutExceeded
 }
 
-/** Whether a query was refused for its `max_rows_to_read`, before it read any. */
+/** Whether a query was refused because of its `max_rows_to_read`, before it read any. */
 export function isTooMuchToRead(error: unknown): boolean {
   return error instanceof ClickHouseError && Number(error.code) === tooManyRows
 }
 
-/** A failure for a log: ClickHouse's messages quote the data, so only the code is told. */
+/** @returns a failure without ClickHouse's message, which quotes data */
 export function describeFailure(error: unknown): { code?: string; type?: string } | Error {
   if (!(error instanceof ClickHouseError)) return error as Error
   return { code: error.code, type: error.type ?? 'UNKNOWN' }
 }
 
-/** The same as an error's cause. */
+/** @returns the same as an Error, for `cause` */
 export function toLoggable(error: unknown): Error {
   const failure = describeFailure(error)
   if (failure instanceof Error) return failure

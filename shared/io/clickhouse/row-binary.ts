@@ -1,18 +1,18 @@
 /**
- * Writes rows in ClickHouse's RowBinary format: the cheapest for the server to read, and strings go
- * in as they are, so a stored body is the body that came. Columns carry no names in it: the insert
- * names them, in the order in which they are written.
+ * Encodes rows in ClickHouse's RowBinary format, the cheapest one for the server. Strings are
+ * copied unchanged, so a stored body has the bytes that arrived. The format has no column names:
+ * the insert names the columns in the order in which they are written.
  */
 
 export type RowWriter = {
   string: (text: string) => void
   bytes: (data: Uint8Array) => void
-  /** A string of a fixed length: the bytes alone. */
+  /** A string of a fixed length: bytes without a length. */
   fixed: (data: Uint8Array) => void
   uint8: (value: number) => void
   uint16: (value: number) => void
   uint32: (value: number) => void
-  /** Also DateTime64, in its own ticks. */
+  /** Also a DateTime64, in its ticks. */
   int64: (value: number) => void
   float64: (value: number) => void
   nullableInt64: (value: number | null) => void
@@ -20,20 +20,20 @@ export type RowWriter = {
   /** The length of an array whose values follow. */
   arrayLength: (length: number) => void
   /**
-   * Leaves room for the length of something whose parts follow.
-   * @returns what fills it in, once
+   * Reserves space for a count that is known only after its items are written.
+   * @returns a function that writes the count, once
    */
   countLater: () => (count: number) => void
-  /** What was written since the last reset; valid until the next. */
+  /** The bytes since the last reset; valid until the next one. */
   written: () => Buffer
   reset: () => void
 }
 
 const firstBytes = 256 * 1024
-/** Beyond this a buffer is let go rather than kept for the next batch. */
+/** A larger buffer is released instead of being reused. */
 const keptBytesMax = 4 * 1024 * 1024
 
-/** A writer to be used again and again: its buffer grows to what a batch needs and stays. */
+/** Creates a reusable writer: its buffer grows as needed. */
 export function createRowWriter(): RowWriter {
   let buffer = Buffer.allocUnsafe(firstBytes)
   let at = 0
@@ -91,7 +91,7 @@ export function createRowWriter(): RowWriter {
       reserve(3)
       const place = at
       at += 3
-      // Three bytes whatever it is: what is read ends at the first byte without the high bit.
+      // Always three bytes: a varint ends at the first byte without the high bit.
       return (count) => {
         buffer[place] = (count & 0x7f) | 0x80
         buffer[place + 1] = ((count >> 7) & 0x7f) | 0x80

@@ -19,7 +19,7 @@ export function addUnroutedAnswers(
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404) return
     const path = request.url.split('?', 1)[0] ?? ''
-    const methods = [...routes].flatMap(([url, taken]) => (isOf(url, path) ? [...taken] : []))
+    const methods = [...routes].flatMap(([url, own]) => (isOf(url, path) ? [...own] : []))
     if (methods.length === 0) {
       sendProblem(reply, new Problem('not_found', 'There is nothing at this address.'))
       return reply

@@ -1,6 +1,6 @@
 /**
- * The shell of every public HTTP server: request ids, RFC 9457 problems for every failure (also the
- * ones fastify and Node raise before a route runs), `/healthz`, and bounds on slow clients.
+ * The base of every public HTTP server: request ids, RFC 9457 problems for every failure (including
+ * failures in fastify and Node before a route runs), `/healthz`, and limits for slow clients.
  * Readiness and metrics are on the internal listener (`internal-server.ts`).
  */
 import { randomUUID } from 'node:crypto'
@@ -41,31 +41,31 @@ export type HttpServerOptions = {
   metrics: Metrics
   bodyBytesMax?: number
   /**
-   * Sees every request before fastify does and returns whether it took it: for the one route whose
-   * cost per request matters. It then owns the answer, the request id included.
+   * Gets every request before fastify, for the one route whose cost per request matters. Returns
+   * whether it handles the request: then it sends the response, with the request id.
    */
   direct?: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** Proxies in front, as in `TRUSTED_PROXIES`; none by default. */
+  /** Trusted proxies, as in `TRUSTED_PROXIES`; none by default. */
   trustedProxies?: readonly string[]
-  /** Where `direct` logs what it refuses as well; one of its own by default. */
+  /** The refusal log, to share it with `direct`. */
   refusals?: RefusalLog
-  /** Other than the service's own bound, for tests. */
+  /** Overrides the limit, for tests. */
   connectionsMax?: number
 }
 
-/** Longer than a load balancer keeps an idle connection, so that it is never we who cut it. */
+/** Longer than a load balancer keeps an idle connection, so that the balancer closes it first. */
 export const keepAliveTimeoutMs = 75_000
-/** How long a client may take to its request's last header. */
-export const headersTimeoutMs = 5_000
+/** How long a client may take to send the last header. */
+const headersTimeoutMs = 5_000
 
-/** Connections that end with an answer which is under way or given. */
+/** Connections that end with a response that is being sent. */
 const ending = new WeakSet<Socket>()
-/** The answers that a connection waits for, in their order. */
+/** The responses that a connection waits for, in order. */
 const awaited = new WeakMap<Socket, ServerResponse[]>()
 
 /**
- * Whether a request may be served. What a client sends behind a request that ends its connection
- * can get no answer, so nothing may come of it; and a request is for one host.
+ * Whether a request may be served. A request behind one that ends its connection can get no
+ * response, so it is ignored. A request must have one Host.
  */
 function isNext(request: IncomingMessage, response: ServerResponse, shell: Shell): boolean {
   const { socket, headers, rawHeaders } = request
@@ -74,8 +74,8 @@ function isNext(request: IncomingMessage, response: ServerResponse, shell: Shell
   awaited.set(socket, [...before, response])
   const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
   const unclear = hosts.length > 1 || (hosts.length === 0 && request.httpVersion === '1.1')
-  const asked = (headers.connection ?? '').toLowerCase()
-  const keeps = request.httpVersion === '1.0' ? asked === 'keep-alive' : asked !== 'close'
+  const wanted = (headers.connection ?? '').toLowerCase()
+  const keeps = request.httpVersion === '1.0' ? wanted === 'keep-alive' : wanted !== 'close'
   if (unclear || !keeps) ending.add(socket)
   else if (shell.isOver(socket)) {
     ending.add(socket)
@@ -90,9 +90,9 @@ function isNext(request: IncomingMessage, response: ServerResponse, shell: Shell
   return false
 }
 
-/** What of a server answers a request before fastify sees it. */
+/** What requests need that are answered before fastify gets them. */
 type Shell = {
-  /** Whether a connection is a stranger's whose time is over. */
+  /** Whether the time of a stranger's connection is over. */
   isOver: (socket: Socket) => boolean
   refusals: RefusalLog
   addresses: ClientAddresses
@@ -113,48 +113,48 @@ function refuseRaw(
   writeProblem(response, problem, requestId)
 }
 
-/** What a connection does now, as far as whole heads say. */
+/** The state of a connection, by the requests whose head is complete. */
 function stateOf(socket: Socket): 'idle' | 'receiving' | 'answering' {
   const pending = awaited.get(socket)?.filter((answer) => !answer.writableFinished) ?? []
   if (pending.length === 0) return 'idle'
   return pending.some(({ req }) => req.complete) ? 'answering' : 'receiving'
 }
 
-/** Only `100-continue` may be expected, which Node itself answers. */
+/** Refuses every expectation but `100-continue`, which Node handles. */
 function refuseExpectation(request: IncomingMessage, response: ServerResponse, shell: Shell): void {
   if (!isNext(request, response, shell)) return
-  // Whether its body follows is anybody's guess.
+  // It is unknown whether a body follows.
   ending.add(request.socket)
   response.setHeader('connection', 'close')
   const problem = new Problem('expectation_failed', 'Only 100-continue can be expected.')
   refuseRaw(request, response, problem, shell)
 }
 
-/** Bounds on slow clients: a whole request in ten seconds, its headers in five. */
+/** Limits for slow clients: a complete request in ten seconds, its headers in five. */
 const serverLimits = {
   requestTimeout: 10_000,
   headersTimeout: headersTimeoutMs,
   connectionsCheckingInterval: 1_000,
-  // Missing, it is refused by us, with a problem like any other.
+  // `isNext` refuses a missing Host, with a problem.
   requireHostHeader: false,
   keepAliveTimeout: keepAliveTimeoutMs,
 }
 
-export const problemType = 'application/problem+json; charset=utf-8'
+const problemType = 'application/problem+json; charset=utf-8'
 
 /**
- * A request id: what a caller sent when it is harmless to repeat, else a random one. Ids do not
- * count: two of them tell a client nothing about the requests of others between them.
+ * @param header `X-Request-Id` of the request
+ * @returns the header's value if it is a harmless token, else a random id
  */
 export function toRequestId(header: string | string[] | undefined): string {
   if (typeof header === 'string' && /^[A-Za-z0-9._-]{1,64}$/.test(header)) return header
   return `req_${randomUUID()}`
 }
 
-/** The codes of the problems that requests were answered with, for the log. */
+/** The problem codes of responses, for the log. */
 const refusedWith = new WeakMap<IncomingMessage, ProblemCode>()
 
-/** Sends a problem; the one way any error leaves a process. */
+/** Sends a problem. Every error response of a fastify route uses it. */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const status = problemStatus(problem.code)
   if (problem.retryAfterSeconds !== undefined) {
@@ -165,7 +165,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   return (
     reply
       .code(status)
-      // Set here too: what fastify refuses before any hook ran comes straight here.
+      // Also set here, because fastify can refuse a request before its hooks run.
       .header('x-request-id', reply.request.id)
       .header('cache-control', 'no-store')
       .header('content-type', problemType)
@@ -173,7 +173,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   )
 }
 
-/** The same for a request that fastify has not seen. */
+/** Sends a problem in response to a request that fastify did not get. */
 export function writeProblem(response: ServerResponse, problem: Problem, requestId: string): void {
   const body = JSON.stringify(toProblemBody(problem, requestId))
   const headers = [
@@ -193,7 +193,7 @@ export function writeProblem(response: ServerResponse, problem: Problem, request
   response.end(body)
 }
 
-/** Makes a public server with the shared error handling; the caller adds its own routes. */
+/** Creates a public server with the shared error handling. The caller adds its routes. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const { log, direct, metrics } = options
   const observe = createObserver(metrics)
@@ -214,7 +214,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requestIdHeader: false,
     genReqId: (request) => toRequestId(request.headers['x-request-id']),
     bodyLimit: options.bodyBytesMax ?? bodyBytesMax,
-    // A server of our own, because fastify turns Node's limits off.
+    // A separate server, because fastify disables Node's limits.
     serverFactory: (handler) =>
       createServer(serverLimits, (request, response) => {
         if (!isNext(request, response, shell)) return
@@ -240,11 +240,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
   })
   shell.isOver = guard.isOver
-  // Nothing here takes text: it is refused as any other media type is, with a 415.
+  // No route accepts text: it gets a 415 like any other media type.
   app.removeContentTypeParser('text/plain')
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
-    // What is for everybody says so itself.
+    // A route with a public response sets its own.
     reply.header('cache-control', 'no-store')
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -281,7 +281,7 @@ const codeOfFastify: Record<string, ProblemCode> = {
   FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
 }
 
-/** What of a request cannot be read, where that is answered with a 400. */
+/** The unreadable part of a request, for responses with a 400. */
 const unreadableParts: Partial<Record<ProblemCode, ProblemDetail>> = {
   invalid_body: { path: '$', message: 'is not valid JSON' },
   malformed_request: {
@@ -296,12 +296,10 @@ function toUnreadable(code: ProblemCode): Problem {
   return new Problem(code, 'The request cannot be read.', more)
 }
 
-/**
- * Any error as a problem. What is not meant for clients becomes a plain 500, logged with its cause.
- */
+/** Converts any error to a problem. An unexpected error becomes a 500 and is logged. */
 export function toProblem(error: unknown, log: Log | { error: Log['error'] }): Problem {
   if (error instanceof Problem) {
-    // A refusal for lack of a place has no cause: it has its bounded line like any other refusal.
+    // A refusal for lack of capacity has no cause, and the refusal log has a line for it.
     const isRefusal = error.code === 'unavailable' && error.cause === undefined
     if (problemStatus(error.code) >= 500 && !isRefusal) {
       log.error({ err: error.cause ?? error }, error.message)
@@ -327,8 +325,8 @@ const unreadableCodes: Record<string, ProblemCode> = {
 }
 
 /**
- * What Node refuses before there is a request: counted, answered by hand, and cut. The answers to
- * what came before it on the connection leave first: they may tell of something that was stored.
+ * Handles requests that Node refuses: it counts them, responds and closes the connection. Responses
+ * to earlier requests of the connection are sent first: they may confirm that an event is stored.
  */
 function createClientErrorHandler(
   metrics: Metrics,
@@ -336,7 +334,7 @@ function createClientErrorHandler(
 ): (error: NodeJS.ErrnoException, socket: Socket) => void {
   const unreadable = metrics.counter(
     'di_http_unreadable_requests_total',
-    'Requests that were broken, too slow or cut off, by the code of the answer',
+    'Malformed, slow or disconnected requests, by the code of the response',
     ['code'],
   )
   const refuse = (code: ProblemCode, socket: Socket) => {
@@ -366,7 +364,7 @@ function createClientErrorHandler(
     const code = unreadableCodes[error.code ?? ''] ?? 'malformed_request'
     unreadable.inc({ code })
     ending.add(socket)
-    // A request that was never read whole is the broken one itself: nobody else answers it.
+    // An incomplete request is the refused one itself.
     const before = awaited.get(socket)?.findLast(({ req, writableFinished }) => {
       return req.complete && !writableFinished
     })
@@ -375,7 +373,7 @@ function createClientErrorHandler(
   }
 }
 
-/** A 503 that says when to come back. */
+/** @returns a 503 with `Retry-After` */
 export function unavailable(detail: string, cause?: unknown): Problem {
   return new Problem('unavailable', detail, {
     retryAfterSeconds,
@@ -384,8 +382,9 @@ export function unavailable(detail: string, cause?: unknown): Problem {
 }
 
 /**
- * Listens and returns the address in use, for logs and port 0.
- * @param reusePort whether other processes may listen there as well
+ * Listens.
+ * @param reusePort whether other processes may listen on the same address
+ * @returns the URL in use, also for port 0
  */
 export async function listen(
   app: FastifyInstance,
@@ -398,5 +397,5 @@ export async function listen(
   return typeof address === 'object' && address !== null ? `http://${host}:${address.port}` : url
 }
 
-/** Node's own option, which fastify hands on and does not name. */
+/** An option of Node that the types of fastify do not have. */
 const shared = { reusePort: true }

@@ -16,7 +16,7 @@ import { createRefusalLog } from './refusal-log.ts'
 /** One dependency's state for `/readyz`: null when it works, else what is missing. */
 export type ReadyCheck = () => Promise<string | null> | string | null
 
-export type InternalOptions = {
+type InternalOptions = {
   log: Log
   metrics: Metrics
   /** Named checks of what this process needs to do its job. */
@@ -32,7 +32,7 @@ const closeMs = 250
 const requestTimeoutMs = 5_000
 const checkLimitMs = 1_000
 
-/** Builds the server; it does not listen yet. */
+/** Creates the server; it does not listen yet. */
 export function createInternalServer(options: InternalOptions): FastifyInstance {
   const { log, metrics, readyChecks, stopping } = options
   const app = fastify({
@@ -76,9 +76,8 @@ export function createInternalServer(options: InternalOptions): FastifyInstance 
 }
 
 /**
- * Opens the internal listener of a process; it closes last, so that readiness says 503 and metrics
- * are there until the process has drained. Call it before the other steps of stopping are
- * registered.
+ * Opens the internal listener of a process. It closes last, so that readiness and metrics remain
+ * until the process has drained. Call it before the other steps of stopping are registered.
  * @returns its URL
  * @throws when the address is in use or cannot be listened on
  */

@@ -5,7 +5,7 @@
 import type { Log } from '#shared/io/process/log.ts'
 
 /** Contains no body, header value or requested path. */
-export type RefusedRequest = {
+type RefusedRequest = {
   requestId: string
   status: number
   /** The problem's code. */

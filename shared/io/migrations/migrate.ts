@@ -1,9 +1,8 @@
 /**
- * Brings both databases to the schema of this release: numbered SQL files, forward only, each
- * applied once. One runner serves both, so that one law holds for both: what was applied is the
- * beginning of what is in the folder, byte for byte, or the migration refuses. Any number of
- * processes may run it at once; a lock in Postgres lets one work while the others wait and then
- * find nothing to do.
+ * Migrates both databases to the schema of this release: numbered SQL files, forward only, each
+ * applied once. The applied files must be a prefix of the folder's files, byte for byte, or the
+ * migration is refused. Any number of processes may run it at once: a lock in Postgres lets one
+ * work, and the others then find nothing to do.
  */
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -28,26 +27,20 @@ import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
 import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
 import type { Log } from '#shared/io/process/log.ts'
 
-export type Migration = {
-  name: string
-  text: string
-  checksum: string
-  /** Checksums of earlier texts that lead to the same: whoever has applied one has applied this. */
-  replaces: string[]
-}
+type Migration = { name: string; text: string; checksum: string }
 type Applied = { name: string; checksum: string }
 
 export type MigrateOptions = {
   log: Log
   /** Ends the wait for a server that does not answer. */
   signal?: AbortSignal
-  /** Another folder than this release's own. */
+  /** Overrides the release's own folder, for tests. */
   folder?: string
-  /** Of the roles that processes sign in to Postgres with; none are made without. */
+  /** Passwords of the processes' roles in Postgres; a process without one gets no role. */
   rolePasswords?: Readonly<Partial<Record<ProcessName, string>>>
 }
 
-/** The schema and the files do not belong together; a person has to look. */
+/** The schema does not match the files; an operator has to decide. */
 export class MigrationError extends Error {
   constructor(message: string) {
     super(message)
@@ -56,16 +49,16 @@ export class MigrationError extends Error {
 }
 
 const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
-/** A statement of a migration may rewrite a large table. */
+/** Time limit of a statement, which may rewrite a large table. */
 const statementMaxMs = 30 * 60_000
-/** One lock for both databases, since both are migrated together. */
+/** One lock for both databases. */
 const migrationLock = 'migrations'
 
 /**
- * Creates the database when it is missing and applies what is new, each file in one transaction.
- * @param url of the database to migrate
+ * Creates the database when it is missing and applies new files, each in one transaction.
+ * @param url of the database
  * @returns the names of the files applied now
- * @throws MigrationError when an applied file is gone or was changed
+ * @throws MigrationError when an applied file is missing or was changed
  */
 export async function migratePostgres(url: string, options: MigrateOptions): Promise<string[]> {
   const migrations = await readMigrations(options.folder ?? join(projectFolder, 'postgres'))
@@ -81,7 +74,7 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
     const pending = findPending(migrations, rows, 'Postgres')
     for (const { name, text, checksum } of pending) {
       await session.transaction(async (tx) => {
-        // Better to fail than to stand in line before every reader of a busy table.
+        // A waiting DDL statement blocks all later readers of its table, so give up early.
         await tx.query("set local lock_timeout = '15s'")
         await tx.query(text)
         await tx.query('insert into schema_migrations (name, checksum) values ($1, $2)', [
@@ -91,21 +84,23 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
       })
       options.log.info({ migration: name }, 'migrated Postgres')
     }
-    // Also with nothing to apply: rights or passwords may have changed.
+    // Also without new files: privileges or passwords may have changed.
     const roles = await session.transaction((tx) =>
       applyRoles(tx, { passwords: options.rolePasswords ?? {}, settings: roleSettings }),
     )
-    if (roles.length > 0) options.log.info({ roles }, 'roles of Postgres are as they should be')
+    if (roles.length > 0) options.log.info({ roles }, 'updated the roles of Postgres')
     return pending.map(({ name }) => name)
   })
 }
 
 /**
- * Creates the database when it is missing and applies what is new. ClickHouse has no transactions
- * around DDL, so a file that failed half-way is run again as a whole: its statements say
- * `if not exists`.
+ * Creates the database when it is missing and applies new files. ClickHouse has no transactions
+ * around DDL, so a file that failed half-way is run again completely: its statements use `if not
+ * exists`.
  * @param url with the database in its path, `device_intelligence` by default
- * @param postgresUrl where the lock is held; null when nobody else can be migrating (a test)
+ * @param postgresUrl where the lock is; null without a lock, for tests
+ * @returns the names of the files applied now
+ * @throws MigrationError when an applied file is missing or was changed
  */
 export async function migrateClickhouse(
   url: string,
@@ -142,7 +137,7 @@ async function applyToClickhouse(
     const pending = findPending(migrations, await result.json<Applied>(), 'ClickHouse')
     for (const { name, text, checksum } of pending) {
       for (const statement of splitStatements(text)) {
-        // Where the lock is lost this fails: somebody else may be migrating by now.
+        // Fails when the lock is lost: another process may be migrating by now.
         await lock?.query('select 1')
         await client.command({ query: nameDatabases(statement, database) })
       }
@@ -153,7 +148,7 @@ async function applyToClickhouse(
       })
       log.info({ migration: name }, 'migrated ClickHouse')
     }
-    // Also with nothing to apply: the reader may be newer than the views.
+    // Also without new files: the reader may have been created after the views.
     await prepareAccess(client, database)
     await guardViews(client, database)
     return pending.map(({ name }) => name)
@@ -161,8 +156,8 @@ async function applyToClickhouse(
 }
 
 /**
- * The numbered files of a folder in order.
- * @throws MigrationError when the numbers are not 0001, 0002, ... without a gap or a repetition
+ * Reads the numbered files of a folder in order.
+ * @throws MigrationError when the numbers are not 0001, 0002, ... without a gap
  */
 export async function readMigrations(folder: string): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort()
@@ -174,29 +169,29 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
   return Promise.all(
     names.map(async (name) => {
       const text = await readFile(join(folder, name), 'utf8')
-      const replaces = [...text.matchAll(/^-- replaces ([0-9a-f]{64})$/gm)].map(([, one]) => one!)
-      return { name, text, checksum: hash('sha256', text, 'hex'), replaces }
+      return { name, text, checksum: hash('sha256', text, 'hex') }
     }),
   )
 }
 
-/** What is not applied yet, after making sure that the rest is what was applied. */
+/**
+ * @returns the files that are not applied yet
+ * @throws MigrationError when the applied files are not a prefix of these
+ */
 function findPending(migrations: Migration[], applied: Applied[], where: string): Migration[] {
-  const known = new Map(
-    migrations.map(({ name, checksum, replaces }) => [name, [checksum, ...replaces]]),
-  )
+  const checksums = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
   for (const { name, checksum } of applied) {
-    const present = known.get(name)
+    const present = checksums.get(name)
     if (present === undefined) {
       throw new MigrationError(
-        `${where} has the migration ${name}, which this release does not know: is it older than ` +
-          'the database?',
+        `${where} has the migration ${name}, which this release does not have. Is the release ` +
+          'older than the database?',
       )
     }
-    if (!present.includes(checksum)) {
+    if (present !== checksum) {
       throw new MigrationError(
-        `${name} was changed after it had been applied to ${where}. Applied files stay as they ` +
-          'are; a change is a new file.',
+        `${name} was changed after it had been applied to ${where}. Undo the change and put it ` +
+          'into a new file.',
       )
     }
   }
@@ -204,7 +199,7 @@ function findPending(migrations: Migration[], applied: Applied[], where: string)
   const pending = migrations.filter(({ name }) => !done.has(name))
   const late = pending.find((_, index) => migrations[done.size + index] !== pending[index])
   if (late === undefined) return pending
-  throw new MigrationError(`${late.name} comes before migrations that ${where} has already`)
+  throw new MigrationError(`${late.name} is numbered before migrations that ${where} has applied`)
 }
 
 async function withMigrationLock<T>(
@@ -238,7 +233,7 @@ async function ensurePostgresDatabase(url: string, options: MigrateOptions): Pro
       await postgres.query(`create database "${name.replaceAll('"', '""')}"`)
       log.info({ database: name }, 'created the Postgres database')
     } catch (error) {
-      // Whoever else creates it at this moment does the same; the catalog's index tells the loser.
+      // Another process created it at the same moment.
       const raced =
         isSqlState(error, sqlStates.duplicateDatabase) ||
         isSqlState(error, sqlStates.uniqueViolation)
@@ -255,7 +250,7 @@ async function withPostgres<T>(
   const postgres = createPostgres(url, {
     role: 'migrate',
     log,
-    // One holds the lock, one works.
+    // One for the lock, one for the work.
     connectionsMax: 2,
     statementTimeoutMs: 0,
     lockTimeoutMs: 0,
@@ -272,12 +267,12 @@ const toWait = (log: Log, signal: AbortSignal | undefined) =>
 
 async function awaitClickhouse(url: string, { log, signal }: MigrateOptions): Promise<void> {
   await withClickhouse(url, 'default', async (client) => {
-    for (let said = false; ; said = true) {
+    for (let logged = false; ; logged = true) {
       const answer = await client.ping({ select: true })
       if (answer.success) return
-      // An answer that refuses us will not change by waiting.
+      // Waiting does not change a refusal.
       if ('type' in answer.error) throw answer.error
-      if (!said) log.warn({ err: answer.error }, 'ClickHouse does not answer; waiting for it')
+      if (!logged) log.warn({ err: answer.error }, 'ClickHouse does not answer; waiting for it')
       signal?.throwIfAborted()
       await new Promise((resolve) => setTimeout(resolve, 250))
     }
@@ -294,7 +289,7 @@ async function withClickhouse<T>(
   const client = createClient({
     url: address.href,
     request_timeout: statementMaxMs,
-    // The client's own log would repeat statements on stderr; what fails is thrown.
+    // The client's log would print statements to stderr; failures are thrown.
     log: { level: ClickHouseLogLevel.OFF },
   })
   try {
@@ -304,8 +299,6 @@ async function withClickhouse<T>(
   }
 }
 
-/**
- * Files name the database of the views by what it is; its name follows that of the internal one.
- */
+/** Replaces the placeholder of the views' database, whose name depends on the internal one. */
 const nameDatabases = (statement: string, database: string) =>
   statement.replaceAll('{analytics:Identifier}', quoteName(toAnalyticsDatabase(database)))

@@ -1,15 +1,15 @@
 /**
- * The audit log: who did what to whom, with what it was before and after. A row is written in the
- * transaction of the change it tells of, so neither is ever there without the other; secrets are
- * never in it, and the database refuses to change or remove a row.
+ * The audit log: who changed what, with the state before and after. A row is written in the
+ * transaction of its change, so neither exists without the other. It contains no secrets, and the
+ * database refuses to change or remove a row.
  */
 import type { Queryable } from './postgres.ts'
 
-export type AuditEntry = {
+type AuditEntry = {
   /** Who: an operator's email, `admin` for the admin token, `system` for our own repairs. */
   actor: string
   tenantId: string | null
-  /** What, as `noun.verb` in the past: `tenant.created`. */
+  /** `noun.verb` in the past tense: `tenant.created`. */
   action: string
   before?: unknown
   after?: unknown

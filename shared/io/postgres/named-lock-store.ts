@@ -1,24 +1,24 @@
 /**
- * Named locks in Postgres, held by a transaction, so that one of any number of processes does a
- * task at a time. A lock ends with its connection, so a crash leaves nothing behind. A transaction
- * holds it, not a session, because a pooler keeps only a transaction on one connection.
+ * Named locks in Postgres: one of any number of processes does a task at a time. A lock ends with
+ * its connection, so a crash leaves none behind. It belongs to a transaction, not to a session,
+ * because a pooler keeps only a transaction on one connection.
  */
 import type { Postgres, Queryable, Session } from './postgres.ts'
 import { PostgresUnavailableError } from './postgres.ts'
 
-/** Separate pools for holding locks and for the work under them. */
+/** Separate pools for the locks and for the work under them. */
 export type Locks = { holders: Postgres; work: Postgres }
 
 /**
  * Runs `work` under the lock of this name.
- * @returns null when another process holds it
+ * @returns null when another process has it
  */
 export async function tryNamedLock<T>(
   locks: Locks,
   name: string,
   work: (session: Session) => Promise<T>,
 ): Promise<T | null> {
-  return whileHeld(locks, name, 'pg_try_advisory_xact_lock', work)
+  return whileLocked(locks, name, 'pg_try_advisory_xact_lock', work)
 }
 
 /**
@@ -31,13 +31,13 @@ export async function withNamedLock<T>(
   name: string,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  return (await whileHeld(locks, name, 'pg_advisory_xact_lock', work)) as T
+  return (await whileLocked(locks, name, 'pg_advisory_xact_lock', work)) as T
 }
 
-async function whileHeld<T>(
+async function whileLocked<T>(
   { holders, work: postgres }: Locks,
   name: string,
-  take: 'pg_advisory_xact_lock' | 'pg_try_advisory_xact_lock',
+  lockFunction: 'pg_advisory_xact_lock' | 'pg_try_advisory_xact_lock',
   work: (session: Session) => Promise<T>,
 ): Promise<T | null> {
   return holders.withSession(async (holder) => {
@@ -45,7 +45,7 @@ async function whileHeld<T>(
     try {
       await holder.transaction(async (tx) => {
         const { rows } = await tx.query<{ locked: boolean }>(
-          `select ${take}(hashtextextended($1, 0))::text <> 'false' as locked`,
+          `select ${lockFunction}(hashtextextended($1, 0))::text <> 'false' as locked`,
           [name],
         )
         if (!rows[0]!.locked) {
@@ -64,7 +64,7 @@ async function whileHeld<T>(
   })
 }
 
-/** The transaction that holds the lock, as `pg_locks` names it. */
+/** @returns the transaction that has the lock, as `pg_locks` names it */
 async function findHolder(tx: Queryable): Promise<string> {
   const { rows } = await tx.query<{ holder: string }>(
     `select virtualtransaction as holder from pg_locks
@@ -74,8 +74,8 @@ async function findHolder(tx: Queryable): Promise<string> {
 }
 
 /**
- * Transactions that run one at a time under a name and only while its lock is held: one that began
- * before the lock was lost ends before those of the next holder begin.
+ * A session whose transactions run one at a time and only while the lock exists: a transaction that
+ * began before the lock was lost ends before the next holder's transactions begin.
  */
 function toFenced(postgres: Postgres, name: string, holder: string): Session {
   const transaction: Session['transaction'] = (work) =>

@@ -1,7 +1,7 @@
 /**
- * The roles of the processes in PostgreSQL, made of the table of rights by the owner: each can sign
- * in to this database alone and do there what its process needs. Saying it again changes nothing;
- * what the table no longer has is taken away.
+ * Creates the processes' roles in PostgreSQL from the table of privileges: each may connect to this
+ * database only and has the privileges that its process needs. It is idempotent, and it revokes
+ * privileges that the table no longer has.
  */
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
 import {
@@ -13,21 +13,21 @@ import type { TablePrivileges } from '#shared/core/permissions/table-privileges.
 import type { Queryable } from './postgres.ts'
 import type { SessionSettings } from './postgres-session.ts'
 
-/** Processes that sign in to PostgreSQL with a role of their own. */
+/** Processes that connect to PostgreSQL with their own role. */
 export const postgresProcesses = processNames.filter(
   (name) =>
     processPermissions[name].postgres !== null && processPermissions[name].postgres !== 'owner',
 )
 
-/** Roles belong to a whole server, so their names say which database they are for. */
+/** Roles belong to a whole server, so their names contain the database. */
 export const toRole = (database: string, process: ProcessName): string => `${database}_${process}`
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 const quoteValue = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
 /**
- * What PostgreSQL stores of a password, made here so that no password is in a statement or a log of
- * the server. The same for the same role and password.
+ * Computes what PostgreSQL stores of a password, so that no statement or server log contains it. It
+ * is deterministic.
  */
 export function toScramVerifier(role: string, password: string): string {
   const iterations = 4_096
@@ -46,16 +46,17 @@ function toGrants(role: string, rights: TablePrivileges): string[] {
   )
 }
 
-export type RoleOptions = {
-  /** By process. One that is left out has no role made or changed. */
+type RoleOptions = {
+  /** By process. A process without a password gets no role. */
   passwords: Readonly<Partial<Record<ProcessName, string>>>
-  /** Settings that every session of a role begins with. */
+  /** Initial settings of the role's sessions. */
   settings: Readonly<Partial<Record<ProcessName, SessionSettings>>>
 }
 
 /**
- * Makes the roles and their grants in the database of this transaction.
- * @throws insufficient_privilege where we may not make roles
+ * Creates the roles and their grants in the database of this transaction.
+ * @returns the names of the roles
+ * @throws insufficient_privilege when the user may not create roles
  */
 export async function applyRoles(tx: Queryable, options: RoleOptions): Promise<string[]> {
   const { rows } = await tx.query<{ database: string }>('select current_database() as database')

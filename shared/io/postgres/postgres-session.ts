@@ -1,35 +1,33 @@
 /**
- * What a new connection to PostgreSQL needs before it is used. Connected directly, its settings are
- * set once and hot statements are prepared by name. Behind a pooler such as PgBouncer neither
- * lasts: each transaction may run on another connection of the server, so settings are set within
- * each transaction and no statement has a name. A pooler shows itself: the process id it announces
- * is not that of the server process that answers.
+ * Prepares a new connection to PostgreSQL. On a direct connection settings are set once and hot
+ * statements are prepared by name. Behind a pooler such as PgBouncer each transaction may run on
+ * another server connection, so settings are set within each transaction and statements have no
+ * name. A pooler is detected by its process id, which differs from that of the server process.
  */
 import type pg from 'pg'
 
 /** Settings of PostgreSQL by name, times in ms. */
 export type SessionSettings = Readonly<Record<string, string>>
 
-/** How statements are run on one connection. */
+/** How statements run on one connection. */
 export type ConnectionMode = {
   /** Whether statements may be prepared by name. */
   named: boolean
-  /** What begins a transaction, with the settings that do not last. */
+  /** The statement that begins a transaction, with settings that apply to it alone. */
   begin: string
-  /** Whether a statement of its own needs a transaction around it, for these settings. */
+  /** Whether a single statement needs a transaction around it, for these settings. */
   wrap: boolean
 }
 
-/** Names of settings are ours, values are numbers and words: nothing to escape. */
+/** Names and values are constants of this code: there is nothing to escape. */
 const toSetLocal = (settings: SessionSettings): string =>
   Object.entries(settings)
     .map(([name, value]) => `; set local ${name} = '${value}'`)
     .join('')
 
 /**
- * Finds out what is at the other end and sets what can be set for good: one round trip, two behind
- * a pooler. There a role that has the settings already (`alter role ... set`) saves a lone
- * statement its transaction.
+ * Detects a pooler and sets lasting settings: one round trip, two behind a pooler. There a role
+ * with the same settings (`alter role ... set`) saves a single statement its transaction.
  */
 export async function prepareConnection(
   client: pg.ClientBase,
@@ -37,7 +35,7 @@ export async function prepareConnection(
 ): Promise<ConnectionMode> {
   const names = Object.keys(settings)
   const values = Object.values(settings)
-  // What pg keeps of the server's announcement; its types leave it out.
+  // Announced by the server; missing in the types of pg.
   const { processID } = client as pg.ClientBase & { processID: number | null }
   const { rows } = await client.query<{ direct: boolean }>(
     `select pg_backend_pid() = $1 as direct,

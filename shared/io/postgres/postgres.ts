@@ -1,8 +1,7 @@
 /**
- * Access to PostgreSQL: a pool per role, atomic transactions, and errors classified by SQLSTATE. An
- * outage is always a PostgresUnavailableError, which the HTTP shell answers with 503 and a consumer
- * retries; no failure of a connection ever ends the process, and the pool finds the server again by
- * itself.
+ * Access to PostgreSQL: a pool per process, transactions, and errors classified by SQLSTATE. An
+ * outage is always a PostgresUnavailableError: the HTTP server responds with 503 and a consumer
+ * retries. A failed connection never ends the process, and the pool reconnects by itself.
  */
 import pg from 'pg'
 import { retryAfterSeconds } from '#shared/core/base/limits/http.ts'
@@ -16,16 +15,13 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type ConnectionMode, prepareConnection, type SessionSettings } from './postgres-session.ts'
 
-/**
- * One statement. A `name` makes it a prepared statement of its connection, where there is no
- * pooler in between: use for hot reads.
- */
+/** One statement. With a `name` it is prepared once per connection, unless there is a pooler. */
 export type Sql = { text: string; values?: readonly unknown[]; name?: string }
 
 export type Row = Record<string, unknown>
 export type Rows<R> = { rows: R[]; rowCount: number }
 
-/** What a store needs of Postgres: the pool or a transaction, either will do. */
+/** The pool or a transaction: stores work with either. */
 export type Queryable = {
   /** @throws PostgresUnavailableError, or pg's DatabaseError with its SQLSTATE in `code` */
   query: <R extends object = Row>(
@@ -35,8 +31,8 @@ export type Queryable = {
 }
 
 /**
- * One connection of the pool. Behind a pooler only the statements of one transaction share a
- * session of the server: nothing may rest on the session lasting longer.
+ * One connection of the pool. Behind a pooler only the statements of one transaction share a server
+ * session, so nothing may depend on a longer session.
  */
 export type Session = Queryable & {
   transaction: <T>(work: (tx: Queryable) => Promise<T>) => Promise<T>
@@ -44,34 +40,32 @@ export type Session = Queryable & {
 
 export type Postgres = Queryable & {
   /**
-   * Runs `work` between begin and commit, rolled back when it throws. A serialization failure or a
-   * deadlock runs it again (it then must not have effects outside Postgres that matter). When the
-   * connection is lost during the commit nobody knows the outcome: that is a
-   * PostgresUnavailableError too, so what must not happen twice needs a key of its own.
+   * Runs `work` in a transaction; an error rolls it back. It is repeated after a serialization
+   * failure or a deadlock, so it must have no effect outside Postgres. When the connection is lost
+   * during the commit the outcome is unknown, and the error is a PostgresUnavailableError: what
+   * must not happen twice needs a unique key.
    */
   transaction: <T>(work: (tx: Queryable) => Promise<T>) => Promise<T>
-  /**
-   * Runs `work` on one connection. It is thrown away afterwards when anything went wrong on it.
-   */
+  /** Runs `work` on one connection, which is discarded afterwards if it failed. */
   withSession: <T>(work: (session: Session) => Promise<T>) => Promise<T>
-  /** For `/readyz`: null when a round trip works, else what is missing. */
+  /** For `/readyz`: null when a round trip works, else the reason. */
   checkReady: () => Promise<string | null>
-  /** Waits for running work to give its connections back, then closes them. */
+  /** Waits until all connections are free, then closes them. */
   close: () => Promise<void>
 }
 
 export type PostgresOptions = {
-  /** The process, as `pg_stat_activity` shows it. */
+  /** The process, for `pg_stat_activity`. */
   role: string
   log: Log
-  /** Says why it cannot connect; shared by the pools of one process. */
+  /** Logs connection failures; shared by the pools of one process. */
   reporter?: FaultReporter
   metrics?: Metrics
   /** Connections at most; 10 by default. */
   connectionsMax?: number
   /** The server ends a statement after this long; 10 s by default, 0 is never. */
   statementTimeoutMs?: number
-  /** The server gives up waiting for a lock after this long; 5 s by default, 0 is never. */
+  /** The server stops waiting for a lock after this long; 5 s by default, 0 is never. */
   lockTimeoutMs?: number
   /** How long to wait for a free or a new connection; 3 s by default. */
   connectTimeoutMs?: number
@@ -79,9 +73,7 @@ export type PostgresOptions = {
   settings?: SessionSettings
 }
 
-/**
- * Postgres cannot be reached, is going down, or has no room: try again later. A 503 to clients.
- */
+/** Postgres cannot be reached, is shutting down or is full. Clients get a 503. */
 export class PostgresUnavailableError extends Problem {
   constructor(cause: unknown) {
     super('unavailable', 'The database cannot answer at the moment.', { retryAfterSeconds, cause })
@@ -89,7 +81,7 @@ export class PostgresUnavailableError extends Problem {
   }
 }
 
-/** SQLSTATEs that code asks for by name. */
+/** SQLSTATEs that this code uses. */
 export const sqlStates = {
   uniqueViolation: '23505',
   foreignKeyViolation: '23503',
@@ -113,9 +105,7 @@ export function isSqlState(error: unknown, state: string, constraint?: string): 
   )
 }
 
-/**
- * Whether the same may well succeed in a moment: the server is away, or others were in the way.
- */
+/** Whether a retry may succeed: the server is away, or another transaction was in the way. */
 export function isPassing(error: unknown): boolean {
   const { lockNotAvailable, serializationFailure, deadlockDetected } = sqlStates
   return (
@@ -126,21 +116,19 @@ export function isPassing(error: unknown): boolean {
   )
 }
 
-/** Whether an error is the server's, about a value that it was sent: no waiting cures that. */
+/** Whether the server refused a value, so that a retry is useless. */
 export function isOfValue(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code?.startsWith('22') === true
 }
 
-/** Whole classes, then single states, that say "not now" rather than "not this". */
+/** Classes of SQLSTATEs, and single ones, that mean a temporary failure. */
 const unavailableClasses = new Set(['08', '28', '53', '58'])
 const unavailableStates = new Set(['57P01', '57P02', '57P03', '57P05', '57014', '25006', '25P03'])
 
-/**
- * The server's own errors keep their SQLSTATE; whatever else a connection throws is an outage.
- */
+/** Errors of the server keep their SQLSTATE; every other error of a connection is an outage. */
 function toPostgresError(error: unknown): unknown {
   if (error instanceof PostgresUnavailableError) return error
-  // A value that cannot be sent is a mistake in our code, not an outage.
+  // A value that cannot be sent is a defect, not an outage.
   if (error instanceof TypeError || error instanceof RangeError) return error
   if (!(error instanceof pg.DatabaseError)) return new PostgresUnavailableError(error)
   const state = error.code ?? ''
@@ -153,8 +141,8 @@ export const toTime = (ms: number): string => new Date(ms).toISOString()
 
 const transactionTriesMax = 5
 
-/** A statement that found the disk full speaks for this long: reads succeed all the while. */
-const noRoomSpeaksMs = 3_000
+/** How long readiness reports a full disk after a failed write: reads still succeed. */
+const fullDiskMs = 3_000
 
 function isOfFullDisk(error: unknown): boolean {
   const { cause = error } = error as { cause?: unknown }
@@ -162,7 +150,7 @@ function isOfFullDisk(error: unknown): boolean {
 }
 
 /**
- * Opens a pool. Nothing is connected yet: the first query is.
+ * Creates a pool. The first query connects.
  * @param url `postgres://user:password@host:port/database`
  */
 export function createPostgres(url: string, options: PostgresOptions): Postgres {
@@ -175,12 +163,11 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
       modes.set(client, await prepareConnection(client, settings))
     },
   })
-  // An idle connection that breaks is replaced by the next query; without a listener it would end
-  // us.
+  // The next query replaces a broken idle connection. Without a listener the event ends the process.
   pool.on('error', (error) => log.warn({ err: error }, 'an idle connection to Postgres was lost'))
   if (options.metrics !== undefined) observePool(pool, options.metrics)
 
-  let noRoomMs = Number.NEGATIVE_INFINITY
+  let diskFullAtMs = Number.NEGATIVE_INFINITY
   const reporter = options.reporter ?? createFaultReporter('Postgres', log)
   const openClient = async (): Promise<pg.PoolClient> => {
     try {
@@ -188,15 +175,14 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
       reporter.worked()
       return client
     } catch (error) {
-      // A pool whose connections are all in use says nothing about the server.
+      // A pool whose connections are all busy is no failure of the server.
       if (pool.totalCount < pool.options.max) reporter.failed(error)
       throw toPostgresError(error)
     }
   }
   const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
     const client = await openClient()
-    // Between two queries nobody else listens for a broken connection, and unheard it would end
-    // us.
+    // Between two queries there is no other listener, and without one the event ends the process.
     let broken: Error | undefined
     const onError = (error: Error) => {
       broken = error
@@ -206,7 +192,7 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
     try {
       return await work(session)
     } catch (error) {
-      if (isOfFullDisk(error)) noRoomMs = performance.now()
+      if (isOfFullDisk(error)) diskFullAtMs = performance.now()
       throw error
     } finally {
       client.removeListener('error', onError)
@@ -222,7 +208,7 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
           isSqlState(error, sqlStates.serializationFailure) ||
           isSqlState(error, sqlStates.deadlockDetected)
         if (!again || attempt === transactionTriesMax) throw error
-        // Whoever won is about to take what we just let go of.
+        // Let the other transaction proceed first.
         await new Promise((resolve) => setTimeout(resolve, attempt * 10))
       }
     }
@@ -237,8 +223,8 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
       } catch (error) {
         return describeConnectFault(error)
       }
-      const full = performance.now() - noRoomMs < noRoomSpeaksMs
-      return full ? 'has no room on its disk' : null
+      const full = performance.now() - diskFullAtMs < fullDiskMs
+      return full ? 'has a full disk' : null
     },
     close: () => pool.end(),
   }
@@ -264,7 +250,7 @@ function toSession(
       return { rows: result.rows, rowCount: result.rowCount ?? 0 }
     } catch (error) {
       const failure = toPostgresError(error)
-      // Whoever swallows this must not give a connection in an unknown state back to the pool.
+      // Never return a connection in an unknown state to the pool, even if the error is caught.
       if (failure instanceof PostgresUnavailableError) dirty = true
       throw failure
     }
@@ -300,24 +286,24 @@ function toPoolConfig(url: string, options: PostgresOptions): pg.PoolConfig {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    // A server that accepts and then says nothing (paused, cut off) is noticed by us alone.
+    // Only the client detects a server that accepts a statement and then is silent.
     ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + 2_000 }),
     types: { getTypeParser: toTypeParser as typeof pg.types.getTypeParser },
   }
 }
 
-/** The settings of the sessions of a pool. */
+/** @returns the settings of a pool's sessions */
 export const toSettings = (
   options: Pick<PostgresOptions, 'statementTimeoutMs' | 'lockTimeoutMs' | 'settings'>,
 ): SessionSettings => ({
   statement_timeout: `${options.statementTimeoutMs ?? statementTimeoutDefaultMs}`,
   lock_timeout: `${options.lockTimeoutMs ?? 5_000}`,
-  // A process that stops in the middle of a transaction must not hold its locks for ever.
+  // The server ends a transaction of a process that hangs.
   idle_in_transaction_session_timeout: '30000',
   ...options.settings,
 })
 
-/** bigint as a number: ours are counters, and one above 2^53 is an error, not a wrong one. */
+/** Parses bigint as a number. @throws RangeError above 2^53 */
 function toTypeParser(oid: number, format?: 'text' | 'binary'): unknown {
   if (oid !== int8Oid || format === 'binary') return pg.types.getTypeParser(oid, format as 'text')
   return (text: string) => {
@@ -335,7 +321,7 @@ function observePool(pool: pg.Pool, metrics: Metrics): void {
       this.set({ state: 'busy' }, pool.totalCount - pool.idleCount)
     },
   })
-  metrics.gauge('di_postgres_waiting', 'Callers that wait for a connection to Postgres', {
+  metrics.gauge('di_postgres_waiting', 'Callers waiting for a connection to Postgres', {
     collect() {
       this.set(pool.waitingCount)
     },
@@ -343,21 +329,22 @@ function observePool(pool: pg.Pool, metrics: Metrics): void {
 }
 
 /**
- * Runs `work` again, with growing pauses up to 2 s, for as long as it fails because Postgres is
- * away. Any other error is thrown. `work` must be safe to repeat.
+ * Repeats `work`, with growing pauses up to 2 s, while Postgres is away.
+ * @param work safe to repeat
+ * @throws every other error of `work`
  */
 export async function untilPostgresAnswers<T>(
   work: () => Promise<T>,
   { log, signal }: { log: Log; signal?: AbortSignal },
 ): Promise<T> {
-  for (let pauseMs = 50, said = false; ; pauseMs = Math.min(2_000, pauseMs * 2)) {
+  for (let pauseMs = 50, logged = false; ; pauseMs = Math.min(2_000, pauseMs * 2)) {
     signal?.throwIfAborted()
     try {
       return await work()
     } catch (error) {
       if (!(error instanceof PostgresUnavailableError)) throw error
-      if (!said) log.warn({ err: error.cause }, 'Postgres does not answer; waiting for it')
-      said = true
+      if (!logged) log.warn({ err: error.cause }, 'Postgres does not answer; waiting for it')
+      logged = true
     }
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }

@@ -1,6 +1,6 @@
 /**
- * How each process uses PostgreSQL: limits and settings of its sessions. Its role has the same
- * settings, so that behind a pooler a lone statement needs no transaction to set them.
+ * Limits and settings of each process's sessions in PostgreSQL. Its role has the same settings, so
+ * behind a pooler a single statement needs no transaction to set them.
  */
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { listingSession } from '#shared/io/alerts/list-alerts.ts'
@@ -15,8 +15,8 @@ type SessionOptions = Pick<
 
 export const processSessions = {
   scorer: {},
-  // A caller waits this long at most for a database that does not answer, then gets a 503. Whatever
-  // else it asks than lists is found by a key.
+  // A caller gets a 503 when the database does not answer in time. Every query but a list finds its
+  // rows by a key.
   api: {
     connectTimeoutMs: 1_000,
     statementTimeoutMs: 2_000,

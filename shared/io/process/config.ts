@@ -102,25 +102,25 @@ const rolePasswordsSchema = z
   })
   .pipe(z.partialRecord(z.enum(processNames), z.string().min(16, 'must have 16 characters each')))
 
-/** Every variable of the service, as in the README; a process picks the ones it needs. */
+/** Every variable of the service. A process picks the ones it needs. */
 export const variables = {
   NATS_URL: address(findNatsUrlFault).default('nats://127.0.0.1:4222'),
   /** TLS of the connection to NATS: the CA, and this process's certificate and its key, in PEM. */
   NATS_CA_FILE: readableFileSchema.optional(),
   NATS_CERT_FILE: readableFileSchema.optional(),
   NATS_KEY_FILE: readableFileSchema.optional(),
-  /** How to sign in to NATS other than by the URL: a credentials file, or the seed of an NKEY. */
+  /** Credentials for NATS outside the URL: a credentials file, or the seed of an NKEY. */
   NATS_CREDS_FILE: readableFileSchema.optional(),
   NATS_NKEY_SEED: z
     .string()
     .regex(/^SU[A-Z2-7]{56}$/, "must be the seed of a user's NKEY, SU...")
     .optional(),
-  /** How many nats-servers keep every stream; left out, what exists stays and new ones get one. */
+  /** Replicas of every stream; by default existing streams keep theirs and new ones get one. */
   NATS_REPLICAS: z.coerce
     .number('must be 1, 3 or 5')
     .refine((count) => [1, 3, 5].includes(count), 'must be 1, 3 or 5')
     .optional(),
-  /** Room of the telemetry stream; left out, what exists stays and a new one has it by the disk. */
+  /** Size of the telemetry stream; by default an existing one keeps its size. */
   TELEMETRY_STREAM_MAX_BYTES: z.coerce
     .number('must be a number of bytes')
     .int('must be a whole number of bytes')
@@ -133,15 +133,15 @@ export const variables = {
     'postgres://postgres@127.0.0.1:5432/device_intelligence',
   ),
   MASTER_KEY: keySchema('is required: 32 random bytes in base64'),
-  /** The key before it, while secrets are still sealed under that one. */
+  /** The previous key, while secrets are still sealed under it. */
   MASTER_KEY_PREVIOUS: keySchema('').optional(),
-  /** Derived from MASTER_KEY: the key of edges' proofs, for scorers, which have no MASTER_KEY. */
+  /** The key of edges' proofs, derived from MASTER_KEY, for scorers. */
   TELEMETRY_KEY: keySchema('').optional(),
   TELEMETRY_KEY_PREVIOUS: keySchema('').optional(),
   ADMIN_TOKEN: z
     .string('is required: the bearer token of the admin API')
     .min(16, 'must have at least 16 characters'),
-  /** Of the roles that `migrate` makes in Postgres, by process; none are made without. */
+  /** Passwords of the roles that `migrate` creates in Postgres, by process. */
   POSTGRES_ROLE_PASSWORDS: rolePasswordsSchema.optional(),
   INGEST_LISTEN: listenSchema.prefault('127.0.0.1:8080'),
   API_LISTEN: listenSchema.prefault('127.0.0.1:8081'),
@@ -163,23 +163,21 @@ export const variables = {
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
     .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
     .optional(),
-  /** Addresses and networks of proxies in front, separated by commas. */
+  /** Addresses and networks of reverse proxies, separated by commas. */
   TRUSTED_PROXIES: z
     .string()
     .default('')
     .transform((text) => text.split(',').map((part) => part.trim()))
     .transform((parts) => parts.filter((part) => part !== ''))
     .refine(areAddresses, 'must be IP addresses or networks, separated by commas'),
-  /**
-   * Networks of the operator's own that webhook receivers may be in, also those of live tenants.
-   */
+  /** Private networks that webhook receivers of all tenants may be in. */
   WEBHOOK_ALLOW_NETWORKS: z.string().default('').transform(toNetworks),
-  /** Several processes on one address of one machine: the kernel deals connections among them. */
+  /** `1` lets several processes listen on one address; the kernel distributes connections. */
   REUSE_PORT: z
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),
-  /** How long a batch of a scorer may be held up by what shadow policies would have decided. */
+  /** How long shadow policies may delay a batch of a scorer. */
   SHADOW_HOLD_MAX_MS: z.coerce.number().int().min(100).max(60_000).default(2_000),
   /** Where analysts reach ClickHouse; the local stack sets it to an address of its own. */
   ANALYSTS_URL: z.url().optional(),
@@ -187,7 +185,7 @@ export const variables = {
   PARENT_PID: z.coerce.number().int().positive().optional(),
 } as const
 
-/** What every process needs that connects to NATS. */
+/** The variables of every process that connects to NATS. */
 export const natsVariables = {
   NATS_URL: variables.NATS_URL,
   NATS_REPLICAS: variables.NATS_REPLICAS,
@@ -255,7 +253,7 @@ export function readConfig<Shape extends z.ZodRawShape>(
   for (const name of Object.keys(shape)) {
     const file = secretVariables.has(name) ? env[`${name}_FILE`] : undefined
     const value = file === undefined ? env[name] : readSecret(name, file, faults)
-    // An empty variable is how compose files and shells spell "not set".
+    // In compose files and shells an empty variable means "not set".
     if (value !== undefined && value !== '') values[name] = value
   }
   const parsed = z.object(shape).safeParse(values)

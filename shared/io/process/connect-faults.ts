@@ -18,13 +18,13 @@ const reasons: Record<string, string> = {
   TIMEOUT: 'does not answer',
   EHOSTUNREACH: 'cannot be reached by the network',
   ENETUNREACH: 'cannot be reached by the network',
-  ENOENT: 'cannot be asked: a file of the TLS or credential settings is missing',
-  EACCES: 'cannot be asked: a file of the TLS or credential settings cannot be read',
+  ENOENT: 'cannot be reached: a file of the TLS or credential settings is missing',
+  EACCES: 'cannot be reached: a file of the TLS or credential settings cannot be read',
   // NATS
   AUTHORIZATION_VIOLATION: 'refuses the credentials',
-  AUTHENTICATION_TIMEOUT: 'refuses the credentials: they did not come in time',
+  AUTHENTICATION_TIMEOUT: 'refuses the credentials: they arrived too late',
   AUTHENTICATION_EXPIRED: 'refuses the credentials: they have expired',
-  BAD_CREDS: 'cannot be asked: the credentials file has no JWT and seed',
+  BAD_CREDS: 'cannot be reached: the credentials file has no JWT and seed',
   BAD_AUTHENTICATION: 'refuses the credentials',
   SERVER_OPT_NA: 'offers no TLS, which the settings ask for',
   // PostgreSQL
@@ -89,7 +89,7 @@ function describeTls(code: string): string {
 }
 
 export type FaultReporter = {
-  /** Logs the reason at `warn`, unless it is unchanged. @returns the reason */
+  /** Logs the reason at `warn` when it has changed. @returns the reason */
   failed: (error: unknown) => string
   /** Logs the recovery at `info`, after a failure. */
   worked: () => void

@@ -1,8 +1,8 @@
-/** Distinguishes defects of a message or of our code from outages. */
+/** Distinguishes defects from outages. */
 import { isOfValue } from '#shared/io/postgres/postgres.ts'
 
 /**
- * Whether an error is a mistake in our code, or of a value in a message, which no waiting cures.
+ * Whether an error comes from the code or from a value in a message, so that waiting is useless.
  */
 export function isDefect(error: unknown): boolean {
   return (

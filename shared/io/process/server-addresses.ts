@@ -3,8 +3,8 @@
  * errors, so that `tls` or `sslmode` always takes effect.
  */
 
-/** The servers of a `NATS_URL` and how to sign in to them. */
-export type NatsAddress = {
+/** The servers and credentials of a `NATS_URL`. */
+type NatsAddress = {
   /** `host:port`, or `host` for the default port. */
   hosts: string[]
   /** Whether a connection without TLS is refused, before any credentials are sent. */
@@ -70,18 +70,18 @@ export function findPostgresUrlFault(text: string): string | null {
   const url = parse(text, ['postgres:', 'postgresql:'])
   if (url === null) return 'must be a URL with postgres: or postgresql:'
   for (const name of url.searchParams.keys()) {
-    if (!postgresParameters.has(name)) return `has a parameter that means nothing: ${name}`
+    if (!postgresParameters.has(name)) return `has an unknown parameter: ${name}`
   }
   const mode = url.searchParams.get('sslmode')
   if (mode === null || sslModes.includes(mode)) return null
   return `must have an sslmode of ${sslModes.join(', ')}`
 }
 
-/** What is wrong with a `CLICKHOUSE_URL`, or null. */
+/** @returns what is wrong with a `CLICKHOUSE_URL`, or null */
 export function findClickhouseUrlFault(text: string): string | null {
   const url = parse(text, ['http:', 'https:'])
   if (url === null) return 'must be a URL with http: or https:'
-  return url.search === '' ? null : 'must not have parameters; https: is what asks for TLS'
+  return url.search === '' ? null : 'must not have parameters; https: enables TLS'
 }
 
 function parse(text: string, protocols: string[]): URL | null {

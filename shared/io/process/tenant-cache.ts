@@ -4,12 +4,12 @@
  */
 import { LRUCache } from 'lru-cache'
 
-export type TenantCache<Value extends object | string | number | boolean> = {
+type TenantCache<Value extends object | string | number | boolean> = {
   get: (tenantId: string, key: string) => Value | undefined
   set: (tenantId: string, key: string, value: Value) => void
 }
 
-export type TenantCacheBounds = {
+type TenantCacheBounds = {
   /** Maximum number of tenants; the least recently used is evicted first. */
   tenantsMax: number
   /** Entries of one tenant. */

@@ -1,7 +1,7 @@
 /**
- * Finds one stored event by its id, whosever it is: what the edge answered, under which policy, and
- * the submission byte for byte. An event that was stored more than once is the row received first,
- * as merges keep it.
+ * Finds one stored event of any tenant by its id: the edge's decision, its policy, and the
+ * submission byte for byte. Of an event that was stored more than once it returns the row received
+ * first, which is the one that merges keep.
  */
 import { z } from 'zod'
 import { type Action, type Reason, reasonSchema } from '#shared/core/scoring/score.ts'
@@ -12,10 +12,10 @@ export type StoredEvent = {
   deviceId: string
   sessionId: string
   eventId: string
-  /** Its place in the stream; 0 when it was stored before that was kept. */
+  /** Its stream offset. */
   streamOffset: number
   receivedAtMs: number
-  /** Null when the client named none. */
+  /** Null when the client sent none. */
   userId: string | null
   accountId: string | null
   sdkVersion: string
@@ -23,7 +23,7 @@ export type StoredEvent = {
   raspScore: number
   raspAction: Action
   flags: string[]
-  /** Null when what is stored is no list of reasons. */
+  /** Null when the stored reasons are not valid. */
   reasons: Reason[] | null
   policyVersion: number
   policyHash: string
@@ -41,8 +41,8 @@ type Row = Omit<
   'eventId' | 'reasons'
 > & { reasons: string }
 
-// Without FINAL, which would read the keys of the whole table: the bloom index of event_id leaves a
-// few granules, and the order picks the row that FINAL would.
+// Without FINAL, which reads the keys of the whole table: the bloom index of event_id leaves a few
+// granules, and the order selects the row that FINAL would return.
 const eventSql = `
   select tenant_id as tenantId, device_id as deviceId, session_id as sessionId,
     toFloat64(stream_offset) as streamOffset, toUnixTimestamp64Milli(received_at) as receivedAtMs,
@@ -55,6 +55,7 @@ const eventSql = `
   order by received_at
   limit 1`
 
+/** Creates the store of one ClickHouse. */
 export function createEventStore(clickhouse: Clickhouse): EventStore {
   return {
     findEvent: async (eventId) => {

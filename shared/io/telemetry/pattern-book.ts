@@ -1,7 +1,7 @@
 /**
- * Which pattern an event's signals have, and which patterns are not stored yet: what a writer of
- * telemetry remembers between inserts. All of it is bounded, because clients choose signals; an
- * event beyond the bounds has no pattern, which makes a backtest of it slower and nothing else.
+ * Assigns patterns to the signals of events and lists the patterns that are not stored yet. Memory
+ * is bounded, because clients choose signals. An event beyond the limits gets no pattern; only its
+ * backtest is slower then.
  */
 import { LRUCache } from 'lru-cache'
 import { toPatternKey } from '#shared/core/scoring/sql/signal-pattern-key.ts'
@@ -15,38 +15,39 @@ import type { Signals } from '#shared/core/signals/signal-definition.ts'
 export type NewPattern = { tenantId: string; id: string; pattern: SignalPattern }
 
 export type PatternBook = {
-  /** @returns the pattern's id, or an empty text when there is no room for another */
+  /** @returns the pattern's id; empty when the tenant has too many patterns */
   find: (tenantId: string, signals: Signals) => string
-  /** Patterns that were found and not marked as stored. */
+  /** New patterns that are not marked as stored. */
   listNew: () => NewPattern[]
   markStored: (patterns: readonly NewPattern[]) => void
 }
 
-/** Patterns of one tenant; the simulated fleet has a few thousand. */
+/** Patterns per tenant; the simulated fleet has a few thousand. */
 const perTenantMax = 5_000
-/** Of all tenants, some 100 bytes each. A tenant that is forgotten has its patterns stored anew. */
+/** Patterns of all tenants, some 100 bytes each. Those of an evicted tenant are stored again. */
 const patternsMax = 200_000
-/** Keys whose pattern is remembered: 200 bytes each. */
+/** Cached keys, 200 bytes each. */
 const keysMax = 16_000
 
-/** What is known of one tenant's patterns; its size in the cache is the number of ids. */
-type Own = { stored: Set<string>; fresh: Map<string, NewPattern> }
+/** One tenant's patterns; its size in the cache is the number of ids. */
+type TenantPatterns = { stored: Set<string>; fresh: Map<string, NewPattern> }
 
+/** Creates an empty book. */
 export function createPatternBook(): PatternBook {
-  // A tenant whose new patterns are being stored must not be forgotten meanwhile.
-  let withNew = new Map<string, Own>()
-  const tenants = new LRUCache<string, Own>({ maxSize: patternsMax })
-  const recall = createRecall()
-  const findOwn = (tenantId: string): Own => {
+  // A tenant whose new patterns are being stored must not be evicted.
+  let withNew = new Map<string, TenantPatterns>()
+  const tenants = new LRUCache<string, TenantPatterns>({ maxSize: patternsMax })
+  const toPattern = createPatternCache()
+  const findOwn = (tenantId: string): TenantPatterns => {
     const known = withNew.get(tenantId) ?? tenants.get(tenantId)
     if (known !== undefined) return known
-    const own: Own = { stored: new Set(), fresh: new Map() }
+    const own: TenantPatterns = { stored: new Set(), fresh: new Map() }
     tenants.set(tenantId, own, { size: 1 })
     return own
   }
   return {
     find: (tenantId, signals) => {
-      const { id, pattern } = recall(signals)
+      const { id, pattern } = toPattern(signals)
       const own = findOwn(tenantId)
       if (own.stored.has(id) || own.fresh.has(id)) return id
       if (own.stored.size + own.fresh.size >= perTenantMax) return ''
@@ -59,7 +60,7 @@ export function createPatternBook(): PatternBook {
       for (const { tenantId, id } of patterns) withNew.get(tenantId)?.stored.add(id)
       for (const [tenantId, own] of withNew) {
         own.fresh.clear()
-        // The cache measures an entry anew only when its value is another one.
+        // The cache measures an entry only when its value is replaced.
         tenants.delete(tenantId)
         tenants.set(tenantId, own, { size: 1 + own.stored.size })
       }
@@ -68,8 +69,8 @@ export function createPatternBook(): PatternBook {
   }
 }
 
-/** Most events have a pattern that one before them had: it is found by its key. */
-function createRecall() {
+/** Finds the pattern of signals; most events repeat a recent one, which a cheap key finds. */
+function createPatternCache() {
   const recent = new LRUCache<string, string>({ max: keysMax })
   return (signals: Signals): { id: string; pattern?: SignalPattern } => {
     const key = toPatternKey(signals)

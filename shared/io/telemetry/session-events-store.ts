@@ -1,7 +1,7 @@
 /**
- * Finds the earlier events of some sessions. An alert tells of the first event that deserved it;
- * whoever is about to raise one looks whether that was an earlier event, which another scorer may
- * have in hand. Nearly always there is none, and that is cheap to see in `activity`.
+ * Finds earlier events of sessions. The first matching event of a session raises an alert, and
+ * another scorer may be deciding on it at this moment. There is rarely one, and `activity` shows
+ * that cheaply.
  */
 import { type ClickHouseSettings, TupleParam } from '@clickhouse/client'
 import {
@@ -17,15 +17,15 @@ import { readStoredTelemetry } from '#shared/core/telemetry/submission.ts'
 import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type ActivityKey,
-  askBounded,
   latestOf,
   ofKeys,
+  queryBounded,
   toActivityKey,
   toHash,
 } from '#shared/io/velocity/activity-rows-store.ts'
 
-/** A session up to one of its events. */
-export type SessionPart = {
+/** A session before one of its events. */
+type SessionPart = {
   tenantId: string
   deviceId: string
   sessionId: string
@@ -39,8 +39,8 @@ export type EarlierEventsQuery = {
 }
 
 /**
- * @returns the other events of these sessions before the given stream offsets, each once, with the
- *   stream offset and the time at which it first came; of a session that has more, a thousand
+ * @returns the events of these sessions before the given stream offsets, each once, with its first
+ *   stream offset and time of receipt; at most a thousand per session
  */
 export async function findEarlierEvents(
   clickhouse: Clickhouse,
@@ -61,14 +61,14 @@ export async function findEarlierEvents(
 const keyOf = (of: Pick<SessionPart, 'tenantId' | 'sessionId'>): ActivityKey =>
   toActivityKey(of.tenantId, 'session', of.sessionId)
 
-/** As many sessions at a time as one parameter takes: ids may have three bytes a character. */
+/** Splits sessions so that each part fits into one query parameter. */
 function* inParameters(parts: readonly SessionPart[]): Generator<SessionPart[]> {
   let some: SessionPart[] = []
   let bytes = 0
   for (const part of parts) {
     const { tenantId, deviceId, sessionId } = part
     const text = `('${tenantId}','${deviceId}','${sessionId}'),`
-    // Quotes and backslashes are escaped.
+    // Quotes and backslashes are escaped by a backslash.
     const own = Buffer.byteLength(text) + (text.match(/['\\]/g)?.length ?? 0)
     if (some.length === sessionQueryMax || bytes + own > parameterBytesMax) {
       yield some
@@ -81,7 +81,7 @@ function* inParameters(parts: readonly SessionPart[]): Generator<SessionPart[]> 
   if (some.length > 0) yield some
 }
 
-/** When the events of some sessions first came. */
+/** The first receipt of the events of some sessions. */
 type Firsts = {
   sessions: Set<string>
   /** By session and event. */
@@ -99,16 +99,16 @@ async function findFirsts(
     before.set(key, Math.max(part.beforeStreamOffset, before.get(key) ?? 0))
   }
   const lastStreamOffset = Math.max(...before.values()) - 1
-  const found = await askBounded(
+  const found = await queryBounded(
     [...before.keys()],
     (keys, settings) => {
       const { text, params } = ofKeys(keys, lastStreamOffset)
-      return askFirsts(clickhouse, text, { params, settings })
+      return queryFirsts(clickhouse, text, { params, settings })
     },
-    // A session id that a whole app shares: its latest events are those that may not be decided.
+    // A hot session id, shared by many devices: read its latest events, which may be undecided.
     (key) => {
       const { text, params } = latestOf(key, { lastStreamOffset, rowsMax: activityRowsMax })
-      return askFirsts(clickhouse, text, { params, settings: smallQuery })
+      return queryFirsts(clickhouse, text, { params, settings: smallQuery })
     },
   )
   const firsts: Firsts = { sessions: new Set(), events: new Map() }
@@ -130,7 +130,7 @@ type FirstRow = [
   receivedAtMs: number | string,
 ]
 
-async function askFirsts(
+async function queryFirsts(
   clickhouse: Clickhouse,
   from: string,
   { params, settings }: { params: Record<string, unknown>; settings: ClickHouseSettings },

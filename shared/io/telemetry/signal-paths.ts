@@ -1,10 +1,10 @@
 /**
- * Which of a tenant's signals beyond the catalog get a path in the `signals` column: the first ones
- * that are seen, up to a bound. Clients choose these names, and every path costs ClickHouse memory
- * and time in each part. Whatever has no path is in the stored body.
+ * Admits unknown signals of a tenant to the `signals` column: the first names that occur, up to a
+ * limit. Clients choose these names, and every path costs ClickHouse memory and time in each part.
+ * The stored body has all signals.
  *
- * A tenant within the bound gets the same row from every scorer. Beyond it two scorers may have
- * given paths to different names; the body and every count are the same all the same.
+ * Below the limit every scorer writes the same row. Beyond it two scorers may have admitted
+ * different names; the body and all counts are the same.
  */
 import {
   signalPathBytesMax,
@@ -13,20 +13,20 @@ import {
 } from '#shared/core/base/limits/telemetry.ts'
 
 export type SignalPaths = {
-  /** Whether a path beyond the catalog may be stored. */
+  /** Whether the path of an unknown signal may be stored. */
   admit: (tenantId: string, path: string) => boolean
 }
 
-type Own = {
-  /** When each path was seen last. */
+type TenantPaths = {
+  /** The last occurrence of each path. */
   seenMs: Map<string, number>
-  /** Before this no path can be idle for long enough. */
+  /** No path can be idle for long enough before this. */
   fullUntilMs: number
 }
 
 /** @param nowMs the monotonic clock */
 export function createSignalPaths(nowMs: () => number): SignalPaths {
-  const tenants = new Map<string, Own>()
+  const tenants = new Map<string, TenantPaths>()
   return {
     admit: (tenantId, path) => {
       if (Buffer.byteLength(path) > signalPathBytesMax) return false
@@ -36,14 +36,14 @@ export function createSignalPaths(nowMs: () => number): SignalPaths {
         tenants.set(tenantId, own)
       }
       const atMs = nowMs()
-      if (!own.seenMs.has(path) && !hasRoom(own, atMs)) return false
+      if (!own.seenMs.has(path) && !hasSpace(own, atMs)) return false
       own.seenMs.set(path, atMs)
       return true
     },
   }
 }
 
-function hasRoom(own: Own, atMs: number): boolean {
+function hasSpace(own: TenantPaths, atMs: number): boolean {
   const { seenMs } = own
   if (seenMs.size < signalPathsPerTenantMax) return true
   if (atMs < own.fullUntilMs) return false

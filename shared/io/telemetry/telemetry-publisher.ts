@@ -1,8 +1,7 @@
 /**
- * Publishes telemetry batches to JetStream. A resolved publish is stored: acknowledged by the very
- * stream that scorers read. A failure says which of two kinds it is: refused, when nothing was
- * stored and trying again is of no use for now, or unknown, when the same bytes under the same id
- * may and should be tried again.
+ * Publishes telemetry batches to JetStream. A publish resolves when the telemetry stream has stored
+ * the batch. A failure is either final: nothing was stored, and a retry is useless for now; or the
+ * outcome is unknown, and the same bytes must be published again under the same id.
  */
 import { Events, headers, type Msg, type MsgHdrs } from 'nats'
 import {
@@ -24,8 +23,8 @@ import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 /** Why a batch was not stored; a metric label. */
 export type PublishFault = 'stream_full' | 'stream_missing' | 'rejected' | 'no_ack'
 
-/** `final` when nothing was stored and another try right away is of no use. */
-export class PublishError extends Error {
+/** `final` when nothing was stored and an immediate retry is useless. */
+class PublishError extends Error {
   readonly fault: PublishFault
   readonly final: boolean
   constructor(fault: PublishFault, final: boolean, detail = '') {
@@ -37,9 +36,9 @@ export class PublishError extends Error {
 }
 
 /**
- * @param batchId the same on every retry of the same bytes: JetStream stores them once
+ * @param batchId the same for every retry of the same bytes: JetStream stores them once
  * @param timeoutMs how long to wait for the acknowledgement
- * @returns whether JetStream had the batch already, and the sequence of its message
+ * @returns whether JetStream had stored the batch before, and the sequence of its message
  * @throws PublishError
  */
 export type PublishBatch = (
@@ -48,7 +47,7 @@ export type PublishBatch = (
   timeoutMs: number,
 ) => Promise<{ duplicate: boolean; sequence: number }>
 
-/** @param prover of the purpose 'telemetry batch' */
+/** @param prover for the purpose 'telemetry batch' */
 export function createTelemetryPublisher(nats: Nats, log: Log, prover: Prover): PublishBatch {
   const restore = createRestorer(nats, log)
   const request = createRequester(nats)
@@ -68,7 +67,7 @@ export function createTelemetryPublisher(nats: Nats, log: Log, prover: Prover): 
   }
 }
 
-/** JetStream's answer to a publish. */
+/** JetStream's response to a publish. */
 type Ack = {
   stream?: string
   seq?: number
@@ -77,9 +76,8 @@ type Ack = {
 }
 
 /**
- * Sends to the telemetry subject and waits for the answer: null when none came in time, or when the
- * connection broke and it cannot come any more. The client's own requests do the same, but make
- * several errors with their stack traces for each that succeeds.
+ * Publishes to the telemetry subject and waits for the response: null when none arrived in time, or
+ * the connection broke. The client's own requests continue to wait when the connection breaks.
  */
 function createRequester(
   nats: Nats,
@@ -119,26 +117,24 @@ function createRequester(
     })
 }
 
-/**
- * Makes the stream when it is missing, as on a broker whose store was lost: one attempt at a time.
- */
+/** Creates the stream when it is missing, one attempt at a time. */
 function createRestorer(nats: Nats, log: Log): () => void {
   let restoring = false
   return () => {
     if (restoring) return
     restoring = true
     restoreStream(nats, telemetryStream)
-      .catch((error: unknown) => log.error({ err: error }, 'the stream cannot be made'))
+      .catch((error: unknown) => log.error({ err: error }, 'the stream cannot be created'))
       .finally(() => {
         restoring = false
       })
   }
 }
 
-/** @returns null when the answer says that the batch is stored */
+/** @returns null when the response confirms that the batch is stored */
 function toFailure(answer: Msg | null): PublishError | null {
   if (answer === null) return new PublishError('no_ack', false)
-  // Nobody listens on the subject: the stream is gone, or its cluster is choosing a leader.
+  // No responders: the stream is missing, or its cluster is electing a leader.
   if (answer.headers?.code === 503) return new PublishError('stream_missing', false)
   const { stream, error } = readAck(answer)
   if (error === undefined) {

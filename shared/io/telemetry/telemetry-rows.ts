@@ -1,6 +1,6 @@
 /**
- * An accepted event as a row of `telemetry`: which columns there are, in which order, and what goes
- * into each. The insert names its columns, so an old binary survives a new column.
+ * Encodes an accepted event as a row of `telemetry`, and a pattern as a row of `signal_patterns`.
+ * An insert names its columns, so an older release works with a new column.
  */
 import { readOccurredAt } from '#shared/core/base/instants.ts'
 import { patternVersion } from '#shared/core/scoring/sql/signal-patterns.ts'
@@ -18,7 +18,7 @@ import type { NewPattern, PatternBook } from './pattern-book.ts'
 import type { SignalPaths } from './signal-paths.ts'
 import { toSignalPath, writeSignals } from './signals-binary.ts'
 
-/** What `writeTelemetryRow` writes, in its order. */
+/** The columns that `writeTelemetryRow` writes, in order. */
 export const telemetryColumns = [
   'tenant_id',
   'device_id',
@@ -57,21 +57,22 @@ export const telemetryColumns = [
 
 const noSignals = {} as Signals
 
-export type RowOptions = {
+type RowOptions = {
   patterns: Pick<PatternBook, 'find'>
   paths: SignalPaths
   withSignals: boolean
 }
 
-// What DateTime64 can show; a client's clock beyond it is kept in the body only.
+// The range of DateTime64. A client's clock beyond it is only in the body.
 const occurredMinMs = Date.UTC(1900, 0, 1)
 const occurredMaxMs = Date.UTC(2299, 11, 31)
 
 /**
- * @param patterns names the pattern of the event's signals, and remembers those to be stored
- * @param paths says which signals beyond the catalog get a path
- * @param withSignals false writes `{}` and says so, for what the JSON type could not hold
- * @returns how many values of the signals only the body has
+ * Writes the row of an event.
+ * @param patterns assigns a pattern to the event's signals
+ * @param paths decides which unknown signals get a path
+ * @param withSignals false writes no signals, for values that the JSON type cannot store
+ * @returns the number of signal values that only the body has
  */
 export function writeTelemetryRow(
   writer: RowWriter,
@@ -127,7 +128,7 @@ function toOccurredAt(value: unknown): number | null {
   return ms === null || ms < occurredMinMs || ms > occurredMaxMs ? null : ms
 }
 
-/** What `writePatternRow` writes, in its order. */
+/** The columns that `writePatternRow` writes, in order. */
 export const patternColumns = [
   'tenant_id',
   'pattern',
@@ -138,7 +139,7 @@ export const patternColumns = [
   'clean_bits',
 ] as const
 
-/** A pattern as a row of `signal_patterns`, whose columns mean what those of `telemetry` do. */
+/** Writes the row of a pattern. */
 export function writePatternRow(writer: RowWriter, { tenantId, id, pattern }: NewPattern): void {
   const bits = toSignalBits(pattern.signals)
   writer.string(tenantId)

@@ -1,8 +1,8 @@
 /**
- * Writes accepted events to ClickHouse: one insert for as many as there are, which also feeds every
- * table derived from them. An accepted event is always stored. Should the engine refuse a batch for
- * what is in it, the batch is halved until the one row that it cannot hold is found; that one is
- * stored with its body and without its parsed signals. Repeating an insert changes nothing.
+ * Inserts accepted events into ClickHouse: one insert per batch, which also feeds the derived
+ * tables. An accepted event is always stored. When ClickHouse refuses a batch because of its
+ * content, the batch is halved until the refused row is found; that event is stored without parsed
+ * signals. An insert is idempotent.
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -22,20 +22,20 @@ import {
   writeTelemetryRow,
 } from './telemetry-rows.ts'
 
-export type InsertOutcome = {
+type InsertOutcome = {
   /** Events stored with their body but without parsed signals. */
   withoutSignals: AcceptedEvent[]
-  /** Events that ClickHouse refused even so: they can never be stored. */
+  /** Events that ClickHouse refused even without signals: they can never be stored. */
   refused: AcceptedEvent[]
-  /** Values of signals that only the body has, by tenant. */
+  /** Number of signal values that only the body has, by tenant. */
   leftOut: Map<string, number>
 }
 
 export type TelemetryStore = {
   /**
    * Stores events and everything derived from them. One call at a time.
-   * @param events gone through once, as they are sent, and again where some are refused
-   * @throws whatever failed, when it was not the data: nothing may have been stored, or all
+   * @param events iterated once while they are sent, and again if some are refused
+   * @throws when the server or the network fails; the events may be stored or not
    */
   insertTelemetry: (events: Iterable<AcceptedEvent>) => Promise<InsertOutcome>
 }
@@ -43,9 +43,9 @@ export type TelemetryStore = {
 const intoPatterns = `signal_patterns (${patternColumns.join(', ')})`
 
 /**
- * For signals that come as JSON text, as those of patterns do. A dot in a key is kept apart from
- * the dots of paths, as `%2E`: else `{"root.su_binary": true}` beside the categories would read as
- * the signal that it is not. Text that looks like a date stays the text it is.
+ * Settings for signals as JSON text, as in patterns. Dots in keys are escaped, or
+ * `{"root.su_binary": true}` would read as a known signal. Text that looks like a date remains
+ * text.
  */
 export const signalsTextSettings: ClickHouseSettings = {
   input_format_binary_read_json_as_string: 1,
@@ -56,8 +56,8 @@ export const signalsTextSettings: ClickHouseSettings = {
 }
 
 /**
- * Where rows of `writeTelemetryRow` go, and how: planned as what little they are, and not joined
- * before they are written, which costs as much as a view and finds next to nothing to join.
+ * The target and the settings of telemetry inserts. `optimize_on_insert` is off: merging rows
+ * before the write costs as much as a view and finds almost no duplicates.
  */
 export const telemetryInsert: { into: string; settings: ClickHouseSettings } = {
   into: `telemetry (${telemetryColumns.join(', ')})`,
@@ -65,12 +65,12 @@ export const telemetryInsert: { into: string; settings: ClickHouseSettings } = {
     ...smallQuery,
     input_format_binary_read_json_as_string: 0,
     optimize_on_insert: 0,
-    // How many there are is known only once they have been sent.
+    // The number of rows is unknown before they are sent.
     throw_if_no_data_to_insert: 0,
   },
 }
 
-/** @param paths which signals beyond the catalog get a path */
+/** @param paths decides which unknown signals get a path */
 export function createTelemetryStore(
   clickhouse: Clickhouse,
   paths: SignalPaths = createSignalPaths(() => performance.now()),
@@ -98,7 +98,7 @@ export function createTelemetryStore(
       await insertEvents(events, insertion)
       await insertPatterns(clickhouse, writer, patterns)
       const [suspect] = insertion.suspects
-      // A server that takes nothing at all is at fault itself, whatever it says.
+      // When ClickHouse accepts nothing, the server is at fault.
       if (suspect !== undefined && insertion.stored === 0) throw suspect.error
       outcome.refused.push(...insertion.suspects.map(({ event }) => event))
       return outcome
@@ -107,8 +107,8 @@ export function createTelemetryStore(
 }
 
 /**
- * After the events: they are repeated when this fails, and with them their patterns. An event whose
- * pattern is not stored is only slower to backtest, so a refusal costs nothing else.
+ * Inserts new patterns. It runs after the events, whose repetition includes it. A refusal is
+ * ignored: events without a stored pattern are only slower to backtest.
  */
 async function insertPatterns(
   clickhouse: Clickhouse,
@@ -133,15 +133,15 @@ type Insertion = {
   patterns: PatternBook
   paths: SignalPaths
   outcome: InsertOutcome
-  /** Inserts that ClickHouse took. */
+  /** Successful inserts. */
   stored: number
-  /** Events that it refused for a reason that may be its own. */
+  /** Refused events where the server may be at fault. */
   suspects: { event: AcceptedEvent; error: unknown }[]
 }
 
 /**
- * While the server reads one piece the next is made; none is held longer than that. As large as
- * what is read off a connection at a time: other sizes leave holes in malloc's heap, which grows.
+ * Bytes per piece: the server reads one while the next is encoded. The size of a socket read: other
+ * sizes fragment malloc's heap, which then grows.
  */
 const pieceBytes = 64 * 1024
 

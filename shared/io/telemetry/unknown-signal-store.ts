@@ -1,6 +1,6 @@
 /**
- * Reads which signals a tenant's SDKs send that the catalog does not know: by signal, SDK version
- * and platform. An event counts once, however often it was delivered.
+ * Reads the unknown signals that a tenant's SDKs send, by signal, SDK version and platform. A
+ * redelivered event counts once.
  */
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
@@ -16,21 +16,21 @@ export type UnknownSignal = {
   last_seen_at: string
 }
 
-export type UnknownSignalQuestion = {
+type UnknownSignalQuery = {
   tenantId: string
-  /** How far to look back. */
+  /** The last so many days. */
   days: number
   limit: number
 }
 
-/** What of a tenant's signals only the stored bodies have. */
+/** Signals of a tenant that only the stored bodies have. */
 export type SignalsLeftOut = { events: number; values: number }
 
 export type UnknownSignalStore = {
-  /** How much was left out because the tenant sends more names than are stored. */
-  countLeftOut: (question: Omit<UnknownSignalQuestion, 'limit'>) => Promise<SignalsLeftOut>
-  /** Those of the most events first. */
-  listUnknownSignals: (question: UnknownSignalQuestion) => Promise<UnknownSignal[]>
+  /** Counts signals left out because the tenant sends more names than are stored. */
+  countLeftOut: (query: Omit<UnknownSignalQuery, 'limit'>) => Promise<SignalsLeftOut>
+  /** Most events first. */
+  listUnknownSignals: (query: UnknownSignalQuery) => Promise<UnknownSignal[]>
 }
 
 type Row = [
@@ -43,12 +43,11 @@ type Row = [
   lastSeenAtMs: number,
 ]
 
-/** Less than a client's patience, so that nobody leaves it running. */
+/** Below the time limits of clients, so that no abandoned query runs on. */
 const queryMaxSeconds = 25
 
-// FINAL makes one row of an event that was stored more than once, in the order of the key, without
-// holding what it has seen. The rows that it has to look at are chosen before it: all copies of an
-// event have the same signals.
+// FINAL merges the rows of a repeated event in key order, with little memory. PREWHERE selects the
+// rows before: all copies of an event have the same signals.
 const unknownSql = `
   select
     signal, sdk_version, platform,
@@ -72,12 +71,10 @@ const leftOutSql = `
     and received_at > now64(3) - toIntervalDay({days:UInt16})
     and signals_left_out > 0`
 
-/**
- * Clients choose the names. Beyond so many groups no further ones begin: what is asked for is what
- * an SDK sends, not what somebody makes up.
- */
+/** Clients choose the names: further groups are ignored. */
 const groupsMax = 100_000
 
+/** Creates the store of one ClickHouse. */
 export function createUnknownSignalStore(clickhouse: Clickhouse): UnknownSignalStore {
   return {
     countLeftOut: async ({ tenantId, days }) => {
@@ -94,7 +91,7 @@ export function createUnknownSignalStore(clickhouse: Clickhouse): UnknownSignalS
       const result = await clickhouse.query({
         query: unknownSql,
         query_params: { tenant: tenantId, days, limit },
-        // It reads a tenant's telemetry of those days: a million events take half a second.
+        // A million events take half a second.
         clickhouse_settings: {
           max_execution_time: queryMaxSeconds,
           max_rows_to_group_by: String(groupsMax),

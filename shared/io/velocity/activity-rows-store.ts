@@ -139,23 +139,22 @@ export const toReadMax = (keys: number, { readMin, readPerKey, readMax }: Activi
  * @param askAlone about a key of which there are more rows than one query may look at
  * @returns every answer
  */
-export async function askBounded<T>(
+export async function queryBounded<T>(
   keys: readonly ActivityKey[],
-  ask: (keys: readonly ActivityKey[], settings: ClickHouseSettings) => Promise<T>,
-  askAlone: (key: ActivityKey) => Promise<T>,
+  query: (keys: readonly ActivityKey[], settings: ClickHouseSettings) => Promise<T>,
+  queryHotKey: (key: ActivityKey) => Promise<T>,
   bounds: ActivityBounds = activityBounds,
 ): Promise<T[]> {
   if (keys.length === 0) return []
   try {
-    const max_rows_to_read = String(toReadMax(keys.length, bounds))
-    return [await ask(keys, { ...hashesQuery, max_rows_to_read })]
+    return [await query(keys, { ...hashesQuery, max_rows_to_read: String(most) })]
   } catch (error) {
     if (!isTooMuchToRead(error)) throw error
-    if (keys.length === 1) return [await askAlone(keys[0]!)]
+    if (keys.length === 1) return [await queryHotKey(keys[0]!)]
     const half = keys.length >> 1
     return [
-      ...(await askBounded(keys.slice(0, half), ask, askAlone, bounds)),
-      ...(await askBounded(keys.slice(half), ask, askAlone, bounds)),
+      ...(await queryBounded(keys.slice(0, half), query, queryHotKey, bounds)),
+      ...(await queryBounded(keys.slice(half), query, queryHotKey, bounds)),
     ]
   }
 }

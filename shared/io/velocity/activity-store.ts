@@ -32,7 +32,9 @@ import {
   type ActivityKey,
   type ActivitySpan,
   activityBounds,
-  askBounded,
+  hashIn,
+  ofKeys,
+  queryBounded,
   readActivityRows,
   readFewRows,
   readLatestRows,
@@ -307,10 +309,7 @@ async function screenKeys(
     if (store.hot.has(key)) screened.hot.add(key)
     else light.push(key)
   }
-  screened.screened = new Set(light)
-  const eventHashes = new Set(question.asked.map((one) => one.eventHash))
-  const { rowsMax } = store.bounds
-  const found = await askBounded(
+  const found = await queryBounded(
     light,
     (some, settings) =>
       askScreen(store.clickhouse, some, { ...question, eventHashes, rowsMax, settings }),
