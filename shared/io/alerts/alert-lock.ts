@@ -1,15 +1,14 @@
 /**
- * The one lock of a tenant's alerts: the row of its sequence. Whatever inserts, changes or removes
- * alerts or moves their counters takes it first, tenants ascending, so such transactions wait for
- * one another before they hold anything else, in whatever order Postgres runs their statements.
+ * The lock of a tenant's alerts: the row of its sequence. Every transaction that changes alerts or
+ * their counters locks it first, tenants in ascending order, so such transactions never deadlock.
  */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 export type Sequences = Map<string, number>
 
 /**
- * Takes the locks, in the order of the tenants.
- * @returns the last `seq` of every tenant that exists, or null when one has no sequence row yet
+ * Locks tenants in ascending order.
+ * @returns the last `seq` of every existing tenant; null when one has no sequence row yet
  */
 export async function lockSequences(
   tx: Queryable,

@@ -1,6 +1,6 @@
 /**
- * Alerts in Postgres, the truth of what somebody must be told: raised by the scorer, listed by the
- * api, judged by operators. Each verb has a file of its own beside this one.
+ * The operations on alerts in Postgres: the scorer raises them, the api lists them, operators set
+ * dispositions. Each operation has its own file in this folder.
  */
 import type { Alert, AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -11,12 +11,12 @@ import { type DispositionChange, setDisposition } from './set-disposition.ts'
 export type AlertStore = {
   raiseAlerts: (candidates: readonly AlertCandidate[], nowMs: () => number) => Promise<RaiseOutcome>
   listAlerts: (query: AlertQuery) => Promise<AlertPage>
-  /** One alert by its id; of any tenant when none is named. */
+  /** Finds one alert by its id, of any tenant when none is given. */
   findAlert: (of: { alertId: string; tenantId?: string | undefined }) => Promise<Alert | null>
   setDisposition: (change: DispositionChange) => Promise<Alert | null>
 }
 
-/** The alerts of one Postgres. Every verb throws PostgresUnavailableError when it is away. */
+/** Every operation throws PostgresUnavailableError when Postgres is away. */
 export function createAlertStore(postgres: Postgres): AlertStore {
   return {
     raiseAlerts: (candidates, nowMs) => raiseAlerts(postgres, candidates, nowMs),

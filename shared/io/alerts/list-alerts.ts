@@ -1,8 +1,7 @@
 /**
- * Listing alerts: a page and its exact total from one statement, so from one snapshot. A page is a
- * range of an index however deep it lies. A total is a sum of counters; where a range of time is
- * asked for, two counts of at most half an hour each are added or taken away. Only a device's few
- * alerts are counted one by one.
+ * Lists alerts: a page and its exact total from one statement, so from one snapshot. Every page is
+ * a range of an index. A total is a sum of counters; for a range of time, counts of at most half an
+ * hour at each end are added or subtracted. Only a device's alerts are counted one by one.
  */
 import {
   type Alert,
@@ -17,8 +16,8 @@ import { type SignedSpan, type Span, splitSpan } from '#shared/core/base/instant
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import type { Queryable, Sql } from '#shared/io/postgres/postgres.ts'
 
-/** Where a page ended: its last row. */
-export type AlertPosition = { createdAtMs: number; alertId: string }
+/** The last row of a page. */
+type AlertPosition = { createdAtMs: number; alertId: string }
 
 export type AlertQuery = {
   tenantId: string
@@ -38,16 +37,16 @@ export type AlertQuery = {
 export type AlertPage = {
   /** Newest first: by `created_at`, then `alert_id`, both descending. */
   alerts: Alert[]
-  /** How many alerts match the filters, wherever the page begins. */
+  /** Number of alerts that match the filters, on all pages. */
   total: number
-  /** What `after` is for the next page, or null when this one is the last. */
+  /** `after` of the next page; null on the last page. */
   next: AlertPosition | null
 }
 
 /**
- * Settings of a session that lists alerts. Every list is a few ranges of indexes, whatever its
- * values: planned once, it is never planned again, and never otherwise for a table that seems
- * small. Left to itself the planner keeps planning some of them anew, which costs more than a page.
+ * Settings of sessions that list alerts. Every list is a few ranges of indexes for any values, so
+ * it is planned once. Without these settings the planner replans some lists, which costs more than
+ * a page.
  */
 export const listingSession = {
   plan_cache_mode: 'force_generic_plan',
@@ -75,7 +74,7 @@ export type AlertRow = {
   created_at: Date
 }
 
-/** A row as clients see it. */
+/** Converts a row to the alert that clients see. */
 export function toAlertOfRow(row: AlertRow): Alert {
   return toAlert(
     {
@@ -109,7 +108,7 @@ export async function listAlerts(postgres: Queryable, query: AlertQuery): Promis
   }
 }
 
-/** Postgres has no way to hold a NUL: what has one names nothing, and asking would be an error. */
+/** Whether Postgres can store a text: a NUL would be an error of a query. */
 export const canBeStored = (text: string): boolean => !text.includes('\u0000')
 
 /** Finds one alert by its id. @throws PostgresUnavailableError */
@@ -126,13 +125,13 @@ export async function findAlert(
   return rows[0] === undefined ? null : toAlertOfRow(rows[0])
 }
 
-// A LIMIT in a parameter makes the planner guess, and it guesses a tenth of the table. So the limit
-// is a literal, and of few kinds: each is a prepared statement on every connection.
+// With a LIMIT in a parameter the planner expects a tenth of the table, so the limit is a literal. It
+// has few values, because each makes a prepared statement on every connection.
 const fetchSizes = [50, 100, 200, alertsPageMax]
 
 /**
- * The statement for a query. Its name is determined by its text, which depends on which filters
- * there are and not on their values: 16 kinds of filters by 4 sizes.
+ * @returns the statement of a query. Its text, and so its name, depends on the kinds of filters and
+ *   not on their values: 16 kinds by 4 sizes.
  */
 export function toListSql(query: AlertQuery): Sql {
   const fetched = 1 + (fetchSizes.find((size) => query.limit <= size) ?? alertsPageMax)
@@ -165,16 +164,16 @@ type Bounds = { fromMs: number; before: AlertPosition }
 
 const isBounded = (span: Span): boolean => span.fromMs > -Infinity || span.toMs < Infinity
 
-/** One upper bound from the two: no id sorts before the empty one. */
+/** Combines both upper bounds: no id sorts before the empty one. */
 function toBounds({ after }: AlertQuery, { fromMs, toMs }: Span): Bounds {
   const before = after !== null && after.createdAtMs < toMs ? after : null
   return { fromMs, before: before ?? { createdAtMs: toMs, alertId: '' } }
 }
 
 /**
- * Rows that a page is among. With one of disposition and decision given, the other's few values are
- * listed: each pair is one ordered range of one index, and the planner merges them. Each is limited
- * by itself, since it is planned by itself.
+ * @returns SQL of the candidate rows of a page. With a disposition or a decision, all values of the
+ *   other one are listed: each pair is an ordered range of one index with its own limit, and the
+ *   planner merges them.
  */
 function toPageSql(filters: Filters, bounds: Bounds, fetched: number, bind: Bind): string {
   const { fromMs, before } = bounds
@@ -200,7 +199,7 @@ function toPageSql(filters: Filters, bounds: Bounds, fetched: number, bind: Bind
     .join(' union all ')
 }
 
-/** Words of our own, never of a client. */
+/** Quotes a constant of this code. */
 const quote = (word: string): string => `'${word}'`
 
 function toConditions({ disposition, decision, device }: Filters, action = 'action'): string[] {
@@ -211,7 +210,7 @@ function toConditions({ disposition, decision, device }: Filters, action = 'acti
   return conditions
 }
 
-/** The total as one scalar expression. */
+/** @returns SQL of the total, a scalar expression */
 function toTotalSql(filters: Filters, span: Span, bind: Bind): string {
   const within = (column: string, { fromMs, toMs }: Span): string[] => [
     `${column} >= ${bind(toSqlTime(fromMs), 'timestamptz')}`,
@@ -233,7 +232,7 @@ function toTotalSql(filters: Filters, span: Span, bind: Bind): string {
       ...toConditions(filters, 'decision'),
       ...conditions,
     ].join(' and ')})`
-  // A part that is empty is not even looked for.
+  // An empty part reads nothing.
   const signed = (part: SignedSpan, sql: string): string => {
     const sign = bind(part.sign, 'integer')
     return `case when ${sign} = 0 then 0 else ${sign} * ${sql} end`
@@ -250,13 +249,13 @@ function toTotalSql(filters: Filters, span: Span, bind: Bind): string {
 
 const latestMs = Date.UTC(9999, 11, 31)
 
-/** No alert is older than 1970 or from beyond the year 9999, which Postgres would not read. */
+/** Instants outside 1970 to 9999, which Postgres cannot parse, become infinite. */
 function toSqlTime(ms: number): string {
   if (ms < 0) return '-infinity'
   return ms > latestMs ? 'infinity' : new Date(ms).toISOString()
 }
 
-/** The UTC date of a midnight in UTC. */
+/** @returns the date of a midnight in UTC */
 function toSqlDay(ms: number): string {
   return toSqlTime(ms).slice(0, 'YYYY-MM-DD'.length)
 }

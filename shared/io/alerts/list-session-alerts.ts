@@ -1,7 +1,4 @@
-/**
- * Lists the alerts of one session, at most one per action, each with the event that raised it: what
- * an explanation of an event shows beside its score.
- */
+/** Lists the alerts of one session, one per action at most, each with the event that raised it. */
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './list-alerts.ts'

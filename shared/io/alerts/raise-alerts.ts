@@ -1,7 +1,7 @@
 /**
- * Raising alerts: once, whoever raises them and how often, numbered without a gap, each with its
- * delivery and its counters in the same transaction, so that a crash leaves all of it or nothing.
- * All of it happens under the locks of the tenants' sequences (alert-lock.ts).
+ * Raises alerts: each once, however often and by whichever scorer it is raised, numbered without a
+ * gap. Alerts, deliveries and counters are written in one transaction, under the locks of the
+ * tenants' sequences (alert-lock.ts).
  */
 import {
   type Alert,
@@ -21,33 +21,33 @@ import { lockSequences, type Sequences } from './alert-lock.ts'
 export type RaisedAlert = { tenantId: string; alertId: string; deliveryId: string }
 
 export type RaiseOutcome = {
-  /** Alerts that this call brought into being, by tenant and `seq`. */
+  /** New alerts, by tenant and `seq`. */
   raised: RaisedAlert[]
-  /** How many alerts of this call were there before. */
+  /** Number of alerts that existed before. */
   existing: number
-  /** Tenants of candidates that do not exist (any more); their candidates were left out. */
+  /** Tenants that do not exist; their candidates are ignored. */
   unknownTenants: string[]
 }
 
 /**
- * Raises alerts with their deliveries, due now. Repeating a call, or a candidate within it, changes
- * nothing; of two candidates of one alert in one call the first counts.
- * @param toNowMs what the alerts are dated by, from the clock of Postgres, read once the tenants'
- *   sequences are locked: one clock for all scorers, since a tenant's alerts never go back in time
- * @throws PostgresUnavailableError; the outcome is then unknown and the call is to be repeated
+ * Raises alerts with their deliveries, due now. It is idempotent; of two candidates of one alert
+ * the first applies.
+ * @param toNowMs dates the alerts, from the clock of Postgres under the lock: all scorers use one
+ *   clock, so a tenant's alerts are never out of order
+ * @throws PostgresUnavailableError; the outcome is unknown then, so repeat the call
  */
 export async function raiseAlerts(
   postgres: Postgres,
   candidates: readonly AlertCandidate[],
   toNowMs: (postgresMs: number) => number = (postgresMs) => postgresMs,
 ): Promise<RaiseOutcome> {
-  const wanted = dedupe(candidates)
-  if (wanted.length === 0) return { raised: [], existing: 0, unknownTenants: [] }
-  const tenantIds = [...new Set(wanted.map((candidate) => candidate.tenantId))]
+  const unique = dedupe(candidates)
+  if (unique.length === 0) return { raised: [], existing: 0, unknownTenants: [] }
+  const tenantIds = [...new Set(unique.map((candidate) => candidate.tenantId))]
   for (;;) {
     const outcome = await postgres.transaction(async (tx) => {
       const sequences = await lockSequences(tx, tenantIds)
-      return sequences === null ? null : raiseLocked(tx, wanted, sequences, toNowMs)
+      return sequences === null ? null : raiseLocked(tx, unique, sequences, toNowMs)
     })
     if (outcome !== null) return outcome
     await insertSequences(postgres, tenantIds)
@@ -55,8 +55,8 @@ export async function raiseAlerts(
 }
 
 /**
- * @returns those of the candidates whose alerts do not exist yet, without any lock: somebody else
- * may raise them at this moment
+ * @returns the candidates whose alerts do not exist yet. Without a lock: another scorer may raise
+ *   them at this moment.
  */
 export async function findUnraised(
   postgres: Queryable,
@@ -68,7 +68,7 @@ export async function findUnraised(
   )
 }
 
-/** One candidate per alert: the first. */
+/** Keeps the first candidate of each alert. */
 function dedupe(candidates: readonly AlertCandidate[]): AlertCandidate[] {
   const byId = new Map<string, AlertCandidate>()
   for (const candidate of candidates) {
@@ -82,8 +82,8 @@ function dedupe(candidates: readonly AlertCandidate[]): AlertCandidate[] {
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /**
- * Gives tenants their sequence row, once in their life. In a transaction of its own, since a new
- * row is locked by its inserter and would break the order of locks of a longer one.
+ * Inserts missing sequence rows. In its own transaction: the inserter locks a new row, which would
+ * break the order of locks in a longer transaction.
  */
 async function insertSequences(postgres: Postgres, tenantIds: string[]): Promise<void> {
   try {
@@ -94,20 +94,20 @@ async function insertSequences(postgres: Postgres, tenantIds: string[]): Promise
       [tenantIds],
     )
   } catch (error) {
-    // A tenant was removed after it was read. The caller looks again and no longer finds it.
+    // A tenant was removed meanwhile. The caller reads the tenants again.
     if (!isSqlState(error, sqlStates.foreignKeyViolation)) throw error
   }
 }
 
 async function raiseLocked(
   tx: Queryable,
-  wanted: AlertCandidate[],
+  unique: AlertCandidate[],
   sequences: Sequences,
   toNowMs: (postgresMs: number) => number,
 ): Promise<RaiseOutcome> {
-  const known = wanted.filter((candidate) => sequences.has(candidate.tenantId))
+  const known = unique.filter((candidate) => sequences.has(candidate.tenantId))
   const unknownTenants = [
-    ...new Set(wanted.map((candidate) => candidate.tenantId).filter((id) => !sequences.has(id))),
+    ...new Set(unique.map((candidate) => candidate.tenantId).filter((id) => !sequences.has(id))),
   ]
   const existing = await findExisting(tx, known)
   const fresh = known.filter(
@@ -129,8 +129,8 @@ async function raiseLocked(
   }
 }
 
-// A statement of its own after the lock: under READ COMMITTED its snapshot then has everything that
-// earlier holders of the lock committed.
+// A separate statement after the lock: under READ COMMITTED its snapshot has everything that earlier
+// holders of the lock committed.
 async function findExisting(
   tx: Queryable,
   candidates: readonly AlertCandidate[],
@@ -148,7 +148,7 @@ async function findExisting(
   return new Set(found.rows.map((row) => `${row.tenant_id} ${row.alert_id}`))
 }
 
-/** When each tenant's newest alert was dated, and what time it is. */
+/** @returns the date of each tenant's newest alert, and the present time */
 async function findLastCreated(
   tx: Queryable,
   tenantIds: string[],
@@ -173,9 +173,9 @@ async function findLastCreated(
 type AlertRow = { candidate: AlertCandidate; seq: number; createdAt: string; alert: Alert }
 
 /**
- * Numbers and dates the alerts. Every call's alerts of a tenant are later than all before them by
- * at least a millisecond, whatever the clock does: the newest-first order is then that of `seq`,
- * and nothing is ever inserted in the middle of a list that somebody is paging through.
+ * Numbers and dates the alerts. They are at least a millisecond later than all earlier alerts of
+ * the tenant, whatever the clock does. So the order by date is that of `seq`, and a new alert never
+ * appears in the middle of a list that a client is paging through.
  */
 function toRows(
   fresh: AlertCandidate[],
@@ -195,9 +195,9 @@ function toRows(
 }
 
 /**
- * All writes in one statement and one round trip: the lock of the sequence keeps others away.
- * What is JSON lies in one value of bytes, each alert's reasons and then its body: as items of an
- * array both ends would go through it letter by letter, for its quotes.
+ * All writes in one statement, under the lock of the sequence. The JSON of all alerts is one value
+ * of bytes, each alert's reasons followed by its body: items of an array would be escaped and
+ * unescaped character by character.
  */
 const insertAlertsSql = `
 with raised as (
@@ -246,7 +246,7 @@ async function insertAlerts(tx: Queryable, rows: AlertRow[]): Promise<void> {
     body: Buffer.from(JSON.stringify(alert)),
   }))
   let end = 0
-  // Of SQL: the first byte is the one at 1.
+  // SQL counts bytes from 1.
   const jsonAt = json.map(({ reasons, body }) => {
     const at = end + 1
     end += reasons.length + body.length

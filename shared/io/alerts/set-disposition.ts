@@ -1,6 +1,6 @@
 /**
- * Changing what an operator thinks of an alert: the alert, its counters, its history and the audit
- * log move in one transaction, so no total is ever seen between two of them.
+ * Sets the disposition of an alert. The alert, its counters, its history and the audit log change
+ * in one transaction, so every total is always exact.
  */
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
@@ -15,13 +15,13 @@ export type DispositionChange = {
   scope?: TenantScope
   disposition: Disposition
   note: string | null
-  /** Who: an operator's name, as the audit log has it. */
+  /** The operator's name, for the audit log. */
   actor: string
 }
 
 /**
- * Sets an alert's disposition. Setting what is set already changes and records nothing.
- * @returns the alert as it now is, or null when there is none
+ * Sets an alert's disposition. An unchanged disposition records nothing.
+ * @returns the present alert, or null when it does not exist
  * @throws PostgresUnavailableError
  */
 export function setDisposition(
@@ -38,7 +38,7 @@ export function setDisposition(
 
 type LockedRow = AlertRow & { tenant_id: string }
 
-/** Takes the lock of the tenant's alerts, then that of the alert. */
+/** Locks the tenant's alerts, then the alert. */
 async function lockAlert(
   tx: Queryable,
   { alertId, scope = 'all' }: DispositionChange,

@@ -1,6 +1,6 @@
 /**
- * Reads what is known beyond a batch of events, as of each one's place in the stream. The events,
- * and all before them, must be stored; asked again within days, the answer is the same.
+ * Loads the risk features of events: what the stored events before them show. The events and all
+ * events before them must be stored; the result is the same for days.
  */
 
 import type { Policy, VelocityRule } from '#shared/core/policies/policy.ts'
@@ -24,13 +24,14 @@ export type FeatureEvent = Pick<
 >
 
 export type RiskFeatureStore = {
-  /** @returns what is known beyond each event, in their order */
+  /** @returns the risk features of each event, in their order */
   loadRiskFeatures: <E extends FeatureEvent>(
     events: readonly E[],
     policyOf: (event: E) => Policy,
   ) => Promise<RiskFeatures[]>
 }
 
+/** Creates the store of one ClickHouse. */
 export function createRiskFeatureStore(clickhouse: Clickhouse): RiskFeatureStore {
   const activity = createActivityStore(clickhouse)
   const baselines = createSdkBaselineStore(clickhouse)
@@ -46,7 +47,7 @@ export function createRiskFeatureStore(clickhouse: Clickhouse): RiskFeatureStore
   }
 }
 
-/** Nothing is counted by an id that is a placeholder. A retry is recognised all the same. */
+/** Placeholder ids are not counted. A retry is detected all the same. */
 function toSubject(event: FeatureEvent, velocity: readonly VelocityRule[]): ActivitySubject {
   const { body } = event
   const fields = findPlaceholderIds(body)
@@ -69,7 +70,7 @@ function toSubject(event: FeatureEvent, velocity: readonly VelocityRule[]): Acti
   }
 }
 
-/** Baselines are asked for only where a category is empty and the policy has a rule for it. */
+/** Loads baselines only where a category is empty and the policy has a rule for it. */
 async function findMissingSignals<E extends FeatureEvent>(
   baselines: SdkBaselineStore,
   events: readonly E[],

@@ -1,7 +1,7 @@
 /**
- * Reads what SDK versions usually send, for the events of a batch at once. A baseline is of hours
- * that are over when it is asked for and never change again, so an answer is kept in memory for
- * good, and every scorer has the same one.
+ * Loads the baselines of SDK versions, for a whole batch at once: what a version usually sends. The
+ * hours of a baseline have ended and never change, so it can be cached, and every scorer has the
+ * same one.
  */
 import { sdkBaselinesCachedMax, sdkBaselinesPerQueryMax } from '#shared/core/base/limits/history.ts'
 import { cachedTenantsMax } from '#shared/core/base/limits/tenants.ts'
@@ -15,7 +15,7 @@ import {
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
 
-/** An event whose baseline is asked for: everything before it in the stream must be stored. */
+/** An event. Everything before it in the stream must be stored. */
 export type SdkBaselineQuery = {
   tenantId: string
   sdkVersion: string
@@ -25,10 +25,8 @@ export type SdkBaselineQuery = {
 }
 
 export type SdkBaselineStore = {
-  /**
-   * @returns one baseline for each question, in their order; `noBaseline` where nothing was seen
-   */
-  loadBaselines: (questions: readonly SdkBaselineQuery[]) => Promise<SdkBaseline[]>
+  /** @returns the baseline of each query, in their order; `noBaseline` without events */
+  loadBaselines: (queries: readonly SdkBaselineQuery[]) => Promise<SdkBaseline[]>
 }
 
 export function createSdkBaselineStore(clickhouse: Clickhouse): SdkBaselineStore {
@@ -37,14 +35,14 @@ export function createSdkBaselineStore(clickhouse: Clickhouse): SdkBaselineStore
     entriesMax: sdkBaselinesCachedMax,
   })
   return {
-    loadBaselines: async (questions) => {
-      const answers = new Map<string, SdkBaseline>()
-      const open = new Map<string, Asked>()
-      const asked = questions.map(toAsked)
-      for (const one of asked) {
+    loadBaselines: async (queries) => {
+      const baselines = new Map<string, SdkBaseline>()
+      const open = new Map<string, KeyedQuery>()
+      const keyed = queries.map(toKeyed)
+      for (const one of keyed) {
         const known = cached.get(one.tenantId, one.key)
         if (known === undefined) open.set(one.key, one)
-        else answers.set(one.key, known)
+        else baselines.set(one.key, known)
       }
       const rest = [...open.values()]
       for (let at = 0; at < rest.length; at += sdkBaselinesPerQueryMax) {
@@ -52,36 +50,33 @@ export function createSdkBaselineStore(clickhouse: Clickhouse): SdkBaselineStore
         const found = await readBaselines(clickhouse, some)
         for (const { tenantId, key } of some) {
           const baseline = found.get(key) ?? noBaseline
-          answers.set(key, baseline)
+          baselines.set(key, baseline)
           cached.set(tenantId, key, baseline)
         }
       }
-      return asked.map(({ key }) => answers.get(key)!)
+      return keyed.map(({ key }) => baselines.get(key)!)
     },
   }
 }
 
-type Asked = SdkBaselineQuery & { key: string; fromMs: number; toMs: number }
+type KeyedQuery = SdkBaselineQuery & { key: string; fromMs: number; toMs: number }
 
-function toAsked(question: SdkBaselineQuery): Asked {
-  const window = toBaselineWindow(question.atMs)
-  const { tenantId, sdkVersion, platform } = question
-  return { ...question, ...window, key: toKey(tenantId, sdkVersion, platform, window.toMs) }
+function toKeyed(query: SdkBaselineQuery): KeyedQuery {
+  const window = toBaselineWindow(query.atMs)
+  const { tenantId, sdkVersion, platform } = query
+  return { ...query, ...window, key: toKey(tenantId, sdkVersion, platform, window.toMs) }
 }
 
-/** Versions and platforms are free text: no separator is safe between them. */
+/** As JSON: versions and platforms are free text, so no separator is safe. */
 const toKey = (tenantId: string, sdkVersion: string, platform: string, toMs: number): string =>
   JSON.stringify([tenantId, sdkVersion, platform, toMs])
 
 const counts = ['devices', ...categories.map((category) => `empty_${category}`)]
 
-/**
- * One query for all. It may answer for combinations that nobody asked about, which costs less than
- * to tell them apart.
- */
+/** Reads all baselines in one query. It may return further combinations, which is cheaper. */
 async function readBaselines(
   clickhouse: Clickhouse,
-  asked: readonly Asked[],
+  queries: readonly KeyedQuery[],
 ): Promise<Map<string, SdkBaseline>> {
   const distinct = (values: readonly string[]) => [...new Set(values)]
   const result = await clickhouse.query({
@@ -96,21 +91,21 @@ async function readBaselines(
         and toUnixTimestamp(hour) < end and toUnixTimestamp(hour) >= end - {length:UInt32}
       group by tenant_id, sdk_version, platform, end`,
     query_params: {
-      tenants: distinct(asked.map((one) => one.tenantId)),
-      versions: distinct(asked.map((one) => one.sdkVersion)),
-      platforms: distinct(asked.map((one) => one.platform)),
-      ends: [...new Set(asked.map((one) => one.toMs / 1000))],
-      length: (asked[0]!.toMs - asked[0]!.fromMs) / 1000,
-      from: Math.min(...asked.map((one) => one.fromMs)) / 1000,
-      to: Math.max(...asked.map((one) => one.toMs)) / 1000,
+      tenants: distinct(queries.map((one) => one.tenantId)),
+      versions: distinct(queries.map((one) => one.sdkVersion)),
+      platforms: distinct(queries.map((one) => one.platform)),
+      ends: [...new Set(queries.map((one) => one.toMs / 1000))],
+      length: (queries[0]!.toMs - queries[0]!.fromMs) / 1000,
+      from: Math.min(...queries.map((one) => one.fromMs)) / 1000,
+      to: Math.max(...queries.map((one) => one.toMs)) / 1000,
     },
     use_multipart_params_auto: true,
     format: 'JSONCompactEachRow',
   })
   type Row = [string, string, string, number, ...(number | string)[]]
   const baselines = new Map<string, SdkBaseline>()
-  for (const [tenantId, version, platform, end, ...taken] of await result.json<Row>()) {
-    const [devices = 0, ...empty] = taken.map((places) => estimateDevices(Number(places)))
+  for (const [tenantId, version, platform, end, ...counts] of await result.json<Row>()) {
+    const [devices = 0, ...empty] = counts.map((registers) => estimateDevices(Number(registers)))
     const emptyOn = Object.fromEntries(categories.map((name, index) => [name, empty[index] ?? 0]))
     baselines.set(toKey(tenantId, version, platform, end * 1000), {
       devices,
