@@ -23,7 +23,7 @@ import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 
 /** Why a submission was refused, for a metric label and the log. */
-export type RefusalReason =
+type RefusalReason =
   | 'content_type'
   | 'too_large'
   | 'body_cut'

@@ -29,7 +29,7 @@ import type { ShadowVersions } from './shadow-versions.ts'
 /** A decided event with its policy, its risk features and the decision. */
 export type Decided = { event: AcceptedEvent; policy: Policy; features: RiskFeatures; risk: Risk }
 
-export type ShadowDeps = {
+type ShadowDeps = {
   versions: ShadowVersions
   findPolicy: (policyHash: string) => Promise<Policy | null>
   loadRiskFeatures: RiskFeatureStore['loadRiskFeatures']

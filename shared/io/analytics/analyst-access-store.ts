@@ -139,7 +139,7 @@ export async function runStatements(clickhouse: Clickhouse, statements: string[]
 }
 
 /** Who we are to the server. */
-export async function findServiceUser(clickhouse: Clickhouse): Promise<string> {
+async function findServiceUser(clickhouse: Clickhouse): Promise<string> {
   const result = await clickhouse.query({
     query: 'select currentUser() as user',
     format: 'JSONEachRow',

@@ -6,8 +6,8 @@
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
 
-export type AnalyticsColumn = { name: string; type: string; comment: string }
-export type AnalyticsView = { name: string; comment: string; columns: AnalyticsColumn[] }
+type AnalyticsColumn = { name: string; type: string; comment: string }
+type AnalyticsView = { name: string; comment: string; columns: AnalyticsColumn[] }
 
 /** The views beside this internal database by name, their columns in order. */
 export async function listAnalyticsViews(

@@ -20,7 +20,7 @@ export type ReplicationState = {
 }
 
 /** The state of a copy whose reads are all of one snapshot. */
-export type ReplicationSnapshot = { snapshot: string; atMs: number }
+type ReplicationSnapshot = { snapshot: string; atMs: number }
 
 export type AlertKey = { tenantId: string; alertId: string }
 export type TenantSeq = { tenantId: string; seq: number }

@@ -130,7 +130,7 @@ type ClaimedRow = {
   secret_lease_ms: number
 }
 
-export type ClaimRequest = {
+type ClaimRequest = {
   queues: readonly QueueLimit[]
   /** Unique to this request: it proves the claim. */
   claim: string

@@ -29,7 +29,7 @@ const replaySet = `
 export type ReplayScope = { sinceMs: number | null; onlyFailed: boolean }
 
 /** The progress of a replay. It ends at deliveries that were created after it began. */
-export type ReplayProgress = { untilUs: number; after: DeliveryPosition | null }
+type ReplayProgress = { untilUs: number; after: DeliveryPosition | null }
 
 /** Begins a replay at the database's clock, which also dates the deliveries. */
 export async function beginReplay(db: Queryable): Promise<ReplayProgress> {

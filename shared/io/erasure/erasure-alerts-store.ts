@@ -7,7 +7,7 @@ import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
 
-export type ErasableAlerts = {
+type ErasableAlerts = {
   subject: ErasureSubject
   /** Events of the subject: an alert may name another user of its event. */
   eventIds: readonly string[]

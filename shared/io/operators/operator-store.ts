@@ -53,7 +53,7 @@ export const toOperator = (row: OperatorRow): Operator => ({
 const toColumn = (tenants: TenantScope): readonly string[] | null =>
   tenants === 'all' ? null : tenants
 
-export type NewOperator = {
+type NewOperator = {
   operatorId: string
   email: string
   name: string

@@ -19,7 +19,7 @@ import {
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
 
 /** Runs a query of the tenant's, with the parameters of its range. */
-export type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<Row[]>
+type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<Row[]>
 
 /**
  * The patterns that determine a score, and by context, policy and pattern their scores: score +

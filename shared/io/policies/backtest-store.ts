@@ -30,7 +30,7 @@ import {
 
 export type { BacktestRange, PreparedBacktest }
 
-export type BacktestStore = {
+type BacktestStore = {
   /** Which policies scored the events, most events first. */
   listScorers: (range: BacktestRange) => Promise<{ policyHash: string; events: number }[]>
   /** Alerts that more than an event's own score raised. */

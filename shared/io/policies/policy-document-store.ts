@@ -9,7 +9,7 @@ import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/p
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { createPolicyStore } from './policy-store.ts'
 
-export type PolicyDocuments = {
+type PolicyDocuments = {
   /**
    * @returns the document, or null when it is not stored or is not a policy
    * @throws when Postgres does not answer

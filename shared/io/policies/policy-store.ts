@@ -17,7 +17,7 @@ export type PolicyVersion = {
   created_by: string
 }
 
-export type PolicyStore = {
+type PolicyStore = {
   /** The version that is in force; null when there is no such tenant. */
   findInForce: (tenantId: string) => Promise<(PolicyVersion & { text: string }) | null>
   findVersion: (of: {

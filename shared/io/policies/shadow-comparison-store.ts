@@ -7,7 +7,7 @@ import { compareBytes } from '#shared/core/base/byte-order.ts'
 import type { ComparedSessions } from '#shared/core/policies/shadow-comparison.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
-export type ComparisonQuestion = {
+type ComparisonQuestion = {
   tenantId: string
   policyHash: string
   /** Events received before it are left out; null for all. */
@@ -15,7 +15,7 @@ export type ComparisonQuestion = {
 }
 
 /** Alerts by disposition: how many the shadow would raise too, and how many it would not. */
-export type DispositionMoves = { name: string; kept: number; lost: number }
+type DispositionMoves = { name: string; kept: number; lost: number }
 
 export type ShadowComparison = {
   /** Of the events that were compared, in ms since 1970; null when there were none. */
@@ -29,7 +29,7 @@ export type ShadowComparison = {
   dispositions: DispositionMoves[]
 }
 
-export type MovedSession = {
+type MovedSession = {
   deviceId: string
   sessionId: string
   activeScore: number

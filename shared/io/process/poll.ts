@@ -2,7 +2,7 @@
 import type { Log } from './log.ts'
 import { pause } from './pause.ts'
 
-export type PollOptions = {
+type PollOptions = {
   log: Log
   /** Time from the end of one run to the start of the next, in milliseconds. */
   everyMs: number | (() => number)

@@ -21,7 +21,7 @@ import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
 type Part = { hourMs: number; part: number; accepted: Record<string, number> }
 
-export type ClaimReporterOptions = {
+type ClaimReporterOptions = {
   nats: Nats
   /** Of the purpose `edge report`. */
   prover: Prover

@@ -20,7 +20,7 @@ const entriesInto = `reconciliation_entries
 const alertsInto = 'reconciliation_expected_alerts (tenant_id, alert_id, first)'
 
 /** An alert that an event deserves. */
-export type ExpectedAlert = { alertId: string; event: AcceptedEvent }
+type ExpectedAlert = { alertId: string; event: AcceptedEvent }
 
 export type ReconciliationWriter = {
   /** One call at a time. @throws when ClickHouse cannot be reached */
@@ -106,7 +106,7 @@ export async function markDecided(
 }
 
 /** Before which instants retention removes a tenant's data; null for without limit. */
-export type ReconciliationCutoff = {
+type ReconciliationCutoff = {
   tenantId: string
   eventsMs: number | null
   alertsMs: number | null

@@ -19,9 +19,9 @@ export type NamedDifference = ReconciliationDifference & {
   /** Ids of events, alerts, or alerts whose delivery it is; at most `namedMax`, or none known. */
   ids: string[]
 }
-export type NamedHour = ReconciliationHour & { differences: NamedDifference[] }
+type NamedHour = ReconciliationHour & { differences: NamedDifference[] }
 
-export type ReconciliationSpan = {
+type ReconciliationSpan = {
   /** Left out for all tenants. */
   tenantId?: string
   fromMs: number

@@ -17,9 +17,9 @@ export const retainedTables = [
   'reconciliation_accepted',
   'shadow_decisions',
 ] as const
-export type RetainedTable = (typeof retainedTables)[number]
+type RetainedTable = (typeof retainedTables)[number]
 
-export type RemoveRows = {
+type RemoveRows = {
   table: RetainedTable
   /** All with the same limit. */
   tenantIds: readonly string[]
@@ -31,7 +31,7 @@ export type RemoveRows = {
 }
 
 /** A mutation of the table is running; another one has to wait. */
-export class MutationBusyError extends Error {
+class MutationBusyError extends Error {
   constructor(table: RetainedTable, why: string) {
     super(`the removal of rows from ${table} has to wait: ${why}`)
     this.name = 'MutationBusyError'

@@ -69,7 +69,7 @@ export async function listRetention(db: Queryable): Promise<TenantRetention[]> {
 }
 
 /** A round that is due: `seen` names it, `nowMs` is the clock of Postgres. */
-export type DueRound = { seen: string; nowMs: number }
+type DueRound = { seen: string; nowMs: number }
 
 /** @returns null when no round is due yet */
 export async function findDueRound(db: Queryable): Promise<DueRound | null> {

@@ -12,14 +12,14 @@ import type { SecretKind, SecretOwner } from './sealed-secrets.ts'
 export type SealedSecret = { sealed: string; last4: string }
 export type StoredKey = { hash: Buffer; prefix: string; last4: string }
 
-export type RotationStep = {
+type RotationStep = {
   /** The epoch the tenant has after this step. */
   epoch: number
   /** Last four characters of the secret that was on before the rotation; null if none was. */
   oldLast4: string | null
 }
 
-export type CredentialStore = {
+type CredentialStore = {
   /** The secrets and the key a tenant is created with, all on at once. */
   insertCredentials: (
     tenantId: string,

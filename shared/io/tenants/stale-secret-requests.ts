@@ -18,7 +18,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Prover } from './directory/proofs.ts'
 
-export type ReporterOptions = {
+type ReporterOptions = {
   nats: Nats
   /** Of the purpose `edge report`. */
   prover: Prover

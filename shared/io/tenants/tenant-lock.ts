@@ -12,7 +12,7 @@ import type { Session } from '#shared/io/postgres/postgres.ts'
  * What is locked: all changes of the tenant, or erasures alone, which take longer than a rotation
  * should ever have to wait.
  */
-export type LockScope = 'tenant' | 'erasure'
+type LockScope = 'tenant' | 'erasure'
 
 const toName = (tenantId: string, scope: LockScope): string => `${scope}:${tenantId}`
 

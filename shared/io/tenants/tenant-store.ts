@@ -31,7 +31,7 @@ export type KeyHolder = {
   lastUsedMs: number | null
 }
 
-export type NewTenant = {
+type NewTenant = {
   tenantId: string
   name: string
   environment: Environment

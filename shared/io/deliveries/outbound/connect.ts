@@ -26,7 +26,7 @@ export type ConnectOptions = {
   connectTimeoutMs?: number
 }
 
-export type ConnectedSocket = { socket: net.Socket; address: string }
+type ConnectedSocket = { socket: net.Socket; address: string }
 
 /** Addresses of one name to try in sequence, within one time limit. */
 const addressesTriedMax = 4

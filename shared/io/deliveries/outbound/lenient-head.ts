@@ -8,7 +8,7 @@ import { HTTPParser } from 'http-parser-js'
 /** Largest head to parse again: servers that repeat a length send small ones. */
 export const lenientHeadBytesMax = 16 * 1024
 
-export type LenientHead = {
+type LenientHead = {
   status: number
   retryAfter: string | undefined
   location: string | undefined

@@ -45,7 +45,7 @@ import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
 import { forgetEdge, isPolicyDocument, markKey } from './tenant-directory.ts'
 
-export type TenantDirectoryOptions = {
+type TenantDirectoryOptions = {
   nats: Nats
   sealer: Sealer
   log: Log

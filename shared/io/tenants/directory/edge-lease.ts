@@ -6,7 +6,7 @@
  * changes something next. Without a lease an edge refuses rather than guess.
  */
 
-export type LeaseOptions = {
+type LeaseOptions = {
   /**
    * Stores this edge's entry and resolves with its revision, which must be above every revision
    * stored before. Rejects when it is unknown whether it was stored.

@@ -17,11 +17,7 @@ import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
-export type TenantFault =
-  | 'unproven_entry'
-  | 'unreadable_entry'
-  | 'unsealable_secret'
-  | 'policy_missing'
+type TenantFault = 'unproven_entry' | 'unreadable_entry' | 'unsealable_secret' | 'policy_missing'
 
 export type Tenant = {
   tenantId: string
@@ -45,10 +41,10 @@ export type Tenant = {
   fault: TenantFault | null
 }
 
-export type Limiter = { rate: Rate; bucket: Bucket }
+type Limiter = { rate: Rate; bucket: Bucket }
 
 /** A secret that a rotation has replaced, with the four characters operators know it by. */
-export type RetiredSecret = { key: KeyObject; last4: string }
+type RetiredSecret = { key: KeyObject; last4: string }
 
 export type TenantCopy = {
   tenants: ReadonlyMap<string, Tenant>
@@ -68,7 +64,7 @@ export type TenantCopy = {
   countPolicies: ActivePolicies['count']
 }
 
-export type TenantCopyOptions = {
+type TenantCopyOptions = {
   sealer: Sealer
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */

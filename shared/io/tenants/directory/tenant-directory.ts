@@ -91,7 +91,7 @@ export function isPolicyDocument(text: string, policyHash: string): boolean {
   return hash('sha256', text, 'hex').slice(0, policyHashCharacters) === policyHash
 }
 
-export type AwaitEdgesOptions = {
+type AwaitEdgesOptions = {
   nats: Nats
   /** Its keys prove what edges announce. */
   sealer: Sealer

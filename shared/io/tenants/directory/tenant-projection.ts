@@ -52,7 +52,7 @@ export type TenantProjection = {
   stop: () => void
 }
 
-export type TenantProjectionOptions = {
+type TenantProjectionOptions = {
   /** The connection, or null while there has not been one yet. */
   findNats: () => Nats | null
   /** Its keys prove what is written. */
