@@ -1,9 +1,8 @@
 /**
- * Reads the history of a device: one key range of the sessions, joined anew each time, so that an
- * answer never depends on which merges have run. Whatever was inserted before the question is in
- * it. Nearly every device has few sessions: their rows are read as they are, by the plainest query
- * there is, since planning a query takes the engine longer than reading them. A device with many is
- * counted and paged inside the engine, and the next question about it begins there.
+ * Reads the history of a device: one key range of `sessions`. Rows are merged at each read, so a
+ * result does not depend on ClickHouse's merges and has everything inserted before the query. Most
+ * devices have few sessions: a simple query reads their rows, because planning costs more than
+ * reading. A device with many sessions is counted and paged by ClickHouse.
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import { compareBytes } from '#shared/core/base/byte-order.ts'
@@ -42,7 +41,7 @@ export type DeviceHistory = {
   next: SessionPosition | null
 }
 
-export type DeviceQuestion = {
+export type DeviceQuery = {
   tenantId: string
   deviceId: string
   sessionsLimit: number
@@ -54,41 +53,41 @@ export type DeviceQuestion = {
 
 export type HistoryStore = {
   /** @returns null when the tenant has never sent anything of this device */
-  findDevice: (question: DeviceQuestion) => Promise<DeviceHistory | null>
+  findDevice: (query: DeviceQuery) => Promise<DeviceHistory | null>
   /**
    * The same of a device with few rows, at little cost.
    * @returns `large` when the device has many: `findLargeDevice` reads it
    */
-  findSmallDevice: (question: DeviceQuestion) => Promise<DeviceHistory | 'large' | null>
+  findSmallDevice: (query: DeviceQuery) => Promise<DeviceHistory | 'large' | null>
   /**
    * The same of any device. One query runs at a time, and rows are parsed in pieces, so that other
    * requests are served meanwhile.
    */
-  findLargeDevice: (question: DeviceQuestion) => Promise<DeviceHistory | null>
+  findLargeDevice: (query: DeviceQuery) => Promise<DeviceHistory | null>
 }
 
 export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
-  // Devices that had many rows: for those the small question is in vain.
+  // Devices that had many rows: for those the small query is in vain.
   const large = createTenantCache<true>({
     tenantsMax: cachedTenantsMax,
     entriesMax: hotDevicesMax,
     ttlMs: hotKeyMs,
   })
-  const findSmallDevice: HistoryStore['findSmallDevice'] = async (question) => {
-    const { tenantId, deviceId } = question
+  const findSmallDevice: HistoryStore['findSmallDevice'] = async (query) => {
+    const { tenantId, deviceId } = query
     if (large.get(tenantId, deviceId)) return 'large'
-    const found = await findFewSessions(clickhouse, question)
+    const found = await findFewSessions(clickhouse, query)
     if (found === 'large') large.set(tenantId, deviceId, true)
     return found
   }
-  const findLargeDevice: HistoryStore['findLargeDevice'] = (question) =>
-    findManySessions(clickhouse, question)
+  const findLargeDevice: HistoryStore['findLargeDevice'] = (query) =>
+    findManySessions(clickhouse, query)
   return {
     findSmallDevice,
     findLargeDevice,
-    findDevice: async (question) => {
-      const found = await findSmallDevice(question)
-      return found === 'large' ? await findLargeDevice(question) : found
+    findDevice: async (query) => {
+      const found = await findSmallDevice(query)
+      return found === 'large' ? await findLargeDevice(query) : found
     },
   }
 }
@@ -147,23 +146,18 @@ type Totals = [
 
 async function findFewSessions(
   clickhouse: Clickhouse,
-  question: DeviceQuestion,
+  query: DeviceQuery,
 ): Promise<DeviceHistory | 'large' | null> {
-  const rows = await readRows<FirstRow>(
-    clickhouse,
-    firstRowsSql,
-    toKey(question),
-    firstRowsSettings,
-  )
+  const rows = await readRows<FirstRow>(clickhouse, firstRowsSql, toKey(query), firstRowsSettings)
   if (rows.length === 0) return null
   if (rows.length >= rowsAtOnce || rows.some((row) => row[7] > usersAtOnce)) return 'large'
   const sessionRows = rows as unknown as SessionRow[]
   const sessions = joinSessions(sessionRows)
-  const after = question.usersAfter ?? null
+  const after = query.usersAfter ?? null
   const users = joinUsers(sessionRows).filter(
     (user) => after === null || compareBytes(user, after) > 0,
   )
-  return toHistory(question, {
+  return toHistory(query, {
     totals: [
       sessions.at(-1)!.startedAtMs,
       sessions.reduce((last, one) => Math.max(last, one.lastSeenAtMs), 0),
@@ -171,23 +165,23 @@ async function findFewSessions(
       sessions.length,
     ],
     users: toUsersPage(users, usersPageMax),
-    page: toRecentPage(sessionRows, { ...toPaging(question), newest: null })!,
+    page: toRecentPage(sessionRows, { ...toPaging(query), newest: null })!,
   })
 }
 
 async function findManySessions(
   clickhouse: Clickhouse,
-  question: DeviceQuestion,
+  query: DeviceQuery,
 ): Promise<DeviceHistory | null> {
-  const [totals] = await readRows<Totals>(clickhouse, totalsSql, toKey(question))
+  const [totals] = await readRows<Totals>(clickhouse, totalsSql, toKey(query))
   // Erased meanwhile: nobody ever heard of it.
   if (totals === undefined || totals[3] === 0) return null
-  const page = await findPage(clickhouse, question)
+  const page = await findPage(clickhouse, query)
   const users = await readRows<[user: string]>(clickhouse, usersSql, {
-    ...toKey(question),
-    after: question.usersAfter ?? '',
+    ...toKey(query),
+    after: query.usersAfter ?? '',
   })
-  return toHistory(question, {
+  return toHistory(query, {
     totals,
     page,
     users: toUsersPage(
@@ -197,23 +191,23 @@ async function findManySessions(
   })
 }
 
-async function findPage(clickhouse: Clickhouse, question: DeviceQuestion): Promise<RecentPage> {
-  const { before, sessionsLimit } = question
+async function findPage(clickhouse: Clickhouse, query: DeviceQuery): Promise<RecentPage> {
+  const { before, sessionsLimit } = query
   // A quarter more than sessions: some have several rows that no merge has joined yet.
   for (let newest = Math.ceil(sessionsLimit * 1.25) + 64; ; newest *= 4) {
     const rows = await readRows<SessionRow>(clickhouse, newestRowsSql(before !== null), {
-      ...toKey(question),
+      ...toKey(query),
       newest,
       ...(before === null ? {} : { started: before.startedAtMs }),
     })
-    const page = toRecentPage(rows, { ...toPaging(question), newest })
+    const page = toRecentPage(rows, { ...toPaging(query), newest })
     if (page !== null) return page
   }
 }
 
-const toKey = ({ tenantId, deviceId }: DeviceQuestion) => ({ tenant: tenantId, device: deviceId })
+const toKey = ({ tenantId, deviceId }: DeviceQuery) => ({ tenant: tenantId, device: deviceId })
 
-const toPaging = ({ sessionsLimit, before }: DeviceQuestion) => ({ limit: sessionsLimit, before })
+const toPaging = ({ sessionsLimit, before }: DeviceQuery) => ({ limit: sessionsLimit, before })
 
 /**
  * Waiting for a connection included, which are few when the engine hangs: a caller waits for it.
@@ -238,7 +232,7 @@ async function readRows<Row>(
 }
 
 function toHistory(
-  { deviceId }: DeviceQuestion,
+  { deviceId }: DeviceQuery,
   { totals, users, page }: { totals: Totals; users: UsersPage; page: RecentPage },
 ): DeviceHistory {
   const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, sessionsTotal] = totals

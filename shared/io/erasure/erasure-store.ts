@@ -1,12 +1,11 @@
 /**
- * Erases a device or a user from ClickHouse: the raw events, the activity that came from them and
- * every aggregate. Where a user leaves a device that others use too, the aggregates are rebuilt
- * from what remains. All by mutations, which write new parts without the rows; the old parts are
- * then removed from the disk.
+ * Erases a device or a user from ClickHouse: raw events, activity and aggregates. The aggregates of
+ * a device that other users share are rebuilt from the remaining events. Mutations write new parts
+ * without the rows, and the old parts are then removed from disk.
  *
- * A mutation's text stays in the server's files and system tables, so it names nobody: it compares
- * hashes. Every step may be repeated, and the rows that tell which devices a user was on go last:
- * what was interrupted is finished by beginning anew.
+ * The text of a mutation remains in files and system tables of the server, so it contains hashes
+ * instead of ids. Every step is idempotent, and the rows that lead from a user to its devices are
+ * erased last: an interrupted erasure is completed by starting again.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sessionQueryMax } from '#shared/core/base/limits/history.ts'
@@ -29,10 +28,10 @@ const erasureTables = [
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
-/** What leads from a subject to its rows, read before anything is erased. */
+/** The keys of a subject's rows, read before anything is erased. */
 export type ErasureTraces = {
   subject: ErasureSubject
-  /** Later events are no part of this erasure. */
+  /** Later events are not erased. */
   lastStreamOffset: number
   sipHash: string
   /** Devices that the user was on, and their hashes; none for a device. */
@@ -50,14 +49,14 @@ export type ErasureStore = {
     lastStreamOffset: number,
     earlier: ErasureTraces | null,
   ) => Promise<ErasureTraces>
-  /** Rows that are there to be erased, by table. Aggregates count once, merged or not. */
+  /** Counts the rows to erase, by table. An aggregate counts once, merged or not. */
   countRows: (traces: ErasureTraces) => Promise<Record<ErasureTable, number>>
   countMentions: CountMentions
   /** Events of the subject that came after the cut. */
   countLater: (traces: ErasureTraces) => Promise<number>
   /** Erases activity, raw events and aggregates, but not a user's `user_devices`. */
   eraseRows: (traces: ErasureTraces) => Promise<void>
-  /** Has reconciliation look for these alerts no more. Before they are erased. */
+  /** Removes these alerts from reconciliation. Call it before they are erased. */
   eraseExpectedAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
   /**
    * Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied.
@@ -208,7 +207,7 @@ async function readDevices(
   return found.map(([device, sipHash]) => ({ id: device, sipHash }))
 }
 
-/** The fast hash leaves next to nothing, the strong one settles it. */
+/** SQL: the fast hash selects candidates, the strong one decides. */
 const toSame = (text: string, subject: ErasureSubject, sipHash: string): string =>
   `(sipHash64(${text}) = ${sipHash} and SHA256(${text}) = unhex('${toSubjectSha256(subject)}'))`
 
@@ -392,7 +391,7 @@ const partPollMs = 100
 async function dropOldParts(clickhouse: Clickhouse, limitMs: number): Promise<number> {
   const isOld = 'database = currentDatabase() and table in {tables:Array(String)} and not active'
   const params = { tables: [...erasureTables, 'reconciliation_expected_alerts'] }
-  // Those of later merges are nobody's business here.
+  // Parts of later merges do not matter.
   const old = await read<[string, string]>(
     clickhouse,
     `select table, name from system.parts where ${isOld}`,

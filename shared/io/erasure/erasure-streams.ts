@@ -1,8 +1,7 @@
 /**
- * Erases a device or a user from the streams: every message with an event of it is overwritten on
- * disk, so that nothing can replay it. A telemetry message carries other tenants' events as well,
- * so none is touched before all up to it are stored and decided; what a dead letter holds of others
- * is put back first.
+ * Erases a device or a user from the streams: every message with one of its events is overwritten
+ * on disk. A telemetry message also has events of other tenants, so it is erased only after all
+ * messages up to it are stored and decided. Other events of a dead letter are stored again first.
  */
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,7 +18,7 @@ import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consu
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
 import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
 
-/** The telemetry that an erasure is about: all that the stream had when it began. */
+/** The end of the stream when the erasure began. */
 export type TelemetryCut = {
   /** The last message; 0 when the stream has none. */
   sequence: number
@@ -29,7 +28,7 @@ export type TelemetryCut = {
 
 /** Reading a stream fails after this long without a message. */
 const silenceMaxMs = 10_000
-const floorPollMs = 50
+const watermarkPollMs = 50
 
 /** @returns the end of the telemetry stream at this moment */
 export async function readTelemetryCut(nats: Nats): Promise<TelemetryCut> {
@@ -55,7 +54,7 @@ export async function awaitWorkedOff(
     const stored = (await readStoredWatermark(nats)) >= sequence
     if (stored && (!options.decided || (await readDecidedWatermark(nats)) >= sequence)) return true
     if (options.nowMs() > deadlineMs) return false
-    await sleep(floorPollMs)
+    await sleep(watermarkPollMs)
   }
 }
 

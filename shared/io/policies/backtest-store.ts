@@ -1,9 +1,8 @@
 /**
- * A policy over the stored history, inside ClickHouse: every event once, scored by the expression
- * that the policy compiles to, and summed up before it leaves the engine. Beside the new policy it
- * scores each event again by the policy that scored it and counts what differs from what is stored:
- * the report shows when they differ. Slices are ranges of devices, because that is
- * how rows lie on disk; no session is in two. Memory and threads of a query are bounded.
+ * Backtests a policy on the stored events, inside ClickHouse: it scores every event by the SQL
+ * expression of the policy and aggregates the results. It also scores each event again by its own
+ * policy and counts differences from the stored score. Slices are ranges of devices, the order of
+ * rows on disk; no session is in two slices. Memory and threads of a query are bounded.
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import { compareBytes } from '#shared/core/base/byte-order.ts'

@@ -1,7 +1,6 @@
 /**
- * The policy that a tenant has now, for processes that do not watch the tenant directory. Which
- * version that is comes from Postgres at each question; the documents themselves never change, so
- * those that were read once are kept.
+ * Finds a tenant's present policy, for processes that do not watch the tenant directory. Each call
+ * reads the version from Postgres; documents never change, so they are cached.
  */
 import type { TenantPolicy } from '#shared/core/signals/signal-list.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'

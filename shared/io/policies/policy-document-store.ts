@@ -1,6 +1,6 @@
 /**
- * Policy documents by their content address, for processes that do not watch the tenant directory:
- * from memory, else from Postgres, where every version stays for good.
+ * Finds policy documents by their hash, for processes that do not watch the tenant directory: from
+ * memory, else from Postgres, which keeps every version.
  */
 import { LRUCache } from 'lru-cache'
 import { policyCacheBytesMax } from '#shared/core/base/limits/tenants.ts'
@@ -19,7 +19,7 @@ type PolicyDocuments = {
 
 export function createPolicyDocuments(postgres: Queryable): PolicyDocuments {
   const { findDocument } = createPolicyStore(postgres)
-  // Documents are immutable, so a copy is good for ever.
+  // Documents are immutable.
   const copies = new LRUCache<string, Policy>({ maxSize: policyCacheBytesMax })
   const defaultHash = toPolicyHash(defaultPolicy)
   return {

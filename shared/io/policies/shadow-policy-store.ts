@@ -1,7 +1,7 @@
 /**
- * The shadow policies of tenants in Postgres: numbered versions that are only ever added, each with
- * the instant from which it decides. One row counts the changes of all tenants, so that whoever
- * keeps a copy sees with one small question whether it is still right.
+ * The shadow policies of tenants in Postgres: numbered versions, each with the instant from which
+ * it decides; versions are only added. One row counts the changes of all tenants, so that a process
+ * with a copy can check cheaply whether it is current.
  */
 import { type ShadowVersion, shadowLeadMs } from '#shared/core/policies/shadow.ts'
 import type { PolicyText } from '#shared/io/policies/policy-store.ts'
@@ -72,7 +72,7 @@ export async function insertShadowVersion(
 ): Promise<ShadowPolicy> {
   const { tenantId, policy, createdBy } = change
   if (policy !== null) await insertPolicyDocument(tx, policy)
-  // Locked until the commit: whoever reads the count sees every change that it counts, and none
+  // Locked until the commit: a reader of the counter sees every change that it counts, and no change
   // takes effect before it.
   await tx.query('update shadow_policy_changes set changes = changes + 1')
   const { rows } = await tx.query<{ version: number }>(
@@ -89,7 +89,7 @@ export async function insertShadowVersion(
   return (await findShadowPolicy(tx, { tenantId, version: rows[0]!.version }))!
 }
 
-/** How often any tenant's shadow was changed, as of an instant of Postgres' clock, in ms. */
+/** @returns the counter of changes, and the instant of the read by the clock of Postgres, in ms */
 export async function readShadowChanges(db: Queryable): Promise<{ changes: number; atMs: number }> {
   const { rows } = await db.query<{ changes: number; at_ms: number }>({
     name: 'read-shadow-changes',
@@ -99,7 +99,7 @@ export async function readShadowChanges(db: Queryable): Promise<{ changes: numbe
   return { changes: rows[0]!.changes, atMs: rows[0]!.at_ms }
 }
 
-/** An event that waits longer than these last, of one tenant, is decided by none. */
+/** Versions per tenant in the result. Older versions decide no event. */
 const versionsKept = 100
 
 /** The latest versions of every tenant that ever had a shadow, ascending. */

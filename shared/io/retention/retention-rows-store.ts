@@ -1,8 +1,8 @@
 /**
- * Retention in ClickHouse: whole partitions that are too old for everybody are dropped, all else is
- * removed by mutations, one at a time, each for many tenants of one limit. What is summed up per
- * device, session or user goes when the last that is known of it is too old, all of its rows
- * together: whatever is still active keeps its first sight and its highest score.
+ * Retention in ClickHouse: partitions that are too old for all tenants are dropped; other rows are
+ * removed by mutations, one at a time, each for many tenants with the same limit. An aggregate of a
+ * device, session or user is removed with all its rows once its last event is too old, so active
+ * ones keep their first event and highest score.
  */
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
@@ -94,7 +94,7 @@ async function removeSome(clickhouse: Clickhouse, wanted: RemoveRows): Promise<n
   return removed
 }
 
-/** How much each tenant has that is too old; tenants without any are left out. */
+/** @returns the number of expired rows by tenant, without tenants that have none */
 async function countOld(clickhouse: Clickhouse, wanted: RemoveRows): Promise<Map<string, number>> {
   const { table } = wanted
   const entity = entityColumns[table]
@@ -120,7 +120,7 @@ function isOld({ table, tenantIds, cutoffMs }: RemoveRows): string {
     group by ${columns} having max(last_seen_at) < ${cutoff})`
 }
 
-/** The laws of an id leave nothing to escape; what breaks them never gets into a statement. */
+/** Quotes a tenant id, whose pattern leaves nothing to escape. @throws TypeError for other texts */
 function toLiteral(tenantId: string): string {
   if (!tenantIdPattern.test(tenantId)) throw new TypeError('a tenant id is not a slug')
   return `'${tenantId}'`

@@ -1,7 +1,7 @@
 /**
- * Retention in Postgres: a tenant's limits, whose turn it is to remove what is too old, and the
- * removal in bounded steps. Alerts leave their counters in the transaction that removes them, so a
- * total is exact at every moment; what is not ended or younger than its limit is never touched.
+ * Retention in Postgres: the tenants' limits, the schedule of rounds, and removal in bounded steps.
+ * The counters of alerts change in the transaction that removes them, so totals are always exact.
+ * Deliveries that have not ended are never removed.
  */
 import {
   type RetainedKind,
@@ -100,24 +100,24 @@ export type Overdue = { tenantId: string; cutoffMs: number }
 
 const overdueSql = {
   alerts: `exists (select from alerts as a
-    where a.tenant_id = asked.tenant_id and a.created_at < asked.cutoff)`,
+    where a.tenant_id = candidates.tenant_id and a.created_at < candidates.cutoff)`,
   deliveries: `exists (select from deliveries as d
-    where d.tenant_id = asked.tenant_id and d.ended_at < asked.cutoff)`,
+    where d.tenant_id = candidates.tenant_id and d.ended_at < candidates.cutoff)`,
 }
 
 /** Those of the tenants that have something to remove: one look at the oldest row of each. */
 export async function findOverdue(
   db: Queryable,
   kind: 'alerts' | 'deliveries',
-  asked: readonly Overdue[],
+  candidates: readonly Overdue[],
 ): Promise<Overdue[]> {
   const { rows } = await db.query<{ tenant_id: string }>(
-    `select asked.tenant_id from unnest($1::text[], $2::timestamptz[]) as asked (tenant_id, cutoff)
+    `select candidates.tenant_id from unnest($1::text[], $2::timestamptz[]) as candidates (tenant_id, cutoff)
      where ${overdueSql[kind]}`,
-    [asked.map((one) => one.tenantId), asked.map((one) => toTime(one.cutoffMs))],
+    [candidates.map((one) => one.tenantId), candidates.map((one) => toTime(one.cutoffMs))],
   )
   const overdue = new Set(rows.map((row) => row.tenant_id))
-  return asked.filter((one) => overdue.has(one.tenantId))
+  return candidates.filter((one) => overdue.has(one.tenantId))
 }
 
 const removeDeliveriesSql = `

@@ -1,37 +1,35 @@
 /**
- * A tenant's credentials in Postgres and the steps of their rotation. The database's own
- * constraints hold the law that a tenant never has two live secrets of a kind: a new HMAC secret
- * cannot even be written while the old one is on, and cannot be switched on before the old one is
- * retired.
+ * A tenant's credentials in Postgres and the steps of their rotation. Constraints of the database
+ * guarantee that a tenant never has two active secrets of a kind: a new HMAC secret cannot be
+ * written while the old one is active, and cannot be activated before the old one is retired.
  */
-
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { SecretKind, SecretOwner } from './sealed-secrets.ts'
 
-/** A secret that left its maker sealed; only its last four characters are in the clear. */
+/** A sealed secret; only its last four characters are in plain text. */
 export type SealedSecret = { sealed: string; last4: string }
 export type StoredKey = { hash: Buffer; prefix: string; last4: string }
 
 type RotationStep = {
   /** The epoch the tenant has after this step. */
   epoch: number
-  /** Last four characters of the secret that was on before the rotation; null if none was. */
+  /** Last four characters of the secret before the rotation; null if there was none. */
   oldLast4: string | null
 }
 
 type CredentialStore = {
-  /** The secrets and the key a tenant is created with, all on at once. */
+  /** Inserts the secrets and the key of a new tenant, all active. */
   insertCredentials: (
     tenantId: string,
     credentials: { hmac: SealedSecret; webhook: SealedSecret; apiKey: StoredKey },
   ) => Promise<void>
   /**
-   * A rotation's first step: the HMAC secret in use goes off, the new one waits. What an earlier
-   * rotation left unfinished is replaced.
+   * The first step of a rotation: switches the active HMAC secret off and stores the new one as
+   * pending. It replaces an unfinished rotation.
    */
   beginHmacRotation: (tenantId: string, next: SealedSecret) => Promise<RotationStep>
   /**
-   * Its last: the old secret is retired, the new one is on.
+   * The last step: retires the old secret and activates the new one.
    * @param begunEpoch the epoch of the first step
    * @returns null, without a change, when the tenant changed in the meantime
    */

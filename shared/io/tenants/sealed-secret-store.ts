@@ -1,8 +1,7 @@
 /**
- * Sealed secrets in Postgres as MASTER_KEY sees them: which of them are sealed under another key,
- * sealing those again, and whether the keys that we hold open all of them. A secret that is sealed
- * again is the same secret; where the edges hold its sealed text, the tenant's epoch rises in the
- * same transaction.
+ * Sealed secrets in Postgres and their master keys: finds secrets sealed under another key, seals
+ * them again, and checks that the configured keys open all secrets. Sealing again does not change a
+ * secret; when the edges have its sealed text, the tenant's epoch rises in the same transaction.
  */
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -15,7 +14,7 @@ import { createTenantStore } from './tenant-store.ts'
 // The key's id is the second part of a sealed text.
 const keyIdSql = "split_part(sealed, '.', 2)"
 
-/** How many secrets are sealed under this key, and how many tenants have a sealed secret at all. */
+/** Counts the secrets sealed under this key, and the tenants with a sealed secret. */
 export async function countSealed(
   db: Queryable,
   keyId: string,
@@ -29,7 +28,7 @@ export async function countSealed(
   return rows[0]!
 }
 
-/** Tenants with a secret, in whatever state, that is sealed under another key than this one. */
+/** Lists tenants with a secret, in any state, that is sealed under another key. */
 export async function listSealedElsewhere(db: Queryable, keyId: string): Promise<string[]> {
   const { rows } = await db.query<{ tenant_id: string }>(
     `select distinct tenant_id from tenant_secrets
@@ -40,10 +39,10 @@ export async function listSealedElsewhere(db: Queryable, keyId: string): Promise
 }
 
 /**
- * Seals all secrets of a tenant under the sealer's key, whatever their state. Call it in a
- * transaction, under the tenant's lock.
- * @returns how many were sealed under another key
- * @throws UnsealError when one of them cannot be opened; then the transaction must be rolled back
+ * Seals all secrets of a tenant, in any state, under the sealer's key. Call it in a transaction,
+ * under the tenant's lock.
+ * @returns how many secrets were sealed under another key
+ * @throws UnsealError when a secret cannot be opened; roll the transaction back then
  */
 export async function rewrapTenant(
   tx: Queryable,
@@ -67,7 +66,7 @@ export async function rewrapTenant(
       sealer.seal(sealer.unseal(sealed, owner), owner),
     ])
   }
-  // One epoch names one content of what the edges hold, and they hold sealed texts.
+  // The edges have sealed texts, and one epoch identifies one content.
   if ((await readEntry(tx, tenantId)) !== before) {
     await tx.query('update tenants set epoch = epoch + 1 where tenant_id = $1', [tenantId])
   }
@@ -81,8 +80,8 @@ async function readEntry(tx: Queryable, tenantId: string): Promise<string> {
 }
 
 /**
- * Opens one stored secret for every key that any is sealed under.
- * @returns null when our keys open all of them, else why not, fit for an operator
+ * Opens one stored secret per master key.
+ * @returns null when the configured keys open all of them, else the reason, for an operator
  */
 export async function findMasterKeyFault(db: Queryable, sealer: Sealer): Promise<string | null> {
   for (const { owner, sealed } of await createCredentialStore(db).listSealedSamples()) {
@@ -96,12 +95,12 @@ export async function findMasterKeyFault(db: Queryable, sealer: Sealer): Promise
   return null
 }
 
-/** How long an answer about the keys stands. */
+/** How long the result of a check is reused. */
 const faultAgeMaxMs = 5_000
 
 /**
- * The same for `/readyz` and `/metrics`, read from Postgres at most every five seconds. Postgres
- * being away is no fault of the key. Which secret it is stands in the log alone.
+ * `findMasterKeyFault` for `/readyz` and `/metrics`, at most every five seconds. While Postgres is
+ * away the last result applies. Only the log names the secret.
  * @param nowMs the monotonic clock
  */
 export function createMasterKeyCheck(options: {
@@ -112,26 +111,26 @@ export function createMasterKeyCheck(options: {
   nowMs: () => number
 }): () => Promise<string | null> {
   const { postgres, sealer, log, nowMs } = options
-  let asked: { fault: Promise<string | null>; atMs: number } | null = null
+  let checked: { fault: Promise<string | null>; atMs: number } | null = null
   let last: string | null = null
-  const ask = async () => {
+  const readFault = async () => {
     const fault = await findMasterKeyFault(postgres, sealer).catch(() => last)
     if (fault !== null && fault !== last) log.error({ fault }, 'stored secrets cannot be opened')
     last = fault
     return fault === null ? null : 'MASTER_KEY does not open what is stored'
   }
   const check = () => {
-    if (asked === null || nowMs() - asked.atMs > faultAgeMaxMs) {
-      asked = { fault: ask(), atMs: nowMs() }
+    if (checked === null || nowMs() - checked.atMs > faultAgeMaxMs) {
+      checked = { fault: readFault(), atMs: nowMs() }
     }
-    return asked.fault
+    return checked.fault
   }
   options.metrics.gauge(
     'di_master_key_opens_stored',
     'Whether the master keys of this process open the secrets in Postgres',
     {
       collect() {
-        // The answer before this one: metrics do not wait for Postgres.
+        // The previous result: metrics do not wait for Postgres.
         void check()
         this.set(last === null ? 1 : 0)
       },

@@ -20,11 +20,11 @@ export type SecretOwner =
 export type Sealer = {
   /** @returns `v1.<key id>.<nonce>.<ciphertext and tag>`, base64url parts */
   seal: (secret: string, owner: SecretOwner) => string
-  /** @throws UnsealError when the text was not sealed for this owner under a key we hold */
+  /** @throws UnsealError when the text was not sealed for this owner under a configured key */
   unseal: (sealed: string, owner: SecretOwner) => string
   /** The id of the key that seals. */
   keyId: string
-  /** Makes and checks proofs of one purpose, under keys that are derived from the same ones. */
+  /** Creates the prover of a purpose, with keys derived from the master keys. */
   proverOf: (purpose: ProofPurpose) => Prover
 }
 

@@ -1,6 +1,6 @@
 /**
- * One change of a tenant's credentials or status at a time, on any number of consoles: a named
- * lock, held for as long as the change takes. A change whose lock is lost cannot go on.
+ * The lock of a tenant's changes: one change of its credentials or status at a time, on any number
+ * of consoles. A change whose lock is lost cannot continue.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { tenantLockWaitMs } from '#shared/core/base/limits/tenants.ts'
@@ -9,21 +9,20 @@ import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.t
 import type { Session } from '#shared/io/postgres/postgres.ts'
 
 /**
- * What is locked: all changes of the tenant, or erasures alone, which take longer than a rotation
- * should ever have to wait.
+ * What is locked: all changes of the tenant, or only erasures, which take too long for a rotation.
  */
 type LockScope = 'tenant' | 'erasure'
 
 const toName = (tenantId: string, scope: LockScope): string => `${scope}:${tenantId}`
 
-/** How often a change that waits tries again. */
+/** Pause between two attempts to lock. */
 const retryMs = 50
 
 /**
- * Waits for the tenant's lock and runs `work` under it. Waiting holds no connection: however many
- * changes of one tenant wait, those of others find theirs.
- * @param locks with how long to wait, 10 s when left out
- * @throws Problem conflict when the lock is not free within the limit
+ * Waits for the tenant's lock and runs `work` under it. Waiting needs no connection, so it never
+ * blocks changes of other tenants.
+ * @param locks with the time limit of the wait, 10 s by default
+ * @throws Problem conflict when the lock is not free in time
  */
 export async function withTenantLock<T>(
   locks: Locks & { waitMs?: number },
@@ -44,7 +43,7 @@ export async function withTenantLock<T>(
   }
 }
 
-/** The same without waiting: null when the lock is taken. */
+/** Runs `work` under the tenant's lock. @returns null when another process has the lock */
 export async function tryTenantLock<T>(
   locks: Locks,
   tenantId: string,

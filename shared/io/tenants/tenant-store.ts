@@ -1,9 +1,8 @@
 /**
- * Tenants in Postgres, the source of truth for their settings. What the edges hold is a
- * projection of this; every change of it raises the tenant's epoch in the same statement, so no two
- * contents ever share one. Works on the pool or inside a transaction alike.
+ * Tenants in Postgres, the source of truth for their settings. The edges have a projection of them;
+ * every change of it raises the tenant's epoch in the same statement, so an epoch identifies one
+ * content. It works on the pool or in a transaction.
  */
-
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
@@ -20,14 +19,14 @@ import { isSqlState, type Queryable, sqlStates } from '#shared/io/postgres/postg
 
 export type TenantStatus = 'active' | 'suspended'
 
-/** What a bearer key stands for. */
+/** The holder of a bearer key. */
 export type KeyHolder = {
   tenantId: string
   environment: Environment
   status: TenantStatus
   /** The tenant's own REST rate, or null for the product's default. */
   restRate: Rate | null
-  /** When this key was last seen, as far as it was recorded. */
+  /** When the key was last used, as recorded. */
   lastUsedMs: number | null
 }
 
@@ -55,7 +54,7 @@ export type TenantView = {
   webhook_off_reason: string | null
   /** When it was last set, paused, resumed or switched off. */
   webhook_changed_at: string | null
-  /** What its deliveries have shown; null when nothing is known against it. */
+  /** Null while deliveries succeed. */
   webhook_health: WebhookHealth | null
   policy_version: number
   policy_hash: string
@@ -93,9 +92,9 @@ export type TenantStore = {
    * @throws Problem tenant_exists
    */
   insertTenant: (tenant: NewTenant) => Promise<void>
-  /** Who holds the key with this SHA-256; null for unknown and retired keys alike. */
+  /** The holder of the key with this SHA-256; null for unknown and retired keys. */
   findTenantByApiKey: (keyHash: Buffer) => Promise<KeyHolder | null>
-  /** Notes that a key was used, at most once a minute and never backwards. */
+  /** Records the use of a key, at most once a minute and never an earlier time. */
   recordApiKeyUse: (keyHash: Buffer, atMs: number) => Promise<void>
   findTenant: (tenantId: string) => Promise<TenantView | null>
   /** Tenants by id, continuing after one. */
@@ -109,13 +108,13 @@ export type TenantStore = {
   findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
   /** Sets the status and raises the epoch; false when it was so already. */
   setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
-  /** Removes a tenant with everything that hangs on it; its audit rows stay. */
+  /** Removes a tenant with its dependent rows; its audit rows stay. */
   removeTenant: (tenantId: string) => Promise<void>
   /** Switches the webhook on with a URL, or off with null. */
   setWebhook: (tenantId: string, url: string | null) => Promise<void>
-  /** What the edges ought to hold of one tenant. */
+  /** The projection of one tenant for the edges. */
   findProjection: (tenantId: string) => Promise<Projection | null>
-  /** The same of all tenants, without the policies' texts. */
+  /** The projections of all tenants, without policy documents. */
   listEntries: () => Promise<TenantEntry[]>
   /** Changes with every entry; cheap to read. */
   readMarker: () => Promise<string>
@@ -141,11 +140,11 @@ export function createTenantStore(db: Queryable): TenantStore {
       return rows.map(toView)
     },
     countTenants: async (scope = 'all') => {
-      const { rows } = await db.query<{ n: number }>(
-        'select count(*) as n from tenants where $1::text[] is null or tenant_id = any($1)',
+      const { rows } = await db.query<{ tenants: number }>(
+        'select count(*) as tenants from tenants where $1::text[] is null or tenant_id = any($1)',
         [toSlugs(scope)],
       )
-      return rows[0]!.n
+      return rows[0]!.tenants
     },
     findRetiredHmac: async (tenantId) => {
       const { rows } = await db.query<{ last4: string; retired_at: Date }>(

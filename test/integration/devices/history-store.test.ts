@@ -35,9 +35,9 @@ afterAll(async () => {
   await server?.stop()
 })
 
-const find = (tenantId: string, deviceId: string, more: Partial<DeviceQuestion> = {}) =>
+const find = (tenantId: string, deviceId: string, more: Partial<DeviceQuery> = {}) =>
   history.findDevice({ tenantId, deviceId, sessionsLimit: 10_000, before: null, ...more })
-type DeviceQuestion = { sessionsLimit: number; before: SessionPosition | null }
+type DeviceQuery = { sessionsLimit: number; before: SessionPosition | null }
 
 describe('a device history', () => {
   it('is null for a device that nobody knows and for a device of another tenant', async () => {

@@ -1,9 +1,8 @@
 /**
- * An edge's lease on its copy of the tenant directory: the proof, counted on the edge's own
- * monotonic clock, that the copy was current at most one lease ago. An announcement is a write into
- * the very sequence that carries the directory; once the edge's own watch has brought everything up
- * to that write, nothing older can be missing from the copy, and the edge is registered for whoever
- * changes something next. Without a lease an edge refuses rather than guess.
+ * An edge's lease on its copy of the tenant directory: proof, on the edge's monotonic clock, that
+ * the copy was current at most one lease ago. An announcement is a write to the stream that also
+ * carries the directory. Once the edge's watch delivers that write, the copy has everything before
+ * it, and later changes know of the edge. Without a lease an edge refuses submissions.
  */
 
 type LeaseOptions = {
@@ -12,7 +11,7 @@ type LeaseOptions = {
    * stored before. Rejects when it is unknown whether it was stored.
    */
   announce: (appliedRevision: number) => Promise<number>
-  /** The watched copy is current for the first time since `restart`: from now on it is served. */
+  /** Called when the watched copy is current for the first time since `restart`. */
   onCurrent: () => void
   onAnnounced: (outcome: 'stored' | 'failed') => void
   nowMs: () => number
@@ -24,7 +23,7 @@ export type EdgeLease = {
   valid: () => boolean
   /** Announces, unless an announcement is under way. */
   renew: () => void
-  /** Announces as soon as possible: something changed that others wait to see applied here. */
+  /** Announces as soon as possible: consoles wait until this edge has applied a change. */
   announceChange: () => void
   /** The watched copy now holds everything up to this revision. */
   applied: (revision: number) => void

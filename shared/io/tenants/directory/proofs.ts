@@ -1,16 +1,12 @@
 /**
- * Proofs of origin: a MAC under a key that is derived from MASTER_KEY for one purpose. Who holds
- * the key of a purpose can make and check its proofs and learns nothing of MASTER_KEY. The key's
- * own short id stands in the proof, so that two keys can be in use while one replaces the other.
+ * Proofs of origin: a MAC under a key that is derived from MASTER_KEY for one purpose. The key of a
+ * purpose is enough to create and check its proofs, and reveals nothing of MASTER_KEY. A proof
+ * contains the key's short id, so that two keys can be in use while one replaces the other.
  */
 import { createHmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto'
 
-/** What a key is for. Two purposes share nothing. */
-export type ProofPurpose =
-  | 'directory entry'
-  | 'edge announcement'
-  | 'edge report'
-  | 'telemetry batch'
+/** The purpose of a key. Purposes have independent keys. */
+export type ProofPurpose = 'directory entry' | 'edge announcement' | 'telemetry batch'
 
 export type Prover = {
   /**
@@ -18,7 +14,7 @@ export type Prover = {
    * @returns `p1.<key id>.<mac>`, base64url parts
    */
   prove: (context: readonly (string | number)[], data: Uint8Array | string) => string
-  /** Whether a proof was made for this context and data under a key we hold. */
+  /** Whether a proof was made for this context and data under a configured key. */
   isProven: (
     proof: string,
     context: readonly (string | number)[],
@@ -37,7 +33,7 @@ export function deriveKey(masterKey: string, purpose: ProofPurpose): string {
   return Buffer.from(key).toString('base64')
 }
 
-/** @param keys of one purpose, 32 bytes each in base64; the first proves, all of them check */
+/** @param keys of one purpose, 32 bytes each in base64; the first one proves, all of them check */
 export function createProver(keys: readonly [string, ...string[]]): Prover {
   const held = new Map(
     keys.map((text) => {

@@ -1,9 +1,9 @@
 /**
- * Keeps the projection of the tenants in NATS equal to Postgres, whatever happened to it: an entry
- * that is missing, stale, edited or left over is put right within seconds, and counted. A repair
- * never races with a rotation: it writes only where the entry is still the very revision it looked
- * at before it asked Postgres. Once nothing is missing it says so in the bucket itself, which is
- * what lets edges call a tenant unknown and rotations trust the register of the edges.
+ * Keeps the projection of the tenants in NATS equal to Postgres: it repairs missing, stale, edited
+ * and leftover entries within seconds, and counts them. A repair never races with a rotation: it
+ * writes only if the entry still has the revision from before the read of Postgres. When nothing is
+ * missing it writes a synced entry: then edges may call a tenant unknown, and rotations trust the
+ * list of edges.
  */
 import type { KvEntry, QueuedIterator } from 'nats'
 import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/base/limits/tenants.ts'

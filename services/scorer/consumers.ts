@@ -1,0 +1,199 @@
+/**
+ * Builds and starts the two consumers of the telemetry stream: one stores messages, the other
+ * decides on them. A message is decided when it and all messages before it are stored, by any
+ * scorer, up to the stored low watermark. So an outage of Postgres delays no history, and decisions
+ * do not depend on the speed of a process.
+ */
+import { deciderConsumer, scorerConsumer } from '#shared/core/telemetry/nats-names.ts'
+import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
+import { type Consumption, consume } from '#shared/io/nats/consume/consume.ts'
+import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consume/low-watermark.ts'
+import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'
+import { observeStreams } from '#shared/io/nats/streams/stream-metrics.ts'
+import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
+import { createShadowDecisionWriter } from '#shared/io/policies/shadow-decision-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { createReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createProver } from '#shared/io/tenants/directory/proofs.ts'
+import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
+import { type DecideBatchDeps, decideBatch } from './decide/decide-batch.ts'
+import {
+  type QuarantineDeps,
+  quarantineUndecided,
+  quarantineUnstored,
+} from './decide/quarantine.ts'
+import { createScorerObserver, createShadowObserver, type ScorerObserver } from './metrics.ts'
+import { createShadowDecisions, type ShadowDecisions } from './shadow/shadow-decisions.ts'
+import { createShadowVersions } from './shadow/shadow-versions.ts'
+import { createDecodedMessages, type DecodedMessages } from './store/decoded-messages.ts'
+import { type StoreBatchDeps, storeBatch } from './store/store-batch.ts'
+import { startStreamTrimmer } from './store/trim-stream.ts'
+
+/**
+ * An insert makes a part in every table, which costs ClickHouse much the same for any number of
+ * rows. So inserts are rare at a low rate: at 10 events/s (20 KB/s) one every 0.67 s, at 100/s one
+ * every 0.5 s, from 2,000/s on one every 180 to 300 ms. The pause and the insert together stay below
+ * the second in which an event must be visible. On busy cores inserts take longer, and then fewer
+ * of them are faster in total.
+ *
+ * 16 MB are about 8,000 events, whose risk features are loaded at once: in a backlog an event then
+ * takes ClickHouse a third less CPU than in batches of 8 MB; 24 MB gain nothing more and take 50 MB
+ * of memory. With one event per message, as from an edge at a low rate, 2,048 messages are 4 MB:
+ * risk features cost half as much per event as in batches of 512.
+ */
+const storeLimits = {
+  batchMessagesMax: 2_048,
+  batchBytesMax: 16 * 1024 * 1024,
+  batchIntervalMs: 180,
+  batchIntervalMaxMs: 300,
+  linger: { maxMs: 700, halfBytes: 256 * 1024 },
+}
+/** Deciding follows storing, with a pause so that small steps of other scorers are combined. */
+const decideLimits = {
+  batchMessagesMax: storeLimits.batchMessagesMax,
+  batchBytesMax: storeLimits.batchBytesMax,
+  batchIntervalMs: 50,
+  batchIntervalMaxMs: 50,
+}
+/** Bytes of messages whose events stay decoded between storing and deciding: three full batches. */
+const decodedBytesMax = 48 * 1024 * 1024
+
+type ConsumersOptions = {
+  nats: Nats
+  clickhouse: Clickhouse
+  postgres: Postgres
+  /** The keys of the edges' proofs, as `toTelemetryKeys` returns them. */
+  telemetryKeys: [string, ...string[]]
+  /** How long shadow policies may delay a batch. */
+  shadowDelayMaxMs: number
+  log: Log
+  metrics: Metrics
+}
+
+export type ScorerConsumers = {
+  storing: Consumption
+  deciding: Consumption
+  trimmer: { stop: () => Promise<void> }
+  /** Null while both consumers work, else the reason. */
+  fault: () => string | null
+  /** A warning while much of the stream is undecided, else null. */
+  streamWarning: () => Promise<string | null>
+}
+
+/** What both stages use. */
+type Shared = ConsumersOptions & {
+  messages: DecodedMessages
+  observe: ScorerObserver
+  quarantine: QuarantineDeps
+}
+
+const nowMs = () => performance.now()
+
+/** Starts both consumers, the stream trimmer and the gauges of the streams. */
+export function startConsumers(options: ConsumersOptions): ScorerConsumers {
+  const { nats, log, metrics } = options
+  const shared = createShared(options)
+  const deciding = startDeciding(shared)
+  const storing = startStoring(shared, deciding.wake)
+  observeStreams(nats, metrics)
+  const trimmer = startStreamTrimmer({ nats, log, metrics })
+  return {
+    storing,
+    deciding,
+    trimmer,
+    fault: () => storing.fault() ?? deciding.fault(),
+    streamWarning: trimmer.warning,
+  }
+}
+
+function createShared(options: ConsumersOptions): Shared {
+  const { nats, clickhouse, metrics } = options
+  const observe = createScorerObserver(metrics, nowMs)
+  const prover = createProver(options.telemetryKeys)
+  const messages = createDecodedMessages(decodedBytesMax, ({ data, proof }) =>
+    prover.isProven(proof, [], data),
+  )
+  const quarantine: QuarantineDeps = {
+    messages,
+    observe,
+    storeDeadLetters: createDeadLetters({ nats, nowMs, onLost: observe.deadLetterLost }),
+    reconciliation: createReconciliationWriter(clickhouse),
+    wallMs: Date.now,
+  }
+  return { ...options, messages, observe, quarantine }
+}
+
+function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
+  const { nats, clickhouse, messages, observe, quarantine, log, metrics } = shared
+  const deps: StoreBatchDeps = {
+    messages,
+    observe,
+    storeDeadLetters: quarantine.storeDeadLetters,
+    telemetry: createTelemetryStore(clickhouse),
+    reconciliation: createReconciliationWriter(clickhouse),
+    wallMs: Date.now,
+  }
+  return consume({
+    nats,
+    log,
+    metrics,
+    durable: scorerConsumer,
+    limits: storeLimits,
+    handle: (batch) => storeBatch(batch, deps),
+    quarantine: (message, error) => quarantineUnstored(message, error, quarantine),
+    acknowledged: onAcknowledged,
+  })
+}
+
+function startDeciding(shared: Shared): Consumption {
+  const { nats, quarantine, log, metrics } = shared
+  const decide = createDecideDeps(shared)
+  return consume({
+    nats,
+    log,
+    metrics,
+    durable: deciderConsumer,
+    limits: decideLimits,
+    readyUpTo: () => readStoredWatermark(nats),
+    handle: (batch) => decideBatch(batch, decide),
+    quarantine: (message, error) => quarantineUndecided(message, error, { ...quarantine, decide }),
+  })
+}
+
+function createDecideDeps(shared: Shared): DecideBatchDeps {
+  const { messages, observe, clickhouse, postgres, nats } = shared
+  return {
+    messages,
+    observe,
+    shadow: createShadow(shared),
+    reconciliation: createReconciliationWriter(clickhouse),
+    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    findPolicy: createPolicyDocuments(postgres).findPolicy,
+    readDecidedWatermark: () => readDecidedWatermark(nats),
+    findEarlierEvents: (query) => findEarlierEvents(clickhouse, query),
+    findUnraised: (candidates) => findUnraised(postgres, candidates),
+    raiseAlerts: (candidates) => raiseAlerts(postgres, candidates),
+    publishHints: (raised) => publishDeliveryHints(nats, raised, observe.hintFailed),
+  }
+}
+
+function createShadow({ clickhouse, postgres, observe, log, metrics, ...options }: Shared) {
+  const decisions: ShadowDecisions = createShadowDecisions({
+    versions: createShadowVersions(postgres, nowMs),
+    findPolicy: createPolicyDocuments(postgres).findPolicy,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    insertDecisions: createShadowDecisionWriter(clickhouse).insertDecisions,
+    observe: createShadowObserver(metrics, observe.timed),
+    log,
+    nowMs,
+    delayMaxMs: options.shadowDelayMaxMs,
+  })
+  return decisions
+}
