@@ -95,7 +95,9 @@ describe('Postgres', () => {
     const newer = makeFolder({ '0001-a.sql': 'select 1;', '0002-b.sql': 'select 1;' })
     await migratePostgres(url, { log, folder: newer })
     const older = makeFolder({ '0001-a.sql': 'select 1;' })
-    await expect(migratePostgres(url, { log, folder: older })).rejects.toThrow('does not know')
+    await expect(migratePostgres(url, { log, folder: older })).rejects.toThrow(
+      'which this release does not have',
+    )
   })
 
   it('leaves nothing of a file that fails, and takes it up again once it is right', async () => {
@@ -155,15 +157,5 @@ describe('ClickHouse', () => {
     await expect(migrateClickhouse(url, null, { log, folder })).rejects.toThrow(
       'changed after it had been applied to ClickHouse',
     )
-  })
-
-  it('takes an earlier text that a file says it replaces for applied', async () => {
-    const url = `${clickhouse.url}/replaced`
-    const folder = makeFolder({ '0001-a.sql': statements })
-    await migrateClickhouse(url, null, { log, folder })
-    const [first] = await readMigrations(folder)
-    const better = `-- replaces ${first!.checksum}\nselect from nothing at all;`
-    writeFileSync(join(folder, '0001-a.sql'), better)
-    expect(await migrateClickhouse(url, null, { log, folder })).toEqual([])
   })
 })

@@ -295,7 +295,7 @@ describe('the connection', () => {
     const working = createPostgres(url, { role: 'test', log })
     const full = "do $$ begin raise exception 'no space' using errcode = 'disk_full'; end $$"
     await expect(working.query(full)).rejects.toBeInstanceOf(PostgresUnavailableError)
-    expect(await working.checkReady()).toBe('has no room on its disk')
+    expect(await working.checkReady()).toBe('has a full disk')
     await until('it is forgotten', async () => (await working.checkReady()) === null)
     await working.close()
   })

@@ -16,6 +16,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { requireLock } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 import { type Poller, poll } from '../../../../shared/io/process/poll.ts'
 import { type Comparison, createComparison } from './comparison.ts'
 import {

@@ -6,7 +6,11 @@
 import { createHmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto'
 
 /** The purpose of a key. Purposes have independent keys. */
-export type ProofPurpose = 'directory entry' | 'edge announcement' | 'telemetry batch'
+export type ProofPurpose =
+  | 'directory entry'
+  | 'edge announcement'
+  | 'edge report'
+  | 'telemetry batch'
 
 export type Prover = {
   /**
