@@ -19,7 +19,7 @@ import {
   type ActivityKey,
   latestOf,
   ofKeys,
-  queryBounded,
+  askBounded,
   toActivityKey,
   toHash,
 } from '#shared/io/velocity/activity-rows-store.ts'
@@ -99,7 +99,7 @@ async function findFirsts(
     before.set(key, Math.max(part.beforeStreamOffset, before.get(key) ?? 0))
   }
   const lastStreamOffset = Math.max(...before.values()) - 1
-  const found = await queryBounded(
+  const found = await askBounded(
     [...before.keys()],
     (keys, settings) => {
       const { text, params } = ofKeys(keys, lastStreamOffset)

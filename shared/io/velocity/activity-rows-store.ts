@@ -1,6 +1,6 @@
 /**
- * Reads rows of `activity` by key: the hash of a device, a user or a session of a tenant. Every
- * query is bounded by a stream offset, so later events change nothing.
+ * The rows of `activity` by their keys: a device, a user or a session of a tenant, by its hash.
+ * What is asked for is always bounded by a stream offset: later events change nothing.
  */
 import { hash } from 'node:crypto'
 import type { ClickHouseSettings } from '@clickhouse/client'
@@ -16,7 +16,7 @@ import {
 import type { ActivityKind, ActivityRow } from '#shared/core/velocity/activity-counts.ts'
 import { type Clickhouse, isTooMuchToRead, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 
-/** A key in maps: `tenant hash`. */
+/** A key as it is used in maps: `tenant hash`. */
 export type ActivityKey = string
 
 export function toActivityKey(tenantId: string, kind: ActivityKind, id: string): ActivityKey {
@@ -26,7 +26,7 @@ export function toActivityKey(tenantId: string, kind: ActivityKind, id: string):
 // A buffer for each digest costs more than the digest.
 const digest = new DataView(new ArrayBuffer(8))
 
-/** @returns ClickHouse's `reinterpretAsUInt64(SHA256(text))`, in decimal */
+/** As ClickHouse computes `reinterpretAsUInt64(SHA256(text))`, in decimal. */
 export function toHash(text: string): string {
   const bytes = hash('sha256', text, 'binary')
   for (let at = 0; at < 8; at++) digest.setUint8(at, bytes.charCodeAt(at))
@@ -38,17 +38,17 @@ export function toKeyHash(kind: ActivityKind, id: string): string {
 }
 
 /**
- * @returns SQL: whether a column is one of these hashes, in decimal. They are literals in the
- *   query, because the client escapes a parameter digit by digit, twice.
+ * That a column is one of these hashes, in decimal. They stand in the query itself, as the numbers
+ * that they are: the client would escape a parameter digit by digit, twice.
  */
 export function hashIn(column: string, hashes: ReadonlySet<string>): string {
   return hashes.size === 0 ? 'false' : `${column} in (${[...hashes].join(',')})`
 }
 
 /**
- * Settings of queries with the hashes of a batch, 21 bytes each. A row has some 100 bytes, so
- * default blocks of 1 MB would have only a few thousand rows; larger blocks save a tenth of the
- * time.
+ * How queries are asked that have the hashes of a batch in them: 21 bytes each. A row is some 100
+ * bytes, so blocks of one MB, the default, would hold a few thousand: a tenth of the time went into
+ * handing on so many of them.
  */
 const hashesQuery = {
   ...smallQuery,
@@ -56,14 +56,14 @@ const hashesQuery = {
   preferred_block_size_bytes: String(8 * 1024 ** 2),
 } as const
 
-/** A fragment of a query with its parameters. */
-type Fragment = { text: string; params: Record<string, unknown> }
+/** A piece of a query and its parameters, as many as so many values need. */
+type Piece = { text: string; params: Record<string, unknown> }
 
 /** Tenants in one parameter: 63 characters each at most, two quotes and a comma. */
 const tenantsPerParameter = Math.floor(parameterBytesMax / 66)
 
-/** @returns SQL: whether a row belongs to one of these tenants; an equality for one tenant */
-function tenantsIn(tenants: ReadonlySet<string>): Fragment {
+/** That a row is of one of these tenants. An equality is cheaper to look up than a set of one. */
+function tenantsIn(tenants: ReadonlySet<string>): Piece {
   const all = [...tenants]
   if (all.length === 1) {
     return { text: 'tenant_id = {tenant:String}', params: { tenant: all[0] } }
@@ -79,14 +79,13 @@ function tenantsIn(tenants: ReadonlySet<string>): Fragment {
 }
 
 /**
- * @returns SQL after `from`: the rows of keys up to a stream offset; `and` may follow. It may
- *   include rows with the same hash of another of these tenants.
+ * Rows of keys, as far as a stream offset: what follows `from`, and `and` may follow. It may find
+ * rows of keys that other tenants have.
  *
- * A granule has 256 rows and a key only a few of them, so `prewhere` reads the keys first and the
- * other columns only where a key matches: 72 ms instead of 112 ms for a batch of 400 events over
- * eight million rows (`npm run bench -- known`).
+ * Granules hold 256 rows, of which one key has a few, so the keys are looked for first and by
+ * themselves: nothing else is read but where one is found.
  */
-export function ofKeys(keys: Iterable<ActivityKey>, lastStreamOffset: number): Fragment {
+export function ofKeys(keys: Iterable<ActivityKey>, lastStreamOffset: number): Piece {
   const tenants = new Set<string>()
   const hashes = new Set<string>()
   for (const key of keys) {
@@ -107,7 +106,10 @@ function partsOf(key: ActivityKey): [tenantId: string, keyHash: string] {
   return [key.slice(0, space), key.slice(space + 1)]
 }
 
-/** Limits of the rows that a query may read, and of the rows per key. */
+/**
+ * How many rows a query may have to look at, how many of a key are looked at, and up to how many
+ * keys, with fewer rows than how many, are read without a screen.
+ */
 export type ActivityBounds = {
   readMin: number
   readPerKey: number
@@ -130,37 +132,42 @@ export const toReadMax = (keys: number, { readMin, readPerKey, readMax }: Activi
   Math.min(readMax, readMin + keys * readPerKey)
 
 /**
- * Queries many keys at once. When ClickHouse refuses because it would read too many rows, the keys
- * are halved until a hot key is alone.
- * @param query reads keys, with the given settings
- * @param queryHotKey reads a key that has more rows than one query may read
- * @returns all results
+ * Asks about many keys at once, unless that means looking at too many rows, which ClickHouse tells
+ * before it looks at any: then about half of them at a time, and in the end about a hot key
+ * alone.
+ * @param ask a query with these settings
+ * @param askAlone about a key of which there are more rows than one query may look at
+ * @returns every answer
  */
-export async function queryBounded<T>(
+export async function askBounded<T>(
   keys: readonly ActivityKey[],
-  query: (keys: readonly ActivityKey[], settings: ClickHouseSettings) => Promise<T>,
-  queryHotKey: (key: ActivityKey) => Promise<T>,
+  ask: (keys: readonly ActivityKey[], settings: ClickHouseSettings) => Promise<T>,
+  askAlone: (key: ActivityKey) => Promise<T>,
   bounds: ActivityBounds = activityBounds,
 ): Promise<T[]> {
   if (keys.length === 0) return []
   try {
-    return [await query(keys, { ...hashesQuery, max_rows_to_read: String(most) })]
+    const max_rows_to_read = String(toReadMax(keys.length, bounds))
+    return [await ask(keys, { ...hashesQuery, max_rows_to_read })]
   } catch (error) {
     if (!isTooMuchToRead(error)) throw error
-    if (keys.length === 1) return [await queryHotKey(keys[0]!)]
+    if (keys.length === 1) return [await askAlone(keys[0]!)]
     const half = keys.length >> 1
     return [
-      ...(await queryBounded(keys.slice(0, half), query, queryHotKey, bounds)),
-      ...(await queryBounded(keys.slice(half), query, queryHotKey, bounds)),
+      ...(await askBounded(keys.slice(0, half), ask, askAlone, bounds)),
+      ...(await askBounded(keys.slice(half), ask, askAlone, bounds)),
     ]
   }
 }
 
-/** @returns SQL after `from`: the latest rows of one key, read backwards in the table's order */
+/**
+ * The latest rows of one key, however many there are: read backwards along the order of the table,
+ * and no further than that.
+ */
 export function latestOf(
   key: ActivityKey,
   { lastStreamOffset, rowsMax }: { lastStreamOffset: number; rowsMax: number },
-): Fragment {
+): Piece {
   const [tenantId, keyHash] = partsOf(key)
   return {
     text: `(
@@ -175,19 +182,12 @@ export function latestOf(
   }
 }
 
-/** SQL: 53 bits of a hash, which a JavaScript number represents exactly. */
-const short = (column: string): string => `bitAnd(${column}, 9007199254740991)`
+type Row = [tenantId: string, keyHash: string, streamOffset: number | string, facts: string]
 
-const halves = (column: string): string =>
-  `bitAnd(${column}, 4294967295), bitShiftRight(${column}, 32)`
-
-type Number64 = number | string
-type Row = [string, string, ...Number64[]]
-
-/** Rows up to a stream offset, received after an instant in ms since 1970. */
+/** Which rows: as far as a stream offset, and received after an instant in ms since 1970. */
 export type ActivitySpan = { lastStreamOffset: number; afterMs: number }
 
-/** @returns the rows by key, without keys that have none */
+/** @returns by key, its rows; keys without any are left out */
 export async function readActivityRows(
   clickhouse: Clickhouse,
   keys: readonly ActivityKey[],
@@ -198,7 +198,7 @@ export async function readActivityRows(
   return readRows(clickhouse, `${text} and`, { ...params, after: afterMs })
 }
 
-/** @returns the latest rows of a hot key */
+/** The same for the latest rows of a key of which there are too many. */
 export async function readLatestRows(
   clickhouse: Clickhouse,
   key: ActivityKey,
@@ -267,7 +267,7 @@ async function readPacked(
   return found
 }
 
-/** @returns the value of `ActivityRow.event` for the hash of an event */
+/** What `ActivityRow.event` is of an event's hash. */
 export const toShortHash = (hash: string): number => Number(BigInt.asUintN(53, BigInt(hash)))
 
 /** Unpacks `packed_facts`: ten numbers of 64 bits, in the order of the table's aliases. */

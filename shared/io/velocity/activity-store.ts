@@ -1,11 +1,12 @@
 /**
- * Counts the recent activity of devices, users and sessions for the velocity rules of a batch. One
- * query screens all keys; only keys that may trigger a rule are then read in detail. It also
- * detects a client's retry of bytes that were received before. The events and all events before
- * them in the stream must be stored; later events change nothing.
+ * Reads what velocity rules need of the recent past, for a whole batch of events at once: of their
+ * devices, users and sessions. One query screens all of them; only those that may trigger a rule
+ * are then read in detail. It also tells a client's retry of bytes that had already been taken. The
+ * events, and all before them in the stream, must have been inserted; later ones may have been, and
+ * change nothing.
  *
- * The cost of a batch is bounded: of a hot key, which has more rows than the limit, only the latest
- * rows are read.
+ * What a batch costs is bounded whatever its events are about: a hot key, one that more events
+ * share than are looked at, is not screened but asked for its latest rows alone.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -31,9 +32,7 @@ import {
   type ActivityKey,
   type ActivitySpan,
   activityBounds,
-  hashIn,
-  ofKeys,
-  queryBounded,
+  askBounded,
   readActivityRows,
   readFewRows,
   readLatestRows,
@@ -44,35 +43,34 @@ import {
 } from './activity-rows-store.ts'
 import { askScreen } from './activity-screen-store.ts'
 
-/** An event whose activity is counted. */
+/** An event that is asked about. */
 export type ActivitySubject = {
   tenantId: string
   deviceId: string
   sessionId: string
-  /** Users and accounts. */
+  /** Users and accounts alike. */
   userIds: readonly string[]
   eventId: string
   streamOffset: number
   receivedAtMs: number
-  /** The velocity rules of the event's policy. */
+  /** The velocity rules of the policy it was scored by. */
   rules: readonly VelocityRule[]
 }
 
 export type Activity = {
-  /** Counts at the event. Counts below a rule's threshold may be missing. */
+  /** Counts as of the event; only those that exceed a rule's threshold are sure to be there. */
   counts: Counts
   /** More evidence, by the key of the count. */
   details: ReadonlyMap<string, Record<string, unknown>>
-  /** Whether the same bytes were received before: the event is a client's retry. */
+  /** Whether the same bytes were taken before: then this is a client's retry. */
   retry: boolean
 }
 
-type ActivityStore = {
-  /** @returns the activity of each subject, in their order */
+export type ActivityStore = {
+  /** @returns one answer for each subject, in their order */
   countActivity: (subjects: readonly ActivitySubject[]) => Promise<Activity[]>
 }
 
-/** Creates the store of one ClickHouse. @param bounds overrides the limits, for tests */
 export function createActivityStore(
   clickhouse: Clickhouse,
   bounds: ActivityBounds = activityBounds,
@@ -80,19 +78,19 @@ export function createActivityStore(
   const store: Store = { clickhouse, bounds, hot: createHotKeys() }
   return {
     countActivity: async (subjects) => {
-      const found: Activity[] = []
+      const answers: Activity[] = []
       for (let at = 0; at < subjects.length; at += activityQueryMax) {
         const some = subjects.slice(at, at + activityQueryMax)
-        found.push(...(await countActivity(store, some)))
+        answers.push(...(await countActivity(store, some)))
       }
-      return found
+      return answers
     },
   }
 }
 
 type Store = { clickhouse: Clickhouse; bounds: ActivityBounds; hot: HotKeys }
 
-/** Known hot keys, by hash: a query reads the same id of every tenant in it. */
+/** Hot keys that were met. By their hash: the same id of another tenant would be read beside. */
 type HotKeys = { add: (key: ActivityKey) => void; has: (key: ActivityKey) => boolean }
 
 function createHotKeys(): HotKeys {
@@ -104,13 +102,13 @@ function createHotKeys(): HotKeys {
   }
 }
 
-type KeyedSubject = ActivitySubject & {
+type Asked = ActivitySubject & {
   eventHash: string
   keys: Record<ActivityKind, ActivityKey[]>
 }
 
-type ScreenRequest = {
-  keyed: readonly KeyedSubject[]
+type Question = {
+  asked: readonly Asked[]
   screen: VelocityScreen
   firstMs: number
   lastStreamOffset: number
@@ -120,19 +118,28 @@ async function countActivity(
   store: Store,
   subjects: readonly ActivitySubject[],
 ): Promise<Activity[]> {
-  const keyed = subjects.map(toKeyedSubject)
+  const asked = subjects.map(toAsked)
   const screen = toVelocityScreen(new Set(subjects.map((subject) => subject.rules)))
   const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
   const lastStreamOffset = Math.max(...subjects.map((subject) => subject.streamOffset))
-  const screened = await screenKeys(store, { keyed, screen, firstMs, lastStreamOffset })
+  const question: Question = { asked, screen, firstMs, lastStreamOffset }
+  const keys = listKeys(question)
+  const few = await findFewRows(store, keys, lastStreamOffset)
+  const screened = await screenKeys(
+    store,
+    question,
+    keys.filter((key) => !few.read.has(key)),
+  )
   const widest = Math.max(0, ...[...screen.values()].flat().map((limit) => limit.windowSeconds))
   const span = { lastStreamOffset, afterMs: firstMs - widest * 1000 }
-  const counted = keyed.map(() => nothingCounted)
+  const counted = asked.map(() => nothingCounted)
+  addCounts(asked, few.rows, counted)
+  addSightings(asked, few.rows, screened)
   for await (const rows of readInPieces(store, screened, span)) {
-    addCounts(keyed, rows, counted)
-    addSightings(keyed, rows, screened)
+    addCounts(asked, rows, counted)
+    addSightings(asked, rows, screened)
   }
-  return keyed.map((one, index) => {
+  return asked.map((one, index) => {
     const first = screened.firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
     return { ...counted[index]!, retry: first !== undefined && first < one.streamOffset }
   })
@@ -140,17 +147,17 @@ async function countActivity(
 
 type Counted = { counts: Map<string, number>; details: Map<string, Record<string, unknown>> }
 
-/** The counts of most events, shared by them. */
+/** What nearly every event has: one for all of them, so that none is made for each. */
 const nothingCounted: Counted = { counts: new Map(), details: new Map() }
 
-/** Adds the counts of these rows. Of several users the highest count applies. */
+/** Counts what can be counted in these rows; of several users the highest counts. */
 function addCounts(
-  keyed: readonly KeyedSubject[],
+  asked: readonly Asked[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
   counted: Counted[],
 ): void {
-  const countOf = createCounting(keyed, rows)
-  keyed.forEach((one, index) => {
+  const countOf = createCounting(asked, rows)
+  asked.forEach((one, index) => {
     for (const rule of one.rules) {
       const found = countOf(one, rule)
       if (found === null) continue
@@ -166,14 +173,14 @@ function addCounts(
   })
 }
 
-/** Finds earlier receipts of events in the rows of hot devices, which are not screened. */
+/** Where a device was not screened, its rows tell which of the events were there before. */
 function addSightings(
-  keyed: readonly KeyedSubject[],
+  asked: readonly Asked[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
   { screened, firstSeen }: Screened,
 ): void {
   const firstIn = new Map<ActivityKey, Map<number, number>>()
-  for (const { keys, eventHash } of keyed) {
+  for (const { keys, eventHash } of asked) {
     const [key] = keys.device as [ActivityKey]
     const own = rows.get(key)
     if (screened.has(key) || own === undefined) continue
@@ -185,7 +192,7 @@ function addSightings(
   }
 }
 
-/** @returns the first stream offset of each event in the rows */
+/** By event, the first stream offset among the rows. */
 function toFirsts(rows: readonly ActivityRow[]): Map<number, number> {
   const firsts = new Map<number, number>()
   for (const { event, streamOffset } of rows) {
@@ -194,7 +201,7 @@ function toFirsts(rows: readonly ActivityRow[]): Map<number, number> {
   return firsts
 }
 
-/** Yields the rows of keys that may exceed a rule, in pieces of bounded memory. */
+/** The rows of all that may exceed a rule, so many at a time that memory stays bounded. */
 async function* readInPieces(
   { clickhouse, bounds: { rowsMax } }: Store,
   { suspects, hot }: Screened,
@@ -215,7 +222,7 @@ async function* readInPieces(
   for (const key of hot) yield await readLatestRows(clickhouse, key, { ...span, rowsMax })
 }
 
-function toKeyedSubject(subject: ActivitySubject): KeyedSubject {
+function toAsked(subject: ActivitySubject): Asked {
   const { tenantId, deviceId, sessionId, userIds } = subject
   return {
     ...subject,
@@ -228,34 +235,23 @@ function toKeyedSubject(subject: ActivitySubject): KeyedSubject {
   }
 }
 
-/** The columns of a metric's subjects. */
-const columns: Record<string, string> = {
-  session: 'session_hash',
-  user: 'user_hash',
-  account: 'account_hash',
-  platform: 'platform_hash',
-  userDevice: 'user_device_hash',
-  sessionDevice: 'session_device_hash',
-}
-
 type Screened = {
-  /** Keys that may exceed a rule, with their number of rows. */
+  /** Keys that the screen was asked about. */
+  screened: Set<ActivityKey>
+  /** Of those, keys that may exceed a rule, and how many rows each has. */
   suspects: Map<ActivityKey, number>
-  /** Hot keys, which are not screened. */
+  /** Hot keys, of which the latest rows are read. */
   hot: Set<ActivityKey>
-  /** The first stream offset of each event, by device and event. */
+  /** The first stream offset of events asked about, by device and event. */
   firstSeen: Map<string, number>
 }
 
-/**
- * Screens the keys of a batch in one query: which may exceed a threshold, and which events repeat.
- */
-async function screenKeys(store: Store, request: ScreenRequest): Promise<Screened> {
-  const { keyed, screen } = request
+/** The keys that the rules of a batch count by. */
+function listKeys({ asked, screen }: Question): ActivityKey[] {
   const kinds = new Set<ActivityKind>(['device'])
   for (const metric of screen.keys()) kinds.add(metricSources[metric].kind)
   const keys = new Set<ActivityKey>()
-  for (const one of keyed) {
+  for (const one of asked) {
     for (const kind of kinds) for (const key of one.keys[kind]) keys.add(key)
   }
   return [...keys]
@@ -311,9 +307,13 @@ async function screenKeys(
     if (store.hot.has(key)) screened.hot.add(key)
     else light.push(key)
   }
-  const found = await queryBounded(
+  screened.screened = new Set(light)
+  const eventHashes = new Set(question.asked.map((one) => one.eventHash))
+  const { rowsMax } = store.bounds
+  const found = await askBounded(
     light,
-    (some, settings) => queryScreen(store, some, { request, settings }),
+    (some, settings) =>
+      askScreen(store.clickhouse, some, { ...question, eventHashes, rowsMax, settings }),
     async (key) => {
       store.hot.add(key)
       screened.hot.add(key)
@@ -326,10 +326,12 @@ async function screenKeys(
     const key = `${tenantId} ${keyHash}`
     const isHot = Number(rows) > store.bounds.rowsMax
     if (isHot) store.hot.add(key)
-    // The query can return the same id of another tenant.
-    if (suspect && keys.has(key)) {
-      if (isHot) screened.hot.add(key)
-      else screened.suspects.set(key, Number(rows))
+    // Another tenant's, of an id that both have, was not asked about.
+    if (suspect && screened.screened.has(key)) {
+      if (isHot) {
+        screened.hot.add(key)
+        screened.screened.delete(key)
+      } else screened.suspects.set(key, Number(rows))
     }
     for (const [eventHash, streamOffset] of sightings) {
       const event = `${key} ${eventHash}`
@@ -340,89 +342,17 @@ async function screenKeys(
   return screened
 }
 
-type ScreenRow = [
-  tenantId: string,
-  keyHash: string,
-  rows: number | string,
-  suspect: boolean | number,
-  sightings: [eventHash: string, streamOffset: number | string][],
-]
-
-/** @returns keys that may exceed a rule, have repeated events, or have too many rows */
-async function queryScreen(
-  { clickhouse, bounds }: Store,
-  keys: readonly ActivityKey[],
-  { request, settings }: { request: ScreenRequest; settings: ClickHouseSettings },
-): Promise<ScreenRow[]> {
-  const { keyed, screen, firstMs, lastStreamOffset } = request
-  const limits = [...screen].flatMap(([metric, own]) => own.map((limit) => ({ metric, ...limit })))
-  const conditions = limits.map(({ metric, threshold }, index) =>
-    toCondition(metric, threshold, `after_${index}`),
-  )
-  const windows = limits.map(({ windowSeconds }, index) => [
-    `after_${index}`,
-    firstMs - windowSeconds * 1000,
-  ])
-  const of = ofKeys(keys, lastStreamOffset)
-  const events = new Set(keyed.map((one) => one.eventHash))
-  const result = await clickhouse.query({
-    query: `
-      select
-        tenant_id,
-        toString(key_hash),
-        count() as rows,
-        ${conditions.join(' or ') || 'false'} as suspect,
-        groupUniqArrayIf(
-          (toString(packed_event_hash), stream_offset),
-          session_hash != 0 and ${hashIn('packed_event_hash', events)}
-        ) as sightings,
-        length(sightings) > length(arrayDistinct(sightings.1)) as retried
-      from ${of.text}
-      group by tenant_id, key_hash
-      having suspect or retried or rows > ${bounds.rowsMax}`,
-    query_params: {
-      ...of.params,
-      ...Object.fromEntries(windows),
-    },
-    use_multipart_params_auto: true,
-    clickhouse_settings: settings,
-    format: 'JSONCompactEachRow',
-  })
-  return result.json<ScreenRow>()
-}
-
 /**
- * @param after the parameter with the start of the window
- * @returns SQL: whether a key may exceed a threshold. It never misses one but can be wrong: the
- *   window of the first event applies to the whole batch, users and accounts are counted
- *   separately, and a signal that was detected and clean may not have changed back.
- */
-function toCondition(metric: VelocityMetric, threshold: number, after: string): string {
-  const recent = `received_at_ms > {${after}:Int64}`
-  if (metric === 'signal_flips') {
-    const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent})`
-    return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`
-  }
-  // uniqUpTo stops at a hundred; it is exact up to its bound.
-  const distinct = threshold <= 100 ? `uniqUpToIf(${Math.max(1, threshold)})` : 'uniqExactIf'
-  const counts = metricSources[metric].subjects.map((subject) => {
-    const column = columns[subject]!
-    return `${distinct}(${column}, ${column} != 0 and ${recent})`
-  })
-  return `(${counts.join(' + ')}) > ${threshold}`
-}
-
-/**
- * Counts each key and rule once for all events of the key.
- * @returns a function from an event and a rule to its count, the highest of several users; null
- *   when the rows have none of its keys
+ * Counts of one key by one rule are made once for all its events.
+ * @returns a function from an asked event and a rule to its count, of several users the highest;
+ *   null when none of its keys is among the rows
  */
 function createCounting(
-  keyed: readonly KeyedSubject[],
+  asked: readonly Asked[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
-): (of: KeyedSubject, rule: VelocityRule) => ActivityCount | null {
-  const eventsOf = new Map<ActivityKey, KeyedSubject[]>()
-  for (const one of keyed) {
+): (of: Asked, rule: VelocityRule) => ActivityCount | null {
+  const eventsOf = new Map<ActivityKey, Asked[]>()
+  for (const one of asked) {
     for (const key of Object.values(one.keys).flat()) {
       if (!rows.has(key)) continue
       const events = eventsOf.get(key)
@@ -430,8 +360,8 @@ function createCounting(
       else events.push(one)
     }
   }
-  const counted = new Map<string, Map<KeyedSubject, ActivityCount>>()
-  const countKeyOf = (key: ActivityKey, rule: VelocityRule): Map<KeyedSubject, ActivityCount> => {
+  const counted = new Map<string, Map<Asked, ActivityCount>>()
+  const countKeyOf = (key: ActivityKey, rule: VelocityRule): Map<Asked, ActivityCount> => {
     const name = `${key} ${countKey(rule)}`
     let counts = counted.get(name)
     if (counts === undefined) {
