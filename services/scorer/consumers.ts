@@ -39,9 +39,9 @@ import { startStreamTrimmer } from './store/trim-stream.ts'
 /**
  * An insert makes a part in every table, which costs ClickHouse much the same for any number of
  * rows. So inserts are rare at a low rate: at 10 events/s (20 KB/s) one every 0.67 s, at 100/s one
- * every 0.5 s, from 2,000/s on one every 180 to 300 ms. The pause and the insert together stay below
- * the second in which an event must be visible. On busy cores inserts take longer, and then fewer
- * of them are faster in total.
+ * every 0.5 s, from 2,000/s on one every 180 to 300 ms. The pause and the insert together stay
+ * below the second in which an event must be visible. On busy cores inserts take longer, and then
+ * fewer of them are faster in total.
  *
  * 16 MB are about 8,000 events, whose risk features are loaded at once: in a backlog an event then
  * takes ClickHouse a third less CPU than in batches of 8 MB; 24 MB gain nothing more and take 50 MB
