@@ -125,7 +125,8 @@ export async function findAlert(
   return rows[0] === undefined ? null : toAlertOfRow(rows[0])
 }
 
-// With a LIMIT in a parameter the planner expects a tenth of the table, so the limit is a literal. It
+// With a LIMIT in a parameter the planner expects a tenth of the table, so the limit is a literal.
+// It
 // has few values, because each makes a prepared statement on every connection.
 const fetchSizes = [50, 100, 200, alertsPageMax]
 

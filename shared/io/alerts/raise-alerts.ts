@@ -129,7 +129,8 @@ async function raiseLocked(
   }
 }
 
-// A separate statement after the lock: under READ COMMITTED its snapshot has everything that earlier
+// A separate statement after the lock: under READ COMMITTED its snapshot has everything that
+// earlier
 // holders of the lock committed.
 async function findExisting(
   tx: Queryable,

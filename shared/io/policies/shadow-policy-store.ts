@@ -72,7 +72,8 @@ export async function insertShadowVersion(
 ): Promise<ShadowPolicy> {
   const { tenantId, policy, createdBy } = change
   if (policy !== null) await insertPolicyDocument(tx, policy)
-  // Locked until the commit: a reader of the counter sees every change that it counts, and no change
+  // Locked until the commit: a reader of the counter sees every change that it counts, and no
+  // change
   // takes effect before it.
   await tx.query('update shadow_policy_changes set changes = changes + 1')
   const { rows } = await tx.query<{ version: number }>(

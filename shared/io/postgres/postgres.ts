@@ -163,7 +163,8 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
       modes.set(client, await prepareConnection(client, settings))
     },
   })
-  // The next query replaces a broken idle connection. Without a listener the event ends the process.
+  // The next query replaces a broken idle connection. Without a listener the event ends the
+  // process.
   pool.on('error', (error) => log.warn({ err: error }, 'an idle connection to Postgres was lost'))
   if (options.metrics !== undefined) observePool(pool, options.metrics)
 
