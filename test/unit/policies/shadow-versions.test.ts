@@ -59,7 +59,7 @@ describe('versions of shadow policies', () => {
     })
     state.changes = 2
     state.now += 2_000
-    await expect(versions.refresh(state.now)).rejects.toThrow('no answer within')
+    await expect(versions.refresh(state.now)).rejects.toThrow('did not answer within')
     expect(versionOf()).toBe(1)
     // Nobody waits again meanwhile.
     await versions.refresh(state.now)
