@@ -24,7 +24,7 @@ export type Permit = {
   releaseTotal: () => void
 }
 
-type TenantSemaphore = {
+export type TenantSemaphore = {
   /** @returns a permit, or null when the tenant's queue is full or the wait is over */
   acquire: (tenantId: string) => Promise<Permit | null>
 }
