@@ -6,8 +6,7 @@ import {
   circuitOpenMs,
   webhookFailingMaxMs,
 } from '#shared/core/base/limits/deliveries.ts'
-import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { createLog } from '#shared/io/process/log.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import {
   createClock,
   startTestEngine,
@@ -19,25 +18,22 @@ import {
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { type Answer, startReceiver } from '../../support/deliveries/receiver.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import {
+  type MigratedPostgres,
+  startMigratedPostgres,
+} from '../../support/servers/migrated-postgres.ts'
 
-let server: TestPostgres
+let database: MigratedPostgres
 let postgres: Postgres
 let fixtures: DeliveryFixtures
 
 beforeAll(async () => {
-  server = await startPostgres()
-  const url = await server.createDatabase()
-  await migratePostgres(url)
-  postgres = createPostgres(url, { role: 'test', log: createLog('test', 'silent') })
+  database = await startMigratedPostgres()
+  postgres = database.postgres
   fixtures = createDeliveryFixtures(postgres)
 })
 
-afterAll(async () => {
-  await postgres?.close()
-  await server?.stop()
-})
+afterAll(() => database?.close())
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {

@@ -4,8 +4,7 @@
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
-import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { createLog } from '#shared/io/process/log.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { startTestEngine } from '../../support/deliveries/delivery-engine.ts'
 import {
   createDeliveryFixtures,
@@ -13,25 +12,22 @@ import {
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { startRawReceiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import {
+  type MigratedPostgres,
+  startMigratedPostgres,
+} from '../../support/servers/migrated-postgres.ts'
 
-let server: TestPostgres
+let database: MigratedPostgres
 let postgres: Postgres
 let fixtures: DeliveryFixtures
 
 beforeAll(async () => {
-  server = await startPostgres()
-  const databaseUrl = await server.createDatabase()
-  await migratePostgres(databaseUrl)
-  postgres = createPostgres(databaseUrl, { role: 'test', log: createLog('test', 'silent') })
+  database = await startMigratedPostgres()
+  postgres = database.postgres
   fixtures = createDeliveryFixtures(postgres)
 })
 
-afterAll(async () => {
-  await postgres?.close()
-  await server?.stop()
-})
+afterAll(() => database?.close())
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {

@@ -13,28 +13,26 @@ import {
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { type ReceivedRequest, startReceiver } from '../../support/deliveries/receiver.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import {
+  type MigratedPostgres,
+  startMigratedPostgres,
+} from '../../support/servers/migrated-postgres.ts'
 import { startSlowServer } from '../../support/servers/slow-server.ts'
 
 const log = createLog('test', 'silent')
-let server: TestPostgres
+let database: MigratedPostgres
 let databaseUrl: string
 let postgres: Postgres
 let fixtures: DeliveryFixtures
 
 beforeAll(async () => {
-  server = await startPostgres()
-  databaseUrl = await server.createDatabase()
-  await migratePostgres(databaseUrl)
-  postgres = createPostgres(databaseUrl, { role: 'test', log })
+  database = await startMigratedPostgres()
+  postgres = database.postgres
+  databaseUrl = database.databaseUrl
   fixtures = createDeliveryFixtures(postgres)
 })
 
-afterAll(async () => {
-  await postgres?.close()
-  await server?.stop()
-})
+afterAll(() => database?.close())
 
 const closers: (() => Promise<void> | void)[] = []
 afterEach(async () => {

@@ -5,35 +5,30 @@ import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
 import { createDeliveryStore, type DeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
 import { type DeliveryQuery, listDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { AttemptRecord, DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
-import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { createLog } from '#shared/io/process/log.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import {
   createDeliveryFixtures,
   type DeliveryFixtures,
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { atTime } from '../../support/servers/database-clock.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import {
+  type MigratedPostgres,
+  startMigratedPostgres,
+} from '../../support/servers/migrated-postgres.ts'
 
-let server: TestPostgres
+let database: MigratedPostgres
 let postgres: Postgres
 let store: DeliveryStore
 let fixtures: DeliveryFixtures
 
 beforeAll(async () => {
-  server = await startPostgres()
-  const url = await server.createDatabase()
-  await migratePostgres(url)
-  const log = createLog('test', 'silent')
-  postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
+  database = await startMigratedPostgres({ connectionsMax: 12 })
+  postgres = database.postgres
   store = createDeliveryStore(atTime(postgres, { nowMs: () => nowMs }))
   fixtures = createDeliveryFixtures(postgres)
 })
 
-afterAll(async () => {
-  await postgres?.close()
-  await server?.stop()
-})
+afterAll(() => database?.close())
 
 const start = Date.parse('2027-01-01T00:00:00Z')
 const claimMs = 30_000

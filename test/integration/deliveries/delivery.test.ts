@@ -6,8 +6,7 @@ import { retryDelaysMs } from '#shared/core/deliveries/retry-schedule.ts'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
 import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
-import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { createLog } from '#shared/io/process/log.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import {
   createClock,
   startTestEngine,
@@ -25,27 +24,22 @@ import {
 } from '../../support/deliveries/receiver.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
 import { atTime } from '../../support/servers/database-clock.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import {
+  type MigratedPostgres,
+  startMigratedPostgres,
+} from '../../support/servers/migrated-postgres.ts'
 
-let server: TestPostgres
+let database: MigratedPostgres
 let postgres: Postgres
 let fixtures: DeliveryFixtures
-let databaseUrl: string
 
 beforeAll(async () => {
-  server = await startPostgres()
-  databaseUrl = await server.createDatabase()
-  await migratePostgres(databaseUrl)
-  const log = createLog('test', 'silent')
-  postgres = createPostgres(databaseUrl, { role: 'test', log, connectionsMax: 8 })
+  database = await startMigratedPostgres({ connectionsMax: 8 })
+  postgres = database.postgres
   fixtures = createDeliveryFixtures(postgres)
 })
 
-afterAll(async () => {
-  await postgres?.close()
-  await server?.stop()
-})
+afterAll(() => database?.close())
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -456,7 +450,7 @@ test('an answer that came while Postgres was away is recorded, not asked for aga
   const one = engine({ clock })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: clock.nowMs() })
   await waitFor(() => expect(held).toHaveLength(1))
-  await server.kill('SIGKILL')
+  await database.server.kill('SIGKILL')
   await waitFor(async () => {
     expect(await one.count('di_delivery_sweeps_total', { result: 'failed' })).toBeGreaterThan(0)
   })
@@ -464,7 +458,7 @@ test('an answer that came while Postgres was away is recorded, not asked for aga
   await waitFor(async () => expect(await one.count('di_delivery_in_flight')).toBe(0))
   // The claim has run out by the time the database is back.
   clock.set(clock.nowMs() + 120_000)
-  await server.restart()
+  await database.server.restart()
   await waitForState(id!, 'delivered')
   await sweepTwice(one)
   expect(there.requests).toHaveLength(1)

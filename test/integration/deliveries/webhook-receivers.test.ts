@@ -7,8 +7,7 @@ import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { signDelivery } from '#shared/core/deliveries/webhook-signing.ts'
-import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { createLog } from '#shared/io/process/log.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
 import { startTestEngine } from '../../support/deliveries/delivery-engine.ts'
 import {
@@ -16,8 +15,10 @@ import {
   type DeliveryFixtures,
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import {
+  type MigratedPostgres,
+  startMigratedPostgres,
+} from '../../support/servers/migrated-postgres.ts'
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -33,22 +34,17 @@ function readReceivers(): Record<string, string> {
 
 const receivers = readReceivers()
 
-let server: TestPostgres
+let database: MigratedPostgres
 let postgres: Postgres
 let fixtures: DeliveryFixtures
 
 beforeAll(async () => {
-  server = await startPostgres()
-  const databaseUrl = await server.createDatabase()
-  await migratePostgres(databaseUrl)
-  postgres = createPostgres(databaseUrl, { role: 'test', log: createLog('test', 'silent') })
+  database = await startMigratedPostgres()
+  postgres = database.postgres
   fixtures = createDeliveryFixtures(postgres)
 })
 
-afterAll(async () => {
-  await postgres?.close()
-  await server?.stop()
-})
+afterAll(() => database?.close())
 
 const closers: (() => Promise<unknown> | unknown)[] = []
 afterEach(async () => {
