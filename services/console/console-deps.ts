@@ -14,7 +14,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
-import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'
+import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
@@ -78,7 +78,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     onOutcome: (outcome) => outcomes.inc({ outcome }),
     onRotated: createDemoReporter(process),
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
-    listProjectedElsewhere: async () => listProjectedElsewhere(requireNats(), sealer),
+    listTenantsToReproject: async () => listTenantsToReproject(requireNats(), sealer),
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, {
         environment,

@@ -6,6 +6,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { toIso } from '#shared/core/base/instants.ts'
 import { pathPartCharactersMax } from '#shared/core/base/limits/http.ts'
 import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
 import {
@@ -22,9 +23,8 @@ import {
 } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
@@ -51,12 +51,10 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
       users: { list: 'users', tenantId, filters: [deviceId] },
     }
     const query = { tenantId, deviceId, ...toPositions(request.query, scopes) }
-    const small = await deps.findSmallDevice(query).catch(toUnavailable)
+    const small = await deps.findSmallDevice(query).catch(reject)
     const isLarge = small === 'large'
     if (isLarge) await deps.beginLargeResponse(tenantId, reply)
-    const device = requireFound(
-      isLarge ? await deps.findLargeDevice(query).catch(toUnavailable) : small,
-    )
+    const device = requireFound(isLarge ? await deps.findLargeDevice(query).catch(reject) : small)
     chargeRows(device.sessions.length + device.users.length)
     reply.type('application/json; charset=utf-8')
     return isLarge ? streamDevice(device, scopes) : toDevice(device, scopes)
@@ -103,10 +101,7 @@ async function requireShortPath({ params }: FastifyRequest): Promise<void> {
   throw new Problem('uri_too_long', 'A part of the address is too long.')
 }
 
-const toUnavailable = (error: unknown): never => {
-  if (error instanceof Problem) throw error
-  throw unavailable('The device history cannot be read at the moment.', toLoggable(error))
-}
+const reject = rejectUnavailable('The device history cannot be read at the moment.')
 
 function requireFound(device: DeviceHistory | null): DeviceHistory {
   if (device !== null) return device
@@ -136,8 +131,6 @@ function toSessionPosition(scope: CursorScope, cursor: string): SessionPosition 
   )
   return { startedAtMs, sessionId }
 }
-
-const toIso = (ms: number): string => new Date(ms).toISOString()
 
 const toSession = (session: SessionHistory) => ({
   session_id: session.sessionId,

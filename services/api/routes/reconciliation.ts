@@ -2,15 +2,13 @@
  * `GET /v1/di/ledger`: the reconciliation. What each stage counted of the tenant's events, hour by
  * hour, and the differences.
  */
-import { Problem } from '#shared/core/http/problem.ts'
 import {
   reconciliationQuerySchema,
   reconciliationSchema,
   toReconciliationSpan,
   toReconciliationView,
 } from '#shared/core/reconciliation/reconciliation-api.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { reconciliationExample } from '../openapi/examples.ts'
@@ -42,10 +40,7 @@ export function addReconciliationRoutes(
     async ({ query, caller: { tenantId } }) => {
       const span = toReconciliationSpan(query, nowMs())
       const reconciliation = await readReconciliation({ tenantId, ...span }).catch(
-        (error: unknown) => {
-          if (error instanceof Problem) throw error
-          throw unavailable('Reconciliation cannot be read at the moment.', toLoggable(error))
-        },
+        rejectUnavailable('Reconciliation cannot be read at the moment.'),
       )
       return toReconciliationView(reconciliation, span)
     },

@@ -1,4 +1,4 @@
-/** Alerts as operators work on them. */
+/** The route that sets the disposition of an alert. */
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
@@ -15,6 +15,7 @@ export type AlertRouteDeps = {
   }) => Promise<Alert | null>
 }
 
+/** Adds the route. */
 export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
   app.post(
     '/alerts/:alert_id/disposition',

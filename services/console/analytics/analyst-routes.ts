@@ -1,4 +1,4 @@
-/** A tenant's analysts. */
+/** Routes of a tenant's analysts. */
 import { z } from 'zod'
 import { analystNamePattern } from '#shared/core/analytics/analyst-access.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
@@ -37,15 +37,16 @@ const listSchema = z.object({
   ),
 })
 
+/** Adds the routes. */
 export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
   app.post(
     '/tenants/:tenant_id/analysts',
     {
       schema: {
-        summary: 'Make somebody who may ask the analytics views of this tenant',
+        summary: 'Create an analyst, who may query the analytics views of this tenant',
         description:
-          'A user of ClickHouse, or of the local stack where the engine keeps no users. It reads ' +
-          'this tenant alone and changes nothing.',
+          'A user of ClickHouse, or of the local stack when the engine stores no users. It reads ' +
+          'only this tenant and changes nothing.',
         params: tenantParams,
         body: z.strictObject({ name: nameSchema.default('analyst') }),
         problems: ['analyst_exists', 'analysts_not_possible'],
@@ -77,7 +78,7 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
     {
       schema: {
         summary: 'Remove an analyst',
-        description: 'No query begins with its password once this has returned.',
+        description: 'After it returns no query starts with the password.',
         params: tenantParams.extend({ name: nameSchema }),
         problems: ['analyst_not_found'],
         response: {

@@ -1,8 +1,7 @@
 /**
- * A tenant's analysts: users of ClickHouse that may query the tenant's analytics views. On a
- * ClickHouse that keeps users an analyst is one of them, made so that ClickHouse itself confines
- * it; beside the embedded engine, which keeps none, an analyst signs in at the local stack's own
- * address. The password is in one answer and nowhere else.
+ * A tenant's analysts: users who may query the tenant's analytics views. A ClickHouse server stores
+ * them as its own users and enforces their limits. The embedded engine stores no users, so an
+ * analyst signs in at the local stack's proxy. The password appears in one response only.
  */
 import { hash } from 'node:crypto'
 import { toAnalystUser } from '#shared/core/analytics/analyst-access.ts'
@@ -22,8 +21,8 @@ import {
   removeAnalyst,
 } from '#shared/io/analytics/analyst-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import { type Clickhouse, toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
@@ -35,14 +34,14 @@ export type AnalystDeps = {
     clickhouse: Clickhouse
     /** The internal database. */
     database: string
-    /** How the service itself reaches ClickHouse. */
+    /** The address of ClickHouse for the service itself. */
     clickhouseUrl: string
-    /** The address for analysts. An engine without users of its own has only this one. */
+    /** The address for analysts. Required for an engine that stores no users. */
     url: string | null
   }
 }
 
-/** The only time that the password is shown. */
+/** A new analyst. This is the only time that the password is shown. */
 export type CreatedAnalyst = {
   tenant_id: string
   name: string
@@ -52,28 +51,32 @@ export type CreatedAnalyst = {
   database: string
 }
 
-type Wanted = { tenantId: string; name: string; actor: string }
+type AnalystChange = { tenantId: string; name: string; actor: string }
 
 /**
- * Makes an analyst; on a server also the role, the profile and the policies when they are missing.
+ * Creates an analyst. On a server it also creates the role, the profile and the row policies that
+ * are missing.
  * @throws Problem tenant_not_found, analyst_exists, analysts_not_possible
  */
-export async function createAnalyst(deps: AnalystDeps, wanted: Wanted): Promise<CreatedAnalyst> {
-  const { tenantId, name, actor } = wanted
+export async function createAnalyst(
+  deps: AnalystDeps,
+  change: AnalystChange,
+): Promise<CreatedAnalyst> {
+  const { tenantId, name, actor } = change
   await requireTenant(deps.postgres, tenantId)
   const { clickhouse, url, clickhouseUrl } = deps.analysts
-  const keptByClickhouse = await asksUsers(clickhouse)
-  if (!keptByClickhouse && url === null) throw notPossible()
+  const storedByClickhouse = await storesUsers(clickhouse)
+  if (!storedByClickhouse && url === null) throw notPossible()
   const password = toText(deps.randomBytes(32))
   await deps.postgres.transaction(async (tx) => {
-    const passwordHash = keptByClickhouse ? null : hash('sha256', password, 'buffer')
-    const made = await insertAnalyst(tx, { tenantId, name, passwordHash, createdBy: actor })
-    if (!made) {
+    const passwordHash = storedByClickhouse ? null : hash('sha256', password, 'buffer')
+    const inserted = await insertAnalyst(tx, { tenantId, name, passwordHash, createdBy: actor })
+    if (!inserted) {
       throw new Problem('analyst_exists', `Tenant ${tenantId} has an analyst ${name} already.`)
     }
     await insertAudit(tx, { actor, tenantId, action: 'analyst.created', after: { name } })
-    // Last: when it fails, nothing else has happened.
-    if (keptByClickhouse) await createUser(deps, wanted, password)
+    // The last step: if it fails, the transaction is rolled back.
+    if (storedByClickhouse) await createUser(deps, change, password)
   })
   return {
     tenant_id: tenantId,
@@ -85,9 +88,13 @@ export async function createAnalyst(deps: AnalystDeps, wanted: Wanted): Promise<
   }
 }
 
-async function createUser(deps: AnalystDeps, wanted: Wanted, password: string): Promise<void> {
+async function createUser(
+  deps: AnalystDeps,
+  change: AnalystChange,
+  password: string,
+): Promise<void> {
   const { clickhouse, database } = deps.analysts
-  const { tenantId, name } = wanted
+  const { tenantId, name } = change
   const salt = toText(deps.randomBytes(16))
   const passwordSha256Hex = hash('sha256', password + salt, 'hex')
   await prepareAccess(clickhouse, database)
@@ -95,7 +102,7 @@ async function createUser(deps: AnalystDeps, wanted: Wanted, password: string): 
   await runStatements(clickhouse, toUserStatements({ tenantId, name, passwordSha256Hex, salt }))
 }
 
-/** @throws Problem tenant_not_found */
+/** Lists a tenant's analysts, without passwords. @throws Problem tenant_not_found */
 export async function listTenantAnalysts(
   deps: AnalystDeps,
   tenantId: string,
@@ -109,40 +116,39 @@ export async function listTenantAnalysts(
 }
 
 /**
- * Removes an analyst: no query begins with its password once this has returned.
+ * Removes an analyst. After it returns no query starts with the analyst's password.
  * @throws Problem tenant_not_found, analyst_not_found
  */
 export async function removeTenantAnalyst(
   deps: AnalystDeps,
-  wanted: Wanted,
+  change: AnalystChange,
 ): Promise<{ tenant_id: string; name: string }> {
-  const { tenantId, name, actor } = wanted
+  const { tenantId, name, actor } = change
   await requireTenant(deps.postgres, tenantId)
   const { clickhouse } = deps.analysts
-  const keptByClickhouse = await asksUsers(clickhouse)
+  const storedByClickhouse = await storesUsers(clickhouse)
   await deps.postgres.transaction(async (tx) => {
     if (!(await removeAnalyst(tx, tenantId, name))) {
       throw new Problem('analyst_not_found', `Tenant ${tenantId} has no analyst ${name}.`)
     }
     await insertAudit(tx, { actor, tenantId, action: 'analyst.removed', before: { name } })
-    if (keptByClickhouse) await runStatements(clickhouse, [toRemovalStatement(tenantId, name)])
+    if (storedByClickhouse) await runStatements(clickhouse, [toRemovalStatement(tenantId, name)])
   })
   return { tenant_id: tenantId, name }
 }
 
 /** @throws Problem unavailable */
-async function asksUsers(clickhouse: Clickhouse): Promise<boolean> {
-  return keepsUsers(clickhouse).catch((error: unknown) => {
-    throw unavailable('ClickHouse cannot be asked at the moment.', toLoggable(error))
-  })
+async function storesUsers(clickhouse: Clickhouse): Promise<boolean> {
+  return keepsUsers(clickhouse).catch(
+    rejectUnavailable('ClickHouse does not answer at the moment.'),
+  )
 }
 
 const notPossible = () =>
   new Problem(
     'analysts_not_possible',
-    'This ClickHouse keeps no users: it has no writable user directory, as an embedded engine. ' +
-      'Give the server an access_control_path, or start the local stack (npm start), which has ' +
-      'an address of its own for analysts.',
+    'This ClickHouse stores no users: it has no writable user directory. Set access_control_path ' +
+      'on the server, or start the local stack (npm start), which has its own address for analysts.',
   )
 
 const toText = (random: Uint8Array) => Buffer.from(random).toString('base64url')

@@ -1,16 +1,15 @@
 /**
- * Rule performance of a tenant's policy, from dispositions, and prevalence spikes of signals within
- * an SDK version.
+ * Routes of rule performance, which comes from dispositions, and of prevalence spikes of signals
+ * within an SDK version.
  */
-import { parseInstant } from '#shared/core/base/instants.ts'
+import { toIso } from '#shared/core/base/instants.ts'
 import type {
   AffectedBySpike,
   PrevalenceSpikeStore,
   StoredSpike,
 } from '#shared/io/analytics/prevalence-spike-store.ts'
 import type { RulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
@@ -28,18 +27,17 @@ export type RulePerformanceDeps = {
   prevalenceSpikes: Pick<PrevalenceSpikeStore, 'listSpikes' | 'findAffected' | 'readCheckedAt'>
 }
 
-/** Spikes of which devices and alerts are named: each is a query. */
-const namedMax = 10
+/** Spikes whose devices and alerts are listed: each needs a query. */
+const listedMax = 10
 
+/** Adds the routes. */
 export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceDeps): void {
-  const refuse = (error: unknown): never => {
-    throw unavailable('The alerts cannot be read at the moment.', toLoggable(error))
-  }
+  const reject = rejectUnavailable('The alerts cannot be read at the moment.')
   app.get(
     '/tenants/:tenant_id/rule-performance',
     {
       schema: {
-        summary: 'How often each flag, reason and signal is right, from dispositions',
+        summary: 'Precision and lift of each flag, reason and signal, from dispositions',
         params: tenantParams,
         querystring: rulePerformanceQuery,
         response: { 200: rulePerformanceSchema },
@@ -47,9 +45,9 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
     },
     async ({ params: { tenant_id: tenantId }, query: { since } }) => {
       await requireTenant(deps.postgres, tenantId)
-      const sinceMs = since === undefined ? null : parseInstant(since)
-      const performance = await deps.readRulePerformance({ tenantId, sinceMs }).catch(refuse)
-      return { since: sinceMs === null ? null : new Date(sinceMs).toISOString(), ...performance }
+      const sinceMs = since ?? null
+      const performance = await deps.readRulePerformance({ tenantId, sinceMs }).catch(reject)
+      return { since: sinceMs === null ? null : toIso(sinceMs), ...performance }
     },
   )
   app.get(
@@ -65,23 +63,21 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
     async ({ params: { tenant_id: tenantId }, query: { open } }) => {
       await requireTenant(deps.postgres, tenantId)
       const { listSpikes, findAffected, readCheckedAt } = deps.prevalenceSpikes
-      const spikes = await listSpikes({ tenantId, openOnly: open }).catch(refuse)
-      const checkedAtMs = await readCheckedAt().catch(refuse)
+      const spikes = await listSpikes({ tenantId, openOnly: open }).catch(reject)
+      const checkedAtMs = await readCheckedAt().catch(reject)
       const data = []
       for (const [at, spike] of spikes.entries()) {
         const range = { fromMs: spike.startedAtMs, untilMs: spike.checkedAtMs }
         const affected =
-          at < namedMax ? await findAffected({ tenantId, ...spike, ...range }).catch(refuse) : null
-        data.push(toBody(spike, affected))
+          at < listedMax ? await findAffected({ tenantId, ...spike, ...range }).catch(reject) : null
+        data.push(toSpike(spike, affected))
       }
       return { checked_at: checkedAtMs === 0 ? null : toIso(checkedAtMs), data }
     },
   )
 }
 
-const toIso = (ms: number): string => new Date(ms).toISOString()
-
-function toBody(spike: StoredSpike, affected: AffectedBySpike | null) {
+function toSpike(spike: StoredSpike, affected: AffectedBySpike | null) {
   return {
     platform: spike.platform,
     sdk_version: spike.sdkVersion,

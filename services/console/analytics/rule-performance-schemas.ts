@@ -1,24 +1,20 @@
 /** Schemas of the admin API: rule performance and prevalence spikes. */
 import { z } from 'zod'
-import { parseInstant } from '#shared/core/base/instants.ts'
+import { instantParameter } from '#shared/core/http/api-schemas.ts'
 
 export const rulePerformanceQuery = z.strictObject({
-  since: z
-    .string()
-    .refine((text) => parseInstant(text) !== null, 'must be an ISO-8601 time')
-    .optional()
-    .describe('alerts that were raised before it are left out'),
+  since: instantParameter('Only alerts raised at this instant or later.'),
 })
 
 const share = z.number().min(0).max(1)
 
 const precisionSchema = z.object({
-  what: z.string().describe('a flag; a reason and what it was seen from; or category.signal'),
+  what: z.string().describe('a flag, a reason with its evidence, or category.signal'),
   alerts: z.number().int(),
   confirmed: z.number().int(),
   false_positive: z.number().int(),
-  precision: share.nullable().describe('null where fewer than 10 were judged'),
-  precision_low: share.describe('with precision_high, where the truth is with 95 % confidence'),
+  precision: share.nullable().describe('null with fewer than 10 dispositions'),
+  precision_low: share.describe('with precision_high: the 95 % confidence interval'),
   precision_high: share,
   lift: z.number().nullable().describe('precision / base_precision'),
 })
@@ -28,7 +24,7 @@ export const rulePerformanceSchema = z.object({
   alerts: z.number().int(),
   confirmed: z.number().int(),
   false_positive: z.number().int(),
-  base_precision: share.nullable().describe('of all alerts that were judged'),
+  base_precision: share.nullable().describe('of all alerts with a disposition'),
   flags: z.array(precisionSchema),
   reasons: z.array(precisionSchema),
   signals: z.array(precisionSchema),
@@ -38,30 +34,32 @@ export const prevalenceSpikesQuery = z.strictObject({
   open: z
     .stringbool()
     .default(false)
-    .describe('only those that are not over')
+    .describe('only spikes that have not ended')
     .meta({
       examples: ['true', 'false'],
     }),
 })
 
 export const prevalenceSpikesSchema = z.object({
-  checked_at: z.string().nullable().describe('when shares were compared last'),
+  checked_at: z.string().nullable().describe('the last comparison'),
   data: z.array(
     z.object({
       platform: z.string(),
       sdk_version: z.string(),
       signal: z.string().describe('category.signal'),
-      started_at: z.string().describe('the beginning of the 24 hours in which it was found'),
+      started_at: z.string().describe('the start of the 24 hours in which it was found'),
       checked_at: z.string(),
       ended_at: z.string().nullable(),
       share,
       earlier_share: share.nullable(),
       elsewhere_share: share.nullable(),
       z_score: z.number(),
-      devices: z.number().int().describe('devices of the version that had it since then'),
-      alerts: z.number().int().describe('their alerts whose reasons name it'),
-      device_ids: z.array(z.string()).describe('at most 100; of the ten newest spikes'),
-      alert_ids: z.array(z.string()).describe('at most 100, newest first; likewise'),
+      devices: z.number().int().describe('devices of the version with the signal since then'),
+      alerts: z.number().int().describe('their alerts whose reasons name the signal'),
+      device_ids: z.array(z.string()).describe('at most 100; only for the ten newest spikes'),
+      alert_ids: z
+        .array(z.string())
+        .describe('at most 100, newest first; only for the ten newest spikes'),
     }),
   ),
 })

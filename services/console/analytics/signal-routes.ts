@@ -1,17 +1,14 @@
-/**
- * Signals: the catalog with the weights of a tenant's policy, and unknown signals that SDKs send.
- */
-
+/** Routes of the signal catalog with a tenant's weights, and of unknown signals that SDKs send. */
 import { signalListSchema, toSignalList } from '#shared/core/signals/signal-list.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { UnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import { listUnknownSignalsQuery, tenantParams, unknownSignalsSchema } from '../http/schemas.ts'
+import { tenantParams } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
+import { listUnknownSignalsQuery, unknownSignalsSchema } from './signal-schemas.ts'
 
 export type SignalRouteDeps = {
   postgres: Queryable
@@ -21,13 +18,14 @@ export type SignalRouteDeps = {
   wallMs: () => number
 }
 
+/** Adds the routes. */
 export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
   const policies = createCurrentPolicyStore(deps.postgres)
   app.get(
     '/tenants/:tenant_id/signals',
     {
       schema: {
-        summary: 'The signal catalog with what each signal weighs for a tenant',
+        summary: 'The signal catalog with the weights of a tenant',
         params: tenantParams,
         response: { 200: signalListSchema },
       },
@@ -42,7 +40,7 @@ export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
     '/tenants/:tenant_id/unknown-signals',
     {
       schema: {
-        summary: 'What a tenant’s SDKs send that the catalog does not know, most events first',
+        summary: 'Signals of a tenant’s SDKs that are not in the catalog, most events first',
         params: tenantParams,
         querystring: listUnknownSignalsQuery,
         response: { 200: unknownSignalsSchema },
@@ -54,9 +52,7 @@ export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
       const [data, leftOut] = await Promise.all([
         deps.listUnknownSignals({ tenantId, days, limit }),
         deps.countLeftOut({ tenantId, days }),
-      ]).catch((error: unknown) => {
-        throw unavailable('The telemetry cannot be read at the moment.', toLoggable(error))
-      })
+      ]).catch(rejectUnavailable('The telemetry cannot be read at the moment.'))
       return { days, left_out: leftOut, data }
     },
   )

@@ -1,4 +1,4 @@
-/** `di alerts ...`: judging alerts. */
+/** `di alerts ...`: dispositions of alerts. */
 import type { Command } from 'commander'
 import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
 import type { CliContext } from './context.ts'
@@ -8,9 +8,9 @@ import { toFields, toTime } from './tables.ts'
 export function registerAlerts(program: Command, context: CliContext): void {
   program
     .command('alerts')
-    .description('judge alerts')
+    .description('set dispositions of alerts')
     .command('disposition <alert-id> <disposition>')
-    .description(`set what an alert turned out to be: ${dispositions.join(', ')}`)
+    .description(`set the disposition of an alert: ${dispositions.join(', ')}`)
     .option('--note <text>', 'why; kept with the change')
     .option('--json', 'print one JSON document')
     .action(async (alertId: string, disposition: string, options: { note?: string }) => {

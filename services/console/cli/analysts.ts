@@ -12,11 +12,11 @@ const pathOf = (slug: string) => `${toTenantPath(slug)}/analysts`
 export function registerAnalysts(program: Command, context: CliContext): void {
   const analysts = program
     .command('analysts')
-    .description('who may ask the analytics views of a tenant')
+    .description('users who may query the analytics views of a tenant')
   analysts
     .command('create <slug>')
-    .description('make an analyst and show its password, this one time')
-    .option('--name <name>', 'which one, among those of the tenant', 'analyst')
+    .description('create an analyst and show the password, once')
+    .option('--name <name>', 'the name within the tenant', 'analyst')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { name }: { name: string }) => {
       const created = await context.adminFetch('POST', pathOf(slug), { name })
@@ -42,7 +42,7 @@ export function registerAnalysts(program: Command, context: CliContext): void {
     })
   analysts
     .command('remove <slug> <name>')
-    .description('remove an analyst; its password is worth nothing when this returns')
+    .description('remove an analyst; the password stops working at once')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, name: string) => {
       const path = `${pathOf(slug)}/${encodeURIComponent(name)}`

@@ -1,6 +1,6 @@
 /**
- * What every command of the line gets: the environment handed down from the entry, the admin API
- * with its token, the running local stack if there is one, and one way to print. With `--json`
+ * What every command receives: the environment, the admin API with its token, the running local
+ * stack if there is one, and one way to print. With `--json`
  * stdout is one JSON document; every failure is a message on stderr and exit status 1.
  */
 import { readFileSync } from 'node:fs'
@@ -44,11 +44,11 @@ export type CliContext = {
     options?: { timeoutMs?: number },
   ) => Promise<unknown>
   /**
-   * The same for an answer of JSON lines: each as it comes, however long the next one takes.
-   * @throws CliError also when the answer breaks off
+   * The same for a response of JSON lines, which are yielded as they arrive.
+   * @throws CliError also when the response is cut off
    */
   adminLines: (method: string, path: string, body?: unknown) => AsyncGenerator<unknown, void>
-  /** The local stack's facts, or null when no stack has written them. */
+  /** `stack.json` of the local stack, or null without one. */
   findStack: () => Stack | null
   /** Prints a result: JSON with `--json`, else what `toText` makes of it. */
   out: <T>(value: T, toText: (value: T) => string) => void
@@ -70,6 +70,7 @@ const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
 const requestTimeoutMs = 60_000
 
 /**
+ * Creates the context.
  * @param options.json read late, because options are parsed after the context is made
  */
 export function createCliContext(options: {
@@ -96,7 +97,7 @@ export function createCliContext(options: {
   }
 }
 
-/** Where the local stack keeps its facts: `DATA_DIR` is relative to where npm was called. */
+/** Reads `stack.json`. `DATA_DIR` is relative to the folder in which npm was called. */
 function readStack(env: CliEnv): Stack | null {
   const dataDir = env.DATA_DIR || '.data'
   const folder = isAbsolute(dataDir) ? dataDir : join(env.INIT_CWD ?? projectFolder, dataDir)
@@ -122,7 +123,7 @@ function findAdmin(env: CliEnv, findStack: () => Stack | null): Admin {
   const url = env.CONSOLE_URL || stack?.console
   if (token && url) return { url: url.replace(/\/+$/, ''), token }
   throw new CliError(
-    'There is no running local stack to talk to: start one with `npm start`, or set CONSOLE_URL ' +
+    'There is no running local stack: start one with `npm start`, or set CONSOLE_URL ' +
       'and ADMIN_TOKEN.',
   )
 }
@@ -169,7 +170,7 @@ async function* readLines(admin: Admin, request: AdminRequest): AsyncGenerator<u
       for (const line of lines) if (line !== '') yield JSON.parse(line)
     }
   } catch (error) {
-    throw new CliError('The answer broke off. Is the console still running?', { cause: error })
+    throw new CliError('The response was cut off. Is the console still running?', { cause: error })
   }
 }
 
@@ -179,7 +180,7 @@ function describeProblem(status: number, text: string): string {
   try {
     problem = JSON.parse(text)
   } catch {
-    return `The console answered ${status} with something that is not ours. Is CONSOLE_URL right?`
+    return `The console answered ${status} with an unknown body. Is CONSOLE_URL right?`
   }
   const fields = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
   const what = problem.detail ?? problem.title ?? 'The request failed.'

@@ -1,4 +1,4 @@
-/** `di deliveries ...`: seeing how alerts go out, sending them again, trying the webhook. */
+/** `di deliveries ...`: list and show deliveries, replay them, test the webhook. */
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Delivery } from '../deliveries/delivery-schemas.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
@@ -23,12 +23,12 @@ const testPollMs = 200
 export function registerDeliveries(program: Command, context: CliContext): void {
   const deliveries = program
     .command('deliveries')
-    .description('see how alerts reach the webhook, send them again, try the webhook')
+    .description('list deliveries of alerts, replay them, test the webhook')
   addReads(deliveries, context)
   addReplay(deliveries, context)
   deliveries
     .command('test <slug>')
-    .description('send a test event to the webhook and wait for what comes of it')
+    .description('send a test event to the webhook and wait for the outcome')
     .option(...json)
     .action((slug: string) => testWebhook(context, slug))
 }
@@ -38,9 +38,9 @@ function addReads(deliveries: Command, context: CliContext): void {
     .command('list <slug>')
     .description('list deliveries with their attempts, newest first')
     .option('--state <state>', 'pending, sending, delivered, failed or skipped')
-    .option('--alert <id>', 'only that of this alert')
+    .option('--alert <id>', 'only the delivery of this alert')
     .option('--limit <n>', 'at most this many', toLimit, 50)
-    .option('--after <cursor>', '`next` of the page before')
+    .option('--after <cursor>', '`next` of the previous page')
     .option(...json)
     .action(async (slug: string, options: ListOptions) => {
       const query = new URLSearchParams({ limit: String(options.limit) })
@@ -63,16 +63,16 @@ function addReads(deliveries: Command, context: CliContext): void {
 function addReplay(deliveries: Command, context: CliContext): void {
   deliveries
     .command('replay <slug>')
-    .description('send deliveries again, with the same id and bytes and the schedule anew')
-    .option('--alert <id>', 'the delivery of this alert, whatever became of it')
-    .option('--since <time>', 'all created at this time or later, whatever became of them')
+    .description('send deliveries again with the same id and bytes; the retry schedule restarts')
+    .option('--alert <id>', 'the delivery of this alert, in any state')
+    .option('--since <time>', 'all created at this time or later, in any state')
     .option('--failed', 'only those that failed or were skipped')
     .option(...json)
     .action(async (slug: string, options: ReplayOptions) => {
       const { alert, since, failed } = options
       const isScope = since !== undefined || failed !== undefined
       if ((alert !== undefined) === isScope) {
-        throw new CliError('Say one of --alert ID, --since TIME, --failed, or the last two.')
+        throw new CliError('Give one of --alert ID, --since TIME, --failed, or the last two.')
       }
       const body = { alert_id: alert, since, failed }
       const limit = { timeoutMs: replayMaxMs }
@@ -172,7 +172,7 @@ function toDeliveryText(delivery: Delivery): string {
   return [fields, table, ...answers].join('\n\n')
 }
 
-/** What a receiver wrote is not to be trusted with a terminal. */
+/** Replaces control characters: a receiver wrote this text, and it goes to a terminal. */
 function toPrintable(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) =>
     '\t\n'.includes(character) ? character : '\ufffd',

@@ -4,7 +4,7 @@ import type { ErasureReceipt, KeptMentions } from '../erasure/erase.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable } from './tables.ts'
 
-/** Every mutation of a large table takes its time; fetch itself waits no longer for an answer. */
+/** Mutations of large tables take long; fetch itself waits no longer for a response. */
 const requestMaxMs = 5 * 60 * 1000
 
 /** Adds the command `erase`. */
@@ -18,7 +18,7 @@ export function registerErase(program: Command, context: CliContext): void {
     .action(async (slug: string, options: { device?: string; user?: string }) => {
       const { device, user } = options
       if ((device === undefined) === (user === undefined)) {
-        throw new CliError('Say one of --device ID and --user ID.')
+        throw new CliError('Give one of --device ID and --user ID.')
       }
       const receipt = await context.adminFetch(
         'POST',

@@ -10,7 +10,7 @@ type Steps = EventExplanation['steps']
 export function registerExplain(program: Command, context: CliContext): void {
   program
     .command('explain <event-id>')
-    .description('score a stored event again, step by step, and compare with what was answered')
+    .description('score a stored event again, step by step, and compare it with the response')
     .option('--json', 'print one JSON document')
     .action(async (eventId: string) => {
       const path = `/events/${encodeURIComponent(eventId)}/explanation`
@@ -138,8 +138,8 @@ function toReasons(reasons: ExplainedAlert['reasons']): string {
 }
 
 function toCorrelation(correlation: EventExplanation['correlation']): string {
-  if (correlation === null) return 'what it was counted from is no longer kept'
-  if (correlation.retry) return 'the same bytes came before: this one was not decided again'
+  if (correlation === null) return 'the rows behind the risk features were removed'
+  if (correlation.retry) return 'the same bytes arrived before: this event was not decided again'
   const { risk_score: risk, action, reasons, matches_alert: matches } = correlation
   const alert = matches === null ? 'none by this event' : matches ? 'says the same' : 'DIFFERS'
   return `${toFields({ risk: `${risk} ${action}`, alert })}\n${toReasons(reasons)}`
@@ -153,8 +153,8 @@ function toAlerts(alerts: ExplainedAlert[]): string {
       const head =
         `${alert.alert_id}  ${alert.action} ${alert.severity}, risk ${alert.risk_score} of which ` +
         `${alert.rasp_score} by signals, ${alert.disposition}, raised by ${by}`
-      const { correlation_reasons: known } = alert
-      return known.length === 0 ? head : `${head}\n${toReasons(known)}`
+      const { correlation_reasons: reasons } = alert
+      return reasons.length === 0 ? head : `${head}\n${toReasons(reasons)}`
     })
     .join('\n')
 }

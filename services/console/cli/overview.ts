@@ -1,4 +1,4 @@
-/** `di audit` and `di edges`: who changed what, and how far the edges are. */
+/** `di audit` and `di edges`: the audit log, and the applied revision of each edge. */
 import type { Command } from 'commander'
 import type { AuditRow } from '#shared/io/postgres/audit-store.ts'
 import type { EdgeView } from '#shared/io/tenants/directory/tenant-projection.ts'
@@ -12,7 +12,7 @@ type AuditPage = { data: AuditRow[]; next: number | null }
 export function registerOverview(program: Command, context: CliContext): void {
   program
     .command('audit [slug]')
-    .description('who changed what of a tenant, or without one of operators and keys; newest first')
+    .description('the audit log of a tenant, or of operators and keys; newest first')
     .option('--limit <n>', 'at most this many', toLimit, 100)
     .option('--json', 'print one JSON document')
     .action(async (slug: string | undefined, options: { limit: number }) => {
@@ -31,7 +31,7 @@ export function registerOverview(program: Command, context: CliContext): void {
 }
 
 function toAuditTable({ data }: AuditPage): string {
-  if (data.length === 0) return 'Nothing is recorded.'
+  if (data.length === 0) return 'The audit log has no entries.'
   return toTable(
     ['AT', 'WHO', 'WHAT', 'BEFORE', 'AFTER'],
     data.map((row) => [

@@ -8,7 +8,7 @@ import { type CliContext, toTenantPath } from './context.ts'
 import { toFields } from './tables.ts'
 
 type Rate = { per_second: number; burst: number }
-/** As they are written: commander makes a text of null. */
+/** As given: commander turns null into text. */
 type Options = {
   ingest?: Rate | 'default'
   ingestBytes?: Rate | 'default'
@@ -27,10 +27,10 @@ export function registerRates(program: Command, context: CliContext): void {
   const share = `up to ${undecidedShareMax}, or \`default\``
   tenants
     .command('rates <slug>')
-    .description('show, or set, what it may send and ask; beyond it its own requests get 429')
+    .description('show or set the rates of a tenant; requests above a rate get 429')
     .option('--ingest <rate>', `submissions at each edge: ${rate}`, toRate)
     .option('--ingest-bytes <rate>', `bytes of submissions at each edge: ${rate}`, toRate)
-    .option('--ingest-share <share>', `of the stream, for what waits undecided: ${share}`, toShare)
+    .option('--ingest-share <share>', `share of the stream for undecided events: ${share}`, toShare)
     .option('--rest <rate>', `REST calls at each api process: ${rate}`, toRate)
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { ingest, ingestBytes, ingestShare, rest }: Options) => {
@@ -65,7 +65,7 @@ function toRate(text: string): Rate | 'default' {
     throw new InvalidArgumentError('It must be PER_SECOND, PER_SECOND/BURST or default.')
   }
   const perSecond = Number(match[1])
-  // Without a burst: what flows in within two seconds, as by default.
+  // Without a burst: two seconds of the rate, as by default.
   return { per_second: perSecond, burst: match[2] === undefined ? 2 * perSecond : Number(match[2]) }
 }
 

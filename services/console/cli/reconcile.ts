@@ -1,6 +1,7 @@
 /**
- * `di reconcile` (alias `di ledger`): what every stage did with a tenant's events, hour by hour,
- * and where they differ.
+ * `di reconcile` (alias `di ledger`): what each stage counted of a tenant's events, hour by hour,
+ * and
+ * the differences.
  */
 import type { Command } from 'commander'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
@@ -12,7 +13,7 @@ export function registerReconcile(program: Command, context: CliContext): void {
   program
     .command('reconcile <slug>')
     .alias('ledger')
-    .description('what every stage did with a tenant’s events, hour by hour, and where they differ')
+    .description('the counts of each stage, hour by hour, and the differences')
     .option('--from <instant>', 'ISO-8601; a day before the end when left out')
     .option('--to <instant>', 'ISO-8601; now when left out')
     .option('--json', 'print one JSON document')
@@ -29,7 +30,7 @@ export function registerReconcile(program: Command, context: CliContext): void {
     })
 }
 
-/** The table, then what differs. */
+/** The table of hours, then the differences. */
 export function toReconciliationText({ as_of, agrees, data }: ReconciliationView): string {
   if (data.length === 0) return 'There are no events in these hours.'
   const header = ['HOUR', 'ACCEPTED', 'STORED', 'REPEATS', 'REFUSED', 'ERASED', 'ROWS', 'DECIDED']

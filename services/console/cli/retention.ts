@@ -22,7 +22,7 @@ export function registerRetention(program: Command, context: CliContext): void {
   const days = 'a number of days, `default` or `forever`'
   tenants
     .command('retention <slug>')
-    .description('show, or set, how long what is kept; what is older goes for good within minutes')
+    .description('show or set retention periods; older data is removed for good within minutes')
     .option('--events <days>', `telemetry and the history of devices: ${days}`, toSetting)
     .option('--alerts <days>', `alerts with their deliveries: ${days}`, toSetting)
     .option('--deliveries <days>', `deliveries that have ended: ${days}`, toSetting)

@@ -7,7 +7,7 @@ import type { Precision, RulePerformance } from '#shared/io/analytics/rule-perfo
 import { type CliContext, toTenantPath } from './context.ts'
 import { toTable, toTime, toVisible } from './tables.ts'
 
-type RulePerformanceAnswer = RulePerformance & { since: string | null }
+type RulePerformanceResponse = RulePerformance & { since: string | null }
 type Spike = {
   platform: string
   sdk_version: string
@@ -33,7 +33,7 @@ export function registerRulePerformance(program: Command, context: CliContext): 
       const query = since === undefined ? '' : `?${new URLSearchParams({ since })}`
       const path = `${toTenantPath(slug)}/rule-performance${query}`
       context.out(
-        (await context.adminFetch('GET', path)) as RulePerformanceAnswer,
+        (await context.adminFetch('GET', path)) as RulePerformanceResponse,
         toRulePerformanceText,
       )
     })
@@ -52,7 +52,7 @@ export function registerRulePerformance(program: Command, context: CliContext): 
 const percent = (share: number | null): string =>
   share === null ? '-' : `${(100 * share).toFixed(1)} %`
 
-function toRulePerformanceText(performance: RulePerformanceAnswer): string {
+function toRulePerformanceText(performance: RulePerformanceResponse): string {
   const { alerts, confirmed, false_positive: refuted, base_precision: base, since } = performance
   const judged = `${confirmed} confirmed, ${refuted} false positives`
   const from = since === null ? '' : ` since ${toTime(since)}`

@@ -1,11 +1,11 @@
 /**
- * `di secrets rewrap` seals every stored secret again under the present MASTER_KEY; `di secrets
- * telemetry-key` prints the key that scorers are given in its place.
+ * `di secrets rewrap` seals every stored secret again under the current MASTER_KEY. `di secrets
+ * telemetry-key` prints the key that scorers need instead of MASTER_KEY.
  */
 import type { Command } from 'commander'
 import { readConfig, variables } from '#shared/io/process/config.ts'
 import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
-import type { RewrapAnswer } from '../tenants/rewrap.ts'
+import type { RewrapResult } from '../tenants/rewrap.ts'
 import { type CliContext, CliError } from './context.ts'
 
 /** Adds the group `secrets`. */
@@ -35,17 +35,17 @@ export function registerSecrets(program: Command, context: CliContext): void {
       if (answer.remaining === 0) return
       throw new CliError(
         `${answer.remaining} tenants or operators could not be done; the console's log says why. Keep ` +
-          'MASTER_KEY_PREVIOUS and ask again.',
+          'MASTER_KEY_PREVIOUS and repeat the command.',
       )
     })
 }
 
 /** One request works for about twenty seconds, so it is repeated while it makes progress. */
-async function rewrapAll(context: CliContext): Promise<RewrapAnswer> {
-  const ask = async () => (await context.adminFetch('POST', '/secrets/rewrap')) as RewrapAnswer
-  const sum = await ask()
+async function rewrapAll(context: CliContext): Promise<RewrapResult> {
+  const rewrap = async () => (await context.adminFetch('POST', '/secrets/rewrap')) as RewrapResult
+  const sum = await rewrap()
   for (let left = sum.remaining; left > 0; ) {
-    const next = await ask()
+    const next = await rewrap()
     sum.rewrapped += next.rewrapped
     sum.duration_ms += next.duration_ms
     sum.remaining = next.remaining
@@ -55,7 +55,7 @@ async function rewrapAll(context: CliContext): Promise<RewrapAnswer> {
   return sum
 }
 
-function toText(answer: RewrapAnswer): string {
+function toText(answer: RewrapResult): string {
   const { rewrapped, already, tenants, duration_ms: ms } = answer
   const done =
     answer.remaining > 0 ? '' : ' All are sealed under MASTER_KEY: MASTER_KEY_PREVIOUS can go.'

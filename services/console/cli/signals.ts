@@ -8,7 +8,7 @@ import {
   toSignalList,
 } from '#shared/core/signals/signal-list.ts'
 import type { SignalsLeftOut, UnknownSignal } from '#shared/io/telemetry/unknown-signal-store.ts'
-import { unknownSignalDaysMax } from '../http/schemas.ts'
+import { unknownSignalDaysMax } from '../analytics/signal-schemas.ts'
 import { type CliContext, toTenantPath } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toTable, toTime, toVisible } from './tables.ts'
@@ -17,7 +17,9 @@ type UnknownSignals = { days: number; left_out: SignalsLeftOut; data: UnknownSig
 
 /** Adds the group `signals`. */
 export function registerSignals(program: Command, context: CliContext): void {
-  const signals = program.command('signals').description('see what SDKs may send, and what they do')
+  const signals = program
+    .command('signals')
+    .description('the signal catalog, and unknown signals of SDKs')
   signals
     .command('list [slug]')
     .description('the signal catalog with its weights for a tenant, or for any new one')
@@ -32,7 +34,7 @@ export function registerSignals(program: Command, context: CliContext): void {
   signals
     .command('unknown <slug>')
     .description('signals that the catalog does not know, by SDK version, most events first')
-    .option('--days <n>', 'how far to look back', toDays, 7)
+    .option('--days <n>', 'days to look back', toDays, 7)
     .option('--limit <n>', 'at most this many', toLimit, 100)
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { days, limit }: { days: number; limit: number }) => {

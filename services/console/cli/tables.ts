@@ -1,6 +1,6 @@
-/** How results look to a person: aligned columns without lines, and fields one below the other. */
+/** Text for the terminal: tables with aligned columns, and lists of fields. */
 
-/** A table with a header; numbers are the caller's to format. */
+/** A table with a header and aligned columns. */
 export function toTable(header: string[], rows: string[][]): string {
   const lines = [header, ...rows]
   const widths = header.map((_, column) =>
@@ -12,7 +12,7 @@ export function toTable(header: string[], rows: string[][]): string {
     .join('\n')
 }
 
-/** Names and values, the values aligned. Those that are undefined are left out. */
+/** Names and aligned values. Undefined values are omitted. */
 export function toFields(fields: Record<string, string | number | null | undefined>): string {
   const shown = Object.entries(fields).filter(([, value]) => value !== undefined)
   const width = Math.max(0, ...shown.map(([name]) => name.length))

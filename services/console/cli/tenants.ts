@@ -1,13 +1,13 @@
-/** `di tenants ...`: everything an operator does to a tenant. */
+/** `di tenants ...`: create, list, show and change tenants. */
 import type { Command } from 'commander'
 import type { WebhookHealth } from '#shared/io/tenants/tenant-store.ts'
 import type { CreatedTenant } from '../tenants/manage-tenants.ts'
-import type { RotationAnswer } from '../tenants/rotation.ts'
-import type { StaleSecretAnswer } from '../tenants/stale-secret-routes.ts'
+import type { RotationResult } from '../tenants/rotation.ts'
+import type { StaleSecretReport } from '../tenants/stale-secret-routes.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
-/** What the admin API shows of a tenant. */
+/** A tenant in the admin API. */
 type Tenant = {
   tenant_id: string
   name: string
@@ -27,7 +27,7 @@ type Tenant = {
   webhook_secret: { last4: string; created_at: string } | null
 }
 
-type StaleSecretRequests = Omit<StaleSecretAnswer, 'tenant_id'>
+type StaleSecretRequests = Omit<StaleSecretReport, 'tenant_id'>
 
 type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
 type RotateOptions = { hmac?: true; webhook?: true; apiKey?: true }
@@ -35,13 +35,13 @@ type TenantPage = { data: Tenant[]; total: number; next: string | null }
 
 /** Adds the group `tenants`. */
 export function registerTenants(program: Command, context: CliContext): void {
-  const tenants = program.command('tenants').description('create, look at and change tenants')
+  const tenants = program.command('tenants').description('create, list, show and change tenants')
   addCreate(tenants, context)
   addReads(tenants, context)
   addRotate(tenants, context)
   addWebhook(tenants, context)
   for (const [verb, description] of [
-    ['suspend', 'refuse all of its requests; returns once every edge does'],
+    ['suspend', 'reject all of its requests; returns once every edge does'],
     ['resume', 'accept its requests again'],
   ] as const) {
     tenants
@@ -58,7 +58,7 @@ export function registerTenants(program: Command, context: CliContext): void {
 function addCreate(tenants: Command, context: CliContext): void {
   tenants
     .command('create <slug>')
-    .description('create a tenant and show its credentials, this one time')
+    .description('create a tenant and show its credentials, once')
     .option('--name <name>', 'a name for people')
     .option('--sandbox', 'a tenant to try things out (default: live)')
     .option('--webhook-url <url>', 'where alerts are delivered')
@@ -104,7 +104,7 @@ async function findStaleSecretRequests(
 ): Promise<StaleSecretRequests | null> {
   const path = `${toTenantPath(slug)}/stale-secret-requests`
   try {
-    const { tenant_id: _, ...use } = (await context.adminFetch('GET', path)) as StaleSecretAnswer
+    const { tenant_id: _, ...use } = (await context.adminFetch('GET', path)) as StaleSecretReport
     return use
   } catch (error) {
     if (error instanceof CliError) return null
@@ -144,7 +144,7 @@ function toShownText(
 ): string {
   const { stale_secret_requests: use } = tenant
   const text = toTenantText(tenant)
-  if (use === null) return `${text}\n\nWhether its retired secret is in use is not known now.`
+  if (use === null) return `${text}\n\nStale-secret requests cannot be read now.`
   if (use.retired_secret === null || use.requests === 0) return text
   const rows = use.data.map((row) => [
     row.sdk_version,
@@ -184,7 +184,7 @@ const offReasons: Record<string, string> = {
   failing: 'failing: no attempt succeeded for five days',
 }
 
-/** What the webhook does and why, in words. */
+/** The state of the webhook, and its reason. */
 function toWebhookText(tenant: Tenant): string {
   const { webhook_state: state, webhook_off_reason: reason, webhook_health: health } = tenant
   const changed = toTime(tenant.webhook_changed_at)
@@ -209,7 +209,7 @@ function addRotate(tenants: Command, context: CliContext): void {
   tenants
     .command('rotate <slug>')
     .description(
-      'replace credentials; returns once the old ones are dead everywhere. Without an option the ' +
+      'replace credentials; returns once the old ones work nowhere. Without an option the ' +
         'HMAC and the webhook secret are rotated',
     )
     .option('--hmac', 'the private HMAC secret')
@@ -222,11 +222,11 @@ function addRotate(tenants: Command, context: CliContext): void {
         webhook: options.webhook === true,
         api_key: options.apiKey === true,
       })
-      context.out(answer as RotationAnswer, toRotatedText)
+      context.out(answer as RotationResult, toRotatedText)
     })
 }
 
-function toRotatedText(answer: RotationAnswer): string {
+function toRotatedText(answer: RotationResult): string {
   const { duration_ms: ms, confirmed_edges: confirmed, lease_expired_edges: silent } = answer
   const secrets = toFields({
     tenant_id: answer.tenant_id,
@@ -235,7 +235,9 @@ function toRotatedText(answer: RotationAnswer): string {
     webhook_secret: answer.webhook_secret,
   })
   const refusing =
-    silent.length === 0 ? '' : `; ${silent.length} did not answer and refuse until they have it`
+    silent.length === 0
+      ? ''
+      : `; ${silent.length} did not answer and reject requests until they have it`
   return (
     `${secrets}\n\nDone in ${ms} ms, ${confirmed.length} edges confirmed${refusing}. ` +
     'The old credentials are dead. Keep these now: they are never shown again.'
@@ -248,7 +250,7 @@ type WebhookSet = Pick<Tenant, 'tenant_id' | 'webhook_url'> & { webhook_state?: 
 function addWebhook(tenants: Command, context: CliContext): void {
   tenants
     .command('webhook <slug>')
-    .description('say where alerts are delivered, or whether they are')
+    .description('set the webhook URL, or switch, pause or resume the webhook')
     .option('--url <url>', 'deliver alerts there')
     .option('--off', 'deliver nothing')
     .option('--pause', 'let deliveries wait')
@@ -258,7 +260,7 @@ function addWebhook(tenants: Command, context: CliContext): void {
       const path = `${toTenantPath(slug)}/webhook`
       const { url, off, pause, resume } = options
       if ([url, off, pause, resume].filter((one) => one !== undefined).length !== 1) {
-        throw new CliError('Say one of --url URL, --off, --pause and --resume.')
+        throw new CliError('Give one of --url URL, --off, --pause and --resume.')
       }
       const answer =
         url !== undefined

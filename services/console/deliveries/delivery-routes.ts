@@ -1,6 +1,5 @@
-/** Deliveries as operators work on them, and pausing and resuming the webhook they go to. */
+/** Routes of deliveries: list, show, replay, test; and pausing and resuming a webhook. */
 import { z } from 'zod'
-import { parseInstant } from '#shared/core/base/instants.ts'
 import { type CursorScope, decodeCursor, encodeCursor } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
@@ -27,16 +26,17 @@ import {
   setWebhookPaused,
 } from './manage-deliveries.ts'
 
+/** Adds the routes. */
 export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
   addReads(app, deps)
   app.post(
     '/tenants/:tenant_id/deliveries/replay',
     {
       schema: {
-        summary: 'Send deliveries again, with their id and bytes and their schedule anew',
+        summary: 'Send deliveries again with the same id and bytes; the retry schedule restarts',
         description:
-          'One of `alert_id`, `since`, `failed`, or `since` with `failed`. What is being sent at ' +
-          'the moment is left alone, and test events are not sent again.',
+          'One of `alert_id`, `since`, `failed`, or `since` with `failed`. Deliveries in flight and ' +
+          'test events are not sent again.',
         params: tenantParams,
         body: replayBody,
         problems: ['alert_not_found', 'webhook_not_on'],
@@ -47,18 +47,15 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
       replayDeliveries(deps, {
         tenantId: params.tenant_id,
         actor: actorOf(principal),
-        what:
-          alertId === undefined
-            ? { sinceMs: since === undefined ? null : parseInstant(since), onlyFailed: failed }
-            : { alertId },
+        what: alertId === undefined ? { sinceMs: since ?? null, onlyFailed: failed } : { alertId },
       }),
   )
   app.post(
     '/tenants/:tenant_id/deliveries/test',
     {
       schema: {
-        summary: 'Send a test event to the webhook; it raises no alert and is tried once',
-        description: 'Returns at once: what became of it is in the attempts of the delivery.',
+        summary: 'Send a test event to the webhook; it raises no alert and is not retried',
+        description: 'Returns at once. The attempts of the delivery have the outcome.',
         params: tenantParams,
         problems: ['webhook_not_on'],
         response: { 201: deliverySchema },

@@ -1,7 +1,7 @@
-/** Deliveries and the webhook's state in the admin API: requests and answers. */
+/** Schemas of deliveries and of the webhook's state. */
 import { z } from 'zod'
-import { parseInstant } from '#shared/core/base/instants.ts'
 import { cursorCharactersMax } from '#shared/core/base/limits/rest-api.ts'
+import { instantParameter } from '#shared/core/http/api-schemas.ts'
 import { deliveryStates } from '#shared/io/deliveries/list-deliveries.ts'
 import { limitSchema, tenantIdSchema } from '../http/schemas.ts'
 
@@ -16,14 +16,14 @@ export const listDeliveriesQuery = z.strictObject({
   state: z.enum(deliveryStates).optional(),
   alert_id: alertIdSchema.optional(),
   limit: limitSchema(500, 50),
-  after: z.string().max(cursorCharactersMax).optional().describe('`next` of the page before'),
+  after: z.string().max(cursorCharactersMax).optional().describe('`next` of the previous page'),
 })
 
 const attemptSchema = z.object({
-  attempt: z.number().int().describe('from 1; replays go on counting'),
+  attempt: z.number().int().describe('from 1; replays continue the count'),
   at: z.string(),
   duration_ms: z.number().int(),
-  status: z.number().int().nullable().describe('null when no answer came'),
+  status: z.number().int().nullable().describe('null without a response'),
   error_kind: z
     .string()
     .nullable()
@@ -31,8 +31,8 @@ const attemptSchema = z.object({
       'null on success; status, timeout, dns, connect, tls, reset, protocol or refused_address',
     ),
   error: z.string().nullable(),
-  address: z.string().nullable().describe('the address that was dialled'),
-  answer: z.string().nullable().describe('the first 4 KiB of the answer'),
+  address: z.string().nullable().describe('the address of the connection'),
+  answer: z.string().nullable().describe('the first 4 KiB of the response'),
 })
 
 export const deliverySchema = z.object({
@@ -41,7 +41,7 @@ export const deliverySchema = z.object({
   alert_id: z.string().nullable().describe('null for a test event'),
   event: z.string().describe('risk.alert or webhook.test'),
   state: z.enum(deliveryStates),
-  reason: z.string().nullable().describe('why it ended without being delivered'),
+  reason: z.string().nullable().describe('why it ended undelivered'),
   created_at: z.string(),
   due_at: z.string().nullable().describe('the next attempt; null when it has ended'),
   ended_at: z.string().nullable(),
@@ -57,16 +57,8 @@ export const deliveriesSchema = z.object({
 export const replayBody = z
   .strictObject({
     alert_id: alertIdSchema.optional().describe('the delivery of this alert'),
-    since: z
-      .string()
-      .max(64)
-      .refine(
-        (text) => parseInstant(text) !== null,
-        'must be an ISO-8601 date, or date and time with its offset',
-      )
-      .optional()
-      .describe('all that were created at this instant or later'),
-    failed: z.boolean().default(false).describe('only those that failed or were skipped'),
+    since: instantParameter('Deliveries created at this instant or later.'),
+    failed: z.boolean().default(false).describe('only failed and skipped deliveries'),
   })
   .refine(
     ({ alert_id, since, failed }) =>
@@ -78,7 +70,7 @@ export const replayBody = z
 export const replayedSchema = z.object({
   tenant_id: z.string(),
   replayed: z.number().int().describe('how many deliveries are due now'),
-  data: z.array(deliverySchema).describe('the first 50 of them'),
+  data: z.array(deliverySchema).describe('the first 50 deliveries'),
 })
 
 export const webhookStateSchema = z.object({

@@ -1,7 +1,7 @@
 /**
- * What operators do to deliveries and to a webhook that has its URL: replay, send a test event,
- * pause and resume. Every change is one transaction with its audit row (a large replay is several),
- * and then a hint to delivery makes it start at once.
+ * Operations on deliveries and webhooks: replay, send a test event, pause and resume. A change is
+ * one
+ * transaction with its audit row (a large replay is several). A hint then wakes delivery at once.
  */
 import { replayListedMax } from '#shared/core/base/limits/deliveries.ts'
 import { toTestEvent } from '#shared/core/deliveries/test-event.ts'
@@ -36,25 +36,25 @@ export type DeliveryDeps = {
   hintDelivery: (hint: { tenantId: string; deliveryId: string }) => Promise<void>
 }
 
-/** One alert's delivery, or all of a scope. */
-export type ReplayWanted = { alertId: string } | ReplayScope
+/** The delivery of one alert, or all deliveries of a scope. */
+export type ReplayTarget = { alertId: string } | ReplayScope
 
-export type ReplayAnswer = {
+export type ReplayResult = {
   tenant_id: string
-  /** How many deliveries are due now because of this. */
+  /** The number of deliveries that are due now. */
   replayed: number
-  /** The first of them, as they are now. */
+  /** The first deliveries, in their current state. */
   data: DeliveryView[]
 }
 
 /**
- * Makes deliveries due now, ended ones with their schedule anew.
+ * Makes deliveries due now. Ended deliveries restart their schedule.
  * @throws Problem tenant_not_found, alert_not_found, webhook_not_on
  */
 export async function replayDeliveries(
   deps: DeliveryDeps,
-  wanted: { tenantId: string; what: ReplayWanted; actor: string },
-): Promise<ReplayAnswer> {
+  wanted: { tenantId: string; what: ReplayTarget; actor: string },
+): Promise<ReplayResult> {
   const { tenantId, what } = wanted
   const { replayed, first } =
     'alertId' in what
@@ -85,14 +85,14 @@ async function replayOne(
   })
 }
 
-/** Part by part, each a transaction: what is replayed is sent while the rest is still to come. */
+/** Replays in parts, each one a transaction: delivery sends a part while the next is prepared. */
 async function replayAll(
   deps: DeliveryDeps,
   wanted: { tenantId: string; what: ReplayScope; actor: string },
 ): Promise<Replayed> {
   const { tenantId, what: scope, actor } = wanted
   const { sinceMs, onlyFailed } = scope
-  const about = {
+  const filter = {
     since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
     only_failed: onlyFailed,
   }
@@ -106,7 +106,7 @@ async function replayAll(
       const { length } = next.deliveryIds
       if (length === 0 && part > 1) return next
       await probeNow(tx, tenantId)
-      const after = { ...about, replayed: length, part }
+      const after = { ...filter, replayed: length, part }
       await insertAudit(tx, { actor, tenantId, action: 'deliveries.replayed', after })
       return next
     })
@@ -119,7 +119,7 @@ async function replayAll(
 }
 
 /**
- * Sends a test event: marked as such, tried once, before everything that waits. It raises no alert.
+ * Sends a test event, before all waiting deliveries. It raises no alert and is not retried.
  * @returns its delivery, which is due now
  * @throws Problem tenant_not_found, webhook_not_on
  */
@@ -142,21 +142,21 @@ export async function sendTestEvent(
   return delivery
 }
 
-export type WebhookAnswer = {
+export type WebhookResult = {
   tenant_id: string
   webhook_url: string | null
   webhook_state: WebhookState
 }
 
 /**
- * Pauses a webhook, so that its deliveries wait, or switches it on (again). Saying it twice is
- * harmless. Resuming one that is on and failing forgets its failures: nothing is held any more.
+ * Pauses a webhook, so its deliveries wait, or switches it on. Repeating it is harmless. Resuming a
+ * webhook that is on resets its failures and closes its circuit.
  * @throws Problem tenant_not_found, webhook_not_on (pausing one that is off), webhook_has_no_url
  */
 export async function setWebhookPaused(
   deps: DeliveryDeps,
   wanted: { tenantId: string; paused: boolean; actor: string },
-): Promise<WebhookAnswer> {
+): Promise<WebhookResult> {
   const { tenantId, paused, actor } = wanted
   const answer = await deps.postgres.transaction(async (tx) => {
     const { webhook_health: health } = await requireTenant(tx, tenantId)
@@ -183,7 +183,7 @@ export async function setWebhookPaused(
   return answer
 }
 
-/** Off, its deliveries would be skipped at once; paused, they would wait unseen. */
+/** Deliveries of a webhook that is off are skipped, those of a paused one wait. */
 async function requireWebhookOn(tx: Queryable, tenantId: string): Promise<void> {
   await requireTenant(tx, tenantId)
   const webhook = await lockWebhook(tx, tenantId)
@@ -196,7 +196,7 @@ function notOn(tenantId: string, { state, offReason }: Webhook): Problem {
   return new Problem('webhook_not_on', `The webhook of ${tenantId} is ${state}${why}. ${remedy}`)
 }
 
-/** Without the hint, delivery finds the rows by polling a moment later. */
+/** Without the hint, delivery finds the rows with its next sweep. */
 async function hint(deps: DeliveryDeps, tenantId: string, deliveryId = 'any'): Promise<void> {
   try {
     await deps.hintDelivery({ tenantId, deliveryId })

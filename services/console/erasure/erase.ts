@@ -1,9 +1,10 @@
 /**
- * Erasing a device or a user of a tenant from every store, with a receipt of what was there before
- * and after. The order makes it safe to interrupt: first everything that was accepted is stored and
- * decided, then alerts go, then the messages that could bring it back, then ClickHouse, whose
- * traces lead to all the rest. Whatever fails, calling again finishes it; when it returns, a second
- * look found nothing. The id itself is written nowhere.
+ * Erases a device or a user of a tenant from every store, with a receipt of the counts before and
+ * after. The order makes it safe to interrupt: wait until accepted events are stored and decided,
+ * remove alerts, remove messages that could restore data, then remove ClickHouse rows, which lead
+ * to
+ * the other stores. Another call finishes an interrupted erasure. Before it returns, a second count
+ * finds nothing. The id itself is not recorded.
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
@@ -33,9 +34,9 @@ import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 
 export type EraseDeps = {
-  /** Connections that hold the tenant's erasure lock; one for as long as an erasure takes. */
+  /** Connections for the tenant's erasure lock; each erasure uses one. */
   locks: Locks
-  /** Of a client whose requests may take as long as a mutation does. */
+  /** Its client must allow requests as long as a mutation. */
   store: ErasureStore
   findNats: () => Nats | null
   /** The monotonic clock. */
@@ -46,7 +47,7 @@ export type EraseDeps = {
   waitMaxMs?: number
 }
 
-export type EraseWanted = ErasureSubject & { actor: string }
+export type EraseRequest = ErasureSubject & { actor: string }
 
 export type ErasureCount = { before: number; after: number }
 
@@ -61,25 +62,25 @@ export type ErasureReceipt = {
   notes: string[]
 }
 
-/** What stays of the id: events of other devices or users may hold it in a free field. */
+/** What remains of the id: events of other devices or users may have it in a free field. */
 export type KeptMentions = {
-  /** Null when there are too many bodies to look through. */
+  /** Null when there are too many bodies to search. */
   events: number | null
 }
 
-export type Erase = (wanted: EraseWanted) => Promise<ErasureReceipt>
+export type Erase = (wanted: EraseRequest) => Promise<ErasureReceipt>
 
-/** Each rewrites parts of the largest tables, and keeps a connection. */
+/** Each erasure rewrites parts of the largest tables and uses a connection. */
 const erasuresAtOnceMax = 2
-/** A subject that sends all the time may need another pass for what came meanwhile. */
+/** A subject that keeps sending may need another pass for new events. */
 const passesMax = 3
-const workedOffMaxMs = 30_000
+const decidedMaxMs = 30_000
 const oldPartsMaxMs = 15_000
 
 /**
- * @returns the one way to erase
- * @throws Problem tenant_not_found; conflict while others are erased; unavailable when a store is
- *   away: nothing is lost, call again
+ * Creates the function that erases.
+ * @throws Problem tenant_not_found; conflict while other erasures run; unavailable when a store
+ *   does not answer: call again
  */
 export function createErase(deps: EraseDeps): Erase {
   let running = 0
@@ -112,7 +113,7 @@ type Streams = { TELEMETRY: number; DEAD_LETTERS: number }
 async function eraseLocked(
   deps: EraseDeps,
   session: Session,
-  { actor, ...subject }: EraseWanted,
+  { actor, ...subject }: EraseRequest,
 ): Promise<ErasureReceipt> {
   const { tenantId, kind } = subject
   const startedAt = new Date(deps.wallMs()).toISOString()
@@ -137,7 +138,7 @@ async function eraseLocked(
       await insertAudit(session, { actor, tenantId, action: 'erasure.done', after })
       return receipt
     }
-    if (pass === passesMax) throw unavailable('Something was left. Nothing is lost: call again.')
+    if (pass === passesMax) throw unavailable('The erasure is incomplete. Call again.')
   }
 }
 
@@ -158,7 +159,7 @@ async function erasePass(
   const { store } = deps
   const nats = requireNats(deps)
   const cut = await inNats(() => readTelemetryCut(nats))
-  await requireWorkedOff(deps, nats, cut.sequence, true)
+  await requireDecided(deps, nats, cut.sequence, true)
   const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
   const clickhouseBefore = await inClickhouse(() => store.countRows(traces))
   const erasable = { subject, eventIds: traces.eventIds }
@@ -169,7 +170,7 @@ async function erasePass(
   await inClickhouse(() => store.eraseExpectedAlerts(subject.tenantId, alertIds))
   await eraseAlerts(session, erasable)
   // Replication reads Postgres again from here, where no row of the subject is left.
-  await inPause(deps.locks, () => inClickhouse(() => store.eraseReplicas(traces)))
+  await whileReplicationPaused(deps.locks, () => inClickhouse(() => store.eraseReplicas(traces)))
   const streamsBefore = await eraseStreams(nats, subject, cut)
   await eraseClickhouse(deps, nats, traces)
   const oldParts = await inClickhouse(() => store.dropOldParts(oldPartsMaxMs))
@@ -186,16 +187,16 @@ async function erasePass(
   }
 }
 
-async function inPause(locks: Locks, work: () => Promise<void>): Promise<void> {
+async function whileReplicationPaused(locks: Locks, work: () => Promise<void>): Promise<void> {
   try {
     await withReplicationPaused(locks, work)
   } catch (error) {
     if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
-    throw unavailable('Alerts are being copied. Nothing is lost: call again.')
+    throw unavailable('Alerts are being replicated. Call again.')
   }
 }
 
-/** @returns how many messages there were, which are gone */
+/** @returns the number of removed messages */
 async function eraseStreams(
   nats: Nats,
   subject: ErasureSubject,
@@ -212,29 +213,29 @@ async function eraseClickhouse(deps: EraseDeps, nats: Nats, traces: ErasureTrace
   // An insert that was under way may have put its aggregates where they were just erased, and its
   // raw events where the rebuild does not see them yet: all that had begun has to end first.
   const { sequence } = await inNats(() => readTelemetryCut(nats))
-  await requireWorkedOff(deps, nats, sequence, false)
+  await requireDecided(deps, nats, sequence, false)
   await inClickhouse(() => deps.store.rebuild(traces))
 }
 
-async function requireWorkedOff(
+async function requireDecided(
   deps: EraseDeps,
   nats: Nats,
   sequence: number,
   decided: boolean,
 ): Promise<void> {
-  const limitMs = deps.waitMaxMs ?? workedOffMaxMs
+  const limitMs = deps.waitMaxMs ?? decidedMaxMs
   const options = { decided, limitMs, nowMs: deps.nowMs }
   if (await inNats(() => awaitWorkedOff(nats, sequence, options))) return
   throw unavailable(
     `Accepted events were not stored and decided within ${limitMs} ms: is a scorer running? ` +
-      'Nothing is lost: call again.',
+      'Call again.',
   )
 }
 
 function requireNats({ findNats }: EraseDeps): Nats {
   const nats = findNats()
   if (nats?.connected()) return nats
-  throw unavailable('NATS is not connected. Nothing is lost: call again.')
+  throw unavailable('NATS is not connected. Call again.')
 }
 
 const inNats = <T>(work: () => Promise<T>): Promise<T> => inStore('NATS', work)
@@ -245,7 +246,7 @@ async function inStore<T>(store: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (error instanceof Problem || error instanceof TypeError) throw error
-    const detail = `${store} cannot do its part at the moment. Nothing is lost: call again.`
+    const detail = `${store} does not answer at the moment. Call again.`
     throw unavailable(detail, toLoggable(error))
   }
 }
@@ -256,7 +257,7 @@ function isEmpty({ clickhouse, postgres, streams }: Counts): boolean {
   )
 }
 
-/** What has a place in the stream is gone; only aggregates may hold what came after the cut. */
+/** Whether all events up to the cut are removed; aggregates may include later events. */
 function isEmptyUpToCut({ clickhouse, streams }: Counts): boolean {
   const { telemetry, activity, shadow_decisions: shadow } = clickhouse
   return telemetry + activity + shadow + streams.TELEMETRY + streams.DEAD_LETTERS === 0

@@ -1,4 +1,4 @@
-/** Erasing a device or a user of a tenant. */
+/** The route that erases a device or a user of a tenant. */
 import { z } from 'zod'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
@@ -11,14 +11,14 @@ const erasureBody = z
     (body) => (body.device_id === undefined) !== (body.user_id === undefined),
     'must have one of device_id and user_id',
   )
-  .describe('A user is whatever events name as user_id or as account_id.')
+  .describe('A user is a user_id or an account_id of events.')
   .meta({ examples: [{ device_id: '4f6c1d8e-device' }, { user_id: 'user-1729' }] })
 
 const receiptSchema = z.object({
   tenant_id: z.string(),
   subject: z.object({
     kind: z.enum(['device', 'user']),
-    sha256: z.string().describe('of the id, which is kept nowhere'),
+    sha256: z.string().describe('of the id, which is not stored'),
   }),
   started_at: z.string(),
   finished_at: z.string(),
@@ -31,17 +31,18 @@ const receiptSchema = z.object({
         .number()
         .int()
         .nullable()
-        .describe('null when the tenant has too many bodies to look through'),
+        .describe('null when the tenant has too many bodies to search'),
     })
     .describe(
-      'Events that are kept and hold the text of the id, since they are about other devices or ' +
-        'users: in a field of their body that is no id of theirs, and in what comes from it.',
+      'Events of other devices or users whose body contains the id in a free field. They are not ' +
+        'removed.',
     ),
   notes: z.array(z.string()),
 })
 
 export type EraseRouteDeps = { erase: Erase }
 
+/** Adds the route. */
 export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
   app.post(
     '/tenants/:tenant_id/erasures',
@@ -49,8 +50,8 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
       schema: {
         summary: 'Erase a device or a user from every store; returns once nothing is left',
         description:
-          'Covers everything accepted before the call. Safe to repeat, and what failed on the ' +
-          'way is finished by calling again. Erased alerts leave gaps in `seq`.',
+          'Covers everything accepted before the call. Safe to repeat; another call finishes an ' +
+          'interrupted erasure. Erased alerts leave gaps in `seq`.',
         params: tenantParams,
         body: erasureBody,
         problems: ['conflict'],

@@ -1,6 +1,6 @@
 /**
- * Explains the risk features of a stored event: counts them again, as of the event's place in the
- * stream, and compares with the alert that it raised.
+ * Explains the risk features of a stored event: counts them again as of the event's stream offset,
+ * and compares the result with the alert that the event raised.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { dayMs } from '#shared/core/base/instants.ts'
@@ -9,8 +9,7 @@ import type { Reason } from '#shared/core/scoring/score.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { SessionAlert } from '#shared/io/alerts/list-session-alerts.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { StoredEvent } from '#shared/io/telemetry/event-store.ts'
 import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { EventExplanation } from './explanation-schemas.ts'
@@ -23,27 +22,28 @@ export type CorrelationDeps = {
 /** Rows are kept for 35 days, and the longest window covers 30 of them. */
 const recountableMs = 5 * dayMs
 
-/** @returns null when the rows behind the features are gone or were never stored */
+/**
+ * Recomputes the risk of an event.
+ * @returns null when the rows behind its features were removed or never stored
+ * @throws Problem unavailable
+ */
 export async function explainCorrelation(
   { loadRiskFeatures, wallMs }: CorrelationDeps,
   event: StoredEvent,
-  about: { policy: Policy; body: Telemetry; alerts: readonly SessionAlert[] },
+  context: { policy: Policy; body: Telemetry; alerts: readonly SessionAlert[] },
 ): Promise<EventExplanation['correlation']> {
-  const { policy, body, alerts } = about
+  const { policy, body, alerts } = context
   if (event.streamOffset === 0 || wallMs() - event.receivedAtMs > recountableMs) return null
-  const asked = {
+  const loaded = {
     tenant_id: event.tenantId,
     event_id: event.eventId,
     streamOffset: event.streamOffset,
     received_at: event.receivedAtMs,
     body,
   }
-  const [features] = await loadRiskFeatures([asked], () => policy).catch((error: unknown) => {
-    throw unavailable(
-      'The risk features of the device cannot be read at the moment.',
-      toLoggable(error),
-    )
-  })
+  const [features] = await loadRiskFeatures([loaded], () => policy).catch(
+    rejectUnavailable('The risk features of the device cannot be read at the moment.'),
+  )
   const verdict = { rasp_score: event.raspScore, rasp_action: event.raspAction }
   const scored = { ...verdict, reasons: event.reasons ?? [], body }
   const risk = decideRisk(scored, policy, features!)

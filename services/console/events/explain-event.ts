@@ -1,7 +1,8 @@
 /**
- * Explains a stored event: scores its stored body again under the stored policy that scored it, as
- * the edge did, shows every step, and compares the result with what was answered at the time. Reads
- * only, and depends on nothing that may have changed since but the code itself.
+ * Explains a stored event: scores the stored body again with the stored policy that scored it,
+ * lists
+ * every step, and compares the result with the response of that time. It reads stored data only, so
+ * the result changes only with the code.
  */
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -20,8 +21,7 @@ import {
   telemetrySchema,
 } from '#shared/core/telemetry/submission.ts'
 import { listSessionAlerts, type SessionAlert } from '#shared/io/alerts/list-session-alerts.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { EventStore, StoredEvent } from '#shared/io/telemetry/event-store.ts'
@@ -42,9 +42,9 @@ export async function explainEvent(
   deps: ExplainDeps,
   { eventId, scope }: { eventId: string; scope: TenantScope },
 ): Promise<EventExplanation> {
-  const event = await deps.findEvent(eventId).catch((error: unknown) => {
-    throw unavailable('The stored events cannot be read at the moment.', toLoggable(error))
-  })
+  const event = await deps
+    .findEvent(eventId)
+    .catch(rejectUnavailable('The stored events cannot be read at the moment.'))
   if (event === null || !seesTenant(scope, event.tenantId)) {
     throw new Problem('event_not_found', `There is no event ${eventId}.`)
   }
@@ -91,18 +91,18 @@ export async function explainEvent(
 }
 
 function readPolicy({ eventId, policyHash }: StoredEvent, text: string | null): Policy {
-  const refuse = (why: string) =>
+  const fail = (why: string) =>
     new Problem(
       'event_not_explainable',
       `Event ${eventId} was scored by the policy document ${policyHash}, ${why}.`,
     )
-  if (text === null) throw refuse('which is not stored here')
+  if (text === null) throw fail('which is not stored here')
   const parsed = policySchema.safeParse(parseJson(text))
-  if (!parsed.success) throw refuse('which this release cannot read')
+  if (!parsed.success) throw fail('which this release cannot read')
   return parsed.data
 }
 
-/** @returns undefined, which no schema accepts, when it is none */
+/** @returns undefined for invalid JSON; no schema accepts it */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -118,7 +118,7 @@ function readBody({ eventId, body }: StoredEvent): Telemetry {
   if (parsed.success) return parsed.data
   throw new Problem(
     'event_not_explainable',
-    `The stored body of event ${eventId} is no telemetry any more: it was changed or damaged.`,
+    `The stored body of event ${eventId} is not valid telemetry: it was changed or damaged.`,
   )
 }
 
@@ -173,11 +173,11 @@ function compare(
   }
 }
 
-/** What a reason must have in common with itself of another release: its code and its weight. */
+/** The parts of reasons that every release computes alike: code and weight. */
 const toWeights = (reasons: Reason[] | null): [string, number][] | null =>
   reasons === null ? null : reasons.map(({ code, weight }) => [code, weight])
 
-/** As it would be stored: without what JSON has no word for. */
+/** The value after a round trip through JSON. */
 const toPlain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 
 function toShownEvent(event: StoredEvent): EventExplanation['event'] {

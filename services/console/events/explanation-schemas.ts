@@ -13,12 +13,12 @@ const verdictSchema = z.object({
   rasp_score: z.number().int(),
   rasp_action: actionSchema,
   flags: z.array(z.string()),
-  reasons: z.array(reasonSchema).nullable().describe('null when what is stored cannot be read'),
+  reasons: z.array(reasonSchema).nullable().describe('null when the stored reasons cannot be read'),
 })
 
 const explainedAlertSchema = z.object({
   alert_id: z.string(),
-  event_id: z.string().describe('the event that raised it: the first of its session to do so'),
+  event_id: z.string().describe('the event that raised it: the first one of its session'),
   raised_by_this_event: z.boolean(),
   action: actionSchema,
   severity: z.string(),
@@ -28,9 +28,7 @@ const explainedAlertSchema = z.object({
   disposition: z.string(),
   created_at: z.string(),
   reasons: z.array(reasonSchema),
-  correlation_reasons: z
-    .array(reasonSchema)
-    .describe('those of the reasons that come from what was known beyond the event'),
+  correlation_reasons: z.array(reasonSchema).describe('the reasons that come from risk features'),
 })
 
 export const eventExplanationSchema = z.object({
@@ -50,49 +48,47 @@ export const eventExplanationSchema = z.object({
     version: z.number().int(),
     policy_hash: z.string(),
     name: z.string(),
-    created_at: z.string().nullable().describe('null when the versions of the tenant are gone'),
+    created_at: z.string().nullable().describe('null when the versions of the tenant were removed'),
     created_by: z.string().nullable(),
     document_intact: z
       .boolean()
       .describe(
-        'the stored document is, byte for byte, the one that its hash names; false for documents ' +
-          'that were stored by the first release as well, which did not keep the order of keys',
+        'whether the stored document has the bytes of its hash; also false for documents of the ' +
+          'first release, which did not preserve the order of keys',
       ),
   }),
-  answered: verdictSchema.describe('as it was answered at the time'),
+  answered: verdictSchema.describe('the response of that time'),
   recomputed: verdictSchema.describe('from the stored body and the stored policy document'),
-  matches: z
-    .boolean()
-    .describe('score, action, flags and the weights of the reasons come out as answered'),
+  matches: z.boolean().describe('score, action, flags and weights of reasons equal the response'),
   evidence_differs: z
     .boolean()
-    .describe('they do, but evidence is written differently than it was then'),
+    .describe('they do, but the format of the evidence has changed since'),
   differences: z.array(
     z.object({ field: z.string(), answered: z.unknown(), recomputed: z.unknown() }),
   ),
-  body_intact: z.boolean().describe('the stored body is, byte for byte, the one that was signed'),
+  body_intact: z.boolean().describe('whether the stored body has the bytes that were signed'),
   forced: z
     .object({ device_id: z.string(), rasp_score: z.number().int(), rasp_action: actionSchema })
     .nullable()
-    .describe('the sandbox test device that forced the verdict; the steps say what it replaced'),
+    .describe(
+      'the sandbox test device that forced the verdict; the steps show the replaced verdict',
+    ),
   steps: scoreExplanationSchema,
   correlation: z
     .object({
       risk_score: z.number().int(),
       action: actionSchema,
-      reasons: z.array(reasonSchema).describe('those that signals alone do not give'),
-      retry: z.boolean().describe('the same bytes came before: it was not decided again'),
+      reasons: z.array(reasonSchema).describe('the reasons that come from risk features'),
+      retry: z.boolean().describe('the same bytes arrived before: the event was not decided again'),
       matches_alert: z
         .boolean()
         .nullable()
-        .describe(
-          'whether the alert that this event raised says the same; null when it raised none',
-        ),
+        .describe('whether the alert of this event has the same risk; null without an alert'),
     })
     .nullable()
     .describe(
-      'what was known beyond the event, counted again as of its place in the stream; null when ' +
-        'what it was counted from is no longer kept',
+      'the risk features, counted again as of the stream offset of the event; null when the rows ' +
+        'behind them were removed',
     ),
   alerts: z.array(explainedAlertSchema).describe('the alerts of its session, oldest first'),
 })

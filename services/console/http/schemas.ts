@@ -1,6 +1,6 @@
 /**
- * The admin API's requests and answers, in one place: what is validated is what the OpenAPI
- * document says. Answers are written through these, so a field that is not named here never leaves.
+ * Schemas of the admin API: tenants, credentials, alerts, and parameters that many routes share.
+ * Requests are validated and responses are written with them, so a response has no other fields.
  */
 import { z } from 'zod'
 import { dispositions } from '#shared/core/alerts/alert-rules.ts'
@@ -23,10 +23,7 @@ export const tenantIdSchema = z
 export const tenantParams = z.object({ tenant_id: tenantIdSchema })
 export const alertParams = z.object({ alert_id: z.string().min(1).max(64) })
 
-/**
- * What operators write for one another, without what Postgres cannot hold: NUL, and half of a
- * surrogate pair, which no audit record's jsonb takes.
- */
+/** Text of operators, without characters that Postgres cannot store: NUL and lone surrogates. */
 export function operatorText(charactersMax: number) {
   const text = z.string().trim().max(charactersMax)
   return text
@@ -56,7 +53,7 @@ export const createdTenantSchema = z
 
 const retentionSchema = z
   .object({ days: z.number().int().nullable(), default: z.boolean() })
-  .describe("days is null without a limit; default is whether it is the product's")
+  .describe("days is null without a limit; default: whether it is the product's")
 
 const rateSchema = z.object({ per_second: z.number(), burst: z.number() }).nullable()
 
@@ -86,7 +83,7 @@ export const tenantSchema = z.object({
       failed_probes: z.number().int(),
     })
     .nullable()
-    .describe('null when nothing is known against it'),
+    .describe('null without failed attempts'),
   policy_version: z.number().int(),
   policy_hash: z.string(),
   ingest_rate: rateSchema,
@@ -98,7 +95,7 @@ export const tenantSchema = z.object({
   rest_rate: rateSchema,
   retention: z
     .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })
-    .describe('how long what is kept'),
+    .describe('retention periods'),
   public_api_key: z
     .object({
       prefix: z.string(),
@@ -113,7 +110,7 @@ export const tenantSchema = z.object({
   webhook_secret: z.object({ last4: z.string(), created_at: z.string() }).nullable(),
 })
 
-const asItIs = "null is the product's default, leaving it out leaves it as it is"
+const unchanged = "null is the product's default; without the field nothing changes"
 
 const newRateSchema = z
   .strictObject({
@@ -121,7 +118,7 @@ const newRateSchema = z
     burst: z.number().min(1).max(1_000_000),
   })
   .nullish()
-  .describe(asItIs)
+  .describe(unchanged)
 
 const newByteRateSchema = z
   .strictObject({
@@ -129,14 +126,14 @@ const newByteRateSchema = z
     burst: z.number().min(bodyBytesMax).max(1e9),
   })
   .nullish()
-  .describe(`bytes of submissions; ${asItIs}`)
+  .describe(`bytes of submissions; ${unchanged}`)
 
 const newShareSchema = z
   .number()
   .positive()
   .max(undecidedShareMax)
   .nullish()
-  .describe(`share of the telemetry stream that may wait undecided; ${asItIs}`)
+  .describe(`share of the telemetry stream that may wait undecided; ${unchanged}`)
 
 export const ratesBody = z.strictObject({
   ingest_rate: newRateSchema,
@@ -155,7 +152,7 @@ export const listTenantsQuery = z.strictObject({
     .max(63)
     .refine((text) => !text.includes('\0'), 'must not contain NUL')
     .optional()
-    .describe('`next` of the page before'),
+    .describe('`next` of the previous page'),
 })
 
 export const tenantsSchema = z.object({
@@ -164,7 +161,7 @@ export const tenantsSchema = z.object({
   next: z.string().nullable(),
 })
 
-/** An empty request means both secrets, as the dashboard's button does. */
+/** An empty request rotates both secrets, like the button of the dashboard. */
 export const rotateBody = z
   .strictObject({
     hmac: z.boolean().default(false),
@@ -194,7 +191,7 @@ export const dispositionBody = z.strictObject({
   note: operatorText(noteCharactersMax).nullish(),
 })
 
-/** The one shape of an alert; its parts are described by the REST API. */
+/** An alert; the REST API describes its other fields. */
 export const alertSchema = z.looseObject({
   alert_id: z.string(),
   seq: z.number().int(),
@@ -204,7 +201,7 @@ export const alertSchema = z.looseObject({
 
 export const listAuditQuery = z.strictObject({
   limit: limitSchema(500, 100),
-  before: z.coerce.number().int().positive().optional().describe('`next` of the page before'),
+  before: z.coerce.number().int().positive().optional().describe('`next` of the previous page'),
 })
 
 export const auditSchema = z.object({
@@ -223,41 +220,12 @@ export const auditSchema = z.object({
 })
 
 export const edgesSchema = z.object({
-  revision: z.number().int().describe('the newest revision that a tenant or policy has'),
+  revision: z.number().int().describe('the newest revision of a tenant or policy'),
   data: z.array(
     z.object({
       edge_id: z.string(),
       applied_revision: z.number().int(),
       announced_at: z.string(),
-    }),
-  ),
-})
-
-/** The days that the widest window of any policy looks back. */
-export const unknownSignalDaysMax = 30
-
-export const listUnknownSignalsQuery = z.strictObject({
-  days: limitSchema(unknownSignalDaysMax, 7).describe('how far to look back'),
-  limit: limitSchema(1_000, 100),
-})
-
-export const unknownSignalsSchema = z.object({
-  days: z.number().int(),
-  left_out: z
-    .object({ events: z.number().int(), values: z.number().int() })
-    .describe(
-      'values of signals that only the stored bodies have, because the tenant sends more unknown ' +
-        'names than get a place beside the catalog, and the events that they were in',
-    ),
-  data: z.array(
-    z.object({
-      signal: z.string().describe('category.name'),
-      sdk_version: z.string(),
-      platform: z.string(),
-      events: z.number().int().describe('each once, however often it was delivered'),
-      devices: z.number().int(),
-      first_seen_at: z.string(),
-      last_seen_at: z.string(),
     }),
   ),
 })

@@ -1,13 +1,9 @@
-/** The admin API's requests and answers about backtests: lines of JSON, the last one the report. */
+/** Schemas of backtests: the query, and the lines of the response, the last one with the report. */
 import { z } from 'zod'
-import { parseInstant } from '#shared/core/base/instants.ts'
+import { instantParameter } from '#shared/core/http/api-schemas.ts'
 
 export const backtestQuery = z.strictObject({
-  since: z
-    .string()
-    .refine((text) => parseInstant(text) !== null, 'must be an ISO-8601 time')
-    .optional()
-    .describe('events that were received before it are left out'),
+  since: instantParameter('Only events received at this instant or later.'),
 })
 
 const count = z.number().int()
@@ -15,10 +11,10 @@ const counts = z.record(z.string(), count)
 const score = z.number().int().min(0).max(100)
 
 const moves = {
-  before: count.describe('alerts that the stored verdicts deserve'),
-  after: count.describe('alerts that the verdicts of the new policy deserve'),
-  gained: count.describe('new ones; without those that exist already, see `correlated`'),
-  lost: count.describe('without those that velocity and the like raised, see `correlated`'),
+  before: count.describe('expected alerts of the stored verdicts'),
+  after: count.describe('expected alerts of the new policy’s verdicts'),
+  gained: count.describe('new alerts, without those that exist already (see `correlated`)'),
+  lost: count.describe('lost alerts, without those that risk features raised (see `correlated`)'),
 }
 const movesSchema = z.object(moves)
 const namedMovesSchema = z.object({ name: z.string(), ...moves })
@@ -32,9 +28,9 @@ const progressSchema = z.object({
       z.literal('test devices'),
     ])
     .nullable()
-    .describe('the devices that were done last: from an id up to before another; null is open'),
+    .describe('the last range of device ids, `to` excluded; null is open'),
   events_done: count,
-  events: count.describe('about so many in all'),
+  events: count.describe('an estimate of all events'),
   elapsed_ms: count,
 })
 
@@ -45,30 +41,30 @@ const reportSchema = z
     tenant_id: z.string(),
     since: z.string().nullable(),
     policy: z.object({ name: z.string(), policy_hash: z.string() }),
-    events: count.describe('each once, however often it was delivered'),
-    sessions: count.describe('those that either policy holds anything against'),
+    events: count.describe('distinct events'),
+    sessions: count.describe('sessions with a reason under either policy'),
     matrix: z
       .record(z.string(), counts)
-      .describe('events by old, then by new action: `matrix.ALLOW.REVIEW` would be reviewed'),
-    alerts: movesSchema.describe('a session has one for each action at most'),
+      .describe('events by old and new action: `matrix.ALLOW.REVIEW` would be reviewed'),
+    alerts: movesSchema.describe('a session has at most one per action'),
     by_action: z.record(z.string(), movesSchema),
     by_disposition: z
       .array(z.object({ name: z.string(), before: count, lost: count }))
-      .describe('the alerts of before by their disposition now; NOT_STORED: nobody has it'),
+      .describe('the earlier alerts by current disposition; NOT_STORED: the alert was removed'),
     by_platform: z.array(namedMovesSchema),
     by_sdk_version: z.array(namedMovesSchema),
     by_flag: z
       .array(z.object({ name: z.string(), gained: count, lost: count }))
-      .describe('gained by flags of the new verdict, lost by those of the old'),
+      .describe('gained by flags of the new verdict, lost by flags of the old one'),
     correlated: z
       .object({
         alerts: count,
         by_action: counts,
         by_disposition: counts,
-        may_be_lost: count.describe('the session no longer deserves it by signals alone'),
-        would_be_own: count.describe('the session now deserves by signals what was raised anyway'),
+        may_be_lost: count.describe('signals alone no longer raise it'),
+        would_be_own: count.describe('signals alone would now raise it'),
       })
-      .describe('alerts that velocity and the like raised above the score: not told from signals'),
+      .describe('alerts raised by risk features: a backtest of signals cannot predict them'),
     moved_most: z.array(
       z.object({
         device_id: z.string(),
@@ -79,14 +75,16 @@ const reportSchema = z
     ),
     recomputed: z
       .object({ events: count, different: count, first: z.array(z.string()) })
-      .describe('stored events scored again by the policy that scored them; first: event ids'),
+      .describe(
+        'stored events scored again with their own policy; first: ids of events that differ',
+      ),
     scored_by: z.array(z.object({ ...scorerFields, name: z.string() })),
     not_recomputed: z
       .array(z.object({ ...scorerFields, why: z.enum(['not_stored', 'too_many']) }))
-      .describe('policies whose events were not scored again'),
+      .describe('policies whose events were not scored again, and why'),
     duration_ms: count,
   })
-  .describe('What the policy would have done.')
+  .describe('The effect that the policy would have had.')
 
 export const backtestLinesSchema = z
   .union([
@@ -94,4 +92,4 @@ export const backtestLinesSchema = z
     z.object({ report: reportSchema }),
     z.object({ problem: z.looseObject({ code: z.string(), detail: z.string() }) }),
   ])
-  .describe('One line of `application/x-ndjson`: progress, and at the end the report or a problem.')
+  .describe('One line of `application/x-ndjson`: progress, then the report or a problem.')

@@ -1,8 +1,9 @@
 /**
- * Backtests of a tenant's policy: what a document would have done with the stored events. One runs
- * at a time for each tenant over all consoles, and two in one console, so that the
- * engine stays free for urgent queries. A backtest runs slice by slice and reports its progress;
- * it ends when its client disconnects. It only reads.
+ * Backtests: run a policy over a tenant's stored events. One runs at a time for each tenant over
+ * all
+ * consoles, and two in one console, so that the engine stays free for urgent queries. A backtest
+ * runs
+ * in slices and reports its progress. It ends when its client disconnects. It only reads.
  */
 
 import { Problem, type ProblemBody, toProblemBody } from '#shared/core/http/problem.ts'
@@ -41,10 +42,10 @@ export type BacktestRequest = {
   requestId: string
 }
 
-/** Events of one policy that were not computed again, and why. */
+/** Events of a policy that were not scored again, and why. */
 type NotRecomputed = { policy_hash: string; events: number; why: 'not_stored' | 'too_many' }
 
-export type BacktestAnswer = BacktestReport & {
+export type BacktestResult = BacktestReport & {
   tenant_id: string
   since: string | null
   policy: { name: string; policy_hash: string }
@@ -57,7 +58,7 @@ export type BacktestAnswer = BacktestReport & {
 export type BacktestProgress = {
   slices_done: number
   slices: number
-  /** The devices that were done last, by their ids; null is open. */
+  /** The last range of device ids; null is open. */
   devices: { from: string | null; to: string | null } | 'test devices' | null
   events_done: number
   events: number
@@ -66,31 +67,31 @@ export type BacktestProgress = {
 
 export type BacktestLine =
   | { progress: BacktestProgress }
-  | { report: BacktestAnswer }
+  | { report: BacktestResult }
   | { problem: ProblemBody }
 
 export type RunningBacktest = {
   /** Progress, then the report or a problem as the last line. */
   lines: () => AsyncGenerator<BacktestLine, void>
-  /** Ends it, whatever it is at. To be called in the end in any case. */
+  /** Cancels it. Call it in the end in any case. */
   cancel: () => void
 }
 
 export type Backtests = {
   /** @throws Problem conflict when one runs already for the tenant; unavailable */
   start: (request: BacktestRequest) => Promise<RunningBacktest>
-  /** Ends all that run. */
+  /** Cancels all running backtests. */
   stop: () => void
 }
 
-/** Of one console: each takes up to two threads of the engine. */
+/** Concurrent backtests of a console: each uses up to two threads of the engine. */
 const runningMax = 2
-/** Policies that one query recomputes by; each is a look-up more for every event. */
+/** Policies in one query; each adds a look-up per event. */
 const scorersMax = 16
-/** How long a last line waits for the turn to be back: Postgres may be away. */
-const returnMaxMs = 1_000
+/** How long the last line waits for the release of the lock: Postgres may be unavailable. */
+const releaseMaxMs = 1_000
 
-/** The backtests of one console. */
+/** Creates the backtests of one console. */
 export function createBacktests(deps: BacktestDeps): Backtests {
   const outcomes = deps.metrics.counter('di_backtests_total', 'Backtests of policies', ['outcome'])
   const running = new Set<AbortController>()
@@ -103,16 +104,17 @@ export function createBacktests(deps: BacktestDeps): Backtests {
       }
       const abort = new AbortController()
       running.add(abort)
-      let returned: Promise<void>
+      let released: Promise<void>
       try {
-        returned = (await hold(deps, request, abort.signal, () => running.delete(abort))).returned
+        released = (await acquireLock(deps, request, abort.signal, () => running.delete(abort)))
+          .released
       } catch (error) {
         running.delete(abort)
         count('refused')
         throw error
       }
       return {
-        lines: () => tellLines(deps, request, { abort, returned }, count),
+        lines: () => streamLines(deps, request, { abort, released }, count),
         cancel: () => abort.abort(),
       }
     },
@@ -123,16 +125,16 @@ export function createBacktests(deps: BacktestDeps): Backtests {
 }
 
 /**
- * Takes the tenant's lock, and releases it when the signal aborts.
- * @returns what resolves once it is back
+ * Acquires the tenant's lock and releases it when the signal aborts.
+ * @returns a promise that resolves once the lock is released
  */
-async function hold(
+async function acquireLock(
   { locks }: BacktestDeps,
   { tenantId }: BacktestRequest,
   signal: AbortSignal,
   onEnd: () => void,
-): Promise<{ returned: Promise<void> }> {
-  const { promise: returned, resolve: giveBack } = Promise.withResolvers<void>()
+): Promise<{ released: Promise<void> }> {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
   await new Promise<void>((resolve, reject) => {
     tryNamedLock(locks, `backtest ${tenantId}`, async () => {
       resolve()
@@ -142,39 +144,39 @@ async function hold(
       })
       return true
     })
-      .then((held) => {
-        if (held === null) reject(busy(tenantId))
+      .then((acquired) => {
+        if (acquired === null) reject(busy(tenantId))
       }, reject)
       .finally(() => {
         onEnd()
-        giveBack()
+        release()
       })
   })
-  return { returned }
+  return { released }
 }
 
 function busy(tenantId: string): Problem {
   return new Problem('conflict', `A backtest of tenant ${tenantId} is running already.`)
 }
 
-/** A turn, which `abort` gives back. */
-type Turn = { abort: AbortController; returned: Promise<void> }
+/** The tenant's lock, which `abort` releases. */
+type Lock = { abort: AbortController; released: Promise<void> }
 
-async function* tellLines(
+async function* streamLines(
   deps: BacktestDeps,
   request: BacktestRequest,
-  { abort, returned }: Turn,
+  { abort, released }: Lock,
   count: (outcome: string) => void,
 ): AsyncGenerator<BacktestLine, void> {
   let outcome = 'cancelled'
-  // After the last line a client may start the next backtest.
-  const giveBack = async () => {
+  // Release before the last line: the client may start the next backtest after it.
+  const release = async () => {
     abort.abort()
-    await within(returned, returnMaxMs)
+    await within(released, releaseMaxMs)
   }
   try {
     for await (const line of backtest(deps, request, abort.signal)) {
-      if ('report' in line) await giveBack()
+      if ('report' in line) await release()
       yield line
     }
     outcome = 'done'
@@ -184,7 +186,7 @@ async function* tellLines(
     const { requestId } = request
     const cause = unavailable('The stored events cannot be read at the moment.', toLoggable(error))
     const problem = toProblem(error instanceof Problem ? error : cause, deps.log)
-    await giveBack()
+    await release()
     yield { problem: toProblemBody(problem, requestId) }
   } finally {
     abort.abort()
@@ -206,7 +208,7 @@ async function* backtest(
   sum.addCorrelated(await store.listCorrelated(range))
   const slices = await store.planSlices(range, Math.max(1, Math.ceil(events / eventsPerSlice)))
   const elapsedMs = () => Math.round(deps.nowMs() - startedMs)
-  const tell = (done: number): BacktestLine => ({
+  const toProgress = (done: number): BacktestLine => ({
     progress: {
       slices_done: done,
       slices: slices.length,
@@ -216,13 +218,13 @@ async function* backtest(
       elapsed_ms: elapsedMs(),
     },
   })
-  yield tell(0)
+  yield toProgress(0)
   if (events > 0) {
     const prepared = await store.prepare({ ...range, policy, scoredBy: scorers.scoredBy })
     for (const [at, slice] of slices.entries()) {
       sum.add(await store.scoreSlice(prepared, slice))
       signal.throwIfAborted()
-      yield tell(at + 1)
+      yield toProgress(at + 1)
     }
   }
   yield {
@@ -242,7 +244,7 @@ type Scorers = {
   /** Rows: a redelivered event may be counted twice until it is merged. */
   events: number
   scoredBy: ScoredBy[]
-  known: BacktestAnswer['scored_by']
+  known: BacktestResult['scored_by']
   notRecomputed: NotRecomputed[]
 }
 

@@ -1,7 +1,8 @@
 /**
- * Setting a tenant's policy. A change is one transaction under the tenant's lock (document,
- * version, epoch, audit row), then goes to the edges, document first, and returns only once every
- * edge scores by it or refuses to score at all. Older versions stay for good, and may be set again.
+ * Sets a tenant's policy. A change is one transaction under the tenant's lock (document, version,
+ * epoch, audit row). It returns once every live edge scores with the new policy or rejects
+ * requests.
+ * Older versions are never removed and may be set again.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { policyBytesMax } from '#shared/core/base/limits/tenants.ts'
@@ -12,7 +13,7 @@ import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/polic
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
-import { type ManageDeps, requireTenant, tellEdges } from '../tenants/manage-tenants.ts'
+import { type ManageDeps, requireTenant, updateEdges } from '../tenants/manage-tenants.ts'
 
 export type PolicyDeps = Pick<ManageDeps, 'locks' | 'directory'> & {
   /** The monotonic clock. */
@@ -21,37 +22,37 @@ export type PolicyDeps = Pick<ManageDeps, 'locks' | 'directory'> & {
 
 export type SetPolicy = {
   tenantId: string
-  /** A policy document as it came. */
+  /** A policy document as received. */
   document: unknown
-  /** Refuses the change when another version is in force. */
+  /** Rejects the change if another version is in force. */
   ifVersion?: number | undefined
   actor: string
 }
 
-export type PolicyAnswer = {
+export type PolicyResult = {
   tenant_id: string
   version: number
   policy_hash: string
   name: string
-  /** The version that was in force before: the same when the policy was in force already. */
+  /** The version in force before; the same if nothing changed. */
   previous_version: number
-  /** From the request to the moment every edge scores by it. */
+  /** From the request until every edge scores with the policy. */
   duration_ms: number
-  /** Edges that confirmed it, and those that refuse until they have it. */
+  /** Edges that confirmed the change, and edges that reject requests until they have it. */
   confirmed_edges: string[]
   lease_expired_edges: string[]
 }
 
 /**
- * Puts a policy in force. Setting the one that is in force already, whatever `ifVersion` says, adds
- * no version and waits for the edges again.
+ * Puts a policy in force. Setting the policy in force again adds no version, whatever `ifVersion`
+ * is, and waits for the edges again.
  * @throws Problem invalid_policy with every fault by its path, tenant_not_found, policy_conflict;
- *   unavailable when it is recorded but an edge may not know yet
+ *   unavailable when the change is recorded but an edge may not have it yet
  */
-export async function setTenantPolicy(deps: PolicyDeps, wanted: SetPolicy): Promise<PolicyAnswer> {
+export async function setTenantPolicy(deps: PolicyDeps, change: SetPolicy): Promise<PolicyResult> {
   const startedMs = deps.nowMs()
-  const { tenantId, ifVersion } = wanted
-  const policy = readPolicy(wanted.document)
+  const { tenantId, ifVersion } = change
+  const policy = readPolicy(change.document)
   return withTenantLock(deps.locks, tenantId, async (session) => {
     await requireTenant(session, tenantId)
     const store = createPolicyStore(session)
@@ -60,9 +61,9 @@ export async function setTenantPolicy(deps: PolicyDeps, wanted: SetPolicy): Prom
     if (before === null || !isSamePolicy(JSON.parse(before.text), policy)) {
       if (ifVersion !== undefined && before?.version !== ifVersion)
         throw conflict(before, ifVersion)
-      after = await session.transaction((tx) => record(tx, wanted, before))
+      after = await session.transaction((tx) => record(tx, change, before))
     }
-    const edges = await tellEdges(deps, session, tenantId)
+    const edges = await updateEdges(deps, session, tenantId)
     return {
       tenant_id: tenantId,
       version: after!.version,
@@ -77,7 +78,7 @@ export async function setTenantPolicy(deps: PolicyDeps, wanted: SetPolicy): Prom
 }
 
 /**
- * What an operator sent, checked.
+ * Checks a policy document.
  * @throws Problem invalid_policy with every fault by its path
  */
 export function readPolicy(document: unknown): Policy {
@@ -85,7 +86,9 @@ export function readPolicy(document: unknown): Policy {
   if (!checked.ok) throw invalid(checked.errors)
   const bytes = Buffer.byteLength(JSON.stringify(document))
   if (bytes > policyBytesMax) {
-    throw invalid([{ path: '$', message: `has ${bytes} bytes, at most ${policyBytesMax} go` }])
+    throw invalid([
+      { path: '$', message: `has ${bytes} bytes; at most ${policyBytesMax} are allowed` },
+    ])
   }
   const faults: ProblemDetail[] = []
   findUnstorable(document, '$', faults)
@@ -97,26 +100,26 @@ function invalid(errors: ProblemDetail[]): Problem {
   return new Problem('invalid_policy', 'The policy is not valid. Nothing was changed.', { errors })
 }
 
-/** What JSON can spell and Postgres cannot hold: NUL, and half of a surrogate pair. */
+/** Finds text that JSON allows and Postgres cannot store: NUL and lone surrogates. */
 function findUnstorable(value: unknown, path: string, faults: ProblemDetail[]): void {
-  const judge = (text: string, at: string) => {
+  const check = (text: string, at: string) => {
     if (!text.includes('\0') && text.isWellFormed()) return
     faults.push({ path: at, message: 'contains a character that cannot be stored' })
   }
-  if (typeof value === 'string') judge(value, path)
+  if (typeof value === 'string') check(value, path)
   else if (Array.isArray(value)) {
     value.forEach((item, index) => {
       findUnstorable(item, `${path}[${index}]`, faults)
     })
   } else if (typeof value === 'object' && value !== null) {
     for (const [key, item] of Object.entries(value)) {
-      judge(key, path)
+      check(key, path)
       findUnstorable(item, `${path}.${key}`, faults)
     }
   }
 }
 
-/** Whatever the order of keys, and whichever fields an older document leaves to their defaults. */
+/** Compares policies. The order of keys and omitted defaults do not matter. */
 export function isSamePolicy(stored: unknown, policy: Policy): boolean {
   const parsed = policySchema.safeParse(stored)
   return parsed.success && isDeepStrictEqual(parsed.data, policy)
@@ -125,12 +128,12 @@ export function isSamePolicy(stored: unknown, policy: Policy): boolean {
 function conflict(inForce: PolicyVersion | null, ifVersion: number): Problem {
   return new Problem(
     'policy_conflict',
-    `Version ${inForce?.version ?? 0} is in force, not ${ifVersion}: somebody else changed the ` +
-      'policy. Nothing was changed.',
+    `Version ${inForce?.version ?? 0} is in force, not ${ifVersion}: the policy was changed ` +
+      'meanwhile. Nothing was changed.',
   )
 }
 
-/** Stores the document as it came, so that it comes back so and an old one keeps its hash. */
+/** Stores the document unchanged, so an older document keeps its hash. */
 async function record(
   tx: Queryable,
   { tenantId, document, actor }: SetPolicy,

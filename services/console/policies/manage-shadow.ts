@@ -1,7 +1,7 @@
 /**
  * Sets a shadow policy: it decides beside the active policy, but raises no alerts. A change is one
- * transaction under the tenant's lock: document, version, audit row. No edge is told: scorers find
- * it by themselves before the first event that it decides.
+ * transaction under the tenant's lock: document, version, audit row. Edges do not need it; scorers
+ * read it before the first event that it decides.
  */
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import {
@@ -17,42 +17,42 @@ import { isSamePolicy, readPolicy } from './manage-policies.ts'
 
 export type SetShadow = {
   tenantId: string
-  /** A policy document as it came; null switches the shadow off. */
+  /** A policy document as received; null switches the shadow off. */
   document: unknown
   actor: string
 }
 
-export type ShadowAnswer = {
+export type ShadowResult = {
   tenant_id: string
   version: number
-  /** Null when it is off, as is the name. */
+  /** Null when the shadow is off, as is the name. */
   policy_hash: string | null
   name: string | null
-  /** It decides events that the edges receive from then on. */
+  /** It decides events that edges receive from this instant on. */
   effective_at: string
   created_at: string
   created_by: string
-  /** The version before; the same when nothing had to change, 0 when there was none. */
+  /** The previous version; the same if nothing changed, 0 without one. */
   previous_version: number
 }
 
 /**
- * Sets the shadow, or switches it off. What is so already adds no version.
- * @returns null when there was none to switch off
+ * Sets the shadow policy, or switches it off. Setting the same again adds no version.
+ * @returns null when there was no shadow to switch off
  * @throws Problem invalid_policy with every fault by its path, tenant_not_found
  */
 export async function setShadowPolicy(
   deps: Pick<ManageDeps, 'locks'>,
-  wanted: SetShadow,
-): Promise<ShadowAnswer | null> {
-  const { tenantId, document } = wanted
+  change: SetShadow,
+): Promise<ShadowResult | null> {
+  const { tenantId, document } = change
   const policy = document === null ? null : readPolicy(document)
   return withTenantLock(deps.locks, tenantId, async (session) => {
     await requireTenant(session, tenantId)
     const before = await findShadowPolicy(session, { tenantId })
-    if (isSame(before, policy)) return before === null ? null : toAnswer(tenantId, before, before)
-    const after = await session.transaction((tx) => record(tx, wanted, before))
-    return toAnswer(tenantId, after, before)
+    if (isSame(before, policy)) return before === null ? null : toResult(tenantId, before, before)
+    const after = await session.transaction((tx) => record(tx, change, before))
+    return toResult(tenantId, after, before)
   })
 }
 
@@ -62,7 +62,7 @@ function isSame(before: ShadowPolicy | null, policy: Policy | null): boolean {
   return isSamePolicy(JSON.parse(text), policy)
 }
 
-/** Stores the document as it came, so that it comes back so. */
+/** Stores the document unchanged. */
 async function record(
   tx: Queryable,
   { tenantId, document, actor }: SetShadow,
@@ -93,10 +93,10 @@ const toShown = (shadow: ShadowPolicy | null) =>
         effective_at: shadow.effective_at,
       }
 
-function toAnswer(
+function toResult(
   tenantId: string,
   { text: _, ...shadow }: ShadowPolicy,
   before: ShadowPolicy | null,
-): ShadowAnswer {
+): ShadowResult {
   return { tenant_id: tenantId, ...shadow, previous_version: before?.version ?? 0 }
 }

@@ -1,5 +1,4 @@
-/** Policies: what is in force, every version there was, presets, and setting one. */
-
+/** Routes of policies: show, list versions, set; and the presets. */
 import { Problem } from '#shared/core/http/problem.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { toPolicyJsonSchema } from '#shared/core/policies/policy-check.ts'
@@ -12,9 +11,9 @@ import { tenantNotFound } from '../tenants/directory.ts'
 import { type PolicyDeps, setTenantPolicy } from './manage-policies.ts'
 import {
   listVersionsQuery,
-  policyAnswerSchema,
   policyBody,
   policyDocumentSchema,
+  policyResultSchema,
   presetParams,
   presetSchema,
   presetsSchema,
@@ -26,6 +25,7 @@ import {
 
 export type PolicyRouteDeps = PolicyDeps & { postgres: Queryable }
 
+/** Adds the routes. */
 export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
   addVersionRoutes(app, deps)
   addPresetRoutes(app)
@@ -35,13 +35,13 @@ export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
       schema: {
         summary: 'Set the policy of a tenant; returns once every edge scores by it',
         description:
-          'The body is the document itself, or `{"preset":"strict"}`. The policy that is in force ' +
-          'already adds no version.',
+          'The body is the document itself, or `{"preset":"strict"}`. Setting the policy in force ' +
+          'again adds no version.',
         params: tenantParams,
         querystring: setPolicyQuery,
         body: policyBody,
         problems: ['invalid_policy', 'policy_conflict', 'conflict'],
-        response: { 200: policyAnswerSchema },
+        response: { 200: policyResultSchema },
       },
     },
     async ({ params, query, body, principal }) =>
@@ -95,7 +95,7 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
     '/tenants/:tenant_id/policy/versions/:version',
     {
       schema: {
-        summary: 'One version of the policy: all of them stay for good',
+        summary: 'One version of the policy; versions are never removed',
         params: versionParams,
         problems: ['policy_not_found'],
         response: { 200: shownPolicySchema },
@@ -112,7 +112,7 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
   )
 }
 
-/** The document with its keys in the order in which it was hashed. */
+/** Keeps the order of keys, which the hash covers. */
 function toShown(
   tenantId: string,
   { text, ...version }: PolicyVersion & { text: string },
@@ -134,7 +134,7 @@ function addPresetRoutes(app: ConsoleApp): void {
     '/policy-presets',
     {
       schema: {
-        summary: 'The presets that a policy can be set to',
+        summary: 'List the presets',
         response: { 200: presetsSchema },
       },
     },
@@ -179,18 +179,18 @@ function addPresetRoutes(app: ConsoleApp): void {
 const isPresetName = (name: string): name is PresetName => Object.hasOwn(presets, name)
 
 /**
- * The document that a request's body is, or names.
- * @throws Problem invalid_policy when there is no such preset
+ * Resolves a request body to a policy document: the body itself, or the preset that it names.
+ * @throws Problem invalid_policy when the preset does not exist
  */
 export const toDocument = (body: unknown): unknown => (isPreset(body) ? findPreset(body) : body)
 
-/** No policy document has a field of this name. */
+/** Whether a body names a preset. No policy document has this field. */
 export const isPreset = (body: unknown): body is { preset: unknown } =>
   typeof body === 'object' && body !== null && Object.hasOwn(body, 'preset')
 
 /**
- * The preset that a body names.
- * @throws Problem invalid_policy
+ * Finds the preset that a body names.
+ * @throws Problem invalid_policy when it does not exist, or the body has other fields
  */
 export function findPreset({ preset, ...more }: { preset: unknown }) {
   if (typeof preset === 'string' && isPresetName(preset) && Object.keys(more).length === 0) {
@@ -199,7 +199,7 @@ export function findPreset({ preset, ...more }: { preset: unknown }) {
   const errors = [
     ...Object.keys(more).map((key) => ({
       path: `$.${key}`,
-      message: 'must not stand beside a preset',
+      message: 'must not be set together with preset',
     })),
     ...(typeof preset === 'string' && isPresetName(preset)
       ? []

@@ -1,24 +1,22 @@
 /**
- * The admin API's requests and answers about policies. A document is checked by the core, which
- * names every fault by its path, so here it is any JSON.
+ * Schemas of policies. The core checks a policy document and lists every fault by its path, so here
+ * a document is any JSON.
  */
 import { z } from 'zod'
 import { limitSchema, tenantIdSchema } from '../http/schemas.ts'
 
-const versionNumber = z.coerce.number().int().min(1).max(2_147_483_647)
+export const versionNumber = z.coerce.number().int().min(1).max(2_147_483_647)
 
 export const versionParams = z.object({ tenant_id: tenantIdSchema, version: versionNumber })
 export const presetParams = z.object({ name: z.string().min(1).max(64) })
 
 export const listVersionsQuery = z.strictObject({
   limit: limitSchema(500, 100),
-  before: versionNumber.optional().describe('`next` of the page before'),
+  before: versionNumber.optional().describe('`next` of the previous page'),
 })
 
 export const setPolicyQuery = z.strictObject({
-  if_version: versionNumber
-    .optional()
-    .describe('refuses the change when another version is in force by now'),
+  if_version: versionNumber.optional().describe('reject the change if another version is in force'),
 })
 
 export const policyBody = z
@@ -52,7 +50,7 @@ const presetFields = { name: z.string(), policy_hash: z.string() }
 export const presetsSchema = z.object({ data: z.array(z.object(presetFields)) })
 export const presetSchema = z.object({ ...presetFields, document: policyDocumentSchema })
 
-export const policyAnswerSchema = z
+export const policyResultSchema = z
   .object({
     tenant_id: z.string(),
     version: z.number().int(),
@@ -61,7 +59,7 @@ export const policyAnswerSchema = z
     previous_version: z
       .number()
       .int()
-      .describe('the version in force before; the same when nothing had to change'),
+      .describe('the version in force before; the same if nothing changed'),
     duration_ms: z.number().int(),
     confirmed_edges: z.array(z.string()),
     lease_expired_edges: z.array(z.string()),

@@ -1,9 +1,8 @@
-/** Shadow policies: setting one, looking at it, and what it would have decided. */
-import { parseInstant } from '#shared/core/base/instants.ts'
+/** Routes of shadow policies: set, show, switch off, and compare with the active policy. */
+import { toIso } from '#shared/core/base/instants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { sumCompared } from '#shared/core/policies/shadow-comparison.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type {
   ShadowComparison,
   ShadowComparisonStore,
@@ -23,7 +22,7 @@ import {
   comparisonQuery,
   comparisonSchema,
   type ShadowComparisonBody,
-  shadowAnswerSchema,
+  shadowResultSchema,
   shownShadowSchema,
 } from './shadow-schemas.ts'
 
@@ -31,6 +30,7 @@ export type ShadowRouteDeps = Pick<ManageDeps, 'locks' | 'postgres'> & {
   compareShadow: ShadowComparisonStore['compareShadow']
 }
 
+/** Adds the routes. */
 export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
   addChangeRoutes(app, deps)
   app.get(
@@ -55,7 +55,7 @@ export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
     '/tenants/:tenant_id/policy/shadow/comparison',
     {
       schema: {
-        summary: 'What the shadow policy would have decided, against what was decided',
+        summary: 'Compare the decisions of the shadow policy with those of the active policy',
         params: tenantParams,
         querystring: comparisonQuery,
         problems: ['policy_not_found'],
@@ -69,14 +69,15 @@ export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
           ? await findLastShadowDocument(deps.postgres, tenantId)
           : await findShadowPolicy(deps.postgres, { tenantId, version })
       if (shadow === null || shadow.policy_hash === null) throw noShadow(tenantId)
-      const sinceMs = since === undefined ? null : parseInstant(since)
+      const sinceMs = since ?? null
       const { policy_hash: policyHash } = shadow
       const compared = await deps
         .compareShadow({ tenantId, policyHash, sinceMs })
-        .catch((error: unknown) => {
-          throw unavailable('The decisions cannot be read at the moment.', toLoggable(error))
-        })
-      return toBody({ tenantId, shadow: { ...shadow, policy_hash: policyHash }, sinceMs }, compared)
+        .catch(rejectUnavailable('The decisions cannot be read at the moment.'))
+      return toComparison(
+        { tenantId, shadow: { ...shadow, policy_hash: policyHash }, sinceMs },
+        compared,
+      )
     },
   )
 }
@@ -86,14 +87,14 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
     '/tenants/:tenant_id/policy/shadow',
     {
       schema: {
-        summary: 'Set a policy beside the active one: it decides and alerts nobody',
+        summary: 'Set a shadow policy: it decides beside the active policy and raises no alerts',
         description:
           'The body is the document itself, or `{"preset":"strict"}`. It decides events received ' +
-          'from `effective_at` on. The shadow that is set already adds no version.',
+          'from `effective_at` on. Setting the same policy again adds no version.',
         params: tenantParams,
         body: policyBody,
         problems: ['invalid_policy', 'conflict'],
-        response: { 200: shadowAnswerSchema },
+        response: { 200: shadowResultSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, body, principal }) => {
@@ -107,10 +108,10 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
     '/tenants/:tenant_id/policy/shadow',
     {
       schema: {
-        summary: 'Switch the shadow policy off; what it decided stays',
+        summary: 'Switch the shadow policy off; its decisions stay',
         params: tenantParams,
         problems: ['policy_not_found', 'conflict'],
-        response: { 200: shadowAnswerSchema },
+        response: { 200: shadowResultSchema },
       },
     },
     async ({ params: { tenant_id: tenantId }, principal }) => {
@@ -125,14 +126,14 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
 const noShadow = (tenantId: string): Problem =>
   new Problem('policy_not_found', `Tenant ${tenantId} has no shadow policy.`)
 
-type Asked = {
+type ComparedShadow = {
   tenantId: string
   shadow: Pick<ShadowPolicy, 'version' | 'name'> & { policy_hash: string }
   sinceMs: number | null
 }
 
-function toBody(
-  { tenantId, shadow, sinceMs }: Asked,
+function toComparison(
+  { tenantId, shadow, sinceMs }: ComparedShadow,
   { versions, firstMs, lastMs, sessions, moved, dispositions }: ShadowComparison,
 ): ShadowComparisonBody {
   return {
@@ -143,9 +144,9 @@ function toBody(
       policy_hash: shadow.policy_hash,
       name: shadow.name,
     },
-    since: toIso(sinceMs),
-    first_event_at: toIso(firstMs),
-    last_event_at: toIso(lastMs),
+    since: toIsoOrNull(sinceMs),
+    first_event_at: toIsoOrNull(firstMs),
+    last_event_at: toIsoOrNull(lastMs),
     ...sumCompared(sessions),
     by_disposition: dispositions,
     moved_most: moved.map((one) => ({
@@ -157,5 +158,4 @@ function toBody(
   }
 }
 
-const toIso = (ms: number | null): string | null =>
-  ms === null ? null : new Date(ms).toISOString()
+const toIsoOrNull = (ms: number | null): string | null => (ms === null ? null : toIso(ms))

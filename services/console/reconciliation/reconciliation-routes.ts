@@ -1,12 +1,11 @@
-/** The reconciliation of a tenant: what every stage did with its events, and where they differ. */
+/** The route of a tenant's reconciliation: the counts of each stage, and the differences. */
 import {
   reconciliationQuerySchema,
   reconciliationSchema,
   toReconciliationSpan,
   toReconciliationView,
 } from '#shared/core/reconciliation/reconciliation-api.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
@@ -19,12 +18,13 @@ export type ReconciliationRouteDeps = {
   wallMs: () => number
 }
 
+/** Adds the route. */
 export function addReconciliationRoutes(app: ConsoleApp, deps: ReconciliationRouteDeps): void {
   app.get(
     '/tenants/:tenant_id/reconciliation',
     {
       schema: {
-        summary: 'What every stage did with a tenant’s events, hour by hour, and where they differ',
+        summary: 'What each stage counted of a tenant’s events, hour by hour, and the differences',
         params: tenantParams,
         querystring: reconciliationQuerySchema,
         response: { 200: reconciliationSchema },
@@ -36,9 +36,7 @@ export function addReconciliationRoutes(app: ConsoleApp, deps: ReconciliationRou
       const span = toReconciliationSpan(query, deps.wallMs())
       const reconciliation = await deps
         .readReconciliation({ tenantId, ...span })
-        .catch((error: unknown) => {
-          throw unavailable('Reconciliation cannot be read at the moment.', toLoggable(error))
-        })
+        .catch(rejectUnavailable('Reconciliation cannot be read at the moment.'))
       return toReconciliationView(reconciliation, span)
     },
   )

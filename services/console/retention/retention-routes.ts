@@ -1,4 +1,4 @@
-/** How long a tenant's data is kept. */
+/** The route of a tenant's retention periods. */
 import { z } from 'zod'
 import { retentionDaysMax } from '#shared/core/tenants/retention.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -11,7 +11,7 @@ const settingSchema = z
     error: `must be a number of days from 1 to ${retentionDaysMax}, "default" or "forever"`,
   })
   .optional()
-  .describe('leaving it out leaves it as it is')
+  .describe('without the field nothing changes')
 
 const retentionBody = z.strictObject({
   events: settingSchema,
@@ -19,13 +19,14 @@ const retentionBody = z.strictObject({
   deliveries: settingSchema,
 })
 
+/** Adds the route. */
 export function addRetentionRoutes(app: ConsoleApp, deps: { postgres: Postgres }): void {
   app.put(
     '/tenants/:tenant_id/retention',
     {
       schema: {
         summary: 'Set how many days events, alerts and deliveries of a tenant are kept',
-        description: 'What is older by it is removed within minutes, and cannot be brought back.',
+        description: 'Older data is removed within minutes and cannot be restored.',
         params: tenantParams,
         body: retentionBody,
         problems: ['conflict'],

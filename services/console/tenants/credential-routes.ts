@@ -1,5 +1,4 @@
-/** Credentials and the webhook: rotate, set, switch off. */
-
+/** Routes that rotate credentials, and that set or switch off the webhook. */
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import {
   rotateBody,
@@ -15,17 +14,18 @@ import { type RotationDeps, rotate } from './rotation.ts'
 
 export type CredentialRouteDeps = ManageDeps &
   RotationDeps & {
-    /** Called with what a rotation made, before the caller has it. */
+    /** Called with the new credentials, before the response. */
     onRotated?: (rotated: RotatedCredentials) => Promise<void>
   }
 
+/** Adds the routes. */
 export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps): void {
   app.post(
     '/tenants/:tenant_id/rotate',
     {
       schema: {
         summary: 'Rotate credentials; returns once the old ones are dead everywhere',
-        description: 'With nothing asked for, the HMAC and the webhook secret are rotated.',
+        description: 'An empty body rotates the HMAC secret and the webhook secret.',
         params: tenantParams,
         body: rotateBody,
         problems: ['conflict'],
@@ -34,8 +34,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
     },
     async ({ params, body, principal }) => {
       const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
-      const asked = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
-      const wanted = { ...asked, apiKey, tenantId: params.tenant_id, actor: actorOf(principal) }
+      const secrets = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
+      const wanted = { ...secrets, apiKey, tenantId: params.tenant_id, actor: actorOf(principal) }
       const rotated = await rotate(deps, wanted)
       await deps.onRotated?.(rotated)
       return rotated

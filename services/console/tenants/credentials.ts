@@ -1,6 +1,4 @@
-/**
- * Makes credentials: the plain ones for the one answer that shows them, and what is stored of them.
- */
+/** Creates credentials: the plain text for one response, and the form that is stored. */
 import {
   credentialBytes,
   type Environment,

@@ -1,6 +1,7 @@
 /**
- * The console's writer of the tenant directory: projects a tenant's state from Postgres to
- * the edges, and waits until each edge acts on it or refuses to act.
+ * Writes the tenant directory: projects a tenant's state from Postgres to the edges, and waits
+ * until
+ * each edge has applied it or rejects requests.
  */
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -21,13 +22,14 @@ export type DirectoryWriter = {
   connected: () => boolean
   /** @returns the revision that carries this state */
   project: (projection: Projection) => Promise<number>
-  /** Returns once every edge acts on the revision or refuses to act; never later than a lease. */
+  /** Returns once every edge has applied the revision, or once its lease has expired. */
   awaitEdges: (revision: number) => Promise<EdgesWaited>
 }
 
 /**
- * @param findNats the connection, or null while there has not been one yet
- * @param sealer whose keys prove what is written
+ * Creates the writer.
+ * @param findNats the connection; null before the first one
+ * @param sealer its keys sign the entries
  * @param nowMs the monotonic clock
  */
 export function createDirectoryWriter(
@@ -63,10 +65,10 @@ export function requireDirectory(directory: DirectoryWriter): void {
 }
 
 /**
- * Projects what Postgres says of a tenant now.
+ * Projects the current state of a tenant.
  * @returns the revision to wait for
  */
-export async function projectPresent(
+export async function projectCurrentState(
   directory: DirectoryWriter,
   db: Queryable,
   tenantId: string,
@@ -76,6 +78,7 @@ export async function projectPresent(
   return directory.project(projection)
 }
 
+/** The problem of an unknown tenant. */
 export function tenantNotFound(tenantId: string): Problem {
   return new Problem('tenant_not_found', `There is no tenant ${tenantId}.`)
 }

@@ -1,6 +1,6 @@
 /**
- * Two pools of connections for locks: one for changes of tenants, which take seconds, one for
- * jobs, which may take hours, so that a rotation always finds a connection.
+ * Two connection pools for locks: one for changes of tenants, which take seconds, and one for jobs,
+ * which may take hours. So a rotation always has a connection.
  */
 import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits/tenants.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
@@ -24,7 +24,7 @@ export function createLockPools(
   url: string,
   { work, log, reporter }: { work: Postgres; log: Log; reporter?: FaultReporter },
 ): LockPools {
-  const createHolders = (role: string, connectionsMax: number) =>
+  const createPool = (role: string, connectionsMax: number) =>
     createPostgres(url, {
       role,
       log,
@@ -34,8 +34,8 @@ export function createLockPools(
       statementTimeoutMs: 15_000,
       connectTimeoutMs: 10_000,
     })
-  const changes = createHolders('console changes', changeLocksMax)
-  const jobs = createHolders('console jobs', jobLocksMax)
+  const changes = createPool('console changes', changeLocksMax)
+  const jobs = createPool('console jobs', jobLocksMax)
   return {
     changes: { holders: changes, work },
     jobs: { holders: jobs, work },

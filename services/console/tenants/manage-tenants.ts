@@ -1,7 +1,7 @@
 /**
- * What operators do to a tenant apart from rotating its credentials: create, suspend, resume, and
- * set the webhook. Every change and its audit row are one transaction; a change that edges must
- * know of returns only once they all act on it.
+ * Operations on tenants except rotation: create, suspend, resume, set rates, set the webhook. A
+ * change and its audit row are one transaction. A change for edges returns once every live edge has
+ * applied it.
  */
 
 import { Problem } from '#shared/core/http/problem.ts'
@@ -25,7 +25,7 @@ import {
 import { type Maker, makeApiKey, makeHmacSecret, makeWebhookSecret } from './credentials.ts'
 import {
   type DirectoryWriter,
-  projectPresent,
+  projectCurrentState,
   requireDirectory,
   tenantNotFound,
 } from './directory.ts'
@@ -36,7 +36,7 @@ export type ManageDeps = Maker & {
   locks: Locks
   directory: DirectoryWriter
   log: Log
-  /** Judges a webhook URL, names resolved; returns it as it is to be stored. */
+  /** Checks a webhook URL and the addresses of its host. Returns the URL to store. */
   checkWebhookUrl: (
     url: string,
     environment: Environment,
@@ -62,13 +62,13 @@ export type CreatedTenant = {
 }
 
 /**
- * Creates a tenant that every live edge accepts when this returns.
+ * Creates a tenant. When it returns, every live edge accepts the tenant.
  * @throws Problem tenant_exists, webhook_url_refused, unavailable (then nothing was created)
  */
 export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Promise<CreatedTenant> {
   const { tenantId, environment } = wanted
   requireDirectory(deps.directory)
-  const webhookUrl = await judgeUrl(deps, wanted.webhookUrl, environment)
+  const webhookUrl = await checkUrl(deps, wanted.webhookUrl, environment)
   const hmac = makeHmacSecret(deps, tenantId)
   const webhook = makeWebhookSecret(deps, tenantId)
   const apiKey = makeApiKey(deps, environment)
@@ -98,7 +98,7 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
       }
       await insertAudit(tx, { actor: wanted.actor, tenantId, action: 'tenant.created', after })
     })
-    await introduce(deps, session, tenantId)
+    await projectNewTenant(deps, session, tenantId)
   })
   return {
     tenant_id: tenantId,
@@ -111,9 +111,13 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
 }
 
 /** Projects a new tenant to the edges. If that fails, the tenant is removed again. */
-async function introduce(deps: ManageDeps, session: Session, tenantId: string): Promise<void> {
+async function projectNewTenant(
+  deps: ManageDeps,
+  session: Session,
+  tenantId: string,
+): Promise<void> {
   try {
-    const revision = await projectPresent(deps.directory, session, tenantId)
+    const revision = await projectCurrentState(deps.directory, session, tenantId)
     await deps.directory.awaitEdges(revision)
   } catch (error) {
     await session.transaction(async (tx) => {
@@ -125,8 +129,10 @@ async function introduce(deps: ManageDeps, session: Session, tenantId: string): 
 }
 
 /**
- * Suspends or resumes a tenant. Saying it again is harmless and waits for the edges again.
- * @throws Problem tenant_not_found; unavailable when it is recorded but an edge may not know yet
+ * Suspends or resumes a tenant. Repeating it is harmless and waits for the edges again.
+ * @throws Problem tenant_not_found; unavailable when the change is recorded but an edge may not
+ *   have
+ *   it yet
  */
 export async function setTenantStatus(
   deps: ManageDeps,
@@ -145,13 +151,13 @@ export async function setTenantStatus(
         after: { status },
       })
     })
-    await tellEdges(deps, session, tenantId)
+    await updateEdges(deps, session, tenantId)
   })
   return { tenant_id: tenantId, status }
 }
 
 /**
- * Sets a tenant's rates; null is the product's default, undefined leaves a rate as it is.
+ * Sets a tenant's rates. Null is the product's default; undefined does not change a rate.
  * @throws Problem as `setTenantStatus`
  */
 export async function setTenantRates(
@@ -179,34 +185,34 @@ export async function setTenantRates(
       })
       return after
     })
-    await tellEdges(deps, session, tenantId)
+    await updateEdges(deps, session, tenantId)
     return after
   })
 }
 
 /**
- * Waits until every edge acts on what was just committed.
- * @throws Problem unavailable when it is recorded but an edge may not know yet
+ * Projects a committed change and waits until every edge has applied it.
+ * @throws Problem unavailable when the change is recorded but an edge may not have it yet
  */
-export async function tellEdges(
+export async function updateEdges(
   deps: Pick<ManageDeps, 'directory'>,
   session: Session,
   tenantId: string,
 ): Promise<EdgesWaited> {
   try {
-    const revision = await projectPresent(deps.directory, session, tenantId)
+    const revision = await projectCurrentState(deps.directory, session, tenantId)
     return await deps.directory.awaitEdges(revision)
   } catch (error) {
     throw unavailable(
-      'The change is recorded, but the edges cannot be reached: they follow as soon as NATS is ' +
-        'back. Ask again to be sure.',
+      'The change is recorded, but the edges cannot be reached. They apply it once NATS is back. ' +
+        'Repeat the call to confirm.',
       error,
     )
   }
 }
 
 /**
- * Sets the webhook's URL and switches it on, or switches it off with null.
+ * Sets the webhook's URL and switches the webhook on. A null URL switches it off.
  * @throws Problem tenant_not_found, webhook_url_refused
  */
 export async function setTenantWebhook(
@@ -215,7 +221,7 @@ export async function setTenantWebhook(
 ): Promise<{ tenant_id: string; webhook_url: string | null }> {
   const { tenantId, actor } = wanted
   const { environment } = await requireTenant(deps.postgres, tenantId)
-  const url = await judgeUrl(deps, wanted.url, environment)
+  const url = await checkUrl(deps, wanted.url, environment)
   await deps.postgres.transaction(async (tx) => {
     const before = await requireTenant(tx, tenantId)
     await createTenantStore(tx).setWebhook(tenantId, url)
@@ -230,7 +236,7 @@ export async function setTenantWebhook(
   return { tenant_id: tenantId, webhook_url: url }
 }
 
-/** @throws Problem tenant_not_found */
+/** Finds a tenant. @throws Problem tenant_not_found */
 export async function requireTenant(
   db: Pick<Postgres, 'query'>,
   tenantId: string,
@@ -240,7 +246,7 @@ export async function requireTenant(
   return tenant
 }
 
-async function judgeUrl(
+async function checkUrl(
   deps: ManageDeps,
   url: string | null,
   environment: Environment,

@@ -1,5 +1,4 @@
-/** What happened and how far the edges are: the audit log and the register of edges. */
-
+/** Routes of the audit log, and of the edges with their applied revisions. */
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
@@ -11,12 +10,13 @@ export type OverviewRouteDeps = {
   projection: Pick<TenantProjection, 'listEdges'>
 }
 
+/** Adds the routes. */
 export function addOverviewRoutes(app: ConsoleApp, deps: OverviewRouteDeps): void {
   app.get(
     '/tenants/:tenant_id/audit',
     {
       schema: {
-        summary: 'The audit log of a tenant, newest first, also of one that is gone',
+        summary: 'The audit log of a tenant, newest first, also of a removed tenant',
         params: tenantParams,
         querystring: listAuditQuery,
         response: { 200: auditSchema },

@@ -1,8 +1,7 @@
 /**
- * MASTER_KEY's rotation: every sealed secret is sealed again under the present key, tenant by
- * tenant under its lock, and put before the edges, which open either while both keys are
- * configured. Asking again goes on where an earlier call ended, whatever ended it; several at once
- * share the work.
+ * Rotation of MASTER_KEY: seals every stored secret again under the current key, tenant by tenant
+ * under the tenant's lock, and updates the edges, which open both while both keys are set. A call
+ * continues an earlier one, however that ended. Concurrent calls share the work.
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
@@ -14,7 +13,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import { StaleEntryError } from '#shared/io/tenants/directory/tenant-directory.ts'
 import {
   countSealed,
-  listSealedElsewhere,
+  listTenantsToRewrap,
   rewrapTenant,
 } from '#shared/io/tenants/sealed-secret-store.ts'
 import { type Sealer, UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
@@ -29,38 +28,38 @@ export type RewrapDeps = {
   sealer: Sealer
   directory: DirectoryWriter
   /** Tenants whose entry at the edges is sealed or proven under another key than the sealer's. */
-  listProjectedElsewhere: () => Promise<string[]>
+  listTenantsToReproject: () => Promise<string[]>
   log: Log
   /** The monotonic clock. */
   nowMs: () => number
   onRewrap: (outcome: 'rewrapped' | 'failed', secrets: number) => void
 }
 
-export type RewrapAnswer = {
-  /** Secrets that this call sealed under the present key. */
+export type RewrapResult = {
+  /** Secrets that this call sealed under the current key. */
   rewrapped: number
-  /** Secrets that were sealed under it before. */
+  /** Secrets that had the current key before. */
   already: number
-  /** Tenants that have a sealed secret. */
+  /** Tenants with a sealed secret. */
   tenants: number
-  /** Tenants and operators still to be done: ask again. 0 when the key before is not needed. */
+  /** Tenants and operators left for another call; 0 when the previous key is not needed. */
   remaining: number
   duration_ms: number
 }
 
-/** One answer takes about this long at most; what is left then is `remaining`. */
+/** The longest time of a call; the rest is `remaining`. */
 const callMaxMs = 20_000
-/** Tenants at a time: each holds one of the ten connections for changes. */
-const tenantsAtOnce = 4
+/** Concurrent tenants: each uses one of the ten connections for changes. */
+const concurrentTenants = 4
 
 /**
- * Seals again what is sealed under another key. It is in force everywhere when this returns.
+ * Seals secrets again that have another key. When it returns, every edge has them.
  * @throws Problem unavailable when the edges or Postgres cannot be reached: what was done stays
  */
 export async function rewrapSecrets(
   deps: RewrapDeps,
   { actor, callMs = callMaxMs }: { actor: string; callMs?: number },
-): Promise<RewrapAnswer> {
+): Promise<RewrapResult> {
   const { postgres, directory, sealer, nowMs } = deps
   const startedMs = nowMs()
   const inTime = () => nowMs() - startedMs < callMs
@@ -72,15 +71,15 @@ export async function rewrapSecrets(
     const projected = await projectAgain(deps, session, tenantId)
     revision = Math.max(revision, projected)
   }
-  const pending = await listSealedElsewhere(postgres, sealer.keyId)
-  await forEachAtOnce(pending, inTime, async (tenantId) => {
+  const pending = await listTenantsToRewrap(postgres, sealer.keyId)
+  await forEachConcurrently(pending, inTime, async (tenantId) => {
     const done = await rewrapOne(deps, { tenantId, actor }, project)
     rewrapped += done
   })
-  // Of an earlier call that was interrupted between Postgres and the edges.
-  const undone = new Set(await listSealedElsewhere(postgres, sealer.keyId))
-  const late = (await listLate(deps)).filter((tenantId) => !undone.has(tenantId))
-  await forEachAtOnce(late, inTime, (tenantId) =>
+  // Tenants of an earlier call that was interrupted between Postgres and the edges.
+  const undone = new Set(await listTenantsToRewrap(postgres, sealer.keyId))
+  const stale = (await listStaleEntries(deps)).filter((tenantId) => !undone.has(tenantId))
+  await forEachConcurrently(stale, inTime, (tenantId) =>
     withTenantLock(deps.locks, tenantId, (session) => project(session, tenantId)),
   )
   if (revision > 0) await directory.awaitEdges(revision)
@@ -89,8 +88,8 @@ export async function rewrapSecrets(
   if (totp.remaining > 0) deps.onRewrap('failed', totp.remaining)
   rewrapped += totp.rewrapped
   const left = new Set([
-    ...(await listSealedElsewhere(postgres, sealer.keyId)),
-    ...(await listLate(deps)),
+    ...(await listTenantsToRewrap(postgres, sealer.keyId)),
+    ...(await listStaleEntries(deps)),
   ])
   const answer = { rewrapped, already, tenants, remaining: left.size + totp.remaining }
   const after = { ...answer, key_id: sealer.keyId }
@@ -99,7 +98,7 @@ export async function rewrapSecrets(
 }
 
 /**
- * @returns how many secrets were sealed again; a tenant that cannot be done now is left as it is
+ * @returns the number of secrets sealed again; a tenant that fails is left unchanged
  */
 async function rewrapOne(
   deps: RewrapDeps,
@@ -123,7 +122,7 @@ async function rewrapOne(
   }
 }
 
-/** Somebody else kept the tenant's lock for too long. */
+/** Another change kept the tenant's lock for too long. */
 const isConflict = (error: unknown) => error instanceof Problem && error.code === 'conflict'
 
 /** @returns the revision to wait for; 0 when there is nothing to wait for */
@@ -133,22 +132,24 @@ async function projectAgain(deps: RewrapDeps, session: Session, tenantId: string
   try {
     return await deps.directory.project(projection)
   } catch (error) {
-    // Somebody put a later state there meanwhile; if it is wrong, the directory reconciler repairs
-    // it.
+    // A later state was projected meanwhile. If it is wrong, the directory reconciler repairs it.
     if (error instanceof StaleEntryError) return 0
-    throw unavailable('The edges cannot be told any more. What was done stays; ask again.', error)
+    throw unavailable('The edges cannot be updated. Finished tenants stay; repeat the call.', error)
   }
 }
 
-async function listLate(deps: RewrapDeps): Promise<string[]> {
+async function listStaleEntries(deps: RewrapDeps): Promise<string[]> {
   try {
-    return await deps.listProjectedElsewhere()
+    return await deps.listTenantsToReproject()
   } catch (error) {
-    throw unavailable('The tenant directory cannot be read. What was done stays; ask again.', error)
+    throw unavailable(
+      'The tenant directory cannot be read. Finished tenants stay; repeat the call.',
+      error,
+    )
   }
 }
 
-async function forEachAtOnce(
+async function forEachConcurrently(
   items: readonly string[],
   inTime: () => boolean,
   work: (item: string) => Promise<void>,
@@ -161,7 +162,7 @@ async function forEachAtOnce(
       await work(item).catch((error: unknown) => failures.push(error))
     }
   }
-  // All of them have ended when this fails: nothing goes on behind the answer.
-  await Promise.all(Array.from({ length: tenantsAtOnce }, worker))
+  // Wait for all workers, so no work continues after the response.
+  await Promise.all(Array.from({ length: concurrentTenants }, worker))
   if (failures.length > 0) throw failures[0]
 }

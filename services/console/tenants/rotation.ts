@@ -1,9 +1,10 @@
 /**
- * Rotation with no overlap. The old HMAC secret goes off in Postgres and at every edge before the
- * new one goes on, so there may be an instant at which neither works and never one at which both
- * do; the new secret is told to nobody before it works everywhere. A rotation that breaks off
- * before the new secret is on is undone (the old one works again), by itself, by the next call or
- * by the sweep.
+ * Rotation without overlap. The old HMAC secret is switched off in Postgres and at every edge
+ * before
+ * the new one is switched on. So for a moment neither secret may work, but never do both. The new
+ * secret is disclosed once it works everywhere. An interrupted rotation is undone, so the old
+ * secret
+ * works again: by the call itself, by the next call, or by the directory reconciler.
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import { lockSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
@@ -25,14 +26,14 @@ import {
 } from './credentials.ts'
 import {
   type DirectoryWriter,
-  projectPresent,
+  projectCurrentState,
   requireDirectory,
   tenantNotFound,
 } from './directory.ts'
 
 /**
- * Where a rotation stands. Tests stop one at each of these. Without an HMAC secret there is nothing
- * to tell the edges, and a rotation goes from `locked` to `on` in one transaction.
+ * The stages of a rotation. Tests interrupt it at each. Without an HMAC secret the edges need no
+ * update, and a rotation goes from `locked` to `on` in one transaction.
  */
 export type RotationStage =
   | 'locked'
@@ -63,14 +64,14 @@ export type RotationRequest = {
   apiKey: boolean
 }
 
-export type RotationAnswer = {
+export type RotationResult = {
   tenant_id: string
   public_api_key?: string
   hmac_secret?: string
   webhook_secret?: string
   /** From the request to the moment the new credentials work everywhere. */
   duration_ms: number
-  /** Edges that confirmed the new HMAC secret, and those that refuse until they have it. */
+  /** Edges that confirmed the new HMAC secret, and edges that reject requests until they have it. */
   confirmed_edges: string[]
   lease_expired_edges: string[]
 }
@@ -82,14 +83,14 @@ type NewCredentials = {
 }
 
 /**
- * Rotates what is asked for, all of it or none.
+ * Rotates the requested credentials, all or none.
  * @throws Problem tenant_not_found, conflict when another change of the tenant takes too long,
- *   unavailable when it could not be completed; the message says what works now
+ *   unavailable when it was not completed; the message names the secret that works
  */
 export async function rotate(
   deps: RotationDeps,
   request: RotationRequest,
-): Promise<RotationAnswer> {
+): Promise<RotationResult> {
   const startedMs = deps.nowMs()
   try {
     if (request.hmac) requireDirectory(deps.directory)
@@ -136,10 +137,10 @@ async function replace(
   made: NewCredentials,
 ): Promise<EdgesWaited> {
   if (made.hmac !== undefined) return replaceHmac(deps, session, request, made)
-  const leaseMs = await session.transaction((tx) => switchOthers(tx, request, made, {}))
-  const outlasted = outlastSends(leaseMs)
+  const leaseMs = await session.transaction((tx) => replaceOthers(tx, request, made, {}))
+  const leaseEnded = awaitLeaseEnd(leaseMs)
   await deps.checkpoint?.('on')
-  await outlasted
+  await leaseEnded
   await deps.checkpoint?.('on_everywhere')
   return { confirmed: [], leaseExpired: [], waitedMs: 0 }
 }
@@ -151,25 +152,25 @@ async function replaceHmac(
   made: NewCredentials,
 ): Promise<EdgesWaited> {
   const { tenantId, actor } = request
-  const epoch = await turnOff(deps, session, request, made)
+  const epoch = await switchOff(deps, session, request, made)
   let leaseMs: number | null | undefined
   try {
     leaseMs = await switchOn(session, request, made, epoch)
   } finally {
-    if (leaseMs === undefined) await undoQuietly(deps, session, tenantId, actor)
+    if (leaseMs === undefined) await tryUndo(deps, session, tenantId, actor)
   }
-  // From the commit on: telling the edges takes its time as well.
-  const outlasted = outlastSends(leaseMs)
+  // Count from the commit: updating the edges takes time as well.
+  const leaseEnded = awaitLeaseEnd(leaseMs)
   await deps.checkpoint?.('on')
-  const revision = await projectPersistently(deps, session, tenantId)
+  const revision = await projectWithRetries(deps, session, tenantId)
   await deps.checkpoint?.('on_projected')
-  const [edges] = await Promise.all([deps.directory.awaitEdges(revision), outlasted])
+  const [edges] = await Promise.all([deps.directory.awaitEdges(revision), leaseEnded])
   await deps.checkpoint?.('on_everywhere')
   return edges
 }
 
-/** Off in Postgres, then at every edge; undone when the edges cannot be told. */
-async function turnOff(
+/** Switches the old secret off in Postgres, then at every edge. Undone if the edges cannot be updated. */
+async function switchOff(
   deps: RotationDeps,
   session: Session,
   { tenantId, actor }: RotationRequest,
@@ -188,11 +189,11 @@ async function turnOff(
   })
   await deps.checkpoint?.('off')
   try {
-    const revision = await projectPresent(deps.directory, session, tenantId)
+    const revision = await projectCurrentState(deps.directory, session, tenantId)
     await deps.checkpoint?.('off_projected')
     await deps.directory.awaitEdges(revision)
   } catch (error) {
-    await undoQuietly(deps, session, tenantId, actor)
+    await tryUndo(deps, session, tenantId, actor)
     throw unavailable('The rotation could not reach the edges and was undone.', error)
   }
   await deps.checkpoint?.('off_everywhere')
@@ -208,17 +209,17 @@ async function switchOn(
   return await session.transaction(async (tx) => {
     const step = await createCredentialStore(tx).finishHmacRotation(request.tenantId, begunEpoch)
     if (step === null) {
-      throw new Problem('conflict', 'The tenant was changed by somebody else. Rotate again.')
+      throw new Problem('conflict', 'The tenant was changed meanwhile. Rotate again.')
     }
-    return await switchOthers(tx, request, made, { hmac: step.oldLast4 })
+    return await replaceOthers(tx, request, made, { hmac: step.oldLast4 })
   })
 }
 
 /**
- * Webhook secret and API key, and the one audit row of the whole rotation.
+ * Replaces the webhook secret and the API key, and writes the audit row of the rotation.
  * @returns how long the old webhook secret may still sign after the commit, in ms; null without one
  */
-async function switchOthers(
+async function replaceOthers(
   tx: Queryable,
   { tenantId, actor }: RotationRequest,
   made: NewCredentials,
@@ -245,15 +246,14 @@ async function switchOthers(
   return leaseMs
 }
 
-/** For timers that fire late, on either side. */
+/** Allows for timers that fire late. */
 const sendMarginMs = 50
 
 /**
- * The API asks Postgres at every request, so an old key is dead with the commit. Delivery signs
- * with what it read a moment before: when that lease is over, nothing signed with the old secret is
- * sent any more.
+ * Waits until delivery no longer signs with the old webhook secret: it may use a secret until the
+ * lease of its last read ends. The API reads Postgres on every request, so it needs no wait.
  */
-async function outlastSends(leaseMs: number | null): Promise<void> {
+async function awaitLeaseEnd(leaseMs: number | null): Promise<void> {
   if (leaseMs === null) return
   await new Promise((resolve) => setTimeout(resolve, leaseMs + sendMarginMs))
 }
@@ -263,8 +263,8 @@ const toShown = (last4: string | null) => (last4 === null ? null : { last4 })
 /** How long the edges may be out of reach once the new secret is on. */
 const persistMaxMs = 10_000
 
-/** The new secret is on and there is no way back: keep trying to tell the edges. */
-async function projectPersistently(
+/** Retries: the new secret is on, so the rotation can no longer be undone. */
+async function projectWithRetries(
   deps: RotationDeps,
   session: Session,
   tenantId: string,
@@ -272,7 +272,7 @@ async function projectPersistently(
   const startedMs = deps.nowMs()
   for (;;) {
     try {
-      return await projectPresent(deps.directory, session, tenantId)
+      return await projectCurrentState(deps.directory, session, tenantId)
     } catch (error) {
       if (deps.nowMs() - startedMs > persistMaxMs || error instanceof Problem) {
         throw unavailable(
@@ -285,8 +285,8 @@ async function projectPersistently(
   }
 }
 
-/** Undoes what it can; what it cannot, the sweep will. */
-async function undoQuietly(
+/** Undoes a rotation. If that fails, the directory reconciler repeats it. */
+async function tryUndo(
   deps: RotationDeps,
   session: Session,
   tenantId: string,
@@ -314,7 +314,7 @@ async function undo(
   })
   if (!undone) return false
   deps.onOutcome('undone')
-  await projectPresent(deps.directory, session, tenantId)
+  await projectCurrentState(deps.directory, session, tenantId)
   return true
 }
 

@@ -1,21 +1,22 @@
-/** Secrets at rest: seal them again under the present MASTER_KEY. */
+/** The route that seals stored secrets again under the current MASTER_KEY. */
 import { z } from 'zod'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { type RewrapDeps, rewrapSecrets } from './rewrap.ts'
 
 const rewrappedSchema = z.object({
-  rewrapped: z.number().int().describe('secrets that this call sealed under the present key'),
-  already: z.number().int().describe('secrets that were sealed under it before'),
-  tenants: z.number().int().describe('tenants that have a sealed secret'),
+  rewrapped: z.number().int().describe('secrets that this call sealed under the current key'),
+  already: z.number().int().describe('secrets that had the current key before'),
+  tenants: z.number().int().describe('tenants with a sealed secret'),
   remaining: z
     .number()
     .int()
     .describe(
-      'tenants and operators still to be done: ask again; 0 when MASTER_KEY alone is enough',
+      'tenants and operators left: repeat the call; 0 when MASTER_KEY_PREVIOUS is not needed',
     ),
   duration_ms: z.number().int(),
 })
 
+/** Adds the route. */
 export function addSecretRoutes(app: ConsoleApp, deps: RewrapDeps): void {
   app.post(
     '/secrets/rewrap',
@@ -23,8 +24,8 @@ export function addSecretRoutes(app: ConsoleApp, deps: RewrapDeps): void {
       schema: {
         summary: 'Seal every stored secret again under MASTER_KEY',
         description:
-          'For while MASTER_KEY_PREVIOUS is configured. Ends after some twenty seconds at most; ' +
-          'asking again goes on from there.',
+          'Use it while MASTER_KEY_PREVIOUS is set. A call takes at most about twenty seconds; the ' +
+          'next call continues.',
         response: { 200: rewrappedSchema },
       },
     },

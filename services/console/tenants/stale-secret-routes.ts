@@ -1,4 +1,4 @@
-/** Requests that are still signed with the secret that the last rotation replaced. */
+/** The route of stale-secret requests: requests signed with the HMAC secret before the last rotation. */
 import { z } from 'zod'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -17,19 +17,20 @@ export type StaleSecretDeps = {
   }) => Promise<StaleSecretRequestsByVersion[]>
 }
 
-const staleSecretAnswer = z.object({
+const staleSecretRequestsSchema = z.object({
   tenant_id: z.string(),
   retired_secret: z
     .object({ last4: z.string(), retired_at: z.string() })
     .nullable()
     .describe('the HMAC secret that the last rotation replaced; null before the first'),
-  requests: z.number().int().describe('refused because they were signed with it'),
+  requests: z.number().int().describe('rejected requests that were signed with it'),
   data: z.array(
     z.object({ sdk_version: z.string(), requests: z.number().int(), last_seen_at: z.string() }),
   ),
 })
-export type StaleSecretAnswer = z.infer<typeof staleSecretAnswer>
+export type StaleSecretReport = z.infer<typeof staleSecretRequestsSchema>
 
+/** Adds the route. */
 export function addStaleSecretRoutes(app: ConsoleApp, deps: StaleSecretDeps): void {
   const store = createTenantStore(deps.postgres)
   app.get(
@@ -39,7 +40,7 @@ export function addStaleSecretRoutes(app: ConsoleApp, deps: StaleSecretDeps): vo
         summary: 'Count requests still signed with the retired HMAC secret, by SDK version',
         description: 'Since the last rotation. Edges report every two seconds.',
         params: tenantParams,
-        response: { 200: staleSecretAnswer },
+        response: { 200: staleSecretRequestsSchema },
       },
     },
     async ({ params: { tenant_id: tenantId } }) => {
@@ -52,7 +53,7 @@ export function addStaleSecretRoutes(app: ConsoleApp, deps: StaleSecretDeps): vo
       const data = await deps
         .listStaleSecretRequests({ tenantId, last4 })
         .catch((error: unknown) => {
-          throw unavailable('What the edges report cannot be read: NATS does not answer.', error)
+          throw unavailable('The reports of the edges cannot be read: NATS does not answer.', error)
         })
       return {
         tenant_id: tenantId,

@@ -1,4 +1,4 @@
-/** Tenants: create, list, show, suspend, resume. */
+/** Routes of tenants: create, list, show, set rates, suspend, resume. */
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
@@ -15,6 +15,7 @@ import {
 import { tenantNotFound } from './directory.ts'
 import { createTenant, type ManageDeps, setTenantRates, setTenantStatus } from './manage-tenants.ts'
 
+/** Adds the routes. */
 export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
   const store = createTenantStore(deps.postgres)
   app.post(
@@ -76,7 +77,7 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
     '/tenants/:tenant_id/rates',
     {
       schema: {
-        summary: 'Set the rates of a tenant: requests and bytes per second, burst, and its share',
+        summary: 'Set the rates of a tenant: requests, bytes, and its share of the stream',
         params: tenantParams,
         body: ratesBody,
         problems: ['conflict'],

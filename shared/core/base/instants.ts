@@ -82,6 +82,9 @@ function toOffsetMs(offset: string | undefined): number | null {
 /** From `fromMs` (inclusive) to `toMs` (exclusive); empty when equal. Either may be infinite. */
 export type Span = { fromMs: number; toMs: number }
 
+/** An instant in ISO-8601, UTC, with milliseconds. @param ms milliseconds since 1970 */
+export const toIso = (ms: number): string => new Date(ms).toISOString()
+
 export const hourMs = 3_600_000
 export const dayMs = 24 * hourMs
 

@@ -2,6 +2,7 @@
  * Reconciliation in the REST API and the admin API: the query and the response.
  */
 import { z } from 'zod'
+import { toIso } from '#shared/core/base/instants.ts'
 import { instantParameter, instantSchema } from '#shared/core/http/api-schemas.ts'
 import { toInvalidQuery } from '#shared/core/http/query-string.ts'
 import {
@@ -99,9 +100,7 @@ export function toReconciliationSpan(
   throw toInvalidQuery([{ path: 'from', message }])
 }
 
-const toIso = (ms: number): string => new Date(ms).toISOString()
-
-/** The answer for the hours of a span. */
+/** The response for the hours of a span. */
 export function toReconciliationView(
   reconciliation: {
     hours: readonly (ReconciliationHour & {

@@ -29,7 +29,7 @@ export async function countSealed(
 }
 
 /** Lists tenants with a secret, in any state, that is sealed under another key. */
-export async function listSealedElsewhere(db: Queryable, keyId: string): Promise<string[]> {
+export async function listTenantsToRewrap(db: Queryable, keyId: string): Promise<string[]> {
   const { rows } = await db.query<{ tenant_id: string }>(
     `select distinct tenant_id from tenant_secrets
      where sealed is not null and ${keyIdSql} <> $1 order by tenant_id`,

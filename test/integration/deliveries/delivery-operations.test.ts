@@ -538,5 +538,5 @@ test('the command line pauses, resumes, and says in words how a webhook is', asy
   expect(refused).toMatchObject({ status: 1, stdout: '' })
   expect(refused.stderr).toContain('is off (failing). Set its URL or resume it first.')
   const unclear = await di('deliveries', 'replay', tenantId)
-  expect(unclear.stderr).toBe('Say one of --alert ID, --since TIME, --failed, or the last two.\n')
+  expect(unclear.stderr).toBe('Give one of --alert ID, --since TIME, --failed, or the last two.\n')
 })

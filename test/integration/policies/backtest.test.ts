@@ -26,8 +26,8 @@ import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
 import { registerPolicies } from '../../../services/console/cli/policies/policies.ts'
 import {
-  type BacktestAnswer,
   type BacktestLine,
+  type BacktestResult,
   type Backtests,
   createBacktests,
 } from '../../../services/console/policies/backtest.ts'
@@ -272,7 +272,7 @@ async function ask(
   return { status: answer.status, lines: lines.map((line) => JSON.parse(line) as BacktestLine) }
 }
 
-async function backtest(tenantId: string, policy: unknown, query = ''): Promise<BacktestAnswer> {
+async function backtest(tenantId: string, policy: unknown, query = ''): Promise<BacktestResult> {
   const { status, lines } = await ask(tenantId, policy, { query })
   expect(status, JSON.stringify(lines)).toBe(200)
   const last = lines.at(-1)!
@@ -281,7 +281,7 @@ async function backtest(tenantId: string, policy: unknown, query = ''): Promise<
 }
 
 /** A report in the shape of the model. */
-function toComparable(report: BacktestAnswer) {
+function toComparable(report: BacktestResult) {
   const named = <One extends { name: string }>(all: readonly One[]) =>
     Object.fromEntries(all.map(({ name, ...counts }) => [name, counts]))
   const { correlated, recomputed } = report

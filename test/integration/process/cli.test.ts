@@ -367,7 +367,7 @@ describe('policies', () => {
     }
     await diJson('tenants', 'create', 'faulty')
     await Promise.all([
-      says(['policy', 'set', 'faulty'], 'Say one of FILE and --preset NAME.'),
+      says(['policy', 'set', 'faulty'], 'Give one of FILE and --preset NAME.'),
       says(['policy', 'set', 'faulty', '/nowhere/p.json'], '/nowhere/p.json cannot be read'),
       says(['policy', 'set', 'faulty', write('no.json', '{"schema":')], 'no.json is not JSON'),
       says(
@@ -400,7 +400,7 @@ describe('failures', () => {
       fails(['tenants', 'create', 'x', '--webhook-url', 'http://a.example'], 'webhook_url_refused'),
       fails(['alerts', 'disposition', 'alr_x', 'MAYBE', '--json'], '$.disposition'),
       fails(['alerts', 'disposition', 'alr_x', 'OPEN', '--json'], 'There is no alert alr_x.'),
-      fails(['tenants', 'webhook', 'acme', '--json'], 'Say one of --url URL, --off, --pause'),
+      fails(['tenants', 'webhook', 'acme', '--json'], 'Give one of --url URL, --off, --pause'),
       fails(['tenants', 'create', '--json'], "missing required argument 'slug'"),
       fails(['nonsense', '--json'], "unknown command 'nonsense'"),
       fails(['deliveries', 'list', 'acme', '--limit', '0'], 'from 1 to 500'),

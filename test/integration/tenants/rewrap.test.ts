@@ -7,12 +7,12 @@ import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
-import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'
+import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
 import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import {
   createMasterKeyCheck,
   findMasterKeyFault,
-  listSealedElsewhere,
+  listTenantsToRewrap,
   rewrapTenant,
 } from '#shared/io/tenants/sealed-secret-store.ts'
 import { createSealer, toMasterKeys, toSealingKeyId } from '#shared/io/tenants/sealed-secrets.ts'
@@ -64,7 +64,7 @@ function sealedUnder(...keys: [string, ...string[]]): RewrapDeps & ConsoleRig['d
     ...rig.deps,
     sealer,
     directory: createDirectoryWriter(() => rig.nats, sealer, nowMs),
-    listProjectedElsewhere: () => listProjectedElsewhere(rig.nats, sealer),
+    listTenantsToReproject: () => listTenantsToReproject(rig.nats, sealer),
   }
 }
 
@@ -151,7 +151,7 @@ async function readSealed(tenantId: string) {
 async function expectNewKeyAlone() {
   const alone = createSealer([after])
   expect(await findMasterKeyFault(rig.postgres, alone)).toBeNull()
-  expect(await listSealedElsewhere(rig.postgres, alone.keyId)).toEqual([])
+  expect(await listTenantsToRewrap(rig.postgres, alone.keyId)).toEqual([])
   for (const { tenant_id, hmac_secret, webhook_secret } of tenants) {
     for (const { kind, state, sealed } of await readSealed(tenant_id)) {
       const secret = alone.unseal(sealed, { tenantId: tenant_id, kind })
@@ -273,7 +273,7 @@ describe('sealing again', () => {
     }
     await expect(rewrapSecrets(cut, { actor })).rejects.toMatchObject({ code: 'unavailable' })
     const done =
-      tenants.length - (await listSealedElsewhere(rig.postgres, createSealer([after]).keyId)).length
+      tenants.length - (await listTenantsToRewrap(rig.postgres, createSealer([after]).keyId)).length
     expect(done).toBeGreaterThan(5)
     expect(done).toBeLessThan(tenants.length)
     const answer = await rewrapSecrets(sealedUnder(after, before), { actor })

@@ -10,7 +10,7 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
-import type { StaleSecretAnswer } from '../../../services/console/tenants/stale-secret-routes.ts'
+import type { StaleSecretReport } from '../../../services/console/tenants/stale-secret-routes.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -68,7 +68,7 @@ const version = (sdk_version: unknown) => ({
   sdk_meta: { sdk_version, platform: 'android', batch_type: 'start' },
 })
 
-async function read(tenantId: string): Promise<StaleSecretAnswer> {
+async function read(tenantId: string): Promise<StaleSecretReport> {
   const answer = await app.inject({
     url: `/admin/v1/tenants/${tenantId}/stale-secret-requests`,
     headers: { authorization: `Bearer ${adminToken}` },
@@ -77,7 +77,7 @@ async function read(tenantId: string): Promise<StaleSecretAnswer> {
   return answer.json()
 }
 
-async function untilCounted(tenantId: string, requests: number): Promise<StaleSecretAnswer> {
+async function untilCounted(tenantId: string, requests: number): Promise<StaleSecretReport> {
   let use = await read(tenantId)
   await until(`${requests} requests are reported`, async () => {
     use = await read(tenantId)

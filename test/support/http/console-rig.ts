@@ -10,7 +10,7 @@ import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { listProjectedElsewhere } from '#shared/io/tenants/directory/directory-scan.ts'
+import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
 import {
   openTenantDirectory,
   type TenantDirectory,
@@ -133,7 +133,7 @@ export async function createConsoleRig(
       directory: createDirectoryWriter(findNats, sealer, nowMs),
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
-      listProjectedElsewhere: () => listProjectedElsewhere(nats, sealer),
+      listTenantsToReproject: () => listTenantsToReproject(nats, sealer),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
       loadRiskFeatures: async () => [],

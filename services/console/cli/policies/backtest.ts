@@ -1,11 +1,12 @@
 /**
- * `di policy backtest`: what a policy would have done with the stored events. How far it is goes to
- * stderr, the report to stdout; who interrupts it ends it in the console and the engine as well.
+ * `di policy backtest`: runs a policy over the stored events. Progress goes to stderr, the report
+ * to
+ * stdout. An interrupt also cancels it in the console and the engine.
  */
 import type { Command } from 'commander'
 import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import type { BacktestAnswer, BacktestLine, BacktestProgress } from '../../policies/backtest.ts'
+import type { BacktestLine, BacktestProgress, BacktestResult } from '../../policies/backtest.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toTable, toTime, toVisible } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
@@ -14,7 +15,7 @@ import { readPolicyFile } from './policy-file.ts'
 export function addBacktest(policy: Command, context: CliContext): void {
   policy
     .command('backtest <slug> <file>')
-    .description('what the policy in a file (- is stdin) would have done with the stored events')
+    .description('run the policy in a file (- is stdin) over the stored events')
     .option('--since <time>', 'leave out events that were received before')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, file: string, { since }: { since?: string }) => {
@@ -29,24 +30,24 @@ async function follow(
   context: CliContext,
   path: string,
   document: unknown,
-): Promise<BacktestAnswer> {
+): Promise<BacktestResult> {
   const isTerminal = process.stderr.isTTY === true
-  const say = (text: string) =>
+  const print = (text: string) =>
     process.stderr.write(isTerminal ? `\r\u001b[2K${text}` : text === '' ? '' : `${text}\n`)
   for await (const value of context.adminLines('POST', path, document)) {
     const line = value as BacktestLine
-    if ('progress' in line) say(toProgressText(line.progress))
+    if ('progress' in line) print(toProgressText(line.progress))
     else if ('report' in line) {
-      say('')
+      print('')
       return line.report
     } else {
-      say('')
+      print('')
       throw new CliError(
         `${line.problem.detail} (${line.problem.code}, ${line.problem.request_id})`,
       )
     }
   }
-  throw new CliError('The answer broke off. Is the console still running?')
+  throw new CliError('The response was cut off. Is the console still running?')
 }
 
 function toProgressText(progress: BacktestProgress): string {
@@ -61,7 +62,7 @@ function toProgressText(progress: BacktestProgress): string {
   return `backtest: ${events} of ${all} events, ${done} of ${slices} slices${upTo}, ${seconds} s`
 }
 
-function toReportText(report: BacktestAnswer): string {
+function toReportText(report: BacktestResult): string {
   const { alerts, correlated, recomputed } = report
   const since = report.since === null ? '' : ` since ${toTime(report.since)}`
   const { name, policy_hash: policyHash } = report.policy
@@ -107,7 +108,7 @@ function toReportText(report: BacktestAnswer): string {
   return parts.join('\n\n')
 }
 
-function toMatrix({ matrix }: BacktestAnswer): string {
+function toMatrix({ matrix }: BacktestResult): string {
   return toTable(
     ['EVENTS', ...actions.map((action) => `TO ${action}`)],
     actions.map((from) => [from, ...actions.map((to) => String(matrix[from]![to]))]),

@@ -1,7 +1,7 @@
-/** `di policy ...`: looking at a tenant's policy, setting it, and what there is to set. */
+/** `di policy ...`: show and set a tenant's policy; list versions and presets. */
 import { type Command, InvalidArgumentError } from 'commander'
 import type { PolicyVersion } from '#shared/io/policies/policy-store.ts'
-import type { PolicyAnswer } from '../../policies/manage-policies.ts'
+import type { PolicyResult } from '../../policies/manage-policies.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toLimit } from '../deliveries.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
@@ -19,7 +19,7 @@ const versionPathOf = (slug: string, version: number) => `${pathOf(slug)}/versio
 
 /** Adds the group `policy`. */
 export function registerPolicies(program: Command, context: CliContext): void {
-  const policy = program.command('policy').description('look at and set what signals weigh')
+  const policy = program.command('policy').description('show and set policies')
   addReads(policy, context)
   addSet(policy, context)
   addShadow(policy, context)
@@ -57,11 +57,12 @@ function toVersion(text: string): number {
 }
 
 /**
- * A policy as it is printed: its facts and its document. The name is the document's own,
- * and the order of fields stays, since the hash covers it.
+ * A policy in JSON output: its metadata and its document. The name is that of the document. The
+ * order
+ * of fields is kept, since the hash covers it.
  */
-function toPrinted({ document, name: _, ...told }: ShownPolicy | Preset): object {
-  return { ...told, ...document }
+function toPrinted({ document, name: _, ...metadata }: ShownPolicy | Preset): object {
+  return { ...metadata, ...document }
 }
 
 function toShownText(policy: ShownPolicy): string {
@@ -101,13 +102,13 @@ function addSet(policy: Command, context: CliContext): void {
     .option('--json', 'print one JSON document')
     .action(async (slug: string, file: string | undefined, options: SetOptions) => {
       if ((file === undefined) === (options.preset === undefined)) {
-        throw new CliError('Say one of FILE and --preset NAME.')
+        throw new CliError('Give one of FILE and --preset NAME.')
       }
       const body =
         file === undefined ? { preset: options.preset } : await readPolicyFile(context, file)
       const query = options.ifVersion === undefined ? '' : `?if_version=${options.ifVersion}`
       const path = `${pathOf(slug)}${query}`
-      const answer = (await context.adminFetch('PUT', path, body)) as PolicyAnswer
+      const answer = (await context.adminFetch('PUT', path, body)) as PolicyResult
       const shown = await findVersion(context, slug, answer.version)
       const diff = context.json ? '' : await findDiff(context, answer, shown)
       context.out(toPrinted({ ...answer, ...shown }), () => toSetText(answer, diff))
@@ -124,7 +125,7 @@ async function findVersion(
 
 async function findDiff(
   context: CliContext,
-  { tenant_id: slug, version, previous_version: previous }: PolicyAnswer,
+  { tenant_id: slug, version, previous_version: previous }: PolicyResult,
   shown: ShownPolicy,
 ): Promise<string> {
   if (version === previous) return ''
@@ -132,14 +133,16 @@ async function findDiff(
   return toPolicyDiff(before.document, shown.document)
 }
 
-function toSetText(answer: PolicyAnswer, diff: string): string {
+function toSetText(answer: PolicyResult, diff: string): string {
   const { version, previous_version: previous, lease_expired_edges: silent } = answer
   const what =
     version === previous
       ? `Version ${version} (${answer.name}) was in force already.`
       : `Version ${version} (${answer.name}) is in force, after version ${previous}.`
   const refusing =
-    silent.length === 0 ? '' : `; ${silent.length} did not answer and refuse until they have it`
+    silent.length === 0
+      ? ''
+      : `; ${silent.length} did not answer and reject requests until they have it`
   const edges = `${answer.confirmed_edges.length} edges confirmed in ${answer.duration_ms} ms`
   return [`${what} ${edges}${refusing}.`, ...(diff === '' ? [] : [diff])].join('\n\n')
 }

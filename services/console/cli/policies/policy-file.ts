@@ -1,4 +1,4 @@
-/** Reads a policy document that a command is given. */
+/** Reads the policy document of a command. */
 import { readFile } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { text as readAll } from 'node:stream/consumers'

@@ -1,6 +1,7 @@
 /**
- * How policies look to a person: what decides first (thresholds, caps, floors), then the rules,
- * then what weighs most; and what changed between two documents, by JSON path.
+ * Policies as text: thresholds, caps and floors first, then the rules, then the largest weights.
+ * Also
+ * the differences of two documents, by JSON path.
  */
 import { type Policy, policySchema, type SignalWeight } from '#shared/core/policies/policy.ts'
 import { isObject } from '#shared/core/telemetry/submission.ts'
@@ -162,7 +163,7 @@ function toTopWeights(policy: Policy): string {
   return rows.length === 0 ? 'none' : toTable(['PTS', 'SIGNAL', ''], rows)
 }
 
-/** What differs between two documents: `$.thresholds.block: 75 -> 60`, one line each. */
+/** The differences of two documents, one per line: `$.thresholds.block: 75 -> 60`. */
 export function toPolicyDiff(before: unknown, after: unknown): string {
   const lines: string[] = []
   compare(before, after, '$', lines)

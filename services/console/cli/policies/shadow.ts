@@ -1,13 +1,13 @@
 /** `di policy shadow`: sets a shadow policy and compares its decisions with the active policy's. */
 import type { Command } from 'commander'
-import type { ShadowAnswer } from '../../policies/manage-shadow.ts'
+import type { ShadowResult } from '../../policies/manage-shadow.ts'
 import type { ShadowComparisonBody } from '../../policies/shadow-schemas.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime, toVisible } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyText } from './policy-text.ts'
 
-type Shown = Omit<ShadowAnswer, 'previous_version'> & { document: unknown }
+type Shown = Omit<ShadowResult, 'previous_version'> & { document: unknown }
 
 type Options = {
   preset?: string
@@ -24,12 +24,14 @@ const pathOf = (slug: string) => `${toTenantPath(slug)}/policy/shadow`
 export function addShadow(policy: Command, context: CliContext): void {
   policy
     .command('shadow <slug> [file]')
-    .description('set a policy that decides beside the active one and alerts nobody (- is stdin)')
+    .description(
+      'set a policy that decides beside the active one and raises no alerts (- is stdin)',
+    )
     .option('--preset <name>', 'a preset instead of a file: see `policy presets`')
-    .option('--show', 'the shadow that is set')
-    .option('--off', 'switch it off; what it decided stays')
-    .option('--compare', 'what it would have decided, against what was decided')
-    .option('--since <time>', 'with --compare, leave out events that were received before')
+    .option('--show', 'show the shadow policy')
+    .option('--off', 'switch it off; its decisions stay')
+    .option('--compare', 'compare its decisions with those of the active policy')
+    .option('--since <time>', 'with --compare, only events received at this time or later')
     .option('--version <n>', 'with --compare, an older version of the shadow')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, file: string | undefined, options: Options) => {
@@ -39,16 +41,16 @@ export function addShadow(policy: Command, context: CliContext): void {
       if (options.compare) return compareShadow(context, slug, options)
       const body =
         file === undefined ? { preset: options.preset } : await readPolicyFile(context, file)
-      const answer = (await context.adminFetch('PUT', pathOf(slug), body)) as ShadowAnswer
+      const answer = (await context.adminFetch('PUT', pathOf(slug), body)) as ShadowResult
       context.out(answer, toSetText)
     })
 }
 
 function requireOne(file: string | undefined, options: Options): void {
   const { preset, show, off, compare, since, version } = options
-  const said = [file, preset, show, off, compare].filter((one) => one !== undefined)
-  if (said.length !== 1) {
-    throw new CliError('Say one of FILE, --preset NAME, --show, --off and --compare.')
+  const given = [file, preset, show, off, compare].filter((one) => one !== undefined)
+  if (given.length !== 1) {
+    throw new CliError('Give one of FILE, --preset NAME, --show, --off and --compare.')
   }
   if (!compare && (since !== undefined || version !== undefined)) {
     throw new CliError('--since and --version go with --compare.')
@@ -70,15 +72,15 @@ async function showShadow(context: CliContext, slug: string): Promise<void> {
 }
 
 async function switchOff(context: CliContext, slug: string): Promise<void> {
-  const answer = (await context.adminFetch('DELETE', pathOf(slug))) as ShadowAnswer
+  const answer = (await context.adminFetch('DELETE', pathOf(slug))) as ShadowResult
   context.out(answer, toSetText)
 }
 
-function toSetText(answer: ShadowAnswer): string {
+function toSetText(answer: ShadowResult): string {
   const { version, previous_version: previous, name, effective_at: from } = answer
   const what = answer.policy_hash === null ? 'off' : `version ${version} (${name})`
   if (version === previous) return `The shadow was ${what} already, from ${toTime(from)} on.`
-  const rest = answer.policy_hash === null ? '' : ' It alerts nobody.'
+  const rest = answer.policy_hash === null ? '' : ' It raises no alerts.'
   return `The shadow is ${what} for events received from ${toTime(from)} on.${rest}`
 }
 

@@ -16,7 +16,7 @@ import { splitProof, toProvingKeyId } from './proofs.ts'
  *   one that seals
  * @throws when the bucket cannot be read within ten seconds
  */
-export async function listProjectedElsewhere(nats: Nats, sealer: Sealer): Promise<string[]> {
+export async function listTenantsToReproject(nats: Nats, sealer: Sealer): Promise<string[]> {
   const entries = await readEntries(nats, await openTenantsBucket(nats), tenantKey('*'))
   const provingKeyId = sealer.proverOf('directory entry').keyId
   const isElsewhere = (entry: KvEntry) => {
