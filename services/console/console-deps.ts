@@ -29,7 +29,7 @@ import { createDirectoryWriter } from './tenants/directory.ts'
 import { createDemoReporter } from './tenants/report-demo-credentials.ts'
 
 /** What the dependencies are made from. */
-export type ConsoleParts = {
+type ConsoleParts = {
   config: ConsoleConfig
   connections: Connections
   sealer: Sealer

@@ -15,7 +15,7 @@ import {
 import type { Network } from '#shared/core/deliveries/outbound-address.ts'
 import { toWebhookKeys, type WebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
 import type { ClaimedDelivery, DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
-import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
+import { createDeliveryStore, type DeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
 import type { Outbound } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import type { RecordedHealth } from '#shared/io/deliveries/record-outcomes.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
@@ -26,7 +26,7 @@ import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createClaimLoop } from './claim/claim-loop.ts'
 import { createSendLimiter, type SendLimits } from './claim/send-limiter.ts'
 import { startSweep } from './claim/sweep.ts'
-import { createDeliveryMetrics } from './metrics.ts'
+import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import {
   type AttemptDeps,
   attemptDelivery,
@@ -39,7 +39,7 @@ import { createReadWebhook } from './send/read-webhook.ts'
 import { createFindTarget } from './send/webhook-targets.ts'
 import { createStopSignal } from './stop-signal.ts'
 
-export type EngineDeps = {
+type EngineDeps = {
   postgres: Postgres
   outbound: Outbound
   sealer: Sealer
@@ -84,7 +84,7 @@ const recordGraceMs = 2_000
 
 /** Builds an engine and starts its sweep. */
 export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine {
-  const { postgres, log, nowMs, monotonicMs } = deps
+  const { postgres, log, monotonicMs } = deps
   const limiter = createSendLimiter(settings.limits)
   const metrics = createDeliveryMetrics(deps.metrics, limiter.inFlight)
   const stopping = createStopSignal()
@@ -93,12 +93,62 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   const breaker = createCircuitBreaker()
   const recorder = createOutcomeRecorder({
     record: (outcomes) => store.recordOutcomes(outcomes, monotonicMs()),
-    onHealth: (health) => handleHealth(health),
+    onHealth: (health) => handleHealth({ store, metrics, log, wake: loop.wake }, health),
     monotonicMs,
     log,
     metrics,
   })
-  const attemptDeps: AttemptDeps = {
+  const attemptDeps = createAttemptDeps(deps, settings, { store, breaker, metrics })
+  const loop = createClaimLoop({
+    claim: async (queues) => {
+      const claimMs = settings.claimMs ?? deliveryClaimMs
+      const startMs = monotonicMs()
+      const claimed = await store.claimDeliveries({
+        queues,
+        claim: deps.newId(),
+        claimMs,
+        takeOver: observed.healthyForMs() > takeOverPauseMs,
+      })
+      return claimed.map((one) => toFreshClaim(one, { startMs, claimMs }))
+    },
+    attempt: (claimed) => attemptDelivery(claimed, attemptDeps, stopping),
+    limiter,
+    recorder,
+    monotonicMs,
+    log,
+    metrics,
+  })
+  const sweep = startSweep({
+    findDueQueues: store.findDueQueues,
+    countDue: store.countDue,
+    wake: loop.wake,
+    everyMs: settings.sweepMs ?? deliverySweepMs,
+    log,
+    metrics,
+  })
+  return {
+    wake: loop.wake,
+    metrics,
+    stop: async (graceMs) => {
+      loop.stop()
+      await within(loop.idle(), graceMs)
+      stopping.stop()
+      await loop.idle()
+      await within(recorder.drained(), recordGraceMs)
+      recorder.stop()
+      await sweep.stop()
+    },
+  }
+}
+
+/** What an attempt needs: connections, the current webhook with its secret, clocks, and metrics. */
+function createAttemptDeps(
+  deps: EngineDeps,
+  settings: EngineSettings,
+  { store, breaker, metrics }: AttemptParts,
+): AttemptDeps {
+  const { log, nowMs, monotonicMs } = deps
+  return {
     connect: deps.outbound.connect,
     readWebhook: createReadWebhook({
       read: store.readWebhooks,
@@ -132,67 +182,44 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     },
     timeoutMs: settings.timeoutMs ?? webhookTimeoutMs,
   }
-  const loop = createClaimLoop({
-    claim: async (queues) => {
-      const claimMs = settings.claimMs ?? deliveryClaimMs
-      const startMs = monotonicMs()
-      const claimed = await store.claimDeliveries({
-        queues,
-        claim: deps.newId(),
-        claimMs,
-        takeOver: observed.healthyForMs() > takeOverPauseMs,
-      })
-      return claimed.map((one) => toFreshClaim(one, { startMs, claimMs }))
-    },
-    attempt: (claimed) => attemptDelivery(claimed, attemptDeps, stopping),
-    limiter,
-    recorder,
-    monotonicMs,
-    log,
-    metrics,
-  })
-  const sweep = startSweep({
-    findDueQueues: store.findDueQueues,
-    countDue: store.countDue,
-    wake: loop.wake,
-    everyMs: settings.sweepMs ?? deliverySweepMs,
-    log,
-    metrics,
-  })
-  /** Logs a change of a webhook's circuit once, and acts on it. */
-  const handleHealth = async (health: RecordedHealth): Promise<void> => {
-    const { tenantId, failingForMs, failedAttempts, wasCircuitOpen, isCircuitOpen } = health
-    const about = { tenant_id: tenantId, failed_attempts: failedAttempts }
-    if (failingForMs === null) {
-      if (!wasCircuitOpen) return
-      metrics.circuitChanges.inc({ state: 'closed' })
-      log.info(about, 'a webhook works again: its circuit is closed')
-      for (const retry of [false, true]) loop.wake({ tenantId, retry })
-      return
-    }
-    if (!wasCircuitOpen && isCircuitOpen) {
-      metrics.circuitChanges.inc({ state: 'open' })
-      log.warn(about, 'a webhook fails: its circuit is open, half-open probes follow')
-    }
-    const isLong = failingForMs >= webhookFailingMaxMs
-    if (!isLong || failedAttempts < webhookFailedAttemptsMin) return
-    if (!(await store.switchFailingOff(health))) return
-    metrics.switchedOff.inc({ reason: 'failing' })
-    log.warn(about, 'a webhook has failed for five days: it is switched off')
+}
+
+type AttemptParts = {
+  store: DeliveryStore
+  breaker: ReturnType<typeof createCircuitBreaker>
+  metrics: DeliveryMetrics
+}
+
+/** Logs a change of a webhook's circuit once, and acts on it. */
+async function handleHealth(
+  { store, metrics, log, wake }: HealthDeps,
+  health: RecordedHealth,
+): Promise<void> {
+  const { tenantId, failingForMs, failedAttempts, wasCircuitOpen, isCircuitOpen } = health
+  const about = { tenant_id: tenantId, failed_attempts: failedAttempts }
+  if (failingForMs === null) {
+    if (!wasCircuitOpen) return
+    metrics.circuitChanges.inc({ state: 'closed' })
+    log.info(about, 'a webhook works again: its circuit is closed')
+    for (const retry of [false, true]) wake({ tenantId, retry })
+    return
   }
-  return {
-    wake: loop.wake,
-    metrics,
-    stop: async (graceMs) => {
-      loop.stop()
-      await within(loop.idle(), graceMs)
-      stopping.stop()
-      await loop.idle()
-      await within(recorder.drained(), recordGraceMs)
-      recorder.stop()
-      await sweep.stop()
-    },
+  if (!wasCircuitOpen && isCircuitOpen) {
+    metrics.circuitChanges.inc({ state: 'open' })
+    log.warn(about, 'a webhook fails: its circuit is open, half-open probes follow')
   }
+  const isLong = failingForMs >= webhookFailingMaxMs
+  if (!isLong || failedAttempts < webhookFailedAttemptsMin) return
+  if (!(await store.switchFailingOff(health))) return
+  metrics.switchedOff.inc({ reason: 'failing' })
+  log.warn(about, 'a webhook has failed for five days: it is switched off')
+}
+
+type HealthDeps = {
+  store: DeliveryStore
+  metrics: DeliveryMetrics
+  log: Log
+  wake: (queue: DeliveryQueue) => void
 }
 
 /** Converts a claim's times to the monotonic clock, counted from before the claim was sent. */

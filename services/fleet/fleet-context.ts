@@ -11,7 +11,7 @@ export type FleetContext = {
   findStack: () => LocalStack | null
 }
 
-export type LocalStack = {
+type LocalStack = {
   ingest: string
   api: string
   demo?: {

@@ -18,7 +18,7 @@ export type FleetTenant = {
   release(): Promise<void>
 }
 
-export type TenantOptions = {
+type TenantOptions = {
   tenant?: string | undefined
   hmacSecretFile?: string | undefined
   apiKeyFile?: string | undefined

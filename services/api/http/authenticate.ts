@@ -28,7 +28,7 @@ declare module 'fastify' {
   }
 }
 
-export type AuthenticateDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'> & {
+type AuthenticateDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'> & {
   rateLimits: RateLimits
   /** The wall clock. */
   nowMs: () => number

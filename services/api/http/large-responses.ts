@@ -12,7 +12,7 @@ import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
  * Acquires a permit and releases it when the response is sent or the connection has ended.
  * @throws Problem unavailable when there is no permit in time
  */
-export type BeginLargeResponse = (tenantId: string, reply: FastifyReply) => Promise<void>
+type BeginLargeResponse = (tenantId: string, reply: FastifyReply) => Promise<void>
 
 /** @param longestMs the longest time of a response, up to its last byte */
 export function createLargeResponses(

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 
 /** A list, and what an item of it becomes in JSON. */
-export type JsonList = { items: readonly unknown[]; toItem: (item: never) => unknown }
+type JsonList = { items: readonly unknown[]; toItem: (item: never) => unknown }
 
 /** Items per chunk: sessions are some 60 KB, which take a millisecond to serialize. */
 const itemsPerPiece = 200

@@ -34,7 +34,7 @@ import { deviceExample } from '../openapi/examples.ts'
 const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
 const userPositionSchema = z.tuple([idSchema])
 
-export type DeviceRouteDeps = Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'> & {
+type DeviceRouteDeps = Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'> & {
   /** Waits for a permit for a large response. The permit ends with the response. */
   beginLargeResponse: (tenantId: string, reply: FastifyReply) => Promise<void>
 }

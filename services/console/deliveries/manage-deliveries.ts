@@ -37,9 +37,9 @@ export type DeliveryDeps = {
 }
 
 /** The delivery of one alert, or all deliveries of a scope. */
-export type ReplayTarget = { alertId: string } | ReplayScope
+type ReplayTarget = { alertId: string } | ReplayScope
 
-export type ReplayResult = {
+type ReplayResult = {
   tenant_id: string
   /** The number of deliveries that are due now. */
   replayed: number
@@ -142,7 +142,7 @@ export async function sendTestEvent(
   return delivery
 }
 
-export type WebhookResult = {
+type WebhookResult = {
   tenant_id: string
   webhook_url: string | null
   webhook_state: WebhookState

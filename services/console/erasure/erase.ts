@@ -33,7 +33,7 @@ import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgre
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 
-export type EraseDeps = {
+type EraseDeps = {
   /** Connections for the tenant's erasure lock; each erasure uses one. */
   locks: Locks
   /** Its client must allow requests as long as a mutation. */
@@ -47,9 +47,9 @@ export type EraseDeps = {
   waitMaxMs?: number
 }
 
-export type EraseRequest = ErasureSubject & { actor: string }
+type EraseRequest = ErasureSubject & { actor: string }
 
-export type ErasureCount = { before: number; after: number }
+type ErasureCount = { before: number; after: number }
 
 export type ErasureReceipt = {
   tenant_id: string

@@ -12,7 +12,7 @@ import { type RotationDeps, undoAbandonedRotations } from '../tenants/rotation.t
 /** A lost entry is repaired within 1.5 s, a wrong one within 3 s. */
 const roundMs = 1_000
 
-export type DirectoryReconcilerDeps = {
+type DirectoryReconcilerDeps = {
   rotation: RotationDeps
   projection: TenantProjection
   log: Log

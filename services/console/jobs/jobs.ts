@@ -15,7 +15,7 @@ import { createReconciliation } from './reconciliation/reconciliation.ts'
 import { createReplication } from './replication.ts'
 import { createRetention } from './retention.ts'
 
-export type JobDeps = {
+type JobDeps = {
   lifecycle: Lifecycle
   rotation: RotationDeps
   projection: TenantProjection

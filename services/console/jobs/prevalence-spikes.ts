@@ -27,7 +27,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
-export type PrevalenceSpikeDeps = {
+type PrevalenceSpikeDeps = {
   /** Connections for work that holds a lock. */
   locks: Locks
   clickhouse: Clickhouse

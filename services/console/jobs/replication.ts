@@ -43,7 +43,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
-export type ReplicationDeps = {
+type ReplicationDeps = {
   postgres: Postgres
   /** Connections for work that holds a lock. */
   locks: Locks

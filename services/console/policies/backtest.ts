@@ -24,7 +24,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
 
-export type BacktestDeps = {
+type BacktestDeps = {
   postgres: Postgres
   /** Connections for work that holds a lock. */
   locks: Locks
@@ -35,7 +35,7 @@ export type BacktestDeps = {
   nowMs: () => number
 }
 
-export type BacktestRequest = {
+type BacktestRequest = {
   tenantId: string
   policy: Policy
   sinceMs: number | null
@@ -70,7 +70,7 @@ export type BacktestLine =
   | { report: BacktestResult }
   | { problem: ProblemBody }
 
-export type RunningBacktest = {
+type RunningBacktest = {
   /** Progress, then the report or a problem as the last line. */
   lines: () => AsyncGenerator<BacktestLine, void>
   /** Cancels it. Call it in the end in any case. */

@@ -20,7 +20,7 @@ export type PolicyDeps = Pick<ManageDeps, 'locks' | 'directory'> & {
   nowMs: () => number
 }
 
-export type SetPolicy = {
+type SetPolicy = {
   tenantId: string
   /** A policy document as received. */
   document: unknown

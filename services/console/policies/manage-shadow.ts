@@ -15,7 +15,7 @@ import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { type ManageDeps, requireTenant } from '../tenants/manage-tenants.ts'
 import { isSamePolicy, readPolicy } from './manage-policies.ts'
 
-export type SetShadow = {
+type SetShadow = {
   tenantId: string
   /** A policy document as received; null switches the shadow off. */
   document: unknown

@@ -43,7 +43,7 @@ export type ManageDeps = Maker & {
   ) => Promise<{ ok: true; url: string } | { ok: false; why: string }>
 }
 
-export type CreateTenant = {
+type CreateTenant = {
   tenantId: string
   name: string
   environment: Environment
@@ -204,8 +204,8 @@ export async function updateEdges(
     return await deps.directory.awaitEdges(revision)
   } catch (error) {
     throw unavailable(
-      'The change is recorded, but the edges cannot be reached. They apply it once NATS is back. ' +
-        'Repeat the call to confirm.',
+      'The change is recorded, but the edges cannot be reached: they follow as soon as NATS is ' +
+        'back. Repeat the call to confirm.',
       error,
     )
   }

@@ -13,7 +13,7 @@ export type RotatedCredentials = {
 }
 
 /** The process's channel to its parent. */
-export type Channel = {
+type Channel = {
   send?: ((message: object) => unknown) | undefined
   once: (event: 'message', listener: (message: unknown) => void) => unknown
   off: (event: 'message', listener: (message: unknown) => void) => unknown

@@ -56,7 +56,7 @@ export type RotationDeps = Maker & {
   checkpoint?: (stage: RotationStage) => Promise<void>
 }
 
-export type RotationRequest = {
+type RotationRequest = {
   tenantId: string
   actor: string
   hmac: boolean

@@ -13,7 +13,7 @@ import type { FreshClaim } from '../send/attempt-delivery.ts'
 import type { OutcomeRecorder } from '../send/outcome-recorder.ts'
 import type { SendLimiter } from './send-limiter.ts'
 
-export type ClaimLoop = {
+type ClaimLoop = {
   /** Marks a queue as ready: a delivery of it may be due. */
   wake: (queue: DeliveryQueue) => void
   /** Stops claiming. */
@@ -22,7 +22,7 @@ export type ClaimLoop = {
   idle: () => Promise<void>
 }
 
-export type ClaimLoopDeps = {
+type ClaimLoopDeps = {
   claim: (queues: readonly QueueLimit[]) => Promise<FreshClaim[]>
   /** Makes one attempt; never rejects. */
   attempt: (claimed: FreshClaim) => Promise<DeliveryOutcome>

@@ -7,7 +7,7 @@ import type { DueQueue } from '#shared/io/deliveries/find-due-deliveries.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 
-export type SweepDeps = {
+type SweepDeps = {
   findDueQueues: () => Promise<DueQueue[]>
   countDue: () => Promise<number>
   wake: (queue: DeliveryQueue) => void

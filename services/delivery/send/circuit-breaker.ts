@@ -11,7 +11,7 @@ import {
   webhooksCachedMax,
 } from '#shared/core/base/limits/deliveries.ts'
 
-export type CircuitBreaker = {
+type CircuitBreaker = {
   /** Records an attempt. @returns whether the webhook's circuit must open */
   record: (tenantId: string, url: string, ok: boolean, nowMs: number) => boolean
 }

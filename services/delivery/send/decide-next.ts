@@ -6,7 +6,7 @@
 import { parseRetryAfterMs, retryDelayMs } from '#shared/core/deliveries/retry-schedule.ts'
 import type { DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
 
-export type Attempted = {
+type Attempted = {
   /** Number of the attempt since the delivery was created or last replayed, from 1. */
   attempt: number
   /** Whether a failure is final: a test event is not retried. */

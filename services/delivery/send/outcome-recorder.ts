@@ -24,7 +24,7 @@ export type OutcomeRecorder = {
   stop: () => void
 }
 
-export type RecorderDeps = {
+type RecorderDeps = {
   record: (outcomes: readonly DeliveryOutcome[]) => Promise<Recorded>
   /** Called for each webhook that fails or has recovered, after it is recorded. */
   onHealth: (health: RecordedHealth) => Promise<void>

@@ -9,7 +9,7 @@ export type FreshWebhook = CurrentWebhook & { signUntilMs: number }
 
 export type ReadWebhook = (tenantId: string) => Promise<FreshWebhook | null>
 
-export type ReadWebhookDeps = {
+type ReadWebhookDeps = {
   /** One statement for many tenants. */
   read: (tenantIds: readonly string[]) => Promise<WebhooksRead>
   /** Extends the lease of secrets that are read from now on. */

@@ -26,7 +26,7 @@ import { type CountBounds, createSightings, type Sightings } from './sightings.t
  * What risk depends on. Missing signals are not among it: phones of the fleet fill every category
  * in every event, so nothing is ever missing, and an alert that says so is a wrong one.
  */
-export type RiskPolicy = RiskLimits & Pick<Policy, 'velocity' | 'scoreMismatch'>
+type RiskPolicy = RiskLimits & Pick<Policy, 'velocity' | 'scoreMismatch'>
 
 /** What one event leads to at least and at most. */
 export type EventBounds = { fact: EventFact; low: Action; high: Action }

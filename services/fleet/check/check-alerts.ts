@@ -40,7 +40,7 @@ export function countRequired(model: AlertModel): number {
   return count
 }
 
-export type AlertChecking = {
+type AlertChecking = {
   tenantId: string
   model: AlertModel
   policy: Policy

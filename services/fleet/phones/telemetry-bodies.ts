@@ -17,7 +17,7 @@ import { createRandom, hashToUnit, type Random } from './random.ts'
 
 export type PreparedEvent = EventContent & { body: Buffer }
 
-export type BodyOptions = {
+type BodyOptions = {
   plan: Plan
   tenantId: string
   scorer: Scorer

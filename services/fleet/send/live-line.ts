@@ -5,7 +5,7 @@
 import type { Latencies } from './latencies.ts'
 import type { Counters } from './sent-events.ts'
 
-export type LiveFacts = {
+type LiveFacts = {
   elapsedMs: number
   ratePerSecond: number
   counters: Counters

@@ -14,7 +14,7 @@ export type Prober = {
   finish(): Promise<{ unseen: number }>
 }
 
-export type ProberOptions = {
+type ProberOptions = {
   get: Get
   latencies: Latencies
   perSecond: number

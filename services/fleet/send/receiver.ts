@@ -45,7 +45,7 @@ export type Receiver = {
   close(): Promise<void>
 }
 
-export type ReceiverOptions = {
+type ReceiverOptions = {
   /** Share of deliveries that are answered 500. */
   faultShare: number
   random: Random

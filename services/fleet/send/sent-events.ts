@@ -13,7 +13,7 @@ import type { Plan } from '../phones/plan.ts'
  * `accepted`: answered 200. `refused`: certainly not stored. `unknown`: asked, but no answer says
  * what became of it. Events that were never sent have no fact.
  */
-export type EventOutcome = 'waiting' | 'accepted' | 'refused' | 'unknown'
+type EventOutcome = 'waiting' | 'accepted' | 'refused' | 'unknown'
 
 /** What an event says, as far as anything is expected of it. */
 export type EventContent = {
@@ -54,7 +54,7 @@ export type Mismatch = {
 const mismatchesKeptMax = 50
 const mismatchesKeptPerKind = 10
 
-export type Mismatches = {
+type Mismatches = {
   total: number
   kept: Mismatch[]
   byWhat: Record<string, number>

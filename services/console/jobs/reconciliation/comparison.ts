@@ -14,7 +14,7 @@ import { listTenantIds } from '#shared/io/reconciliation/reconciliation-postgres
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { DifferenceGauge, FoundDifference, Span } from './difference-gauge.ts'
 
-export type ComparisonDeps = {
+type ComparisonDeps = {
   findNats: () => Nats | null
   postgres: Postgres
   store: ReconciliationStore

@@ -26,7 +26,7 @@ import {
 } from './difference-gauge.ts'
 import { createWatermark, type Watermark } from './watermark.ts'
 
-export type ReconciliationDeps = {
+type ReconciliationDeps = {
   findNats: () => Nats | null
   postgres: Postgres
   /** Connections for work that holds a lock. */

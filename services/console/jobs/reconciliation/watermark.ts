@@ -19,7 +19,7 @@ import {
 } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
-export type WatermarkDeps = {
+type WatermarkDeps = {
   findNats: () => Nats | null
   postgres: Postgres
   clickhouse: Clickhouse
