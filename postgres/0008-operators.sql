@@ -61,6 +61,8 @@ create table operator_invitations (
   token_hash bytea not null
     constraint invitation_hash_is_sha256 check (octet_length(token_hash) = 32)
     constraint one_invitation_per_token unique,
+  -- The operator who is to choose a new password; null for a new account.
+  operator_id text references operators on delete cascade,
   email text not null
     constraint invited_email_is_lower_case check (email = lower(email)),
   name text not null,

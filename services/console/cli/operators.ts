@@ -29,11 +29,16 @@ export function registerOperators(program: Command, context: CliContext): void {
     .action(async (email: string, { role, tenants }: { role: string; tenants?: string }) => {
       const body = { email, role, tenants: tenants === undefined ? 'all' : toSlugs(tenants) }
       const invited = await context.adminFetch('POST', '/operators/invitations', body)
-      context.out(
-        invited as Invited,
-        ({ url, expires_at }) =>
-          `${url}\n\nThe link works once, until ${toTime(expires_at)}, and is never shown again.`,
-      )
+      context.out(invited as Invited, toLinkText)
+    })
+  operators
+    .command('reset <email>')
+    .description('show a link by which an operator chooses a new password; it switches TOTP off')
+    .option('--json', 'print one JSON document')
+    .action(async (email: string) => {
+      const { operator_id: id } = await findOperator(context, email)
+      const path = `/operators/${encodeURIComponent(id)}/reset`
+      context.out((await context.adminFetch('POST', path)) as Invited, toLinkText)
     })
   operators
     .command('list')
@@ -51,6 +56,9 @@ export function registerOperators(program: Command, context: CliContext): void {
       context.out(changed, (one) => toFields({ email: one.email, state: toState(one) }))
     })
 }
+
+const toLinkText = ({ url, expires_at }: Invited): string =>
+  `${url}\n\nThe link works once, until ${toTime(expires_at)}, and is never shown again.`
 
 const toSlugs = (text: string): string[] => text.split(',').map((slug) => slug.trim())
 

@@ -53,8 +53,7 @@ export function addAuthentication(
     if (missing.length === 0) return
     throw new Error(`shared/core/operators/roles.ts has no entry for ${missing.join()} ${url}`)
   })
-  scope.addHook('onRequest', async (request, reply) => {
-    reply.header('x-content-type-options', 'nosniff')
+  scope.addHook('onRequest', async (request) => {
     const { method, headers } = request
     const access = accessOf(method, request.routeOptions.url ?? '')!
     const isUnsafe = !safeMethods.has(method)

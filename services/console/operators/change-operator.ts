@@ -10,7 +10,7 @@ import {
 } from '#shared/io/operators/operator-store.ts'
 import { endSessionsOf } from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import { requireTenants } from './invitations.ts'
+import { operatorNotFound, requireTenants } from './invitations.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import { toListedOperator } from './operator-views.ts'
 
@@ -35,9 +35,7 @@ export async function changeOperator(
   await postgres.transaction(async (tx) => {
     const admins = await lockActiveAdmins(tx)
     const before = await findOperator(tx, operatorId, { lock: true })
-    if (before === null) {
-      throw new Problem('operator_not_found', `There is no operator ${operatorId}.`)
-    }
+    if (before === null) throw operatorNotFound(operatorId)
     const after: Operator = {
       ...before,
       role: change.role ?? before.role,

@@ -1,4 +1,7 @@
-/** Invitations: the only way to an account. Each link works once, until it expires. */
+/**
+ * Invitations, the only way to an account, and links for a new password. Each link works once, until
+ * it expires.
+ */
 
 import { hourMs } from '#shared/core/base/instants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -17,7 +20,15 @@ import {
   type Invitation,
   insertInvitation,
 } from '#shared/io/operators/invitation-store.ts'
-import { findOperatorByEmail, insertOperator } from '#shared/io/operators/operator-store.ts'
+import {
+  findOperator,
+  findOperatorByEmail,
+  insertOperator,
+  type Operator,
+  setPasswordHash,
+} from '#shared/io/operators/operator-store.ts'
+import { removeTotp } from '#shared/io/operators/second-factor-store.ts'
+import { endSessionsOf } from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { hashNewPassword } from './choose-password.ts'
@@ -33,18 +44,52 @@ export type NewInvitation = {
   actor: string
 }
 
+/** A link as it is shown, this once. */
+export type ShownLink = { invitation_id: string; url: string; expires_at: string }
+
+/** How long a link for a new password is valid. */
+const resetHours = 24
+
 /**
  * Invites somebody; an open invitation of the same email ends.
  * @throws Problem operator_exists, tenant_not_found
  */
-export async function invite(
-  { postgres, randomBytes, wallMs, origin }: OperatorParts,
-  { validHours, actor, ...wanted }: NewInvitation,
-): Promise<{ invitation_id: string; url: string; expires_at: string }> {
+export async function invite(parts: OperatorParts, wanted: NewInvitation): Promise<ShownLink> {
+  return parts.postgres.transaction(async (tx) => {
+    if ((await findOperatorByEmail(tx, wanted.email)) !== null) throw exists(wanted.email)
+    await requireTenants(tx, wanted.tenants)
+    return makeLink(parts, tx, { ...wanted, operatorId: null, action: 'operator.invited' })
+  })
+}
+
+/**
+ * Makes a link by which an operator chooses a new password; it also switches TOTP off.
+ * @throws Problem operator_not_found, conflict when the operator is disabled
+ */
+export async function startReset(
+  parts: OperatorParts,
+  { operatorId, actor }: { operatorId: string; actor: string },
+): Promise<ShownLink> {
+  return parts.postgres.transaction(async (tx) => {
+    const operator = await findOperator(tx, operatorId, { lock: true })
+    if (operator === null) throw operatorNotFound(operatorId)
+    const { email, name, role, tenants, disabled } = operator
+    if (disabled) throw new Problem('conflict', `${email} is disabled.`)
+    const of = { operatorId, email, name, role, tenants, validHours: resetHours, actor }
+    return makeLink(parts, tx, { ...of, action: 'operator.reset_started' })
+  })
+}
+
+async function makeLink(
+  { randomBytes, wallMs, origin }: OperatorParts,
+  tx: Queryable,
+  wanted: NewInvitation & { operatorId: string | null; action: string },
+): Promise<ShownLink> {
+  const { validHours, actor, action, ...of } = wanted
   const token = toToken(randomBytes(tokenBytes))
   const createdAtMs = wallMs()
   const invitation: Invitation = {
-    ...wanted,
+    ...of,
     invitationId: toOperatorsId('inv', randomBytes(operatorIdBytes)),
     createdAtMs,
     createdBy: actor,
@@ -52,22 +97,14 @@ export async function invite(
   }
   const { invitationId, email, name, role, tenants } = invitation
   const expiresAt = new Date(invitation.expiresAtMs).toISOString()
-  await postgres.transaction(async (tx) => {
-    if ((await findOperatorByEmail(tx, email)) !== null) throw exists(email)
-    await requireTenants(tx, tenants)
-    await insertInvitation(tx, { invitation, tokenHash: hashToken(token) })
-    await insertAudit(tx, {
-      actor,
-      tenantId: null,
-      action: 'operator.invited',
-      after: { invitation_id: invitationId, email, name, role, tenants, expires_at: expiresAt },
-    })
+  await insertInvitation(tx, { invitation, tokenHash: hashToken(token) })
+  await insertAudit(tx, {
+    actor,
+    tenantId: null,
+    action,
+    after: { invitation_id: invitationId, email, name, role, tenants, expires_at: expiresAt },
   })
-  return {
-    invitation_id: invitationId,
-    url: origin.toInvitationUrl(token),
-    expires_at: expiresAt,
-  }
+  return { invitation_id: invitationId, url: origin.toInvitationUrl(token), expires_at: expiresAt }
 }
 
 /** @throws Problem tenant_not_found, which names the first that there is not */
@@ -89,7 +126,7 @@ export async function showInvitation(
 }
 
 /**
- * Makes the account and signs in.
+ * Makes the account, or gives an existing one its new password, and signs in.
  * @throws Problem invitation_not_found, invalid_body for the password, operator_exists
  */
 export async function accept(
@@ -97,24 +134,47 @@ export async function accept(
   wanted: { token: string; name: string; password: string },
   caller: Caller,
 ): Promise<SignedIn> {
-  const { postgres, randomBytes, wallMs } = parts
+  const { postgres, wallMs } = parts
   const { token, password } = wanted
   const shown = await showInvitation(parts, token)
   const name = wanted.name || shown.name || shown.email
   const passwordHash = await hashNewPassword(parts, { password, email: shown.email, name })
   return postgres.transaction(async (tx) => {
-    const nowMs = wallMs()
-    const invitation = await acceptInvitation(tx, hashToken(token), nowMs)
+    const invitation = await acceptInvitation(tx, hashToken(token), wallMs())
     if (invitation === null) throw notValid()
-    const { email, role, tenants, createdBy } = invitation
-    const operatorId = toOperatorsId('opr', randomBytes(operatorIdBytes))
-    const made = { operatorId, email, name, role, tenants }
-    if (!(await insertOperator(tx, { ...made, passwordHash, createdBy, nowMs })))
-      throw exists(email)
-    const operator = { ...made, totp: false, disabled: false }
-    return beginSession(parts, tx, { operator, caller, action: 'joined' })
+    const { operatorId } = invitation
+    if (operatorId === null) {
+      const operator = await makeOperator(parts, tx, { ...invitation, name, passwordHash })
+      return beginSession(parts, tx, { operator, caller, action: 'joined' })
+    }
+    const operator = await findOperator(tx, operatorId, { lock: true })
+    if (operator === null || operator.disabled) throw notValid()
+    await setPasswordHash(tx, operatorId, passwordHash)
+    await removeTotp(tx, operatorId)
+    await endSessionsOf(tx, operatorId)
+    return beginSession(parts, tx, {
+      operator: { ...operator, totp: false },
+      caller,
+      action: 'reset',
+    })
   })
 }
+
+async function makeOperator(
+  { randomBytes, wallMs }: OperatorParts,
+  tx: Queryable,
+  of: Invitation & { passwordHash: string },
+): Promise<Operator> {
+  const { email, name, role, tenants, createdBy, passwordHash } = of
+  const operatorId = toOperatorsId('opr', randomBytes(operatorIdBytes))
+  const made = { operatorId, email, name, role, tenants }
+  const inserted = await insertOperator(tx, { ...made, passwordHash, createdBy, nowMs: wallMs() })
+  if (!inserted) throw exists(email)
+  return { ...made, totp: false, disabled: false }
+}
+
+export const operatorNotFound = (operatorId: string): Problem =>
+  new Problem('operator_not_found', `There is no operator ${operatorId}.`)
 
 const exists = (email: string): Problem =>
   new Problem('operator_exists', `There is an operator ${email} already.`)

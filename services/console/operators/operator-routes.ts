@@ -4,8 +4,10 @@ import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { addAccountRoutes } from './account-routes.ts'
 import { changeOperator } from './change-operator.ts'
 import { addInvitationRoutes } from './invitation-routes.ts'
+import { startReset } from './invitations.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import {
+  invitedSchema,
   listedOperatorSchema,
   operatorBody,
   operatorParams,
@@ -42,5 +44,19 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
     },
     async ({ params: { operator_id: operatorId }, body, principal }) =>
       changeOperator(parts, { ...body, operatorId, actor: actorOf(principal) }),
+  )
+  app.post(
+    '/operators/:operator_id/reset',
+    {
+      schema: {
+        summary: 'Make a link by which an operator chooses a new password',
+        description: 'Its use ends all sessions of the operator and switches TOTP off.',
+        params: operatorParams,
+        problems: ['operator_not_found', 'conflict'],
+        response: { 201: invitedSchema },
+      },
+    },
+    async ({ params: { operator_id: operatorId }, principal }, reply) =>
+      reply.code(201).send(await startReset(parts, { operatorId, actor: actorOf(principal) })),
   )
 }

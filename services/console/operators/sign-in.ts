@@ -97,7 +97,7 @@ async function requireCode(
 export async function beginSession(
   { randomBytes, wallMs }: OperatorParts,
   tx: Queryable,
-  wanted: { operator: Operator; caller: Caller; action: 'signed_in' | 'joined' },
+  wanted: { operator: Operator; caller: Caller; action: 'signed_in' | 'joined' | 'reset' },
 ): Promise<SignedIn> {
   const { operator, caller, action } = wanted
   const atMs = wallMs()

@@ -50,6 +50,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /invitations/:token': anyone,
   'GET /operators': everyTenantAdmin,
   'PATCH /operators/:operator_id': everyTenantStepUp,
+  'POST /operators/:operator_id/reset': everyTenantStepUp,
   'GET /operators/invitations': everyTenantAdmin,
   'POST /operators/invitations': everyTenantStepUp,
 

@@ -4,6 +4,8 @@ import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 export type Invitation = {
   invitationId: string
+  /** The operator who is to choose a new password; null for a new account. */
+  operatorId: string | null
   email: string
   name: string
   role: Role
@@ -17,6 +19,7 @@ export type ListedInvitation = Invitation & { acceptedAtMs: number | null; revok
 
 type InvitationRow = {
   invitation_id: string
+  operator_id: string | null
   email: string
   name: string
   role: Role
@@ -26,10 +29,12 @@ type InvitationRow = {
   expires_at: Date
 }
 
-const columns = 'invitation_id, email, name, role, tenants, created_at, created_by, expires_at'
+const columns =
+  'invitation_id, operator_id, email, name, role, tenants, created_at, created_by, expires_at'
 
 const toInvitation = (row: InvitationRow): Invitation => ({
   invitationId: row.invitation_id,
+  operatorId: row.operator_id,
   email: row.email,
   name: row.name,
   role: row.role,
@@ -53,11 +58,13 @@ export async function insertInvitation(
   )
   await tx.query(
     `insert into operator_invitations
-       (invitation_id, token_hash, email, name, role, tenants, created_at, created_by, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+       (invitation_id, token_hash, operator_id, email, name, role, tenants, created_at, created_by,
+        expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
       invitation.invitationId,
       tokenHash,
+      invitation.operatorId,
       email,
       invitation.name,
       invitation.role,

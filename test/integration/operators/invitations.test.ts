@@ -190,6 +190,47 @@ describe('administrators', () => {
   })
 })
 
+describe('a lost password', () => {
+  const startReset = (operatorId: string) =>
+    rig.call('POST', `/operators/${operatorId}/reset`, { token: rig.adminToken })
+
+  it('is replaced by a link that works once and ends what was open before', async () => {
+    const { email, operatorId, cookie } = await rig.join('engineer', ['acme'])
+    const started = await startReset(operatorId)
+    expect(started.status, started.text).toBe(201)
+    await rig.must(200, 'GET', '/session', { cookie })
+    const token = started.body.url.split('#')[1]!
+    const next = 'a sentence for the second time'
+    const answer = await accept(token, { name: 'Mallory', password: next })
+    expect(answer.status, answer.text).toBe(200)
+    expect(answer.body.operator).toMatchObject({
+      operator_id: operatorId,
+      email,
+      name: 'The engineer',
+      role: 'engineer',
+      tenants: ['acme'],
+      totp: false,
+    })
+    await rig.must(401, 'GET', '/session', { cookie })
+    expect((await accept(token)).status).toBe(404)
+    expect((await rig.signIn(email)).status).toBe(401)
+    await rig.must(200, 'POST', '/session', { body: { email, password: next } })
+    const actions = (await rig.readAudit()).map(({ actor, action }) => `${actor} ${action}`)
+    expect(actions).toContain('admin operator.reset_started')
+    expect(actions).toContain(`${email} operator.reset`)
+  })
+
+  it('is no way back for a disabled operator', async () => {
+    const { operatorId } = await rig.join('engineer')
+    const started = await startReset(operatorId)
+    const body = { disabled: true }
+    await rig.must(200, 'PATCH', `/operators/${operatorId}`, byToken(body))
+    expect((await accept(started.body.url.split('#')[1]!)).status).toBe(404)
+    expect((await startReset(operatorId)).status).toBe(409)
+    expect((await startReset('opr_nobody')).status).toBe(404)
+  })
+})
+
 describe('the audit log', () => {
   it('has what a person did under their email', async () => {
     const engineer = await rig.join('engineer')

@@ -151,6 +151,7 @@ describe('the table of roles', () => {
     expect(wide.map(({ name }) => name)).toEqual([
       'GET /operators',
       'PATCH /operators/:operator_id',
+      'POST /operators/:operator_id/reset',
       'GET /operators/invitations',
       'POST /operators/invitations',
       'GET /audit',

@@ -357,4 +357,10 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) } } } }
     }
   }
+  '/admin/v1/operators/{operator_id}/reset': {
+    post: {
+      parameters: { path: { operator_id: string } }
+      responses: { 201: { content: { 'application/json': { invitation_id: string; url: string; expires_at: string } } } }
+    }
+  }
 }
