@@ -1,5 +1,6 @@
 /**
- * Invitations, the only way to an account, and links for a new password. Each link works once, until
+ * Invitations, the only way to an account, and links for a new password. Each link works once,
+ * until
  * it expires.
  */
 
