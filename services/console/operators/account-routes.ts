@@ -82,7 +82,7 @@ async function changePassword(
   const { postgres, limits } = parts
   const { operator, session } = principal
   const { operatorId, email, name } = operator
-  const attempt = limits.begin({ account: email, address: tried.address })
+  const attempt = limits.beginSignedIn({ operatorId, address: tried.address })
   if (!(await checkPassword(parts, operatorId, tried.current))) {
     parts.refused.note(tried.address, email)
     throw new Problem('step_up_refused', 'The present password is wrong.')

@@ -26,10 +26,15 @@ export type Attempt = {
 export type AttemptLimits = {
   /**
    * Counts an attempt before it is checked, so that attempts at the same time count too.
-   * @param account what is signed in to: an email as it was typed, or an operator's
+   * @param attempt.email what is signed in to, as it was typed
    * @throws Problem rate_limited
    */
-  begin: (attempt: { account: string; address: string }) => Attempt
+  begin: (attempt: { email: string; address: string }) => Attempt
+  /**
+   * The same for an operator with a session: guesses of others at the account do not count here.
+   * @throws Problem rate_limited
+   */
+  beginSignedIn: (attempt: { operatorId: string; address: string }) => Attempt
   /**
    * Counts a look at an invitation's token.
    * @throws Problem rate_limited
@@ -49,19 +54,15 @@ export function createAttemptLimits(nowMs: () => number): AttemptLimits {
     return bucket
   }
   return {
-    begin: ({ account, address }) => {
+    begin: ({ email, address }) => {
       const source = toSourceKey(address)
       // A digest, because a stranger chooses the length of the text.
-      const name = hash('sha256', account, 'base64url')
-      const pair = `${name} ${source}`
+      const account = hash('sha256', email, 'base64url')
+      const pair = `${account} ${source}`
       const isKnown = known.has(pair)
-      const keys: [string, Rate][] = isKnown
-        ? [[`pair ${pair}`, ofAccount]]
-        : [
-            [`address ${source}`, ofAddress],
-            [`account ${name}`, ofAccount],
-          ]
-      const taken = keys.map(([key, rate]) => take(key, rate))
+      const taken = isKnown
+        ? [take(`pair ${pair}`, ofAccount)]
+        : [take(`address ${source}`, ofAddress), take(`account ${account}`, ofAccount)]
       return {
         hashClass: isKnown ? 'known' : 'stranger',
         succeeded: () => {
@@ -69,6 +70,10 @@ export function createAttemptLimits(nowMs: () => number): AttemptLimits {
           for (const bucket of taken) bucket.tokens++
         },
       }
+    },
+    beginSignedIn: ({ operatorId, address }) => {
+      const taken = take(`operator ${operatorId} ${toSourceKey(address)}`, ofAccount)
+      return { hashClass: 'known', succeeded: () => void taken.tokens++ }
     },
     beginToken: (address) => void take(`address ${toSourceKey(address)}`, ofAddress),
   }

@@ -78,7 +78,7 @@ export async function confirmTotp(
   { code, address }: { code: string; address: string },
 ): Promise<{ recovery_codes: string[] }> {
   const { postgres, randomBytes, limits } = parts
-  const attempt = limits.begin({ account: email, address })
+  const attempt = limits.beginSignedIn({ operatorId, address })
   const codes = Array.from({ length: recoveryCodes }, () =>
     toRecoveryCode(randomBytes(recoveryCodeBytes)),
   )

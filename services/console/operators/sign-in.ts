@@ -54,7 +54,7 @@ export async function signIn(
 ): Promise<SignedIn> {
   const { postgres, limits, passwords, refused } = parts
   const email = normalizeEmail(tried.email)
-  const attempt = limits.begin({ account: email, address: caller.address })
+  const attempt = limits.begin({ email, address: caller.address })
   // What is no email cannot be looked up: Postgres takes no NUL.
   const found = emailPattern.test(email) ? await findOperatorByEmail(postgres, email) : null
   const usable = found === null || found.disabled ? null : found
@@ -134,10 +134,10 @@ export async function stepUp(
 ): Promise<SignedIn> {
   const { postgres, limits, wallMs } = parts
   const { operator, session } = principal
-  const attempt = limits.begin({ account: operator.email, address: tried.address })
+  const { operatorId } = operator
+  const attempt = limits.beginSignedIn({ operatorId, address: tried.address })
   const passwordRight =
-    tried.password !== undefined &&
-    (await checkPassword(parts, operator.operatorId, tried.password))
+    tried.password !== undefined && (await checkPassword(parts, operatorId, tried.password))
   return postgres.transaction(async (tx) => {
     const right =
       passwordRight ||

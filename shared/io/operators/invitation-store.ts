@@ -1,4 +1,5 @@
 /** Invitations of operators in Postgres: one open one per email, each used once. */
+import { hourMs } from '#shared/core/base/instants.ts'
 import type { Role, TenantScope } from '#shared/core/operators/roles.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
@@ -44,6 +45,9 @@ const toInvitation = (row: InvitationRow): Invitation => ({
   expiresAtMs: row.expires_at.getTime(),
 })
 
+/** An invitation that ended so long ago is removed; the audit log has what became of it. */
+const endedKeptMs = 90 * 24 * hourMs
+
 /** Stores an invitation; one of the same email that is open is revoked. */
 export async function insertInvitation(
   tx: Queryable,
@@ -51,6 +55,9 @@ export async function insertInvitation(
 ): Promise<void> {
   const { email, tenants } = invitation
   const createdAt = new Date(invitation.createdAtMs)
+  await tx.query('delete from operator_invitations where expires_at < $1', [
+    new Date(invitation.createdAtMs - endedKeptMs),
+  ])
   await tx.query(
     `update operator_invitations set revoked_at = $2
      where email = $1 and accepted_at is null and revoked_at is null`,

@@ -260,6 +260,16 @@ describe('a session', () => {
     expect(shown.body.session.session_id).toBe(stepped.body.session.session_id)
   })
 
+  it('steps up while others guess at the account from everywhere', async () => {
+    const { email, cookie } = await rig.join('viewer')
+    for (let n = 0; n < 12; n++) {
+      const body = { email, password: 'wrong wrong wrong' }
+      await rig.call('POST', '/session', { body, address: `203.0.114.${n}` })
+    }
+    expect((await rig.signIn(email, { address: '203.0.114.200' })).status).toBe(429)
+    await rig.must(200, 'POST', '/session/step-up', { cookie, body: { password } })
+  })
+
   it('does not step up by a wrong password, which is slowed too', async () => {
     const { cookie } = await rig.join('viewer')
     const statuses = []
