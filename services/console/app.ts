@@ -11,12 +11,14 @@ import { addOpenapi } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
+import { addFleetRoutes, type FleetRouteDeps } from './analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from './analytics/manage-analysts.ts'
 import {
   addRulePerformanceRoutes,
   type RulePerformanceDeps,
 } from './analytics/rule-performance-routes.ts'
 import { addSignalRoutes, type SignalRouteDeps } from './analytics/signal-routes.ts'
+import { addSqlRoutes, type SqlRouteDeps } from './analytics/sql/sql-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import type { DeliveryDeps } from './deliveries/manage-deliveries.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './erasure/erasure-routes.ts'
@@ -64,6 +66,8 @@ export type ConsoleDeps = ManageDeps &
   BacktestRouteDeps &
   ShadowRouteDeps &
   AnalystDeps &
+  SqlRouteDeps &
+  FleetRouteDeps &
   OperatorDeps &
   PagesDeps &
   Omit<TokenCheckDeps, 'metrics'> & {
@@ -138,6 +142,8 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   addRetentionRoutes(app, deps)
   addErasureRoutes(app, deps)
   addAnalystRoutes(app, deps)
+  addSqlRoutes(app, deps)
+  addFleetRoutes(app, deps)
 }
 
 function createOperatorParts(deps: ConsoleDeps): OperatorParts {

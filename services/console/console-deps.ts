@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { createRulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
@@ -93,6 +94,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
     prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
+    fleet: createFleetStore(clickhouse),
     ...createUnknownSignalStore(clickhouse),
     listStaleSecretRequests: async (secret) => {
       const nats = findNats()

@@ -1,6 +1,6 @@
 /** Routes of a tenant's analysts. */
 import { z } from 'zod'
-import { analystNamePattern } from '#shared/core/analytics/analyst-access.ts'
+import { analystNamePattern, reservedAnalyst } from '#shared/core/analytics/analyst-access.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import {
@@ -13,6 +13,7 @@ import {
 const nameSchema = z
   .string()
   .regex(analystNamePattern, 'must be 1 to 32 lower-case letters, digits and hyphens')
+  .refine((name) => name !== reservedAnalyst, 'is the name of the analyst of the console itself')
 
 const createdSchema = z
   .object({

@@ -4,7 +4,7 @@
  * analyst signs in at the local stack's proxy. The password appears in one response only.
  */
 import { hash } from 'node:crypto'
-import { toAnalystUser } from '#shared/core/analytics/analyst-access.ts'
+import { reservedAnalyst, toAnalystUser } from '#shared/core/analytics/analyst-access.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
   guardViews,
@@ -66,7 +66,7 @@ export async function createAnalyst(
   await requireTenant(deps.postgres, tenantId)
   const { clickhouse, url, clickhouseUrl } = deps.analysts
   const storedByClickhouse = await storesUsers(clickhouse)
-  if (!storedByClickhouse && url === null) throw notPossible()
+  if (!storedByClickhouse && url === null) throw noAnalystsPossible()
   const password = toText(deps.randomBytes(32))
   await deps.postgres.transaction(async (tx) => {
     const passwordHash = storedByClickhouse ? null : hash('sha256', password, 'buffer')
@@ -88,9 +88,10 @@ export async function createAnalyst(
   }
 }
 
-async function createUser(
+/** Makes a user of ClickHouse for an analyst, or gives one that exists a new password. */
+export async function createUser(
   deps: AnalystDeps,
-  change: AnalystChange,
+  change: Omit<AnalystChange, 'actor'>,
   password: string,
 ): Promise<void> {
   const { clickhouse, database } = deps.analysts
@@ -111,7 +112,9 @@ export async function listTenantAnalysts(
   const analysts = await listAnalysts(deps.postgres, tenantId)
   return {
     tenant_id: tenantId,
-    data: analysts.map((one) => ({ ...one, user: toAnalystUser(tenantId, one.name) })),
+    data: analysts
+      .filter(({ name }) => name !== reservedAnalyst)
+      .map((one) => ({ ...one, user: toAnalystUser(tenantId, one.name) })),
   }
 }
 
@@ -144,7 +147,8 @@ async function storesUsers(clickhouse: Clickhouse): Promise<boolean> {
   )
 }
 
-const notPossible = () =>
+/** @returns Problem analysts_not_possible */
+export const noAnalystsPossible = () =>
   new Problem(
     'analysts_not_possible',
     'This ClickHouse stores no users: it has no writable user directory. Set access_control_path ' +

@@ -167,6 +167,9 @@ export const analystAnswerBytesMax = 64 * mebibyte
 /** An analyst's name within the tenant. */
 export const analystNamePattern = /^[a-z0-9][a-z0-9-]{0,31}$/
 
+/** The analyst of each tenant as whom the console itself runs queries of operators. */
+export const reservedAnalyst = 'console'
+
 /** The user name of an analyst; neither part can contain a dot. */
 export function toAnalystUser(tenantId: string, name: string): string {
   return `analyst.${tenantId}.${name}`

@@ -46,6 +46,7 @@ export const problemCodes = {
   unsupported_media_type: [415, 'The media type is not supported'],
   expectation_failed: [417, 'The expectation cannot be met'],
   webhook_url_refused: [422, 'The webhook URL cannot be used'],
+  query_failed: [422, 'The query cannot be answered'],
   event_not_explainable: [422, 'The event cannot be explained'],
   rate_limited: [429, 'Too many requests'],
   headers_too_large: [431, 'The request headers are too large'],

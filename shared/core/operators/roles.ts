@@ -101,6 +101,10 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/unknown-signals': viewer,
   'GET /tenants/:tenant_id/rule-performance': viewer,
   'GET /tenants/:tenant_id/prevalence-spikes': viewer,
+  'GET /tenants/:tenant_id/fleet': viewer,
+  'POST /tenants/:tenant_id/sql': analyst,
+  'GET /sql/views': viewer,
+  'GET /sql/cookbook': viewer,
   'GET /events/:event_id/explanation': viewer,
   'POST /alerts/:alert_id/disposition': analyst,
 }

@@ -21,6 +21,19 @@ export async function insertAnalyst(
   return rowCount === 1
 }
 
+/** Records an analyst, or gives one that exists a new password. */
+export async function saveAnalyst(
+  tx: Queryable,
+  analyst: { tenantId: string; name: string; passwordHash: Buffer | null; createdBy: string },
+): Promise<void> {
+  await tx.query(
+    `insert into analysts (tenant_id, name, password_hash, created_by)
+     values ($1, $2, $3, $4)
+     on conflict (tenant_id, name) do update set password_hash = excluded.password_hash`,
+    [analyst.tenantId, analyst.name, analyst.passwordHash, analyst.createdBy],
+  )
+}
+
 /** @returns false when there was none of that name */
 export async function removeAnalyst(
   tx: Queryable,

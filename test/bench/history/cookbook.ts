@@ -4,10 +4,12 @@
  * the same events. A query fails that needs more memory than an analyst's may take.
  * `--events N` makes the history smaller, `--devices N` the fleet that is copied.
  */
+
 import { parseArgs } from 'node:util'
 import { analystSettings } from '#shared/core/analytics/analyst-access.ts'
+import { type Question, readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { type Question, readCookbook, wholeHistory } from '../../support/analytics/cookbook.ts'
+import { wholeHistory } from '../../support/analytics/cookbook.ts'
 import {
   fleetTenant,
   insertHistory,

@@ -1,8 +1,8 @@
 // The cookbook from where it is used: every question runs as it stands for an analyst of the local
 // stack, within the analyst's limits, and of another tenant it answers nothing.
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Question, readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
-import { type Question, readCookbook } from '../../support/analytics/cookbook.ts'
 
 let rig: AnalystsRig
 beforeAll(async () => {

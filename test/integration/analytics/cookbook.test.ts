@@ -1,8 +1,9 @@
 // Every question of the cookbook, asked of the real engine over the simulated fleet. The answers
 // are worked out again from what the simulator did, so that a query that runs and is wrong fails.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { type Answer, ask, readCookbook, toCookbookPage } from '../../support/analytics/cookbook.ts'
+import { type Answer, ask, toCookbookPage } from '../../support/analytics/cookbook.ts'
 import {
   type FleetHistory,
   fleetTenant,

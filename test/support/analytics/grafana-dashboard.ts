@@ -2,7 +2,7 @@
  * The Grafana dashboard, made from the cookbook's own files: for the questions where a picture says
  * more, the query as it stands there with Grafana's variables in place of the parameters.
  */
-import type { Question } from './cookbook.ts'
+import type { Question } from '#shared/io/analytics/cookbook.ts'
 
 type Panel = {
   /** The question's name without its number. */

@@ -21,6 +21,7 @@ import {
 } from '#shared/io/tenants/directory/tenant-projection.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
+import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
 import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
@@ -73,6 +74,7 @@ export type ConsoleRig = {
     ShadowRouteDeps &
     DeliveryDeps &
     AnalystDeps &
+    FleetRouteDeps &
     ReconciliationRouteDeps &
     OperatorDeps
   outcomes: string[]
@@ -154,6 +156,13 @@ export async function createConsoleRig(
       readRulePerformance: refuse,
       backtests: { start: refuse },
       compareShadow: refuse,
+      fleet: {
+        readTotals: refuse,
+        listVersions: refuse,
+        listPoints: refuse,
+        listNewDevices: refuse,
+        listSignals: refuse,
+      },
       prevalenceSpikes: { listSpikes: refuse, findAffected: refuse, readCheckedAt: refuse },
     },
     startEdge: async (masterKeys = [masterKey]) => {

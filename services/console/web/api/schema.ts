@@ -264,6 +264,31 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { tenant_id: string; name: string } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/sql': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { sql: string; parameters?: Record<string, string>; format?: "rows" | "csv" } } }
+      responses: { 200: { content: { 'application/json': { columns: ({ name: string; type: string })[]; rows: ((unknown)[])[]; truncated: boolean; rows_read: (number | null); bytes_read: (number | null); duration_ms: number } } } }
+    }
+  }
+  '/admin/v1/sql/views': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { database: string; data: ({ name: string; comment: string; columns: ({ name: string; type: string; comment: string })[] })[] } } } }
+    }
+  }
+  '/admin/v1/sql/cookbook': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { data: ({ name: string; question: string; answer: string; advice: string; parameters: Record<string, string>; sql: string })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/fleet': {
+    get: {
+      parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { from: string; to: string; step_seconds: number; times: (string)[]; totals: { events: number; devices: number; sessions: number; new_devices: number }; over_time: { events: (number)[]; devices: (number)[]; sessions: (number)[]; new_devices: (number)[] }; platforms: ({ platform: string; devices: (number)[]; events: (number)[] })[]; versions: ({ platform: string; sdk_version: string; events: number; devices: number; sessions: number; first_seen_at: string; last_seen_at: string; devices_over_time: ((number)[] | null) })[]; signals: ({ signal: string; devices: number; share: number; by_version: ((number | null))[] })[] } } } }
+    }
+  }
   '/admin/v1/session': {
     post: {
       parameters: {  }

@@ -1,0 +1,149 @@
+/**
+ * SQL over the analytics views, as an analyst of the tenant and with an analyst's limits; the
+ * schema of the views, and the cookbook. The audit log has each query before it runs.
+ */
+import { Readable } from 'node:stream'
+import {
+  sqlQueryMaxMs,
+  sqlRowsBytesMax,
+  sqlRowsMax,
+  sqlRunningMax,
+} from '#shared/core/base/limits/analytics.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  AnalystQueryError,
+  type AnalystStatement,
+  FormatClauseError,
+  queryCsv,
+  queryRows,
+} from '#shared/io/analytics/analyst-query.ts'
+import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
+import { listAnalyticsViews } from '#shared/io/analytics/analytics-schema-store.ts'
+import { readCookbook } from '#shared/io/analytics/cookbook.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import { actorOf, type ConsoleApp } from '../../http/admin-app.ts'
+import { tenantParams } from '../../http/schemas.ts'
+import { requireTenant } from '../../tenants/manage-tenants.ts'
+import { type ConsoleAnalystDeps, createConsoleAnalyst } from './console-analyst.ts'
+import { cookbookSchema, sqlBody, sqlRowsSchema, viewsSchema } from './sql-schemas.ts'
+
+/** `nowMs` is the monotonic clock. */
+export type SqlRouteDeps = ConsoleAnalystDeps & { nowMs: () => number }
+
+export function addSqlRoutes(app: ConsoleApp, deps: SqlRouteDeps): void {
+  addQueryRoute(app, deps)
+  app.get(
+    '/sql/views',
+    {
+      schema: {
+        summary: 'The views that queries may read, with their columns',
+        response: { 200: viewsSchema },
+      },
+    },
+    async () => {
+      const database = toAnalyticsDatabase(deps.analysts.database)
+      const data = await listAnalyticsViews(deps.analysts.clickhouse, database).catch(unreadable)
+      return { database, data }
+    },
+  )
+  app.get(
+    '/sql/cookbook',
+    {
+      schema: {
+        summary: 'Questions of fraud teams, each with the query that answers it',
+        response: { 200: cookbookSchema },
+      },
+    },
+    async () => ({ data: readCookbook() }),
+  )
+}
+
+function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
+  const analyst = createConsoleAnalyst(deps)
+  let running = 0
+  app.post(
+    '/tenants/:tenant_id/sql',
+    {
+      schema: {
+        summary: 'Run a query over the analytics views of a tenant',
+        description:
+          'It runs as an analyst of the tenant: it reads the rows of this tenant alone, changes ' +
+          'nothing, and has the limits of analysts. It ends when the connection does.',
+        params: tenantParams,
+        body: sqlBody,
+        problems: ['query_failed', 'analysts_not_possible'],
+        response: {
+          200: {
+            description: 'The rows, or a CSV of all of them.',
+            content: {
+              'application/json': { schema: sqlRowsSchema },
+              'text/csv': { schema: sqlRowsSchema },
+            },
+          },
+        },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, body, principal }, reply) => {
+      await requireTenant(deps.postgres, tenantId)
+      if (running >= sqlRunningMax) {
+        throw unavailable(`${sqlRunningMax} queries are running here; try again later.`)
+      }
+      running += 1
+      reply.raw.once('close', () => {
+        running -= 1
+      })
+      const { sql, format } = body
+      const after = { sql, parameters: body.parameters, format }
+      const entry = { actor: actorOf(principal), tenantId, action: 'sql.queried', after }
+      await insertAudit(deps.postgres, entry)
+      const startedMs = deps.nowMs()
+      const stop = new AbortController()
+      reply.raw.once('close', () => stop.abort())
+      const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(sqlQueryMaxMs)])
+      const statement: AnalystStatement = {
+        sql,
+        parameters: { ...body.parameters, tenant: tenantId },
+      }
+      if (format === 'csv') {
+        const csv = await analyst
+          .signedIn(tenantId, (login) => queryCsv(login, statement, signal))
+          .catch(refuse)
+        reply.header('content-type', 'text/csv; charset=utf-8')
+        // A CSV is no answer to be written by the schema.
+        return reply.send(Readable.fromWeb(csv as never) as never)
+      }
+      const bounds = { rowsMax: sqlRowsMax, bytesMax: sqlRowsBytesMax, signal }
+      const { read, ...found } = await analyst
+        .signedIn(tenantId, (login) => queryRows(login, statement, bounds))
+        .catch(refuse)
+      const durationMs = Math.round(deps.nowMs() - startedMs)
+      return {
+        ...found,
+        rows_read: read?.rows ?? null,
+        bytes_read: read?.bytes ?? null,
+        duration_ms: durationMs,
+      }
+    },
+  )
+}
+
+const unreadable = (error: unknown): never => {
+  throw unavailable('ClickHouse cannot be read at the moment.', toLoggable(error))
+}
+
+/** Statuses of an engine, or of the analysts' proxy, that cannot be reached or is busy. */
+const busyStatuses = [502, 503, 504]
+
+/** @throws Problem query_failed with the engine's own words, or unavailable */
+function refuse(error: unknown): never {
+  if (error instanceof Problem) throw error
+  if (error instanceof FormatClauseError) {
+    throw new Problem('query_failed', 'Leave FORMAT out: a query is answered as rows or as a CSV.')
+  }
+  if (!(error instanceof AnalystQueryError) || error.engineCode === 0) unreadable(error)
+  const { message, status } = error as AnalystQueryError
+  if (busyStatuses.includes(status)) throw unavailable(message, error)
+  throw new Problem('query_failed', message)
+}

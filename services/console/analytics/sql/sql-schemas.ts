@@ -1,0 +1,61 @@
+/** Schemas of the admin API: queries in SQL, the views, and the cookbook. */
+import { z } from 'zod'
+import {
+  sqlCharactersMax,
+  sqlParameterCharactersMax,
+  sqlParametersMax,
+  sqlRowsMax,
+} from '#shared/core/base/limits/analytics.ts'
+import { operatorText } from '../../http/schemas.ts'
+
+export const sqlBody = z.strictObject({
+  sql: operatorText(sqlCharactersMax).min(1),
+  parameters: z
+    .record(z.string().regex(/^\w{1,64}$/), operatorText(sqlParameterCharactersMax))
+    .refine((values) => Object.keys(values).length <= sqlParametersMax, {
+      error: `must be at most ${sqlParametersMax}`,
+    })
+    .default({})
+    .describe('the values of `{name:Type}`; `tenant` is always the tenant of the path'),
+  format: z
+    .enum(['rows', 'csv'])
+    .default('rows')
+    .describe(`rows: at most ${sqlRowsMax} for a page; csv: all, within the limits of analysts`),
+})
+
+export const sqlRowsSchema = z.object({
+  columns: z.array(z.object({ name: z.string(), type: z.string() })),
+  rows: z
+    .array(z.array(z.unknown()))
+    .describe('values in the order of the columns; integers of 64 bits are text'),
+  truncated: z.boolean().describe('whether there are more rows'),
+  rows_read: z.number().nullable(),
+  bytes_read: z.number().nullable(),
+  duration_ms: z.number().int(),
+})
+
+export const viewsSchema = z.object({
+  database: z.string(),
+  data: z.array(
+    z.object({
+      name: z.string(),
+      comment: z.string(),
+      columns: z.array(z.object({ name: z.string(), type: z.string(), comment: z.string() })),
+    }),
+  ),
+})
+
+export const cookbookSchema = z.object({
+  data: z.array(
+    z.object({
+      name: z.string(),
+      question: z.string(),
+      answer: z.string(),
+      advice: z.string(),
+      parameters: z
+        .record(z.string(), z.string())
+        .describe('with default values; tenant, from and to are not named'),
+      sql: z.string(),
+    }),
+  ),
+})

@@ -1,0 +1,31 @@
+/** Bounds of the analytics pages of the console: queries in SQL, and the fleet over time. */
+
+/** Longest query, in characters. The longest of the cookbook has 2,000. */
+export const sqlCharactersMax = 20_000
+
+/** Parameters of a query, and the characters of a value. The cookbook's have at most six. */
+export const sqlParametersMax = 32
+export const sqlParameterCharactersMax = 1_000
+
+/**
+ * Rows and bytes of a query that a page shows: 10,000 rows of 800 bytes. A CSV has all rows, within
+ * the limits of analysts.
+ */
+export const sqlRowsMax = 10_000
+export const sqlRowsBytesMax = 8 * 1024 * 1024
+
+/** Queries of one console at once: 16 answers of 8 MiB are 128 MiB. */
+export const sqlRunningMax = 16
+
+/** An analyst's query ends after 32 s and waits twice that for other tenants, so 100 s is late. */
+export const sqlQueryMaxMs = 100_000
+
+/** Days of the fleet page. A day is one point of its charts, so a chart has at most 93. */
+export const fleetDaysMax = 92
+
+/** SDK versions of a fleet with a row each, and those with a line of their own in charts. */
+export const fleetVersionsMax = 50
+export const fleetLinesMax = 6
+
+/** Signals of a fleet: more than the catalog has, 150, with some that it does not know. */
+export const fleetSignalsMax = 200

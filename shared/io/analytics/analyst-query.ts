@@ -1,0 +1,156 @@
+/**
+ * Runs a query over ClickHouse's HTTP interface as an analyst's user, whose rights and limits apply
+ * to it. The answer is read as it arrives: rows up to a bound, or the bytes of a CSV.
+ */
+
+export type AnalystLogin = { url: string; user: string; password: string; database: string }
+
+export type AnalystStatement = {
+  sql: string
+  /** Values of `{name:Type}`. */
+  parameters: Record<string, string>
+}
+
+export type SqlColumn = { name: string; type: string }
+
+export type SqlRows = {
+  columns: SqlColumn[]
+  rows: unknown[][]
+  /** There are more rows than the bounds let through. */
+  truncated: boolean
+  /** What the engine read; null when it does not say. */
+  read: { rows: number; bytes: number } | null
+}
+
+/** The engine's error: its code and its text without version and stack. */
+export class AnalystQueryError extends Error {
+  readonly engineCode: number
+  readonly status: number
+
+  constructor(engineCode: number, status: number, message: string) {
+    super(message)
+    this.name = 'AnalystQueryError'
+    this.engineCode = engineCode
+    this.status = status
+  }
+}
+
+/** The code of an engine that does not know the user or the password. */
+export const authenticationFailed = 516
+
+/** The query has a FORMAT of its own, so its answer cannot be read. */
+export class FormatClauseError extends Error {}
+
+const rowsFormat = 'JSONCompactEachRowWithNamesAndTypes'
+const csvFormat = 'CSVWithNames'
+const errorCharactersMax = 2_000
+
+/**
+ * @param bounds of what is kept; reading ends with the first row beyond them
+ * @throws AnalystQueryError, FormatClauseError, and what `fetch` throws
+ */
+export async function queryRows(
+  login: AnalystLogin,
+  statement: AnalystStatement,
+  bounds: { rowsMax: number; bytesMax: number; signal: AbortSignal },
+): Promise<SqlRows> {
+  const response = await send(login, statement, rowsFormat, bounds.signal)
+  const found: SqlRows = { columns: [], rows: [], truncated: false, read: readSummary(response) }
+  let names: string[] | null = null
+  let bytes = 0
+  for await (const line of linesOf(response)) {
+    bytes += line.length
+    const row = JSON.parse(line) as unknown[]
+    if (names === null) names = row as string[]
+    else if (found.columns.length < names.length) {
+      found.columns = names.map((name, at) => ({ name, type: String(row[at]) }))
+    } else if (found.rows.length >= bounds.rowsMax || bytes > bounds.bytesMax) {
+      found.truncated = true
+      break
+    } else found.rows.push(row)
+  }
+  return found
+}
+
+/** The whole answer as CSV with a head. @throws AnalystQueryError, FormatClauseError */
+export async function queryCsv(
+  login: AnalystLogin,
+  statement: AnalystStatement,
+  signal: AbortSignal,
+): Promise<ReadableStream<Uint8Array>> {
+  const response = await send(login, statement, csvFormat, signal)
+  return response.body ?? new Blob([]).stream()
+}
+
+async function send(
+  login: AnalystLogin,
+  { sql, parameters }: AnalystStatement,
+  format: string,
+  signal: AbortSignal,
+): Promise<Response> {
+  const url = new URL(login.url)
+  url.search = new URLSearchParams({
+    database: login.database,
+    default_format: format,
+    session_timezone: 'UTC',
+    date_time_output_format: 'iso',
+    // Beyond 2^53 a number of JavaScript is another one.
+    output_format_json_quote_64bit_integers: '1',
+    ...Object.fromEntries(
+      Object.entries(parameters).map(([name, value]) => [`param_${name}`, escapeValue(value)]),
+    ),
+  }).toString()
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'text/plain; charset=utf-8',
+      'x-clickhouse-user': login.user,
+      'x-clickhouse-key': login.password,
+    },
+    body: sql,
+    redirect: 'error',
+    signal,
+  })
+  if (!response.ok) throw toQueryError(response.status, await response.text())
+  const given = response.headers.get('x-clickhouse-format')
+  if (given !== null && given !== format) {
+    await response.body?.cancel()
+    throw new FormatClauseError(given)
+  }
+  return response
+}
+
+/** A value as the engine reads parameters: tab-separated text. */
+const escapeValue = (value: string): string =>
+  value.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')
+
+async function* linesOf(response: Response): AsyncGenerator<string, void> {
+  if (response.body === null) return
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+  if (rest !== '') yield rest
+}
+
+function readSummary(response: Response): SqlRows['read'] {
+  try {
+    const summary = JSON.parse(response.headers.get('x-clickhouse-summary') ?? '') as {
+      read_rows: string
+      read_bytes: string
+    }
+    return { rows: Number(summary.read_rows), bytes: Number(summary.read_bytes) }
+  } catch {
+    return null
+  }
+}
+
+/** `Code: 62. DB::Exception: Syntax error: ... (SYNTAX_ERROR) (version 26.7.1)` */
+function toQueryError(status: number, text: string): AnalystQueryError {
+  const [, code = '0', message = text] =
+    /^Code: (\d+)\. DB::Exception: ([\s\S]*?)(?: \(version [^)]*\)+)?\s*$/.exec(text) ?? []
+  return new AnalystQueryError(Number(code), status, message.slice(0, errorCharactersMax))
+}

@@ -1,0 +1,250 @@
+// Queries of operators in SQL and the fleet over time, over the admin API on the real engine: a
+// query reads its own tenant with an analyst's rights, is in the audit log, and ends as rows, as a
+// CSV or as the engine's own error.
+import { randomBytes } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sqlRowsMax } from '#shared/core/base/limits/analytics.ts'
+import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
+import { listAudit } from '#shared/io/postgres/audit-store.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
+import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+
+const adminToken = randomBytes(32).toString('base64url')
+const dayMs = 86_400_000
+let rig: AnalystsRig
+let app: FastifyInstance
+let aheadMs = 0
+
+beforeAll(async () => {
+  rig = await createAnalystsRig()
+  const deps = {
+    ...rig.deps,
+    adminToken,
+    log: testLog,
+    sealer: createSealer([randomBytes(32).toString('base64')]),
+    nowMs: () => performance.now(),
+    wallMs: () => Date.now() + aheadMs,
+    fleet: createFleetStore(rig.deps.analysts.clickhouse),
+  }
+  // Of the other routes none is called.
+  app = await createConsoleApp(deps as unknown as ConsoleDeps, {
+    log: testLog,
+    metrics: createMetrics('console'),
+  })
+})
+afterAll(async () => {
+  await app?.close()
+  await rig?.close()
+})
+
+async function call(method: 'GET' | 'POST', path: string, body?: object) {
+  const response = await app.inject({
+    method,
+    url: `/admin/v1${path}`,
+    headers: { authorization: `Bearer ${adminToken}` },
+    ...(body === undefined ? {} : { payload: body }),
+  })
+  return { status: response.statusCode, text: response.body, headers: response.headers }
+}
+
+async function ask(sql: string, more: object = {}, tenant = 'acme') {
+  const { status, text } = await call('POST', `/tenants/${tenant}/sql`, { sql, ...more })
+  return { status, body: JSON.parse(text) }
+}
+
+describe('a query', () => {
+  it('is answered with columns, types and rows', async () => {
+    const { status, body } = await ask(
+      `select device_id, count() as events, max(received_at) as at from events
+       where device_id = {device:String} group by device_id`,
+      { parameters: { device: 'acme-3' } },
+    )
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      columns: [
+        { name: 'device_id', type: 'String' },
+        { name: 'events', type: 'UInt64' },
+        { name: 'at', type: "DateTime64(3, 'UTC')" },
+      ],
+      rows: [['acme-3', '5', expect.stringMatching(/^\d{4}-\d\d-\d\dT.+Z$/)]],
+      truncated: false,
+    })
+    expect(body.rows_read).toBeGreaterThan(0)
+  })
+
+  it('reads the tenant of its path alone, whatever it names', async () => {
+    for (const tenant of ['acme', 'globex']) {
+      for (const view of ['events', 'alerts', 'devices']) {
+        const { body } = await ask(`select distinct tenant_id from ${view}`, {}, tenant)
+        expect([view, body.rows]).toEqual([view, [[tenant]]])
+      }
+    }
+    const named = { parameters: { tenant: 'globex' } }
+    const own = await ask('select {tenant:String}', named)
+    expect(own.body.rows).toEqual([['acme']])
+    const other = await ask("select count() from events where tenant_id = 'globex'")
+    expect(other.body.rows).toEqual([['0']])
+  })
+
+  it('has the rights of an analyst and not those of the console', async () => {
+    const attempts = [
+      'select * from device_intelligence.telemetry limit 1',
+      'drop view analytics.events',
+      "select * from file('/etc/passwd', 'LineAsString')",
+      "insert into analytics.events (tenant_id) values ('acme')",
+      'select 1; select 2',
+    ]
+    for (const sql of attempts) {
+      const { status, body } = await ask(sql)
+      expect([sql, status, body.code]).toEqual([sql, 422, 'query_failed'])
+    }
+    expect((await ask('select count() from events')).body.rows).toEqual([['50']])
+  })
+
+  it('that the engine refuses is answered with its words', async () => {
+    const { status, body } = await ask('select nothing_like_it from events')
+    expect([status, body.code]).toEqual([422, 'query_failed'])
+    expect(body.detail).toContain('nothing_like_it')
+    expect(body.detail).not.toContain('version')
+    const formatted = await ask('select 1 format Pretty')
+    expect([formatted.status, formatted.body.detail]).toEqual([
+      422,
+      'Leave FORMAT out: a query is answered as rows or as a CSV.',
+    ])
+  })
+
+  it('shows so many rows at most, and all of them as CSV', async () => {
+    const sql = `select number from numbers(${sqlRowsMax + 5})`
+    const shown = await ask(sql)
+    expect([shown.body.rows.length, shown.body.truncated]).toEqual([sqlRowsMax, true])
+    const exact = await ask(`select number from numbers(${sqlRowsMax})`)
+    expect([exact.body.rows.length, exact.body.truncated]).toEqual([sqlRowsMax, false])
+    const csv = await call('POST', '/tenants/acme/sql', { sql, format: 'csv' })
+    expect([csv.status, csv.headers['content-type']]).toEqual([200, 'text/csv; charset=utf-8'])
+    const lines = csv.text.trimEnd().split('\n')
+    expect([lines.length, lines[0], lines.at(-1)]).toEqual([
+      sqlRowsMax + 6,
+      '"number"',
+      `${sqlRowsMax + 4}`,
+    ])
+  })
+
+  it('is in the audit log of its tenant, also when it fails', async () => {
+    const sql = 'select a_query_of_this_test'
+    await ask(sql, { parameters: { one: '1' } })
+    const rows = await listAudit(rig.postgres, { tenantId: 'acme', limit: 1 })
+    expect(rows).toMatchObject([
+      {
+        actor: 'admin',
+        action: 'sql.queried',
+        after: { sql, parameters: { one: '1' }, format: 'rows' },
+      },
+    ])
+  })
+
+  it('is answered after the password of its analyst was changed, and on the next day', async () => {
+    const hashOf = async () => {
+      const { rows } = await rig.postgres.query<{ password_hash: Buffer }>(
+        "select password_hash from analysts where tenant_id = 'acme' and name = 'console'",
+        [],
+      )
+      return rows[0]!.password_hash.toString('hex')
+    }
+    const first = await hashOf()
+    await rig.postgres.query(
+      "update analysts set password_hash = $1 where tenant_id = 'acme' and name = 'console'",
+      [randomBytes(32)],
+    )
+    expect((await ask('select 1')).status).toBe(200)
+    expect(await hashOf()).toBe(first)
+    aheadMs = dayMs
+    expect((await ask('select 1')).status).toBe(200)
+    aheadMs = 0
+    expect(await hashOf()).not.toBe(first)
+  })
+
+  it('has an analyst that is neither listed nor made by a person', async () => {
+    const { text } = await call('GET', '/tenants/acme/analysts')
+    expect(JSON.parse(text).data.map(({ name }: { name: string }) => name)).toEqual(['own'])
+    const made = await call('POST', '/tenants/acme/analysts', { name: 'console' })
+    expect(made.status).toBe(400)
+  })
+
+  it('of a tenant that is not there is refused', async () => {
+    const { status, body } = await ask('select 1', {}, 'nobody')
+    expect([status, body.code]).toEqual([404, 'tenant_not_found'])
+  })
+})
+
+describe('beside the query', () => {
+  it('the schema names every view with its columns', async () => {
+    const { status, text } = await call('GET', '/sql/views')
+    expect(status).toBe(200)
+    const { database, data } = JSON.parse(text)
+    expect(database).toBe('analytics')
+    const names = data.map(({ name }: { name: string }) => name)
+    expect(names).toEqual([...names].sort())
+    expect(names).toEqual(expect.arrayContaining(['events', 'alerts', 'precision_by_flag']))
+    const events = data.find(({ name }: { name: string }) => name === 'events')
+    expect(events.comment).toContain('Every accepted event once')
+    expect(events.columns[0]).toEqual({
+      name: 'tenant_id',
+      type: 'LowCardinality(String)',
+      comment: 'The tenant.',
+    })
+  })
+
+  it('every question of the cookbook runs as it is listed', async () => {
+    const { text } = await call('GET', '/sql/cookbook')
+    const { data } = JSON.parse(text)
+    expect(data.length).toBeGreaterThanOrEqual(20)
+    const times = { from: '2020-01-01 00:00:00.000', to: '2100-01-01 00:00:00.000' }
+    for (const { name, sql, parameters } of data.slice(0, 5)) {
+      const { status } = await ask(sql, { parameters: { ...parameters, ...times } })
+      expect([name, status]).toEqual([name, 200])
+    }
+  })
+})
+
+describe('the fleet', () => {
+  it('counts events, devices, sessions and signals by version and over time', async () => {
+    const { status, text } = await call('GET', '/tenants/acme/fleet')
+    const fleet = JSON.parse(text)
+    expect(status).toBe(200)
+    expect(fleet.totals).toEqual({ events: 50, devices: 10, sessions: 20, new_devices: 10 })
+    expect(fleet.step_seconds).toBe(3_600)
+    const sum = (values: number[]) => values.reduce((total, one) => total + one, 0)
+    expect(fleet.times.length).toBe(25)
+    for (const [name, total] of [
+      ['events', 50],
+      ['new_devices', 10],
+    ]) {
+      const values = fleet.over_time[name as string]
+      expect([name, values.length, sum(values)]).toEqual([name, 25, total])
+    }
+    expect(fleet.versions).toMatchObject([
+      { platform: 'android', sdk_version: '', events: 50, devices: 10, sessions: 20 },
+    ])
+    expect(fleet.versions[0].devices_over_time.length).toBe(25)
+    expect(fleet.platforms).toMatchObject([{ platform: 'android' }])
+    expect(fleet.signals).toEqual([
+      { signal: 'root.su_binary', devices: 10, share: 1, by_version: [1] },
+    ])
+  })
+
+  it('of a span without events is empty, and of one that is too long refused', async () => {
+    const empty = await call('GET', '/tenants/acme/fleet?from=2020-01-01&to=2020-01-03')
+    const fleet = JSON.parse(empty.text)
+    expect(fleet.totals).toEqual({ events: 0, devices: 0, sessions: 0, new_devices: 0 })
+    expect([fleet.versions, fleet.signals]).toEqual([[], []])
+    expect(fleet.times.length).toBe(48)
+    const long = await call('GET', '/tenants/acme/fleet?from=2020-01-01&to=2020-06-01')
+    expect([long.status, JSON.parse(long.text).code]).toEqual([400, 'invalid_query'])
+    const turned = await call('GET', '/tenants/acme/fleet?from=2020-01-03&to=2020-01-01')
+    expect(turned.status).toBe(400)
+  })
+})
