@@ -137,7 +137,8 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
            order by uniq(device_id) desc, platform, sdk_version limit {versions:UInt32}
          )
          select of_all, platform, sdk_version, signal, devices from (
-           select grouping(platform) as of_all, platform, sdk_version, signal, uniq(device_id) as devices
+           select grouping(platform) as of_all, platform, sdk_version, signal,
+             uniq(device_id) as devices
            from (select platform, sdk_version, device_id, detected_signals ${selected})
            array join detected_signals as signal
            group by grouping sets ((signal), (platform, sdk_version, signal))
