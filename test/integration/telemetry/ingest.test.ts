@@ -5,6 +5,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
+import { sendTelemetry } from '../../../shared/client/send-telemetry.ts'
+import type { Telemetry } from '../../../shared/client/telemetry.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { until } from '../../support/process/until.ts'
@@ -450,5 +452,44 @@ describe('sandbox', () => {
     expect(await ask(sandbox, 'device')).toEqual([40, 'REVIEW', 'ROOTED'])
     expect(await ask(live, 'test-allow')).toEqual([40, 'REVIEW', 'ROOTED'])
     expect(await ask(live, 'test-block')).toEqual([40, 'REVIEW', 'ROOTED'])
+  })
+})
+
+describe('the client package', () => {
+  const options = () => ({ ingestUrl: edge.url, hmacSecret: acme.secret })
+
+  it('sends a submission that is stored as it was serialized', async () => {
+    const telemetry = telemetryOf('acme', {
+      user_id: null,
+      signals: {
+        root: { su_binary: true },
+        emulator: {},
+        debugger: {},
+        tamper: {},
+        ecosystem: {},
+        network: {},
+      },
+    })
+    const result = await sendTelemetry(telemetry as Telemetry, options())
+    const [event] = await storedOf(JSON.stringify(telemetry))
+    expect(result).toMatchObject({
+      status: 'accepted',
+      event_id: event!.event_id,
+      rasp_score: event!.rasp_score,
+      rasp_action: 'REVIEW',
+      flags: ['ROOTED'],
+    })
+  })
+
+  it('names what the edge refuses', async () => {
+    const forged = sendTelemetry(bodyOf('acme'), { ...options(), hmacSecret: 'x'.repeat(43) })
+    await expect(forged).rejects.toMatchObject({
+      name: 'TelemetryRefusedError',
+      refusal: { status: 401, code: 'signature_invalid', requestId: expect.any(String) },
+    })
+    const invalid = sendTelemetry(bodyOf('acme', { device_id: '' }), options())
+    await expect(invalid).rejects.toMatchObject({
+      refusal: { status: 400, code: 'invalid_body', errors: [{ path: '$.device_id' }] },
+    })
   })
 })

@@ -77,6 +77,11 @@ describe('import walls', () => {
     ).toEqual([])
   })
 
+  it('lets shared/client import the core and Node alone, zod in types', () => {
+    const allowed = /^(shared\/(client|core)\/|node:|zod$)/
+    expect(violations(under('shared/client'), (target) => !allowed.test(target))).toEqual([])
+  })
+
   it('lets no service import another, deploy or a test', () => {
     const found = violations(under('services'), (target, { path }) => {
       if (/^(deploy|test)\//.test(target)) return true

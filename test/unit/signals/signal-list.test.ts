@@ -8,12 +8,13 @@ import {
   toPolicyHash,
 } from '#shared/core/policies/policy.ts'
 import { flags } from '#shared/core/signals/flags.ts'
+import type { Category } from '#shared/core/signals/signal-definition.ts'
 import {
   type ListedSignal,
   signalListSchema,
   toSignalList,
 } from '#shared/core/signals/signal-list.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
 
@@ -48,9 +49,9 @@ describe('the signal list', () => {
     expect([...signalsOf().keys()]).toEqual(catalogPaths)
     expect(catalogPaths.length).toBeGreaterThan(100)
     for (const [path, { signal, name, weight, suppressed, ...told }] of signalsOf()) {
-      const [category, known] = path.split('.') as [keyof typeof signalCatalog, string]
+      const [category, known] = path.split('.') as [Category, string]
       expect({ signal, name }).toEqual({ signal: path, name: known })
-      expect(signalCatalog[category][known]).toMatchObject(told)
+      expect(findSignal(category, known)).toMatchObject(told)
       expect(Object.keys(flags)).toContain(told.flag)
     }
   })

@@ -1,7 +1,7 @@
 /** Signals of the category `debugger`, with the severity that public sources give them. */
 import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 
-export const debuggerSignals: Record<string, SignalDefinition> = {
+export const debuggerSignals = {
   debugger_attached: {
     type: 'boolean',
     platforms: ['android', 'ios'],
@@ -186,4 +186,4 @@ export const debuggerSignals: Record<string, SignalDefinition> = {
     description: "The SDK's own callbacks are suppressed.",
     sources: ['freeRASP'],
   },
-}
+} satisfies Record<string, SignalDefinition>

@@ -1,7 +1,7 @@
 /** Signals of the category `ecosystem`, with the severity that public sources give them. */
 import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 
-export const ecosystemSignals: Record<string, SignalDefinition> = {
+export const ecosystemSignals = {
   developer_mode: {
     type: 'boolean',
     platforms: ['android', 'ios'],
@@ -202,4 +202,4 @@ export const ecosystemSignals: Record<string, SignalDefinition> = {
     description: 'Installing from unknown sources is allowed.',
     sources: ['Appdome'],
   },
-}
+} satisfies Record<string, SignalDefinition>

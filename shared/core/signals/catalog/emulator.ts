@@ -1,7 +1,7 @@
 /** Signals of the category `emulator`, with the severity that public sources give them. */
 import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 
-export const emulatorSignals: Record<string, SignalDefinition> = {
+export const emulatorSignals = {
   is_emulator: {
     type: 'boolean',
     platforms: ['android'],
@@ -218,4 +218,4 @@ export const emulatorSignals: Record<string, SignalDefinition> = {
     description: 'No thermal sensors exist.',
     sources: ['RiskEngine'],
   },
-}
+} satisfies Record<string, SignalDefinition>

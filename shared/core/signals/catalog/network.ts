@@ -1,7 +1,7 @@
 /** Signals of the category `network`, with the severity that public sources give them. */
 import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 
-export const networkSignals: Record<string, SignalDefinition> = {
+export const networkSignals = {
   vpn_active: {
     type: 'boolean',
     platforms: ['android', 'ios'],
@@ -162,4 +162,4 @@ export const networkSignals: Record<string, SignalDefinition> = {
     description: 'Kind of that network; context only.',
     sources: ['Fingerprint'],
   },
-}
+} satisfies Record<string, SignalDefinition>

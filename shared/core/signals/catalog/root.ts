@@ -1,7 +1,7 @@
 /** Signals of the category `root`, with the severity that public sources give them. */
 import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 
-export const rootSignals: Record<string, SignalDefinition> = {
+export const rootSignals = {
   su_binary: {
     type: 'boolean',
     platforms: ['android'],
@@ -234,4 +234,4 @@ export const rootSignals: Record<string, SignalDefinition> = {
     description: "A jailbreak's dynamic library is loaded.",
     sources: ['IOSSecuritySuite'],
   },
-}
+} satisfies Record<string, SignalDefinition>

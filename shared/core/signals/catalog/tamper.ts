@@ -1,7 +1,7 @@
 /** Signals of the category `tamper`, with the severity that public sources give them. */
 import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 
-export const tamperSignals: Record<string, SignalDefinition> = {
+export const tamperSignals = {
   signature_mismatch: {
     type: 'boolean',
     platforms: ['android', 'ios'],
@@ -194,4 +194,4 @@ export const tamperSignals: Record<string, SignalDefinition> = {
     description: "Whether App Attest's assertion is valid.",
     sources: ['App Attest'],
   },
-}
+} satisfies Record<string, SignalDefinition>

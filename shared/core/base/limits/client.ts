@@ -1,0 +1,17 @@
+/** Bounds of the client package: attempts of one submission, and how long it waits between them. */
+
+/** Attempts of one submission. Four waits of the back-off are 0.2 to 7.5 s in all. */
+export const sendAttemptsMax = 5
+
+/** One attempt, the answer included. An edge answers within ten seconds or refuses. */
+export const sendAttemptTimeoutMs = 15_000
+
+/** All attempts and waits of one submission. A caller that waits longer is better off with a queue. */
+export const sendDeadlineMs = 60_000
+
+/** The upper limit of the first wait; it doubles with each attempt. The wait is random below it. */
+export const sendBackoffFirstMs = 500
+export const sendBackoffMaxMs = 8_000
+
+/** How far the signed time of a webhook may be from the receiver's clock, in seconds. */
+export const webhookToleranceSeconds = 300

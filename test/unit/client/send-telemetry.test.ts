@@ -1,0 +1,224 @@
+/**
+ * `sendTelemetry`: what is sent is signed byte for byte, retries send the same bytes within their
+ * bounds, and every end of a call is a result or a typed error.
+ */
+import { describe, expect, it } from 'vitest'
+import { TelemetryRefusedError, TelemetryUnavailableError } from '../../../shared/client/errors.ts'
+import { readRetryAfter, sendTelemetry } from '../../../shared/client/send-telemetry.ts'
+import type { Telemetry } from '../../../shared/client/telemetry.ts'
+import vectors from '../../vectors/signatures.json' with { type: 'json' }
+
+const hmacSecret = 'q7Yw1vVh0o3mK5tR8uX2zA4cE6gI9jL1nP3rT5vX7zB'
+
+const telemetry: Telemetry = {
+  tenant_id: 'acme',
+  device_id: 'd-1',
+  session_id: 's-1',
+  user_id: null,
+  sdk_meta: { sdk_version: '4.2.0', platform: 'android', batch_type: 'initial' },
+  scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+  signals: {
+    root: { su_binary: true, magisk_detected: null, verified_boot_state: 'VERIFIED' },
+    emulator: { sensor_count: 12 },
+    debugger: {},
+    tamper: { pi_device_verdict: ['MEETS_DEVICE_INTEGRITY'] },
+    ecosystem: {},
+    network: {},
+  },
+}
+
+const accepted = {
+  status: 'accepted',
+  rasp_score: 40,
+  rasp_action: 'REVIEW',
+  event_id: 'evt_1',
+  flags: ['ROOTED'],
+}
+
+type Sent = { url: string; headers: Headers; body: string; redirect: string | undefined }
+type Step = Response | Error
+
+const answer =
+  (status: number, body: unknown, headers = {}) =>
+  () =>
+    new Response(JSON.stringify(body), { status, headers })
+
+/** A `fetch` that gives these answers, the last one for good, and keeps what was sent. */
+function fakeFetch(...steps: (() => Step)[]) {
+  const sent: Sent[] = []
+  const fetch = async (url: unknown, init: RequestInit = {}): Promise<Response> => {
+    const body = Buffer.from(init.body as Uint8Array).toString('utf8')
+    sent.push({
+      url: String(url),
+      headers: new Headers(init.headers),
+      body,
+      redirect: init.redirect,
+    })
+    const step = steps[Math.min(sent.length, steps.length) - 1]!()
+    if (step instanceof Error) throw step
+    return step
+  }
+  return { sent, fetch: fetch as typeof globalThis.fetch }
+}
+
+const options = { ingestUrl: 'https://ingest.test', hmacSecret }
+const unavailable = answer(503, { code: 'unavailable' }, { 'retry-after': '0' })
+
+/** What a call that must fail threw. */
+async function failureOf(call: Promise<unknown>): Promise<unknown> {
+  return call.then(
+    () => expect.unreachable(),
+    (error: unknown) => error,
+  )
+}
+
+describe('what is sent', () => {
+  const bodyOf = (vector: (typeof vectors.vectors)[number]) =>
+    vector.body_base64 === undefined
+      ? Buffer.from(
+          vector.body_pattern!.before +
+            vector.body_pattern!.repeat.repeat(vector.body_pattern!.times) +
+            vector.body_pattern!.after,
+        )
+      : Buffer.from(vector.body_base64, 'base64')
+
+  it.each(vectors.vectors)('has the signature of the vector: $name', async (vector) => {
+    const body = bodyOf(vector)
+    const { fetch, sent } = fakeFetch(answer(200, accepted))
+    await sendTelemetry(body, { ...options, hmacSecret: vector.secret, fetch })
+    expect(sent[0]!.headers.get('x-service-signature')).toBe(vector.signature)
+    expect(sent[0]!.body).toBe(body.toString('utf8'))
+  })
+
+  it('is a submission as JSON to the ingest path, and follows no redirect', async () => {
+    for (const ingestUrl of ['https://ingest.test', 'https://ingest.test/', 'https://h/a']) {
+      const { fetch, sent } = fakeFetch(answer(200, accepted))
+      expect(await sendTelemetry(telemetry, { ...options, ingestUrl, fetch })).toEqual(accepted)
+      expect(sent).toHaveLength(1)
+      expect(sent[0]).toMatchObject({
+        url: `${ingestUrl.replace(/\/$/, '')}/v1/rasp/ingest`,
+        body: JSON.stringify(telemetry),
+        redirect: 'manual',
+      })
+      expect(sent[0]!.headers.get('content-type')).toBe('application/json')
+    }
+  })
+
+  it('stays as it was at the call, when the caller changes it meanwhile', async () => {
+    const body = Buffer.from(JSON.stringify(telemetry))
+    const before = body.toString('utf8')
+    const { fetch, sent } = fakeFetch(
+      () => {
+        body.fill(0)
+        return unavailable()
+      },
+      answer(200, accepted),
+    )
+    await sendTelemetry(body, { ...options, fetch })
+    expect(sent.map((one) => one.body)).toEqual([before, before])
+  })
+})
+
+describe('retries', () => {
+  it.each([
+    ['a network fault', () => new TypeError('fetch failed')],
+    ['429', answer(429, { code: 'rate_limited' }, { 'retry-after': '0' })],
+    ['503', unavailable],
+    ['502 of a proxy', answer(502, 'no edge', { 'retry-after': '0' })],
+    ['a 200 that is not of the service', answer(200, '<html>', { 'retry-after': '0' })],
+  ])('follow %s, with the same bytes and signature', async (_, first) => {
+    const { fetch, sent } = fakeFetch(first, answer(200, accepted))
+    expect(await sendTelemetry(telemetry, { ...options, fetch })).toEqual(accepted)
+    expect(sent).toHaveLength(2)
+    expect(sent[1]!.body).toBe(sent[0]!.body)
+    expect(sent[1]!.headers.get('x-service-signature')).toBe(
+      sent[0]!.headers.get('x-service-signature'),
+    )
+  })
+
+  it('wait as long as `Retry-After` asks', async () => {
+    const { fetch } = fakeFetch(answer(429, {}, { 'retry-after': '1' }), answer(200, accepted))
+    const startMs = performance.now()
+    await sendTelemetry(telemetry, { ...options, fetch })
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(990)
+  })
+
+  it('end after the given attempts, with what the last one came to', async () => {
+    const { fetch, sent } = fakeFetch(unavailable)
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, attemptsMax: 3 }))
+    expect(sent).toHaveLength(3)
+    expect(error).toBeInstanceOf(TelemetryUnavailableError)
+    expect(error).toMatchObject({ attempts: 3, status: 503, retryAfterMs: 0 })
+  })
+
+  it('end at once where the wait would pass the deadline', async () => {
+    const { fetch, sent } = fakeFetch(answer(429, {}, { 'retry-after': '3600' }))
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch }))
+    expect(sent).toHaveLength(1)
+    expect(error).toBeInstanceOf(TelemetryUnavailableError)
+    expect(error).toMatchObject({ attempts: 1, status: 429, retryAfterMs: 3_600_000 })
+  })
+
+  it('name the fault when no answer ever came', async () => {
+    const { fetch } = fakeFetch(() => new TypeError('fetch failed'))
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, attemptsMax: 1 }))
+    expect(error).toMatchObject({ name: 'TelemetryUnavailableError', status: null })
+    expect((error as Error).cause).toMatchObject({ message: 'fetch failed' })
+  })
+
+  it('end when the caller aborts, with its reason', async () => {
+    const abort = new AbortController()
+    const reason = new Error('the app closes')
+    const { fetch, sent } = fakeFetch(() => {
+      abort.abort(reason)
+      return unavailable()
+    })
+    const call = sendTelemetry(telemetry, { ...options, fetch, signal: abort.signal })
+    expect(await failureOf(call)).toBe(reason)
+    expect(sent).toHaveLength(1)
+  })
+})
+
+describe('a refusal', () => {
+  it.each([400, 401, 413, 415, 307, 500])('with %s is not tried again', async (status) => {
+    const problem = {
+      code: 'invalid_body',
+      detail: 'the body is not valid',
+      errors: [{ path: '$.signals.root.su_binary', message: 'must be a boolean or null' }],
+    }
+    const { fetch, sent } = fakeFetch(answer(status, problem, { 'x-request-id': 'req_1' }))
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch }))
+    expect(sent).toHaveLength(1)
+    expect(error).toBeInstanceOf(TelemetryRefusedError)
+    const { refusal, message } = error as TelemetryRefusedError
+    expect(refusal).toEqual({ ...problem, status, requestId: 'req_1' })
+    expect(message).toContain('$.signals.root.su_binary must be a boolean or null')
+    expect(message).not.toContain(hmacSecret)
+  })
+
+  it('without a readable body has its status', async () => {
+    const { fetch } = fakeFetch(() => new Response('<html>', { status: 403 }))
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch }))
+    expect((error as TelemetryRefusedError).refusal).toMatchObject({
+      status: 403,
+      code: null,
+      errors: [],
+      requestId: null,
+    })
+  })
+})
+
+describe('`Retry-After`', () => {
+  const nowMs = Date.UTC(2026, 10, 25, 12)
+
+  it.each([
+    ['7', 7_000],
+    ['0', 0],
+    ['Wed, 25 Nov 2026 12:00:30 GMT', 30_000],
+    ['Wed, 25 Nov 2026 11:00:00 GMT', 0],
+    ['soon', null],
+    [null, null],
+  ])('%s is read as %s ms', (header, ms) => {
+    expect(readRetryAfter(header, nowMs)).toBe(ms)
+  })
+})
