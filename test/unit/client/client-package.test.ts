@@ -34,8 +34,8 @@ describe('the client package', () => {
   it('is importable by its name', () => {
     const code = `
       import { signBody, verifyWebhook } from 'device-intelligence/client'
-      const signature = signBody('what do ya want for nothing?', 'Jefe')
-      process.stdout.write(`$signature$typeof verifyWebhook`)`
+      process.stdout.write(signBody('what do ya want for nothing?', 'Jefe'))
+      process.stdout.write(' ' + typeof verifyWebhook)`
     const out = execFileSync(process.execPath, ['--input-type=module', '--eval', code], {
       cwd: root,
       encoding: 'utf8',
