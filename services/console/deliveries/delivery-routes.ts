@@ -1,21 +1,27 @@
 /** Routes of deliveries: list, show, replay, test; and pausing and resuming a webhook. */
 import { z } from 'zod'
+import { toDeliveryHeaders } from '#shared/core/deliveries/webhook-signing.ts'
 import { type CursorScope, decodeCursor, encodeCursor } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
   type DeliveryPosition,
   findDeliveries,
+  findDeliveryBody,
   listDeliveries,
 } from '#shared/io/deliveries/list-deliveries.ts'
+import { countReplayable } from '#shared/io/deliveries/replay-deliveries.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
   deliveriesSchema,
   deliveryParams,
+  deliveryRequestSchema,
   deliverySchema,
   listDeliveriesQuery,
   replayBody,
+  replayCountQuery,
+  replayCountSchema,
   replayedSchema,
   webhookStateSchema,
 } from './delivery-schemas.ts'
@@ -126,10 +132,47 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
       await requireTenant(postgres, tenantId)
       const [found] = await findDeliveries(postgres, tenantId, [deliveryId])
       if (found !== undefined) return found
-      throw new Problem('delivery_not_found', `There is no delivery ${deliveryId}.`)
+      throw deliveryNotFound(deliveryId)
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/deliveries/:delivery_id/request',
+    {
+      schema: {
+        summary: 'Show what the attempts of a delivery send',
+        params: deliveryParams,
+        problems: ['delivery_not_found'],
+        response: { 200: deliveryRequestSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId, delivery_id: deliveryId } }) => {
+      await requireTenant(postgres, tenantId)
+      const found = await findDeliveryBody(postgres, tenantId, deliveryId)
+      if (found === null) throw deliveryNotFound(deliveryId)
+      const headers = toDeliveryHeaders(deliveryId, found.event)
+      return { delivery_id: deliveryId, headers, body: found.body.toString('utf8') }
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/deliveries/replay-count',
+    {
+      schema: {
+        summary: 'Count the deliveries that a replay would send again',
+        params: tenantParams,
+        querystring: replayCountQuery,
+        response: { 200: replayCountSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, query: { since, failed } }) => {
+      await requireTenant(postgres, tenantId)
+      const scope = { sinceMs: since ?? null, onlyFailed: failed === 'true' }
+      return { tenant_id: tenantId, count: await countReplayable(postgres, { tenantId, scope }) }
     },
   )
 }
+
+const deliveryNotFound = (deliveryId: string) =>
+  new Problem('delivery_not_found', `There is no delivery ${deliveryId}.`)
 
 const positionSchema = z.tuple([z.int(), z.string().max(64)])
 

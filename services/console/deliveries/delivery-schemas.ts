@@ -67,6 +67,24 @@ export const replayBody = z
   )
   .meta({ examples: [{ since: '2026-03-01T00:00:00Z' }, { failed: true }] })
 
+export const replayCountQuery = z.strictObject({
+  since: instantParameter('Deliveries created at this instant or later.'),
+  failed: z
+    .enum(['true', 'false'])
+    .default('false')
+    .describe('`true` counts only failed and skipped deliveries'),
+})
+
+export const replayCountSchema = z.object({ tenant_id: z.string(), count: z.number().int() })
+
+export const deliveryRequestSchema = z.object({
+  delivery_id: z.string(),
+  headers: z
+    .record(z.string(), z.string())
+    .describe('those that all attempts share; signatures are made for each attempt and not kept'),
+  body: z.string().describe('the bytes that are sent, as text'),
+})
+
 export const replayedSchema = z.object({
   tenant_id: z.string(),
   replayed: z.number().int().describe('how many deliveries are due now'),

@@ -46,15 +46,22 @@ export function signDelivery(
     .update(body)
     .digest('base64')
   return {
-    'content-type': 'application/json',
+    ...toDeliveryHeaders(stamp.deliveryId, event),
     'x-service-signature': createHmac('sha256', keys.service).update(body).digest('base64'),
-    'x-service-event': event,
-    'x-service-delivery': stamp.deliveryId,
     'x-service-attempt': String(stamp.attempt),
     'x-service-timestamp': at,
-    'webhook-id': stamp.deliveryId,
     'webhook-timestamp': at,
     'webhook-signature': `v1,${standard}`,
+  }
+}
+
+/** The headers that all attempts of a delivery share, names in lower case. */
+export function toDeliveryHeaders(deliveryId: string, event: string): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'x-service-event': event,
+    'x-service-delivery': deliveryId,
+    'webhook-id': deliveryId,
   }
 }
 

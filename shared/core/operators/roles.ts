@@ -81,6 +81,8 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /tenants/:tenant_id/webhook/resume': engineer,
   'GET /tenants/:tenant_id/deliveries': viewer,
   'GET /tenants/:tenant_id/deliveries/:delivery_id': viewer,
+  'GET /tenants/:tenant_id/deliveries/:delivery_id/request': viewer,
+  'GET /tenants/:tenant_id/deliveries/replay-count': viewer,
   'POST /tenants/:tenant_id/deliveries/replay': engineer,
   'POST /tenants/:tenant_id/deliveries/test': engineer,
 

@@ -136,3 +136,17 @@ export async function findDeliveries(
   )
   return rows.map(toView)
 }
+
+/** The body that every attempt of a delivery sends. @returns null when there is no such delivery */
+export async function findDeliveryBody(
+  db: Queryable,
+  tenantId: string,
+  deliveryId: string,
+): Promise<{ event: string; body: Buffer } | null> {
+  if (!canBeStored(deliveryId)) return null
+  const { rows } = await db.query<{ event: string; body: Buffer }>(
+    'select event, body from deliveries where tenant_id = $1 and delivery_id = $2',
+    [tenantId, deliveryId],
+  )
+  return rows[0] ?? null
+}

@@ -28,6 +28,23 @@ const replaySet = `
 /** Which deliveries to replay. */
 export type ReplayScope = { sinceMs: number | null; onlyFailed: boolean }
 
+/** SQL: a delivery that a replay of a scope takes; `$1` is the tenant, `$2` whether only failed. */
+const inScope = `d.tenant_id = $1 and d.event <> '${webhookTestEvent}' and d.claimed_by is null
+  and (d.state in ('failed', 'skipped') or not $2)`
+
+/** Counts the deliveries that a replay of the scope would send if it began now. */
+export async function countReplayable(
+  db: Queryable,
+  { tenantId, scope }: { tenantId: string; scope: ReplayScope },
+): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from deliveries as d
+     where ${inScope} and d.created_at >= ${instantOf('$3')}`,
+    [tenantId, scope.onlyFailed, (scope.sinceMs ?? 0) * 1_000],
+  )
+  return rows[0]!.count
+}
+
 /** The progress of a replay. It ends at deliveries that were created after it began. */
 type ReplayProgress = { untilUs: number; after: DeliveryPosition | null }
 
@@ -52,8 +69,7 @@ export async function replayNext(
   const { rows } = await db.query<{ delivery_id: string; created_at_us: number }>(
     `with picked as (
        select d.delivery_id from deliveries as d
-       where d.tenant_id = $1 and d.event <> '${webhookTestEvent}' and d.claimed_by is null
-         and (d.state in ('failed', 'skipped') or not $2)
+       where ${inScope}
          and (d.created_at, d.delivery_id) > (${instantOf('$3')}, $4)
          and d.created_at <= ${instantOf('$5')}
        order by d.created_at, d.delivery_id

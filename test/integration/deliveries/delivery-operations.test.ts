@@ -172,6 +172,11 @@ test('a replayed alert arrives with the same id and bytes, as the next attempt',
   // The schedule counts from here: what was before does not shorten it.
   expect(await row(deliveryId)).toMatchObject({ attempts: 2, attempts_before_replay: 1 })
   const shown = await show(tenantId, deliveryId)
+  const sent = `/${tenantId}/deliveries/${deliveryId}/request`
+  const request = (await call<{ headers: object; body: string }>('GET', sent)).body
+  expect(request.body).toBe(again!.body.toString())
+  expect(again!.headers).toMatchObject(request.headers)
+  expect((await call('GET', `/${tenantId}/deliveries/none/request`)).status).toBe(404)
   expect(shown.attempts).toMatchObject([
     { attempt: 1, status: 200, error_kind: null, answer: 'ok', address: '127.0.0.1' },
     { attempt: 2, status: 200 },
@@ -254,7 +259,13 @@ test('a replay since a time takes every state, and leaves what is being sent alo
     sending,
   ])
   await call('POST', `/${tenantId}/deliveries/test`)
-  const { body } = await replay(tenantId, { since: '2026-01-01T00:00:00Z' })
+  const since = '2026-01-01T00:00:00Z'
+  const count = async (query: string) =>
+    (await call<{ count: number }>('GET', `/${tenantId}/deliveries/replay-count?${query}`)).body
+  expect(await count(`since=${since}`)).toEqual({ tenant_id: tenantId, count: 3 })
+  expect(await count('failed=true')).toEqual({ tenant_id: tenantId, count: 1 })
+  expect(await count(`failed=true&since=${since}`)).toEqual({ tenant_id: tenantId, count: 0 })
+  const { body } = await replay(tenantId, { since })
   expect(body.replayed).toBe(3)
   expect(body.data.map((one) => one.delivery_id)).not.toContain(sending)
   expect((await row(waiting!)).due_at.getTime()).toBeLessThan(later.getTime())

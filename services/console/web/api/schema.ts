@@ -79,6 +79,18 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}/request': {
+    get: {
+      parameters: { path: { tenant_id: string; delivery_id: string } }
+      responses: { 200: { content: { 'application/json': { delivery_id: string; headers: Record<string, string>; body: string } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/deliveries/replay-count': {
+    get: {
+      parameters: { query?: { since?: string; failed?: "true" | "false" }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; count: number } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/deliveries/replay': {
     post: {
       parameters: { path: { tenant_id: string } }
