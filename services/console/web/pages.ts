@@ -5,6 +5,15 @@
 import type { PageEntry } from './shell/page-list.ts'
 
 export const pages: PageEntry[] = [
+  {
+    path: '/t/$tenant/webhooks',
+    load: () => import('./pages/webhooks/page.tsx'),
+    nav: { name: 'Webhooks', icon: 'webhooks' },
+    find: (text, tenant) =>
+      /^dlv_[\w-]+$/.test(text) && tenant !== null
+        ? { kind: 'Delivery', to: `/t/${tenant}/webhooks?delivery=${text}` }
+        : null,
+  },
   { path: '/account', load: () => import('./pages/account.tsx') },
   {
     path: '/manage/tenants',

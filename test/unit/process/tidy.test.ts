@@ -251,7 +251,7 @@ describe('style', () => {
     const found = sources.flatMap(({ path, text, imports }) => [
       ...(/^export default/m.test(text) && path !== 'vitest.config.ts' ? [`${path}: default`] : []),
       ...imports
-        .filter((name) => /^[.#]/.test(name) && !/\.(tsx?|json|css)$/.test(name))
+        .filter((name) => /^[.#]/.test(name) && !/\.(tsx?|json|css)$|\?raw$/.test(name))
         .map((name) => `${path}: ${name}`),
     ])
     expect(found).toEqual([])

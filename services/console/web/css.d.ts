@@ -1,2 +1,0 @@
-/** Vite puts an imported style sheet into the document. */
-declare module '*.css' {}

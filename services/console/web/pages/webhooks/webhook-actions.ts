@@ -1,0 +1,71 @@
+/** What an engineer does to a tenant's webhook; each shows its result and refreshes the page. */
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useCallback } from 'react'
+import { type AnswerOf, api, ok } from '../../api/client.ts'
+import { tenantQuery, tenantsQuery } from '../../api/tenants.ts'
+import { toast } from '../../components/toast.tsx'
+import { useUrlSearch } from '../../components/url-state.ts'
+
+export type Delivery = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}', 'get'>
+
+export const deliveriesKey = (tenantId: string) => ['deliveries', tenantId]
+
+/** Reads the webhook and its deliveries again. */
+export function useRefreshWebhook(tenantId: string): () => Promise<unknown> {
+  const client = useQueryClient()
+  return useCallback(
+    () =>
+      Promise.all([
+        client.invalidateQueries({ queryKey: tenantQuery(tenantId).queryKey }),
+        client.invalidateQueries({ queryKey: tenantsQuery.queryKey }),
+        client.invalidateQueries({ queryKey: deliveriesKey(tenantId) }),
+      ]),
+    [client, tenantId],
+  )
+}
+
+export function useWebhookActions(tenantId: string) {
+  const refresh = useRefreshWebhook(tenantId)
+  const [, setSearch] = useUrlSearch()
+  const params = { path: { tenant_id: tenantId } }
+  const onError = (error: Error) => toast(error.message)
+  const test = useMutation({
+    mutationFn: () => ok(api.POST('/admin/v1/tenants/{tenant_id}/deliveries/test', { params })),
+    onSuccess: ({ delivery_id }) => {
+      setSearch({ tab: '', state: '', delivery: delivery_id })
+      return refresh()
+    },
+    onError,
+  })
+  const pause = useMutation({
+    mutationFn: () => ok(api.POST('/admin/v1/tenants/{tenant_id}/webhook/pause', { params })),
+    onSuccess: () => {
+      toast('The webhook is paused; its deliveries wait.', { onUndo: () => resume.mutate() })
+      return refresh()
+    },
+    onError,
+  })
+  const resume = useMutation({
+    mutationFn: () => ok(api.POST('/admin/v1/tenants/{tenant_id}/webhook/resume', { params })),
+    onSuccess: () => {
+      toast('The webhook is on.')
+      return refresh()
+    },
+    onError,
+  })
+  const replay = useMutation({
+    mutationFn: (alertId: string) =>
+      ok(
+        api.POST('/admin/v1/tenants/{tenant_id}/deliveries/replay', {
+          params,
+          body: { alert_id: alertId, failed: false },
+        }),
+      ),
+    onSuccess: ({ replayed }) => {
+      toast(replayed === 1 ? 'The delivery is sent again.' : 'It is being sent at the moment.')
+      return refresh()
+    },
+    onError,
+  })
+  return { test, pause, resume, replay }
+}
