@@ -36,31 +36,31 @@ const columns: Column<Delivery>[] = [
     id: 'state',
     head: 'State',
     cell: ({ state }) => <Badge tone={deliveryTones[state]}>{state}</Badge>,
-    width: '6.5rem',
+    width: '6.25rem',
   },
   {
     id: 'of',
     head: 'Alert',
-    cell: ({ alert_id, event }) =>
-      alert_id === null ? (
-        <span className="text-muted">{event}</span>
-      ) : (
-        <span className="font-mono text-sm">{cutMiddle(alert_id)}</span>
-      ),
+    // The click reaches the row; the button takes the focus.
+    cell: ({ alert_id, event }) => (
+      <button className={alert_id === null ? 'text-muted' : 'font-mono text-sm'} type="button">
+        {alert_id === null ? event : cutMiddle(alert_id, 18)}
+      </button>
+    ),
   },
   {
     id: 'attempts',
-    head: 'Attempts',
+    head: 'Tries',
     cell: ({ attempts }) => attempts.length,
     numeric: true,
-    width: '5.5rem',
+    width: '4rem',
   },
-  { id: 'last', head: 'Last', cell: lastOutcome, width: '5.5rem' },
+  { id: 'last', head: 'Last', cell: lastOutcome, width: '5rem' },
   {
     id: 'created',
     head: 'Created',
     cell: ({ created_at }) => <Time at={created_at} />,
-    width: '7.5rem',
+    width: '6.75rem',
   },
 ]
 
@@ -128,7 +128,7 @@ export function Deliveries({ tenant }: { tenant: Tenant }) {
                 columns={columns}
                 heightClass="max-h-[calc(100dvh-16rem)]"
                 label="Deliveries"
-                minWidth="34rem"
+                minWidth="30rem"
                 onEnd={() => {
                   if (deliveries.hasNextPage && !deliveries.isFetchingNextPage) {
                     void deliveries.fetchNextPage()

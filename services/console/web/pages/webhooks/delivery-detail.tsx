@@ -5,6 +5,7 @@ import { type AnswerOf, api, ok } from '../../api/client.ts'
 import type { Tenant } from '../../api/tenants.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
+import { Icon } from '../../components/icons.tsx'
 import { Id } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { CodeBlock } from '../../components/secret.tsx'
@@ -133,6 +134,7 @@ function AttemptItem({
     <li className="border-line border-b last:border-b-0">
       <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)} open={open}>
         <summary className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2 hover:bg-hover">
+          <Icon name={open ? 'down' : 'right'} size={12} />
           <span className="font-medium">Attempt {attempt.attempt}</span>
           <Badge tone={ok ? 'good' : 'bad'}>{status ?? errorKind}</Badge>
           <span className="text-muted">

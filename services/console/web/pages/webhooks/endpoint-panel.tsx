@@ -118,7 +118,7 @@ function Health({ tenant: { webhook_health: health, webhook_state: state } }: { 
   return (
     <div className="grid gap-1">
       <span>
-        <Badge tone="bad">failing</Badge> <Time at={since} />, {failed.toLocaleString('en')}{' '}
+        <Badge tone="bad">failing</Badge> since <Time at={since} />, {failed.toLocaleString('en')}{' '}
         {failed === 1 ? 'failed attempt' : 'failed attempts'} in a row
       </span>
       {last !== null && <span className="text-muted break-words">Last: {last}</span>}

@@ -5,6 +5,7 @@ import { ApiProblem, api, ok } from '../../api/client.ts'
 import { Button, Spinner } from '../../components/button.tsx'
 import { Dialog, DialogActions } from '../../components/dialog.tsx'
 import { Checkbox, Input } from '../../components/field.tsx'
+import { usePreferences } from '../../components/preferences.ts'
 import { Refused } from '../../components/states.tsx'
 import { useExact } from '../../components/time/time.tsx'
 import { deliveriesKey, useRefreshWebhook } from './webhook-actions.ts'
@@ -12,10 +13,11 @@ import { deliveriesKey, useRefreshWebhook } from './webhook-actions.ts'
 export function ReplayMany({ tenantId, onClose }: { tenantId: string; onClose: () => void }) {
   const refresh = useRefreshWebhook(tenantId)
   const toExact = useExact()
+  const isUtc = usePreferences().zone === 'utc'
   const [failed, setFailed] = useState(true)
   const [since, setSince] = useState('')
   const params = { path: { tenant_id: tenantId } }
-  const sinceMs = since === '' ? null : Date.parse(since)
+  const sinceMs = since === '' ? null : Date.parse(isUtc ? `${since}Z` : since)
   const scope = sinceMs === null ? {} : { since: new Date(sinceMs).toISOString() }
   const hasScope = failed || sinceMs !== null
   const count = useQuery({
@@ -71,7 +73,7 @@ export function ReplayMany({ tenantId, onClose }: { tenantId: string; onClose: (
         <Input
           error={badSince}
           hint={sinceMs === null ? 'All of them when left empty.' : `From ${toExact(sinceMs)} on.`}
-          label="Created since (local time)"
+          label={`Created since (${isUtc ? 'UTC' : 'local time'})`}
           onChange={({ target }) => setSince(target.value)}
           required={!failed}
           type="datetime-local"
