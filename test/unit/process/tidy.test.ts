@@ -196,8 +196,9 @@ describe('style', () => {
     expect(found).toEqual([])
   })
 
-  it('keeps lines to 100 columns, long texts aside', () => {
-    const found = sources.flatMap(({ path, lines }) =>
+  it('keeps lines to 100 columns, long texts and generated ones aside', () => {
+    const written = sources.filter(({ path }) => path !== 'services/console/web/api/schema.ts')
+    const found = written.flatMap(({ path, lines }) =>
       lines
         .filter(
           (line) =>

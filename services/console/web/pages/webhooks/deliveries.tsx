@@ -2,7 +2,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { api, ok } from '../../api/client.ts'
 import type { Tenant } from '../../api/tenants.ts'
-import { Badge, type Tone } from '../../components/badge.tsx'
+import { Badge } from '../../components/badge.tsx'
 import { Input, Select } from '../../components/field.tsx'
 import { cutMiddle } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
@@ -11,19 +11,11 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useUrlSearch } from '../../components/url-state.ts'
 import { DeliveryDetail } from './delivery-detail.tsx'
-import { type Delivery, deliveriesKey } from './webhook-actions.ts'
+import { type Delivery, deliveriesKey, deliveryTones } from './webhook-actions.ts'
 
 const states = ['pending', 'sending', 'delivered', 'failed', 'skipped'] as const
 const pageRows = 100
 const refreshMs = 3_000
-
-export const deliveryTones: Record<Delivery['state'], Tone> = {
-  pending: 'accent',
-  sending: 'accent',
-  delivered: 'good',
-  failed: 'bad',
-  skipped: 'warn',
-}
 
 /** The outcome of the last attempt: a status, or the kind of error. */
 const lastOutcome = ({ attempts }: Delivery): string => {

@@ -12,8 +12,12 @@ import { CodeBlock } from '../../components/secret.tsx'
 import { Failed, Loaded, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
-import { deliveryTones } from './deliveries.tsx'
-import { type Delivery, deliveriesKey, useWebhookActions } from './webhook-actions.ts'
+import {
+  type Delivery,
+  deliveriesKey,
+  deliveryTones,
+  useWebhookActions,
+} from './webhook-actions.ts'
 
 type Attempt = Delivery['attempts'][number]
 type SentRequest = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}/request', 'get'>
