@@ -9,6 +9,7 @@ import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
 import { addOpenapi } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
 import { addFleetRoutes, type FleetRouteDeps } from './analytics/fleet/fleet-routes.ts'
@@ -86,7 +87,7 @@ export async function createConsoleApp(
   const app = createHttpServer({ ...http, bodyBytesMax: adminBodyBytesMax })
   const token = createTokenCheck({ ...deps, metrics: http.metrics })
   app.addHook('onClose', token.close)
-  const operators = createOperatorParts(deps)
+  const operators = createOperatorParts(deps, http.metrics)
   app.addHook('onClose', operators.refused.close)
   await app.register(cookie)
   await addOpenapi(app, {
@@ -146,9 +147,15 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   addFleetRoutes(app, deps)
 }
 
-function createOperatorParts(deps: ConsoleDeps): OperatorParts {
+function createOperatorParts(deps: ConsoleDeps, metrics: Metrics): OperatorParts {
+  const signIns = metrics.counter(
+    'di_console_sign_ins_total',
+    'Sign-ins of operators by outcome: signed_in, or why not',
+    ['outcome'],
+  )
   return {
     ...deps,
+    onSignIn: (outcome) => signIns.inc({ outcome }),
     origin: createPublicOrigin(deps.publicUrl),
     limits: createAttemptLimits(deps.nowMs),
     refused: createRefusalAudit({

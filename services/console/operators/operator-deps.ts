@@ -26,4 +26,6 @@ export type OperatorParts = OperatorDeps & {
   origin: PublicOrigin
   limits: AttemptLimits
   refused: RefusalAudit
+  /** Called for each sign-in: `signed_in`, or the code of the problem. */
+  onSignIn: (outcome: string) => void
 }

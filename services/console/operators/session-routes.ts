@@ -53,7 +53,14 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
     },
     async (request, reply) => {
       parts.origin.requireSecure()
-      return sendSignedIn(parts, reply, await signIn(parts, request.body, callerOf(request)))
+      const signedIn = await signIn(parts, request.body, callerOf(request)).catch(
+        (error: unknown) => {
+          if (error instanceof Problem) parts.onSignIn(error.code)
+          throw error
+        },
+      )
+      parts.onSignIn('signed_in')
+      return sendSignedIn(parts, reply, signedIn)
     },
   )
   app.get(

@@ -1,6 +1,9 @@
 // Sessions of operators against real Postgres: what gives one, what it survives, what ends it, and
 // that other sites cannot use it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createConsoleApp } from '../../../services/console/app.ts'
+import { testLog } from '../../support/http/console-rig.ts'
 import {
   cookieName,
   createOperatorsRig,
@@ -9,6 +12,7 @@ import {
   origin,
   password,
 } from '../../support/http/operators-rig.ts'
+import { sumOf } from '../../support/telemetry/edge-rig.ts'
 
 const minuteMs = 60_000
 let rig: OperatorsRig
@@ -186,6 +190,23 @@ describe('a sign-in', () => {
     expect(text).toContain(email)
     expect(text).toContain('198.51.100.50')
     expect(text).not.toContain('my-own-password')
+  })
+})
+
+describe('the metrics', () => {
+  it('count sign-ins by outcome', async () => {
+    const metrics = createMetrics('console')
+    const app = await createConsoleApp(rig.deps, { log: testLog, metrics })
+    const { email } = await rig.join('viewer')
+    const headers = { origin, 'content-type': 'application/json' }
+    for (const typed of [password, 'wrong wrong wrong', 'wrong once again']) {
+      const payload = JSON.stringify({ email, password: typed })
+      await app.inject({ method: 'POST', url: '/admin/v1/session', headers, payload })
+    }
+    const text = await metrics.registry.metrics()
+    expect(sumOf(text, 'di_console_sign_ins_total', { outcome: 'signed_in' })).toBe(1)
+    expect(sumOf(text, 'di_console_sign_ins_total', { outcome: 'unauthorized' })).toBe(2)
+    await app.close()
   })
 })
 
