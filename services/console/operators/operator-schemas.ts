@@ -15,6 +15,11 @@ import { operatorText, tenantIdSchema } from '../http/schemas.ts'
 /** Tenants that one operator may be limited to. */
 const scopeMax = 1_000
 
+/** The id of an operator or a session. Postgres cannot hold every character of a path. */
+const idSchema = z
+  .string()
+  .max(64)
+  .regex(/^[A-Za-z0-9_-]+$/, 'must be an id')
 const roleSchema = z.enum(roles)
 const scopeSchema = z
   .union([z.literal('all'), z.array(tenantIdSchema).min(1).max(scopeMax)])
@@ -60,9 +65,9 @@ const sessionSchema = z.object({
 export const signedInSchema = z.object({ operator: operatorSchema, session: sessionSchema })
 
 export const sessionsQuery = z.strictObject({
-  operator_id: z.string().max(64).optional().describe('of another operator; for administrators'),
+  operator_id: idSchema.optional().describe('of another operator; for administrators'),
 })
-export const sessionParams = z.object({ session_id: z.string().max(64) })
+export const sessionParams = z.object({ session_id: idSchema })
 export const sessionsSchema = z.object({
   data: z.array(
     sessionSchema.extend({
@@ -89,7 +94,7 @@ export const listedOperatorSchema = operatorSchema.extend({
   last_signed_in_at: z.string().nullable(),
 })
 export const operatorsSchema = z.object({ data: z.array(listedOperatorSchema) })
-export const operatorParams = z.object({ operator_id: z.string().max(64) })
+export const operatorParams = z.object({ operator_id: idSchema })
 export const operatorBody = z.strictObject({
   role: roleSchema.optional(),
   tenants: scopeSchema.optional(),

@@ -1,7 +1,8 @@
 /**
  * Serves the console's pages beside the admin API: the one document for every page's address, and
  * the files it loads. The prefix of `PUBLIC_URL` is put in when the document is sent, so the pages
- * are built once for all. Every answer carries the security headers, the admin API's too.
+ * are built once for all. Pages carry a content policy with a nonce; the admin API's answers carry
+ * one that allows nothing, and no nonce, so that equal answers are equal.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -25,8 +26,7 @@ export const pagePaths = ['/', '/invite', '/account', '/manage/*', '/search', '/
 export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<void> {
   const folder = deps.pagesFolder ?? pagesFolder
   await app.register(helmet, {
-    enableCSPNonces: true,
-    contentSecurityPolicy: { useDefaults: false, directives: contentPolicy },
+    contentSecurityPolicy: { useDefaults: false, directives: nothingAllowed },
     // The document has it where the console is reached over HTTPS.
     strictTransportSecurity: false,
     referrerPolicy: { policy: 'no-referrer' },
@@ -47,9 +47,12 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
   })
   const publicUrl = () => new URL(deps.publicUrl?.() ?? 'http://localhost/')
   for (const path of pagePaths) {
-    app.get(path, { schema: { hide: true } as object }, async (_, reply) =>
-      sendDocument(reply, folder, publicUrl()),
-    )
+    const helmetOfPages = {
+      enableCSPNonces: true,
+      contentSecurityPolicy: { useDefaults: false, directives: contentPolicy },
+    }
+    const options = { schema: { hide: true } as object, helmet: helmetOfPages }
+    app.get(path, options, async (_, reply) => sendDocument(reply, folder, publicUrl()))
   }
   for (const name of ['theme.js', 'favicon.svg']) {
     app.get(`/${name}`, { schema: { hide: true } as object }, async (_, reply) => {
@@ -80,6 +83,9 @@ const escapeHtml = (text: string) =>
   text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
 
 const self = ["'self'"]
+
+/** For answers that are not pages. */
+const nothingAllowed = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] }
 
 /**
  * Own files alone: inline scripts, `style` attributes and other origins are all refused. The nonce

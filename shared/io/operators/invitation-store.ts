@@ -55,6 +55,8 @@ export async function insertInvitation(
 ): Promise<void> {
   const { email, tenants } = invitation
   const createdAt = new Date(invitation.createdAtMs)
+  // Two at once for one email: the later one revokes the earlier one.
+  await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 2))', [email])
   await tx.query('delete from operator_invitations where expires_at < $1', [
     new Date(invitation.createdAtMs - endedKeptMs),
   ])

@@ -22,6 +22,17 @@ const byToken = (body: object) => ({ token: rig.adminToken, body })
 const accept = (token: string, more: object = {}) =>
   rig.call('POST', `/invitations/${token}`, { body: { name: 'Ada', password, ...more } })
 
+it.each([
+  ['PATCH', '/operators/%00', { role: 'viewer' }],
+  ['POST', '/operators/%00/reset', {}],
+  ['DELETE', '/sessions/%00', undefined],
+] as const)('%s %s is refused: no database holds such an id', async (method, path, body) => {
+  const { cookie } = await rig.join('admin')
+  const stepUp = await rig.call('POST', '/session/step-up', { cookie, body: { password } })
+  const answer = await rig.call(method, path, { cookie: stepUp.setCookie!.value, body })
+  expect([400, 404], answer.text).toContain(answer.status)
+})
+
 describe('an invitation', () => {
   it('makes an account of its role and tenants, and signs in', async () => {
     const body = { email: ' Ada@Example.com', role: 'analyst', tenants: ['acme'], name: 'Ada L.' }
@@ -48,6 +59,16 @@ describe('an invitation', () => {
     const body = { email: 'prefix@example.com', role: 'viewer' }
     const invited = await rig.must(201, 'POST', '/operators/invitations', { ...byToken(body), app })
     expect(invited.body.url).toMatch(/^https:\/\/console\.example\/fraud\/console\/invite#/)
+  })
+
+  it('made several times at once for one email leaves the last one open', async () => {
+    const body = { email: 'often@example.com', role: 'viewer' }
+    const invite = () => rig.call('POST', '/operators/invitations', byToken(body))
+    const answers = await Promise.all(Array.from({ length: 8 }, invite))
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201))
+    const tokens = answers.map((answer) => answer.body.url.split('#')[1] as string)
+    const shown = await Promise.all(tokens.map((token) => rig.call('GET', `/invitations/${token}`)))
+    expect(shown.filter(({ status }) => status === 200)).toHaveLength(1)
   })
 
   it('works once, also when two people open it at the same time', async () => {

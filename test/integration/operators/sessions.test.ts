@@ -27,8 +27,8 @@ const isAlive = async (cookie: string) =>
 
 /** Without what is different in every answer. */
 function toComparable(headers: Record<string, unknown>) {
-  const { 'x-request-id': _, date: __, 'content-security-policy': policy, ...rest } = headers
-  return { ...rest, policy: String(policy).replaceAll(/nonce-[^']+/g, 'nonce') }
+  const { 'x-request-id': _, date: __, ...rest } = headers
+  return rest
 }
 
 describe('a sign-in', () => {
@@ -57,6 +57,7 @@ describe('a sign-in', () => {
     expect(shown.headers).toMatchObject({
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
     })
   })
 
