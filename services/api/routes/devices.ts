@@ -4,10 +4,9 @@
  * users; cursors continue. The history of a device with many rows is read and sent in pieces.
  */
 import type { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { toIso } from '#shared/core/base/instants.ts'
-import { pathPartCharactersMax } from '#shared/core/base/limits/http.ts'
 import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
 import {
   type DeviceQuery,
@@ -30,6 +29,7 @@ import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { streamJson } from '../http/stream-json.ts'
 import { deviceExample } from '../openapi/examples.ts'
+import { decodedPath, requireShortPath } from './decoded-path.ts'
 
 const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
 const userPositionSchema = z.tuple([idSchema])
@@ -83,22 +83,10 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
     {
       ...compressed,
       preValidation: requireShortPath,
-      schema: { hide: true, params: decodedPathSchema, querystring: deviceQuerySchema },
+      schema: { hide: true, params: decodedPath('device_id', devicePathSchema), querystring: deviceQuerySchema },
     },
     handler as never,
   )
-}
-
-/** The rest of the path is the device id. */
-const decodedPathSchema = z.preprocess(
-  (params) => ({ device_id: (params as { '*': string })['*'] }),
-  devicePathSchema,
-)
-
-/** The router bounds a part of a path, but not the rest of one. */
-async function requireShortPath({ params }: FastifyRequest): Promise<void> {
-  if ((params as { '*': string })['*'].length <= pathPartCharactersMax) return
-  throw new Problem('uri_too_long', 'A part of the address is too long.')
 }
 
 const reject = rejectUnavailable('The device history cannot be read at the moment.')

@@ -128,7 +128,7 @@ export async function sendTestEvent(
   wanted: { tenantId: string; actor: string },
 ): Promise<DeliveryView> {
   const { tenantId, actor } = wanted
-  const { deliveryId, event } = toTestEvent(deps.randomBytes(16), deps.wallMs())
+  const { deliveryId, event } = toTestEvent(tenantId, deps.randomBytes(16), deps.wallMs())
   const delivery = await deps.postgres.transaction(async (tx) => {
     await requireWebhookOn(tx, tenantId)
     await insertTestEvent(tx, { tenantId, deliveryId, body: JSON.stringify(event) })

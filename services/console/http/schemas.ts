@@ -11,6 +11,7 @@ import {
   noteCharactersMax,
   urlCharactersMax,
 } from '#shared/core/base/limits/http.ts'
+import { operatorText } from '#shared/core/http/operator-text.ts'
 import { undecidedShareMax } from '#shared/core/base/limits/stream.ts'
 
 const environmentSchema = z.enum(['live', 'sandbox'])
@@ -22,14 +23,6 @@ export const tenantIdSchema = z
 
 export const tenantParams = z.object({ tenant_id: tenantIdSchema })
 export const alertParams = z.object({ alert_id: z.string().min(1).max(64) })
-
-/** Text of operators, without characters that Postgres cannot store: NUL and lone surrogates. */
-export function operatorText(charactersMax: number) {
-  const text = z.string().trim().max(charactersMax)
-  return text
-    .refine((value) => !value.includes('\0'), 'must not contain NUL')
-    .refine((value) => value.isWellFormed(), 'must not contain a lone surrogate')
-}
 
 const urlSchema = z.string().min(1).max(urlCharactersMax)
 

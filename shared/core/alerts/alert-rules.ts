@@ -32,6 +32,9 @@ export type AlertCandidate = {
 /** An alert as clients see it, in the REST API and in webhooks. */
 export type Alert = {
   alert_id: string
+  tenant_id: string
+  /** The event that raised it. */
+  event_id: string
   seq: number
   decision: { action: Decision; severity: Severity; risk_score: number }
   rasp_score: number
@@ -78,11 +81,13 @@ export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | 
  * @param more `createdAt` is the commit time, rendered as ISO-8601 UTC with milliseconds
  */
 export function toAlert(
-  candidate: Omit<AlertCandidate, 'tenantId' | 'eventId' | 'policyVersion'>,
+  candidate: Omit<AlertCandidate, 'policyVersion'>,
   more: { seq: number; disposition: Disposition; createdAt: Date },
 ): Alert {
   return {
     alert_id: candidate.alertId,
+    tenant_id: candidate.tenantId,
+    event_id: candidate.eventId,
     seq: more.seq,
     decision: {
       action: candidate.action,

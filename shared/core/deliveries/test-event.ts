@@ -13,7 +13,7 @@ export const webhookTestEvent = 'webhook.test'
 /** The body of a test event. */
 type TestEvent = { test: true } & Alert
 
-/** The device id and session id of a test event. */
+/** The device id, session id and event id of a test event. */
 const testEntityId = 'webhook-test'
 const testScore = 50
 
@@ -24,6 +24,7 @@ const testScore = 50
  * @returns the event and the id of its delivery
  */
 export function toTestEvent(
+  tenantId: string,
   random: Uint8Array,
   nowMs: number,
 ): { deliveryId: string; event: TestEvent } {
@@ -31,8 +32,10 @@ export function toTestEvent(
   const alert = toAlert(
     {
       alertId,
+      tenantId,
       deviceId: testEntityId,
       sessionId: testEntityId,
+      eventId: testEntityId,
       userId: null,
       action: 'REVIEW',
       riskScore: testScore,

@@ -16,7 +16,7 @@ import {
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
 import { actions, severities } from '#shared/core/scoring/score.ts'
-import { flags } from '#shared/core/signals/flags.ts'
+import { type Flag, flags } from '#shared/core/signals/flags.ts'
 import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
 import { problemCodes } from './problem.ts'
 
@@ -24,7 +24,7 @@ export const instantSchema = z.iso.datetime({ precision: 3 }).meta({
   description: 'ISO-8601 in UTC with milliseconds.',
   examples: ['2026-03-01T09:30:00.123Z'],
 })
-const riskSchema = z.int().min(0).max(100)
+export const riskSchema = z.int().min(0).max(100)
 export const flagSchema = z
   .string()
   .meta({
@@ -35,17 +35,17 @@ export const flagSchema = z
   })
   .meta({ id: 'Flag' })
 
-const dispositionSchema = z
+export const dispositionSchema = z
   .enum(dispositions)
   .meta({ description: 'The operator’s judgement of the alert. Every alert begins as OPEN.' })
   .meta({ id: 'Disposition' })
 const decisionSchema = z.enum(decisions)
-const actionSchema = z
+export const actionSchema = z
   .enum(actions)
   .meta({ description: 'The authoritative action. It replaces whatever the client computed.' })
   .meta({ id: 'Action' })
 
-const reasonObjectSchema = z
+export const reasonObjectSchema = z
   .object({
     code: flagSchema,
     weight: z.int().meta({ description: 'The points that this reason adds to the score.' }),
@@ -61,6 +61,8 @@ export const alertSchema = z
     alert_id: z
       .string()
       .meta({ description: 'Opaque.', examples: ['alr_4mPs_cj1Qjk-Ovhjwc-EHurODL'] }),
+    tenant_id: z.string(),
+    event_id: z.string().meta({ description: 'The event that raised the alert.' }),
     seq: z.int().min(1).meta({
       description: 'The place among the tenant’s alerts: ascending, without a gap.',
     }),
@@ -162,7 +164,7 @@ export const problemSchema = z
   .meta({ id: 'Problem' })
 
 /** A page size as text. A larger value becomes the largest, and the response's `limit` shows it. */
-const pageSize = (largest: number, standard: number, description: string) =>
+export const pageSize = (largest: number, standard: number, description: string) =>
   z
     .string()
     .regex(/^\d+$/, 'must be a whole number from 1')
@@ -189,27 +191,59 @@ export const instantParameter = (description: string) =>
       examples: ['2026-03-01T00:00:00Z', '2026-03-01T09:30:00.123+01:00', '2026-03-01'],
     })
 
-const cursorParameter = (description: string) =>
+export const cursorParameter = (description: string) =>
   z.string().min(1).max(cursorCharactersMax).optional().meta({ description })
 
-const oneOf = <const Words extends readonly [string, ...string[]]>(
+/** Some of the words, separated by commas, each once. */
+const someOf = <const Words extends readonly [string, ...string[]]>(
   words: Words,
   description: string,
-) =>
-  z
-    .enum(words, `must be one of ${words.join(', ')}`)
+) => {
+  const list = z
+    .array(z.enum(words, `must be one of ${words.join(', ')}, or several with commas`))
+    .refine((chosen) => new Set(chosen).size === chosen.length, 'must name each value once')
+  return z
+    .string()
+    .transform((text) => text.split(','))
+    .pipe(list)
     .optional()
-    .meta({ description })
+    .meta({
+      description: `${description} Several are separated by commas.`,
+      pattern: `^(?:${words.join('|')})(?:,(?:${words.join('|')}))*$`,
+      examples: [words[0], words.slice(0, 2).join(',')],
+    })
+}
 
-/** The query of `GET /v1/di/alerts`. Instants become milliseconds. */
-export const alertsQuerySchema = z.strictObject({
-  disposition: oneOf(dispositions, 'Alerts with this disposition.'),
-  decision: oneOf(decisions, 'Alerts with this action.'),
+const scoreParameter = (description: string) =>
+  z
+    .string()
+    .regex(/^(?:\d{1,2}|100)$/, 'must be a whole number from 0 to 100')
+    .transform(Number)
+    .optional()
+    .meta({ type: 'integer', minimum: 0, maximum: 100, pattern: undefined, description })
+
+/** The filters of a list of alerts. */
+const alertFilters = {
+  disposition: someOf(dispositions, 'Alerts with this disposition.'),
+  decision: someOf(decisions, 'Alerts with this action.'),
+  severity: someOf(severities, 'Alerts of this severity.'),
+  flag: someOf(Object.keys(flags) as [Flag, ...Flag[]], 'Alerts with this flag.'),
+  min_score: scoreParameter('Alerts with this `decision.risk_score` or more.'),
   device_id: idSchema.optional().meta({ description: 'Alerts of this device.' }),
+  user_id: idSchema.optional().meta({ description: 'Alerts of this user or account.' }),
+  session_id: idSchema.optional().meta({ description: 'Alerts of this session.' }),
   from: instantParameter(
     'Alerts created at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC.',
   ),
   to: instantParameter('Alerts created before this instant. The format is that of `from`.'),
+  updated_after: instantParameter(
+    'Alerts that were raised, or whose disposition changed, at this instant or later. When you poll, go back a few seconds before the previous call: what was being written then may not have been in its answer.',
+  ),
+}
+
+/** The query of `GET /v1/di/alerts`. Instants become milliseconds. */
+export const alertsQuerySchema = z.strictObject({
+  ...alertFilters,
   limit: pageSize(
     alertsPageMax,
     alertsPageDefault,

@@ -31,12 +31,19 @@ export function toAction(score: number, thresholds: Policy['thresholds']): Actio
 export const severities = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 export type Severity = (typeof severities)[number]
 
+/** The lowest risk score of each severity. A severity ends where the next one begins. */
+const severityFloors: Record<Severity, number> = { LOW: 0, MEDIUM: 40, HIGH: 60, CRITICAL: 80 }
+
 /**
  * The severity of a risk score.
  * @param score 0..100
  */
 export function toSeverity(score: number): Severity {
-  if (score >= 80) return 'CRITICAL'
-  if (score >= 60) return 'HIGH'
-  return score >= 40 ? 'MEDIUM' : 'LOW'
+  return severities.findLast((severity) => score >= severityFloors[severity]) ?? 'LOW'
+}
+
+/** The risk scores of a severity: from the first number on, below the second. */
+export function toScoreRange(severity: Severity): readonly [from: number, below: number] {
+  const next = severities[severities.indexOf(severity) + 1]
+  return [severityFloors[severity], next === undefined ? 101 : severityFloors[next]]
 }

@@ -4,7 +4,9 @@
  */
 import type { Alert, AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { type AlertPage, type AlertQuery, findAlert, listAlerts } from './list-alerts.ts'
+import type { AlertQuery } from './alert-query.ts'
+import { findAlert } from './alert-rows.ts'
+import { type AlertPage, listAlerts } from './list-alerts.ts'
 import { type RaiseOutcome, raiseAlerts } from './raise-alerts.ts'
 import { type DispositionChange, setDisposition } from './set-disposition.ts'
 

@@ -1,7 +1,7 @@
 /** Lists the alerts of one session, one per action at most, each with the event that raised it. */
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './list-alerts.ts'
+import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-rows.ts'
 
 export type SessionAlert = { alert: Alert; eventId: string; policyVersion: number }
 

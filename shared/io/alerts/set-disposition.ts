@@ -7,7 +7,7 @@ import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
-import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './list-alerts.ts'
+import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-rows.ts'
 
 export type DispositionChange = {
   alertId: string
@@ -36,13 +36,11 @@ export function setDisposition(
   })
 }
 
-type LockedRow = AlertRow & { tenant_id: string }
-
 /** Locks the tenant's alerts, then the alert. */
 async function lockAlert(
   tx: Queryable,
   { alertId, scope = 'all' }: DispositionChange,
-): Promise<LockedRow | null> {
+): Promise<AlertRow | null> {
   if (!canBeStored(alertId)) return null
   const owner = await tx.query<{ tenant_id: string }>(
     `select tenant_id from tenants
@@ -54,8 +52,8 @@ async function lockAlert(
   )
   if (owner.rows[0] === undefined) return null
   await lockSequences(tx, [owner.rows[0].tenant_id])
-  const found = await tx.query<LockedRow>(
-    `select tenant_id, ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2 for update`,
+  const found = await tx.query<AlertRow>(
+    `select ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2 for update`,
     [owner.rows[0].tenant_id, alertId],
   )
   return found.rows[0] ?? null
@@ -63,7 +61,8 @@ async function lockAlert(
 
 const moveSql = `
 with moved as (
-  update alerts set disposition = $3 where tenant_id = $1 and alert_id = $2
+  update alerts set disposition = $3, changed_at = clock_timestamp()
+  where tenant_id = $1 and alert_id = $2
 ), changes (disposition, change) as (
   values ($4::text, -1), ($3::text, 1)
 ), counted as (
@@ -82,7 +81,7 @@ with moved as (
 insert into alert_dispositions (tenant_id, alert_id, from_disposition, to_disposition, actor, note)
 values ($1, $2, $4, $3, $7, $8)`
 
-async function move(tx: Queryable, row: LockedRow, change: DispositionChange): Promise<void> {
+async function move(tx: Queryable, row: AlertRow, change: DispositionChange): Promise<void> {
   await tx.query(moveSql, [
     row.tenant_id,
     row.alert_id,

@@ -4,7 +4,7 @@
  * says to the same question by `count(*)` and by a plain sort.
  */
 import type { Decision, Disposition } from '#shared/core/alerts/alert-rules.ts'
-import type { AlertQuery } from '#shared/io/alerts/list-alerts.ts'
+import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import type { Sql } from '#shared/io/postgres/postgres.ts'
 import { bigTenantId, type FilledSpan } from './alert-rows.ts'
 
@@ -104,8 +104,8 @@ export function toPath(ask: Ask): string {
 export function toStoreQuery(ask: Ask): AlertQuery {
   return {
     tenantId: bigTenantId,
-    disposition: ask.disposition,
-    decision: ask.decision,
+    dispositions: ask.disposition && [ask.disposition],
+    decisions: ask.decision && [ask.decision],
     deviceId: ask.device_id,
     fromMs: ask.from === undefined ? undefined : Date.parse(ask.from),
     toMs: ask.to === undefined ? undefined : Date.parse(ask.to),

@@ -2,12 +2,8 @@
  * The floor of the alert list, run as a child: the api's own server on a pool like the api's, whose
  * list is a bare `select ... limit 50` of the tenant, without an order, a filter or a total.
  */
-import {
-  type AlertRow,
-  alertColumns,
-  listingSession,
-  toAlertOfRow,
-} from '#shared/io/alerts/list-alerts.ts'
+import { type AlertRow, alertColumns, toAlertOfRow } from '#shared/io/alerts/alert-rows.ts'
+import { listingSession } from '#shared/io/alerts/list-alerts.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'

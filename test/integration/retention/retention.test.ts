@@ -134,7 +134,14 @@ async function totals(id: string): Promise<{ said: number[]; counted: number[] }
   for (const disposition of [undefined, 'OPEN', 'CONFIRMED'] as const) {
     for (const decision of [undefined, 'REVIEW', 'BLOCK'] as const) {
       for (const fromMs of [undefined, daysAgo(40), daysAgo(3.5)]) {
-        const query = { tenantId: id, disposition, decision, fromMs, limit: 500, after: null }
+        const query = {
+          tenantId: id,
+          dispositions: disposition && [disposition],
+          decisions: decision && [decision],
+          fromMs,
+          limit: 500,
+          after: null,
+        }
         const page = await listAlerts(postgres, query)
         said.push(page.total)
         counted.push(page.alerts.length)

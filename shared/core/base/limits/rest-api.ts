@@ -10,6 +10,9 @@ export const sessionsPageMax = 10_000
 /** Users in one answer of the device history. `users_cursor` continues with the next ones. */
 export const usersPageMax = 10_000
 
+/** Devices in one answer of the user history. `devices_cursor` continues with older ones. */
+export const userDevicesPageMax = 10_000
+
 /**
  * Longest cursor: a session id of 256 characters of three bytes, an instant and a digest are
  * 0.8 KB, which is 1.1 KB in base64.

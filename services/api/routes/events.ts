@@ -1,0 +1,62 @@
+/** `GET /v1/di/events/{event_id}`: one accepted event with its score, action and reasons. */
+import { eventPathSchema, eventSchema } from '#shared/core/http/reading-schemas.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { ZodApp } from '#shared/io/http/openapi.ts'
+import type { EventStore, ScoredEvent } from '#shared/io/telemetry/event-store.ts'
+import { eventExample } from '../openapi/examples.ts'
+
+/** Adds the route. */
+export function addEventRoutes(
+  app: ZodApp,
+  { findScoredEvent }: Pick<EventStore, 'findScoredEvent'>,
+): void {
+  app.get(
+    '/v1/di/events/:event_id',
+    {
+      schema: {
+        operationId: 'findEvent',
+        tags: ['Events'],
+        summary: 'One accepted event and why its score is what it is',
+        description: 'An accepted event is visible here within a second.',
+        params: eventPathSchema,
+        problems: ['event_not_found'],
+        response: { 200: eventSchema },
+        example: eventExample,
+      },
+    },
+    async ({ params, caller: { tenantId } }) => {
+      const event = await findScoredEvent({ tenantId, eventId: params.event_id }).catch(
+        (error: unknown) => {
+          if (error instanceof Problem) throw error
+          throw unavailable('Events cannot be read at the moment.', toLoggable(error))
+        },
+      )
+      if (event !== null) return toEvent(event)
+      throw new Problem('event_not_found', 'There is no such event.')
+    },
+  )
+}
+
+function toEvent(event: ScoredEvent) {
+  return {
+    event_id: event.eventId,
+    tenant_id: event.tenantId,
+    device_id: event.deviceId,
+    session_id: event.sessionId,
+    ...(event.userId === null ? {} : { user_id: event.userId }),
+    ...(event.accountId === null ? {} : { account_id: event.accountId }),
+    sdk_meta: {
+      sdk_version: event.sdkVersion,
+      platform: event.platform,
+      batch_type: event.batchType,
+    },
+    received_at: new Date(event.receivedAtMs).toISOString(),
+    rasp_score: event.raspScore,
+    rasp_action: event.raspAction,
+    flags: event.flags,
+    reasons: event.reasons ?? [],
+    policy_version: event.policyVersion,
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * `GET /v1/di/users/{user_id}`: the history of a user or account. A response has up to 10,000
+ * devices, most recent first; a cursor continues.
+ */
+import type { FastifyReply } from 'fastify'
+import { z } from 'zod'
+import { rowsPerCall } from '#shared/core/base/limits/rest-api.ts'
+import {
+  type UserQuery,
+  userPathSchema,
+  userQuerySchema,
+  userSchema,
+} from '#shared/core/http/reading-schemas.ts'
+import {
+  type CursorScope,
+  decodeCursor,
+  encodeCursor,
+  instantMsSchema,
+} from '#shared/core/http/pagination.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import type { UserDevice, UserStore } from '#shared/io/devices/user-store.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { ZodApp } from '#shared/io/http/openapi.ts'
+import type { Caller } from '../http/authenticate.ts'
+import { compressed } from '../http/compress-responses.ts'
+import { streamJson } from '../http/stream-json.ts'
+import { userExample } from '../openapi/examples.ts'
+import { decodedPath, requireShortPath } from './decoded-path.ts'
+
+const positionSchema = z.tuple([instantMsSchema, idSchema])
+
+/** Devices in a response that is sent in pieces, with a permit for large responses. */
+const largeFrom = 20 * rowsPerCall
+
+export type UserRouteDeps = UserStore & {
+  /** Waits for a permit for a large response. The permit ends with the response. */
+  beginLargeResponse: (tenantId: string, reply: FastifyReply) => Promise<void>
+}
+
+type UserRequest = { params: { user_id: string }; query: UserQuery; caller: Caller }
+
+/** Adds the route, also for ids whose slashes a proxy has decoded. */
+export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
+  const handler = async ({ params, query, caller }: UserRequest, reply: FastifyReply) => {
+    const { tenantId, chargeRows } = caller
+    const userId = params.user_id
+    const scope: CursorScope = { list: 'user-devices', tenantId, filters: [userId] }
+    const { devices_limit: limit, devices_cursor: cursor } = query
+    const after = cursor === undefined ? null : toPosition(scope, cursor)
+    const totals = await deps.findUserTotals({ tenantId, userId }).catch(toUnavailable)
+    if (totals === null) {
+      throw new Problem('user_not_found', 'There is no telemetry of this user or account.')
+    }
+    if (Math.min(totals.devices, limit) >= largeFrom) await deps.beginLargeResponse(tenantId, reply)
+    const found = await deps
+      .listUserDevices({ tenantId, userId, limit: limit + 1, after })
+      .catch(toUnavailable)
+    const devices = found.slice(0, limit)
+    chargeRows(devices.length)
+    const last = found.length > limit ? devices.at(-1) : undefined
+    const fields = {
+      user_id: userId,
+      first_seen_at: toIso(totals.firstSeenAtMs),
+      last_seen_at: toIso(totals.lastSeenAtMs),
+      peak_rasp_score: totals.peakRaspScore,
+      devices_total: totals.devices,
+      devices_cursor: last ? encodeCursor(scope, [last.lastSeenAtMs, last.deviceId]) : null,
+    }
+    reply.type('application/json; charset=utf-8')
+    return devices.length < largeFrom
+      ? { ...fields, devices: devices.map(toDevice) }
+      : streamJson(fields, { devices: { items: devices, toItem: toDevice } })
+  }
+  app.get(
+    '/v1/di/users/:user_id',
+    {
+      ...compressed,
+      schema: {
+        operationId: 'findUser',
+        tags: ['Users'],
+        summary: 'The devices of one user or account',
+        description:
+          'An accepted event is visible here within a second. One response has up to 10,000 devices. Every 50 of them count as one call of the tenant’s rate. A device that is seen again meanwhile moves to the front.',
+        params: userPathSchema,
+        querystring: userQuerySchema,
+        problems: ['user_not_found'],
+        response: { 200: userSchema },
+        example: userExample,
+      },
+    },
+    handler as never,
+  )
+  app.get(
+    '/v1/di/users/*',
+    {
+      ...compressed,
+      preValidation: requireShortPath,
+      schema: {
+        hide: true,
+        params: decodedPath('user_id', userPathSchema),
+        querystring: userQuerySchema,
+      },
+    },
+    handler as never,
+  )
+}
+
+const toUnavailable = (error: unknown): never => {
+  if (error instanceof Problem) throw error
+  throw unavailable('The user history cannot be read at the moment.', toLoggable(error))
+}
+
+function toPosition(scope: CursorScope, cursor: string) {
+  const [lastSeenAtMs, deviceId] = decodeCursor(scope, cursor, positionSchema, 'devices_cursor')
+  return { lastSeenAtMs, deviceId }
+}
+
+const toIso = (ms: number): string => new Date(ms).toISOString()
+
+const toDevice = (device: UserDevice) => ({
+  device_id: device.deviceId,
+  first_seen_at: toIso(device.firstSeenAtMs),
+  last_seen_at: toIso(device.lastSeenAtMs),
+  peak_rasp_score: device.peakRaspScore,
+})

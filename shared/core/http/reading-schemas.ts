@@ -1,0 +1,109 @@
+/**
+ * The schemas of the REST API beside alerts and devices: users, events, and the disposition of an
+ * alert.
+ */
+import { z } from 'zod'
+import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
+import { userDevicesPageMax } from '#shared/core/base/limits/rest-api.ts'
+import { idSchema } from '#shared/core/telemetry/submission.ts'
+import {
+  actionSchema,
+  cursorParameter,
+  flagSchema,
+  instantSchema,
+  pageSize,
+  reasonObjectSchema,
+  riskSchema,
+} from './api-schemas.ts'
+import { operatorText } from './operator-text.ts'
+
+/** The path of a call about one alert. */
+export const alertPathSchema = z.object({
+  alert_id: z.string().min(1).max(64).meta({ description: 'An `alert_id`.' }),
+})
+
+/** The body of `POST /v1/di/alerts/{alert_id}/disposition`. */
+export const dispositionBodySchema = z.strictObject({
+  disposition: z.enum(dispositions, `must be one of ${dispositions.join(', ')}`),
+  note: operatorText(noteCharactersMax)
+    .nullish()
+    .meta({ description: 'Why. It is kept with the change.' }),
+})
+
+/** The path of `GET /v1/di/users/{user_id}`. */
+export const userPathSchema = z.object({
+  user_id: idSchema.meta({
+    description:
+      'A `user_id` or `account_id` from any telemetry, percent-encoded once. A slash may be `%2F` or plain, since proxies may decode it.',
+  }),
+})
+
+/** The query of `GET /v1/di/users/{user_id}`. */
+export const userQuerySchema = z.strictObject({
+  devices_limit: pageSize(
+    userDevicesPageMax,
+    userDevicesPageMax,
+    `Devices in the response, at most ${userDevicesPageMax}.`,
+  ),
+  devices_cursor: cursorParameter('`devices_cursor` of the previous response.'),
+})
+export type UserQuery = z.output<typeof userQuerySchema>
+
+const userDeviceSchema = z
+  .object({
+    device_id: z.string(),
+    first_seen_at: instantSchema,
+    last_seen_at: instantSchema,
+    peak_rasp_score: riskSchema.meta({ description: 'The user’s highest score on the device.' }),
+  })
+  .meta({ description: 'A device of a user. The times are those of the user on it.' })
+  .meta({ id: 'UserDevice' })
+
+export const userSchema = z
+  .object({
+    user_id: z.string(),
+    first_seen_at: instantSchema,
+    last_seen_at: instantSchema,
+    peak_rasp_score: riskSchema.meta({ description: 'The highest score of the user’s events.' }),
+    devices: z.array(userDeviceSchema).meta({ description: 'Most recent first: by last sight.' }),
+    devices_total: z.int().min(0).meta({ description: 'How many devices there are in all.' }),
+    devices_cursor: z.string().nullable().meta({
+      description: 'Pass it as `devices_cursor` for older devices; null when there are none.',
+    }),
+  })
+  .meta({ id: 'User' })
+
+/** The path of `GET /v1/di/events/{event_id}`. */
+export const eventPathSchema = z.object({
+  event_id: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an event id')
+    .meta({ description: 'The `event_id` of an ingest result or an alert.' }),
+})
+
+export const eventSchema = z
+  .object({
+    event_id: z.string(),
+    tenant_id: z.string(),
+    device_id: z.string(),
+    session_id: z.string(),
+    user_id: z.string().optional().meta({ description: 'Present where the telemetry had one.' }),
+    account_id: z.string().optional().meta({ description: 'Present where the telemetry had one.' }),
+    sdk_meta: z.object({
+      sdk_version: z.string(),
+      platform: z.string(),
+      batch_type: z.string(),
+    }),
+    received_at: instantSchema,
+    rasp_score: riskSchema.meta({ description: 'Recomputed on the server.' }),
+    rasp_action: actionSchema,
+    flags: z.array(flagSchema),
+    reasons: z.array(reasonObjectSchema),
+    policy_version: z
+      .int()
+      .min(1)
+      .meta({ description: 'The version of the tenant’s policy that made the score.' }),
+  })
+  .meta({ description: 'An accepted event, as the edge scored it.' })
+  .meta({ id: 'Event' })

@@ -1,0 +1,69 @@
+/** What can be asked of a tenant's alerts, and the parts that every statement of a list shares. */
+import type { Decision, Disposition } from '#shared/core/alerts/alert-rules.ts'
+import type { Span } from '#shared/core/base/instants.ts'
+import type { Severity } from '#shared/core/scoring/score.ts'
+
+/** Where a page ended: its last row. */
+export type AlertPosition = { createdAtMs: number; alertId: string }
+
+/** Which alerts of a tenant. A list of values means any of them; left out, all. */
+export type AlertFilters = {
+  tenantId: string
+  dispositions?: readonly Disposition[] | undefined
+  decisions?: readonly Decision[] | undefined
+  deviceId?: string | undefined
+  userId?: string | undefined
+  sessionId?: string | undefined
+  /** Alerts with any of these flags. */
+  flags?: readonly string[] | undefined
+  severities?: readonly Severity[] | undefined
+  /** Alerts with this risk score or more. */
+  minScore?: number | undefined
+  /** Alerts created at this instant or later, in ms since 1970. */
+  fromMs?: number | undefined
+  /** Alerts created before this instant. */
+  toMs?: number | undefined
+  /** Alerts that were raised, or whose disposition changed, at this instant or later. */
+  updatedAfterMs?: number | undefined
+}
+
+export type AlertQuery = AlertFilters & {
+  /** 1 to 500 rows. */
+  limit: number
+  /** Rows after this one; null begins with the newest. */
+  after: AlertPosition | null
+}
+
+export const newestFirst = 'order by created_at desc, alert_id desc'
+
+/** Adds a parameter to the statement and returns its place in the text. */
+export type Bind = (value: unknown, type: string) => string
+
+/** The rows of a page: created from an instant on, and before a position. */
+export type Bounds = { span: Span; before: AlertPosition }
+
+/** The parts of a statement, and what makes its text differ from others. */
+export type ListParts = { kinds: string[]; total: string; page: string }
+
+/** One upper bound from the two: no id sorts before the empty one. */
+export function toBounds({ after, fromMs = -Infinity, toMs = Infinity }: AlertQuery): Bounds {
+  const before = after !== null && after.createdAtMs < toMs ? after : null
+  return { span: { fromMs, toMs }, before: before ?? { createdAtMs: toMs, alertId: '' } }
+}
+
+/** The conditions of a page's rows, whatever the filters. */
+export function toPageConditions({ span, before }: Bounds, bind: Bind): string[] {
+  const end = [bind(toSqlTime(before.createdAtMs), 'timestamptz'), bind(before.alertId, 'text')]
+  return [
+    `created_at >= ${bind(toSqlTime(span.fromMs), 'timestamptz')}`,
+    `(created_at, alert_id) < (${end.join(', ')})`,
+  ]
+}
+
+const latestMs = Date.UTC(9999, 11, 31)
+
+/** No alert is older than 1970 or from beyond the year 9999, which Postgres would not read. */
+export function toSqlTime(ms: number): string {
+  if (ms < 0) return '-infinity'
+  return ms > latestMs ? 'infinity' : new Date(ms).toISOString()
+}

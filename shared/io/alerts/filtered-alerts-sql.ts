@@ -1,0 +1,108 @@
+/**
+ * Lists of alerts by filters that no counter knows: flag, severity, score, user, session and time
+ * of change. The page and its total are found within an index, without reading an alert; then only
+ * the alerts of the page are read. A total costs as much as there are alerts in the range of that
+ * index, which is why such lists are bounded per tenant by their callers.
+ */
+import { type Severity, severities, toScoreRange } from '#shared/core/scoring/score.ts'
+import {
+  type AlertFilters,
+  type AlertQuery,
+  type Bind,
+  type Bounds,
+  type ListParts,
+  newestFirst,
+  toPageConditions,
+  toSqlTime,
+} from './alert-query.ts'
+import { alertColumns } from './alert-rows.ts'
+
+/** Whether a query has a filter that no counter knows. */
+export function isFiltered(query: AlertFilters): boolean {
+  const { userId, sessionId, flags, severities: some, minScore, updatedAfterMs } = query
+  return [userId, sessionId, flags, some, minScore, updatedAfterMs].some((of) => of !== undefined)
+}
+
+/** The statement's parts for a query with such a filter. */
+export function toFilteredSql(
+  query: AlertQuery,
+  bounds: Bounds,
+  fetched: number,
+  bind: Bind,
+): ListParts {
+  const { kinds, sources } = toSources(query, bind)
+  const rows = toPageConditions(bounds, bind)
+  const all = [
+    `created_at >= ${bind(toSqlTime(bounds.span.fromMs), 'timestamptz')}`,
+    `created_at < ${bind(toSqlTime(bounds.span.toMs), 'timestamptz')}`,
+  ]
+  const total = sources.map((source) => `(select count(*) ${toFrom(source, all)})`).join(' + ')
+  const ordered = sources.map(
+    (source) =>
+      `(select created_at, alert_id ${toFrom(source, rows)} ${newestFirst} limit ${fetched})`,
+  )
+  const page = `select found.* from (
+    select * from (${ordered.join(' union all ')}) as keys ${newestFirst} limit ${fetched}
+  ) as keys
+  cross join lateral (
+    select ${alertColumns} from alerts where tenant_id = $1 and alert_id = keys.alert_id
+  ) as found`
+  return { kinds: ['filtered', ...kinds], total, page }
+}
+
+/** Rows of one index. `isFew`: sorted after they are found, because they are few. */
+type Source = { where: string[]; isFew: boolean }
+
+function toFrom({ where, isFew }: Source, times: string[]): string {
+  const found = ['tenant_id = $1', ...where]
+  if (!isFew) return `from alerts where ${[...found, ...times].join(' and ')}`
+  // The fence keeps the planner from walking the whole list by its times for a few rows.
+  return `from (select created_at, alert_id from alerts where ${found.join(' and ')} offset 0) as few
+    where ${times.join(' and ')}`
+}
+
+function toSources(query: AlertQuery, bind: Bind): { kinds: string[]; sources: Source[] } {
+  const where = toConditions(query, bind)
+  const entities = Object.entries({
+    device_id: query.deviceId,
+    user_id: query.userId,
+    session_id: query.sessionId,
+  }).filter(([, id]) => id !== undefined)
+  const isFew = query.sessionId !== undefined
+  for (const [column, id] of entities) where.push(`${column} = ${bind(id, 'text')}`)
+  const kinds = entities.map(([column]) => column)
+  if (query.updatedAfterMs === undefined) return { kinds, sources: [{ where, isFew }] }
+  const since = bind(toSqlTime(query.updatedAfterMs), 'timestamptz')
+  if (entities.length > 0) {
+    const updated = `greatest(created_at, changed_at) >= ${since}`
+    return { kinds: [...kinds, 'updated'], sources: [{ where: [...where, updated], isFew }] }
+  }
+  // Raised since, or raised before and changed since: each has an index.
+  const raised = { where: [...where, `created_at >= ${since}`], isFew: false }
+  const before = `greatest(created_at, ${since}) > created_at`
+  const changed = { where: [...where, `changed_at >= ${since}`, before], isFew: true }
+  return { kinds: ['updated'], sources: [raised, changed] }
+}
+
+/** Conditions whose values may be null, so that one text serves every choice of filters. */
+function toConditions(query: AlertFilters, bind: Bind): string[] {
+  const orNull = (values: readonly string[] | undefined, test: (bound: string) => string) => {
+    const bound = bind(values === undefined ? null : [...values], 'text[]')
+    return `(${bound} is null or ${test(bound)})`
+  }
+  return [
+    orNull(query.dispositions, (some) => `disposition = any(${some})`),
+    orNull(query.decisions, (some) => `action = any(${some})`),
+    orNull(query.flags, (some) => `flags ?| ${some}`),
+    `risk_score <@ ${bind(toScores(query), 'int4multirange')}`,
+  ]
+}
+
+/** The risk scores of some severities, from a lowest score on, as a literal of a multirange. */
+function toScores({ severities: some = severities, minScore = 0 }: AlertFilters): string {
+  const ranges = some.flatMap((severity: Severity) => {
+    const [from, below] = toScoreRange(severity)
+    return minScore >= below ? [] : [`[${Math.max(from, minScore)},${below})`]
+  })
+  return `{${ranges.join(',')}}`
+}
