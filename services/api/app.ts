@@ -4,8 +4,11 @@
  * can run it on any databases.
  */
 import type { FastifyInstance } from 'fastify'
+import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
+import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
+import type { UserStore } from '#shared/io/devices/user-store.ts'
 import {
   createHttpServer,
   type HttpServerOptions,
@@ -17,6 +20,7 @@ import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-stor
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore, type SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createAuthenticate } from './http/authenticate.ts'
 import { addCompression } from './http/compress-responses.ts'
@@ -26,13 +30,17 @@ import { createRateLimits } from './http/rate-limits.ts'
 import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
+import { addEventRoutes } from './routes/events.ts'
 import { addReconciliationRoutes } from './routes/reconciliation.ts'
 import { addSignalRoutes } from './routes/signals.ts'
+import { addUserRoutes } from './routes/users.ts'
 
 export type ApiDeps = {
   tenants: Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'>
-  alerts: Pick<AlertStore, 'listAlerts'>
+  alerts: Pick<AlertStore, 'listAlerts' | 'findAlert' | 'setDisposition'>
   history: Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'>
+  users: UserStore
+  events: Pick<EventStore, 'findScoredEvent'>
   policies: CurrentPolicyStore
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
   /** The wall clock, and one that never goes back. */
@@ -41,8 +49,8 @@ export type ApiDeps = {
 }
 
 /**
- * Limits of concurrent ClickHouse queries, which share 24 connections: 11 for devices, 4 for
- * reconciliation, 4 for large responses. One tenant never uses all of them, and the readiness check
+ * Limits of concurrent ClickHouse queries, which share 32 connections: 11 for devices, 4 for
+ * reconciliation, 4 for large responses, 3 for each of the look-ups of users and events. One tenant never uses all of them, and the readiness check
  * always has one.
  */
 const deviceQueryLimits: SemaphoreLimits = {
@@ -56,6 +64,25 @@ const reconciliationQueryLimits: SemaphoreLimits = {
   total: 4,
   queuePerTenant: 100,
   waitMs: 5_000,
+}
+
+/** A user or an event: an event is searched for in all of the tenant's telemetry. */
+const lookUpLimits: SemaphoreLimits = {
+  perTenant: 2,
+  total: 3,
+  queuePerTenant: 200,
+  waitMs: 2_000,
+}
+
+/**
+ * Limits of concurrent alert lists by filters that counters do not answer, of 20 connections to
+ * Postgres: each reads an index of the tenant's alerts.
+ */
+const filteredAlertLimits: SemaphoreLimits = {
+  perTenant: 4,
+  total: 8,
+  queuePerTenant: 200,
+  waitMs: 2_000,
 }
 
 /** Builds the server; it does not listen yet. */
@@ -95,7 +122,19 @@ export async function createApiApp(
   return app
 
   function addRoutes(routes: ZodApp): void {
-    addAlertRoutes(routes, { listAlerts: timed('alerts', deps.alerts.listAlerts) })
+    const listFiltered = limited(
+      'filtered_alerts',
+      filteredAlertLimits,
+      timed('filtered_alerts', deps.alerts.listAlerts),
+    )
+    const listCounted = timed('alerts', deps.alerts.listAlerts)
+    addAlertRoutes(routes, {
+      listAlerts: (query: AlertQuery) =>
+        isFiltered(query) ? listFiltered(query) : listCounted(query),
+      findAlert: timed('alert', deps.alerts.findAlert),
+      setDisposition: timed('disposition', deps.alerts.setDisposition),
+    })
+    const beginLargeResponse = createLargeResponses(metrics)
     addDeviceRoutes(routes, {
       findSmallDevice: limited(
         'device',
@@ -103,7 +142,20 @@ export async function createApiApp(
         timed('device', deps.history.findSmallDevice),
       ),
       findLargeDevice: timed('large_device', deps.history.findLargeDevice),
-      beginLargeResponse: createLargeResponses(metrics),
+      beginLargeResponse,
+    })
+    const { findUserTotals, listUserDevices } = deps.users
+    addUserRoutes(routes, {
+      findUserTotals: limited('user', lookUpLimits, timed('user', findUserTotals)),
+      listUserDevices: limited(
+        'user_devices',
+        lookUpLimits,
+        timed('user_devices', listUserDevices),
+      ),
+      beginLargeResponse,
+    })
+    addEventRoutes(routes, {
+      findScoredEvent: limited('event', lookUpLimits, timed('event', deps.events.findScoredEvent)),
     })
     addSignalRoutes(routes, {
       findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),

@@ -6,6 +6,7 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
+import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
@@ -17,12 +18,13 @@ import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from './app.ts'
 import { readApiConfig } from './config.ts'
 
 const clickhouseTimeoutMs = 5_000
-const clickhouseConnectionsMax = 24
+const clickhouseConnectionsMax = 32
 /** How long a stop waits for requests: longer than the database timeouts. */
 const unfinishedMs = 6_500
 
@@ -64,6 +66,8 @@ async function main(): Promise<void> {
       tenants: createTenantStore(postgres),
       alerts: createAlertStore(postgres),
       history: createHistoryStore(clickhouse),
+      users: createUserStore(clickhouse),
+      events: createEventStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
       reconciliation: createReconciliationStore(
         clickhouse,

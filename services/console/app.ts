@@ -44,6 +44,7 @@ import {
 import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { addPages, type PagesDeps } from './serve/serve-pages.ts'
 import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credential-routes.ts'
+import { addKeyRoutes } from './tenants/key-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
 import { addOverviewRoutes, type OverviewRouteDeps } from './tenants/overview-routes.ts'
 import type { RewrapDeps } from './tenants/rewrap.ts'
@@ -145,6 +146,7 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   addAnalystRoutes(app, deps)
   addSqlRoutes(app, deps)
   addFleetRoutes(app, deps)
+  addKeyRoutes(app, deps)
 }
 
 function createOperatorParts(deps: ConsoleDeps, metrics: Metrics): OperatorParts {

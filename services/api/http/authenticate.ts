@@ -7,6 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { keyCacheMax } from '#shared/core/base/limits/rest-api.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import { parseApiKey } from '#shared/core/tenants/credentials.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -17,6 +18,9 @@ import type { RateLimits } from './rate-limits.ts'
 /** The tenant of an authenticated call. A handler may read only the data of `tenantId`. */
 export type Caller = {
   tenantId: string
+  /** The name of a named key; null for the key that came with the tenant. */
+  keyName: string | null
+  scopes: readonly ApiKeyScope[]
   /** Charges the tenant's rate for a response with this many rows. */
   chargeRows: (rows: number) => void
 }
@@ -69,11 +73,12 @@ export function createAuthenticate(
   }
 
   return async (request, reply) => {
-    const { tenantId, restRate } = await findHolder(request.headers.authorization)
+    const holder = await findHolder(request.headers.authorization)
+    const { tenantId, restRate, keyName, scopes } = holder
     proveConnection(request.raw.socket)
     deps.rateLimits.take(tenantId, restRate, reply)
     const chargeRows = (rows: number) => deps.rateLimits.chargeRows(tenantId, restRate, rows, reply)
-    request.caller = { tenantId, chargeRows }
+    request.caller = { tenantId, keyName, scopes, chargeRows }
   }
 }
 
@@ -96,4 +101,13 @@ function createUseRecorder({ recordApiKeyUse, nowMs, log }: AuthenticateDeps) {
       log.warn({ err: error }, 'the use of an API key could not be recorded')
     })
   }
+}
+
+/** @throws Problem scope_missing when the caller's key does not have the scope */
+export function requireScope({ scopes }: Caller, scope: ApiKeyScope): void {
+  if (scopes.includes(scope)) return
+  throw new Problem(
+    'scope_missing',
+    `This call needs an API key with the scope ${scope}. An operator of the service can make one.`,
+  )
 }

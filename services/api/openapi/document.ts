@@ -35,6 +35,8 @@ export function toPublicDocument(): OpenapiOptions {
         { name: 'Ingest', description: 'Telemetry of devices and sessions.' },
         { name: 'Alerts', description: 'Risky devices to review.' },
         { name: 'Devices', description: 'The history of a device.' },
+        { name: 'Users', description: 'The devices of a user or account.' },
+        { name: 'Events', description: 'What became of one submission.' },
         { name: 'Ledger', description: 'Whether every event reached every stage.' },
         { name: 'Signals', description: 'The signal catalog and its weights.' },
         { name: 'Operations', description: 'For operators of the service.' },
@@ -71,7 +73,7 @@ export function toPublicDocument(): OpenapiOptions {
       },
     },
     describeRoute: () => ({ problems: ['unauthorized', 'rate_limited', 'unavailable'] }),
-    headersOf: (status) => ([200, 400, 404, 429].includes(status) ? rateLimitHeaders : {}),
+    headersOf: (status) => ([200, 400, 403, 404, 429].includes(status) ? rateLimitHeaders : {}),
   }
 }
 

@@ -99,6 +99,38 @@ export const deviceExample = {
   sessions_cursor: 'WyJDdXJzb3JzQXJlT3BhcXVlIl0',
 }
 
+export const userExample = {
+  user_id: 'customer-1029',
+  first_seen_at: '2026-02-11T18:04:12.004Z',
+  last_seen_at: startedAt,
+  peak_rasp_score: scored.score,
+  devices: [
+    {
+      device_id: submissionExample.device_id,
+      first_seen_at: '2026-02-11T18:04:12.004Z',
+      last_seen_at: startedAt,
+      peak_rasp_score: scored.score,
+    },
+  ],
+  devices_total: 1,
+  devices_cursor: null,
+}
+
+export const eventExample = {
+  event_id: eventId,
+  tenant_id: submissionExample.tenant_id,
+  device_id: submissionExample.device_id,
+  session_id: submissionExample.session_id,
+  user_id: submissionExample.user_id,
+  sdk_meta: submissionExample.sdk_meta,
+  received_at: startedAt,
+  rasp_score: scored.score,
+  rasp_action: scored.action,
+  flags,
+  reasons: scored.reasons,
+  policy_version: 1,
+}
+
 export const reconciliationExample: ReconciliationView = {
   from: '2026-03-01T09:00:00.000Z',
   to: '2026-03-01T10:00:00.000Z',

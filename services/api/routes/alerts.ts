@@ -1,9 +1,10 @@
-/** `GET /v1/di/alerts`: the tenant's alerts, newest first, filtered, with an exact total. */
+/** The tenant's alerts: the list with its filters and exact total, one alert, its disposition. */
 import { z } from 'zod'
 import { alertsPageDefault } from '#shared/core/base/limits/rest-api.ts'
 import {
   type AlertsQuery,
   alertPageSchema,
+  alertSchema,
   alertsQuerySchema,
 } from '#shared/core/http/api-schemas.ts'
 import {
@@ -12,15 +13,69 @@ import {
   encodeCursor,
   instantMsSchema,
 } from '#shared/core/http/pagination.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { alertPathSchema, dispositionBodySchema } from '#shared/core/http/reading-schemas.ts'
+import type { AlertFilters } from '#shared/io/alerts/alert-query.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
+import { requireScope } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { alertExample } from '../openapi/examples.ts'
 
 const positionSchema = z.tuple([instantMsSchema, z.string().regex(/^alr_[A-Za-z0-9_-]{1,60}$/)])
 
-/** Adds the route. */
-export function addAlertRoutes(app: ZodApp, { listAlerts }: Pick<AlertStore, 'listAlerts'>): void {
+export type AlertRouteDeps = Pick<AlertStore, 'listAlerts' | 'findAlert' | 'setDisposition'>
+
+/** Adds the routes. */
+export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
+  addList(app, deps)
+  app.get(
+    '/v1/di/alerts/:alert_id',
+    {
+      schema: {
+        operationId: 'findAlert',
+        tags: ['Alerts'],
+        summary: 'One alert',
+        params: alertPathSchema,
+        problems: ['alert_not_found'],
+        response: { 200: alertSchema },
+        example: alertExample,
+      },
+    },
+    async ({ params, caller: { tenantId } }) =>
+      (await deps.findAlert({ alertId: params.alert_id, tenantId })) ?? rejectUnknown(),
+  )
+  app.post(
+    '/v1/di/alerts/:alert_id/disposition',
+    {
+      schema: {
+        operationId: 'setDisposition',
+        tags: ['Alerts'],
+        summary: 'Set the disposition of an alert',
+        description:
+          'Needs a key with the scope `alerts:write`; the key that comes with a tenant reads only. Any change between the four is allowed and is recorded with the key’s name. Setting what is set already changes nothing, so a repeat is safe.',
+        params: alertPathSchema,
+        body: dispositionBodySchema,
+        problems: ['alert_not_found', 'scope_missing'],
+        response: { 200: alertSchema },
+        example: { ...alertExample, disposition: 'CONFIRMED' },
+      },
+    },
+    async ({ params, body, caller }) => {
+      requireScope(caller, 'alerts:write')
+      const alert = await deps.setDisposition({
+        alertId: params.alert_id,
+        scope: [caller.tenantId],
+        disposition: body.disposition,
+        note: body.note ?? null,
+        actor: `api-key:${caller.keyName}`,
+      })
+      return alert ?? rejectUnknown()
+    },
+  )
+}
+
+function addList(app: ZodApp, { listAlerts }: AlertRouteDeps): void {
   app.get(
     '/v1/di/alerts',
     {
@@ -37,14 +92,10 @@ export function addAlertRoutes(app: ZodApp, { listAlerts }: Pick<AlertStore, 'li
       },
     },
     async ({ query, caller: { tenantId, chargeRows } }) => {
+      const filters = toFilters(tenantId, query)
       const scope = toScope(tenantId, query)
       const { alerts, total, next } = await listAlerts({
-        tenantId,
-        disposition: query.disposition,
-        decision: query.decision,
-        deviceId: query.device_id,
-        fromMs: query.from,
-        toMs: query.to,
+        ...filters,
         limit: query.limit,
         after: query.cursor === undefined ? null : toPosition(scope, query.cursor),
       })
@@ -59,10 +110,31 @@ export function addAlertRoutes(app: ZodApp, { listAlerts }: Pick<AlertStore, 'li
   )
 }
 
+const rejectUnknown = (): never => {
+  throw new Problem('alert_not_found', 'There is no such alert.')
+}
+
+const toFilters = (tenantId: string, query: AlertsQuery): AlertFilters => ({
+  tenantId,
+  dispositions: query.disposition,
+  decisions: query.decision,
+  severities: query.severity,
+  flags: query.flag,
+  minScore: query.min_score,
+  deviceId: query.device_id,
+  userId: query.user_id,
+  sessionId: query.session_id,
+  fromMs: query.from,
+  toMs: query.to,
+  updatedAfterMs: query.updated_after,
+})
+
 /** A cursor belongs to one set of filters. The page size may change between pages. */
 function toScope(tenantId: string, query: AlertsQuery): CursorScope {
-  const { disposition, decision, device_id, from, to } = query
-  return { list: 'alerts', tenantId, filters: [disposition, decision, device_id, from, to] }
+  const { disposition, decision, severity, flag, min_score, device_id, user_id, session_id } = query
+  const { from, to, updated_after } = query
+  const filters = [disposition, decision, severity, flag, min_score, device_id, user_id, session_id]
+  return { list: 'alerts', tenantId, filters: [...filters, from, to, updated_after] }
 }
 
 function toPosition(scope: CursorScope, cursor: string) {

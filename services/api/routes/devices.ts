@@ -83,7 +83,11 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
     {
       ...compressed,
       preValidation: requireShortPath,
-      schema: { hide: true, params: decodedPath('device_id', devicePathSchema), querystring: deviceQuerySchema },
+      schema: {
+        hide: true,
+        params: decodedPath('device_id', devicePathSchema),
+        querystring: deviceQuerySchema,
+      },
     },
     handler as never,
   )

@@ -1,8 +1,8 @@
 /** `GET /v1/di/events/{event_id}`: one accepted event with its score, action and reasons. */
-import { eventPathSchema, eventSchema } from '#shared/core/http/reading-schemas.ts'
+
 import { Problem } from '#shared/core/http/problem.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { eventPathSchema, eventSchema } from '#shared/core/http/reading-schemas.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { EventStore, ScoredEvent } from '#shared/io/telemetry/event-store.ts'
 import { eventExample } from '../openapi/examples.ts'
@@ -28,10 +28,7 @@ export function addEventRoutes(
     },
     async ({ params, caller: { tenantId } }) => {
       const event = await findScoredEvent({ tenantId, eventId: params.event_id }).catch(
-        (error: unknown) => {
-          if (error instanceof Problem) throw error
-          throw unavailable('Events cannot be read at the moment.', toLoggable(error))
-        },
+        rejectUnavailable('Events cannot be read at the moment.'),
       )
       if (event !== null) return toEvent(event)
       throw new Problem('event_not_found', 'There is no such event.')

@@ -6,22 +6,21 @@ import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { rowsPerCall } from '#shared/core/base/limits/rest-api.ts'
 import {
-  type UserQuery,
-  userPathSchema,
-  userQuerySchema,
-  userSchema,
-} from '#shared/core/http/reading-schemas.ts'
-import {
   type CursorScope,
   decodeCursor,
   encodeCursor,
   instantMsSchema,
 } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import {
+  type UserQuery,
+  userPathSchema,
+  userQuerySchema,
+  userSchema,
+} from '#shared/core/http/reading-schemas.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { UserDevice, UserStore } from '#shared/io/devices/user-store.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
@@ -49,14 +48,14 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
     const scope: CursorScope = { list: 'user-devices', tenantId, filters: [userId] }
     const { devices_limit: limit, devices_cursor: cursor } = query
     const after = cursor === undefined ? null : toPosition(scope, cursor)
-    const totals = await deps.findUserTotals({ tenantId, userId }).catch(toUnavailable)
+    const totals = await deps.findUserTotals({ tenantId, userId }).catch(reject)
     if (totals === null) {
       throw new Problem('user_not_found', 'There is no telemetry of this user or account.')
     }
     if (Math.min(totals.devices, limit) >= largeFrom) await deps.beginLargeResponse(tenantId, reply)
     const found = await deps
       .listUserDevices({ tenantId, userId, limit: limit + 1, after })
-      .catch(toUnavailable)
+      .catch(reject)
     const devices = found.slice(0, limit)
     chargeRows(devices.length)
     const last = found.length > limit ? devices.at(-1) : undefined
@@ -107,10 +106,7 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
   )
 }
 
-const toUnavailable = (error: unknown): never => {
-  if (error instanceof Problem) throw error
-  throw unavailable('The user history cannot be read at the moment.', toLoggable(error))
-}
+const reject = rejectUnavailable('The user history cannot be read at the moment.')
 
 function toPosition(scope: CursorScope, cursor: string) {
   const [lastSeenAtMs, deviceId] = decodeCursor(scope, cursor, positionSchema, 'devices_cursor')

@@ -11,6 +11,7 @@ import { registerDeliveries } from './deliveries.ts'
 import { registerErase } from './erase.ts'
 import { registerExplain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
+import { registerKeys } from './keys.ts'
 import { registerOperators } from './operators.ts'
 import { registerOverview } from './overview.ts'
 import { registerPolicies } from './policies/policies.ts'
@@ -46,6 +47,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerRetention(program, context)
   registerSecrets(program, context)
   registerAlerts(program, context)
+  registerKeys(program, context)
   registerDeliveries(program, context)
   registerOperators(program, context)
   registerOverview(program, context)

@@ -11,8 +11,8 @@ import {
   noteCharactersMax,
   urlCharactersMax,
 } from '#shared/core/base/limits/http.ts'
-import { operatorText } from '#shared/core/http/operator-text.ts'
 import { undecidedShareMax } from '#shared/core/base/limits/stream.ts'
+import { operatorText } from '#shared/core/http/operator-text.ts'
 
 const environmentSchema = z.enum(['live', 'sandbox'])
 const statusSchema = z.enum(['active', 'suspended'])

@@ -1,6 +1,7 @@
 /** Requests and answers of the routes of operators, sessions and invitations. */
 import { z } from 'zod'
 import { nameCharactersMax } from '#shared/core/base/limits/http.ts'
+import { operatorText } from '#shared/core/http/operator-text.ts'
 import {
   emailCharactersMax,
   emailPattern,
@@ -10,7 +11,7 @@ import {
 import { passwordCharactersMax } from '#shared/core/operators/password-rules.ts'
 import { roles } from '#shared/core/operators/roles.ts'
 import { invitationHoursDefault, invitationHoursMax } from '#shared/core/operators/session-times.ts'
-import { operatorText, tenantIdSchema } from '../http/schemas.ts'
+import { tenantIdSchema } from '../http/schemas.ts'
 
 /** Tenants that one operator may be limited to. */
 const scopeMax = 1_000

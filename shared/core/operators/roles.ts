@@ -71,6 +71,10 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /tenants/:tenant_id/rotate': adminStepUp,
   'POST /tenants/:tenant_id/erasures': adminStepUp,
 
+  'GET /tenants/:tenant_id/keys': viewer,
+  'POST /tenants/:tenant_id/keys': adminStepUp,
+  'DELETE /tenants/:tenant_id/keys/:name': adminStepUp,
+
   'GET /tenants/:tenant_id/analysts': admin,
   'POST /tenants/:tenant_id/analysts': adminStepUp,
   'DELETE /tenants/:tenant_id/analysts/:name': adminStepUp,

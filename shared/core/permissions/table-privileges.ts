@@ -32,9 +32,13 @@ export const postgresPrivileges = {
     ...policies,
     tenants: read,
     api_keys: ['select', 'update(last_used_at)'],
-    alerts: read,
-    alert_counts_by_day: read,
-    alert_counts_by_hour: read,
+    // Dispositions, with a key that has the scope.
+    alerts: ['select', 'update(disposition, changed_at)'],
+    alert_sequences: ['select', 'update'],
+    alert_counts_by_day: count,
+    alert_counts_by_hour: count,
+    alert_dispositions: add,
+    audit_log: ['insert'],
   },
   delivery: {
     tenants: read,

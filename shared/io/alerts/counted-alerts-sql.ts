@@ -21,7 +21,12 @@ type Filters = Record<'disposition' | 'decision' | 'device', string | undefined>
 const isBounded = (span: Span): boolean => span.fromMs > -Infinity || span.toMs < Infinity
 
 /** The statement's parts for a query without other filters. */
-export function toCountedSql(query: AlertQuery, bounds: Bounds, fetched: number, bind: Bind): ListParts {
+export function toCountedSql(
+  query: AlertQuery,
+  bounds: Bounds,
+  fetched: number,
+  bind: Bind,
+): ListParts {
   const device = query.deviceId && bind(query.deviceId, 'text')
   const disposition = toChoice(query.dispositions, dispositions, bind)
   const decision = toChoice(query.decisions, decisions, bind)
@@ -43,9 +48,9 @@ export function toCountedSql(query: AlertQuery, bounds: Bounds, fetched: number,
   // With one of disposition and decision given, the other's few values are listed: each pair is one
   // ordered range of one index, and the planner merges them. Each is limited by itself, since it is
   // planned by itself.
-  const page = disposition.each('disposition').flatMap((state) =>
-    decision.each('action').map((action) => branch([...state, ...action])),
-  )
+  const page = disposition
+    .each('disposition')
+    .flatMap((state) => decision.each('action').map((action) => branch([...state, ...action])))
   return { kinds, total, page: page.join(' union all ') }
 }
 

@@ -6,7 +6,12 @@ import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { replayBatchMax } from '#shared/core/base/limits/deliveries.ts'
 import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'
-import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from '#shared/io/alerts/alert-rows.ts'
+import {
+  type AlertRow,
+  alertColumns,
+  canBeStored,
+  toAlertOfRow,
+} from '#shared/io/alerts/alert-rows.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { createdAtUs, type DeliveryPosition, instantOf } from './list-deliveries.ts'
 

@@ -31,7 +31,14 @@ export type StoredEvent = {
   body: string
 }
 
+/** An event as the edge scored it, without its body. */
+export type ScoredEvent = Omit<StoredEvent, 'streamOffset' | 'policyHash' | 'epoch' | 'body'> & {
+  batchType: string
+}
+
 export type EventStore = {
+  /** An event of one tenant. @returns null when the tenant has no such event */
+  findScoredEvent: (of: { tenantId: string; eventId: string }) => Promise<ScoredEvent | null>
   /** @returns null when there is no such event */
   findEvent: (eventId: string) => Promise<StoredEvent | null>
 }
@@ -55,9 +62,33 @@ const eventSql = `
   order by received_at
   limit 1`
 
+const scoredEventSql = `
+  select tenant_id as tenantId, device_id as deviceId, session_id as sessionId,
+    toUnixTimestamp64Milli(received_at) as receivedAtMs, user_id as userId,
+    account_id as accountId, sdk_version as sdkVersion, platform, batch_type as batchType,
+    rasp_score as raspScore, toString(rasp_action) as raspAction, flags, reasons,
+    policy_version as policyVersion
+  from telemetry
+  where tenant_id = {tenant:String} and event_id = {event:String}
+  order by received_at
+  limit 1`
+
+/** How long a caller of the REST API waits for an event, including for a connection. */
+const scoredEventMaxMs = 2_500
+
 /** Creates the store of one ClickHouse. */
 export function createEventStore(clickhouse: Clickhouse): EventStore {
   return {
+    findScoredEvent: async ({ tenantId, eventId }) => {
+      const result = await clickhouse.query({
+        query: scoredEventSql,
+        query_params: { tenant: tenantId, event: eventId },
+        format: 'JSONEachRow',
+        abort_signal: AbortSignal.timeout(scoredEventMaxMs),
+      })
+      const [row] = await result.json<Omit<ScoredEvent, 'eventId' | keyof RowTexts> & RowTexts>()
+      return row === undefined ? null : { ...row, ...toTexts(row), eventId }
+    },
     findEvent: async (eventId) => {
       const result = await clickhouse.query({
         query: eventSql,
@@ -71,14 +102,17 @@ export function createEventStore(clickhouse: Clickhouse): EventStore {
 }
 
 function toEvent(eventId: string, row: Row): StoredEvent {
-  return {
-    ...row,
-    eventId,
-    userId: row.userId === '' ? null : row.userId,
-    accountId: row.accountId === '' ? null : row.accountId,
-    reasons: readReasons(row.reasons),
-  }
+  return { ...row, ...toTexts(row), eventId }
 }
+
+/** Columns that are empty, or JSON, in ClickHouse. */
+type RowTexts = { userId: string; accountId: string; reasons: string }
+
+const toTexts = ({ userId, accountId, reasons }: RowTexts) => ({
+  userId: userId === '' ? null : userId,
+  accountId: accountId === '' ? null : accountId,
+  reasons: readReasons(reasons),
+})
 
 function readReasons(text: string): Reason[] | null {
   try {

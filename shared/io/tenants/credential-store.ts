@@ -89,7 +89,7 @@ export function createCredentialStore(tx: Queryable): CredentialStore {
     replaceApiKey: async (tenantId, next) => {
       const { rows } = await tx.query<{ last4: string }>(
         `update api_keys set state = 'retired', retired_at = clock_timestamp()
-         where tenant_id = $1 and state = 'active' returning last4`,
+         where tenant_id = $1 and state = 'active' and name is null returning last4`,
         [tenantId],
       )
       await insertApiKey(tx, tenantId, next)

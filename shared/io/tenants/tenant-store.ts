@@ -6,6 +6,7 @@
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
+import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
 import {
@@ -26,6 +27,9 @@ export type KeyHolder = {
   status: TenantStatus
   /** The tenant's own REST rate, or null for the product's default. */
   restRate: Rate | null
+  /** The name of a named key; null for the key that came with the tenant. */
+  keyName: string | null
+  scopes: readonly ApiKeyScope[]
   /** When the key was last used, as recorded. */
   lastUsedMs: number | null
 }
@@ -235,12 +239,14 @@ type KeyHolderRow = RateColumns & {
   environment: Environment
   status: TenantStatus
   last_used_at: Date | null
+  name: string | null
+  scopes: ApiKeyScope[]
 }
 
 async function findTenantByApiKey(db: Queryable, keyHash: Buffer): Promise<KeyHolder | null> {
   const { rows } = await db.query<KeyHolderRow>({
     name: 'find-tenant-by-api-key',
-    text: `select t.tenant_id, t.environment, t.status, k.last_used_at,
+    text: `select t.tenant_id, t.environment, t.status, k.last_used_at, k.name, k.scopes,
              t.rest_rate_per_second as per_second, t.rest_burst as burst
            from api_keys k join tenants t using (tenant_id)
            where k.key_hash = $1 and k.state = 'active'`,
@@ -253,6 +259,8 @@ async function findTenantByApiKey(db: Queryable, keyHash: Buffer): Promise<KeyHo
     environment: row.environment,
     status: row.status,
     restRate: toRate(row),
+    keyName: row.name,
+    scopes: row.scopes,
     lastUsedMs: row.last_used_at?.getTime() ?? null,
   }
 }
@@ -360,7 +368,8 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
 from tenants t
 left join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
 left join webhooks w on w.tenant_id = t.tenant_id
-left join api_keys k on k.tenant_id = t.tenant_id and k.state = 'active'
+left join api_keys k
+  on k.tenant_id = t.tenant_id and k.state = 'active' and k.name is null
 left join tenant_secrets h
   on h.tenant_id = t.tenant_id and h.kind = 'hmac' and h.state in ('active', 'off')
 left join tenant_secrets s

@@ -31,8 +31,12 @@ async function start(postgresUrl: string): Promise<string> {
           })
           return { alerts: rows.map(toAlertOfRow), total: rows.length, next: null }
         },
+        findAlert: unused,
+        setDisposition: unused,
       },
       history: { findSmallDevice: unused, findLargeDevice: unused },
+      users: { findUserTotals: unused, listUserDevices: unused },
+      events: { findScoredEvent: unused },
       policies: { findCurrentPolicy: unused },
       reconciliation: { readReconciliation: unused },
       nowMs: Date.now,

@@ -4,12 +4,14 @@
  */
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 
@@ -42,6 +44,8 @@ async function start(urls: FloorUrls): Promise<string> {
           return { deviceId, ...nothingKnown }
         },
       },
+      users: createUserStore(clickhouse),
+      events: createEventStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       nowMs: Date.now,

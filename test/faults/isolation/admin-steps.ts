@@ -233,6 +233,7 @@ export const adminSteps: (readonly [weight: number, step: Step])[] = [
   [2, shows('/policy/versions', true)],
   [2, shows('/policy/shadow', true)],
   [2, shows('/analysts', true)],
+  [2, shows('/keys', true)],
   [2, shows('/signals', true)],
   [2, shows('/stale-secret-requests', false)],
   [0.3, shows('/unknown-signals', true, '?days=1')],

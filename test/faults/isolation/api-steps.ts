@@ -49,6 +49,28 @@ function drawFilters({ alerts, tenant, others }: TenantClient, drawn: Drawn) {
     const id = oneOf([...tenant.deviceIds, foreign], pick + other)
     keep('device_id', id, (alert) => alert.entity.device.device_id === id)
   }
+  // Each of these is rare, so that most lists have rows.
+  if (flags[5] && pick % 3 === 0) {
+    const named = alerts.flatMap((alert) => alert.entity.user?.user_id ?? [])
+    const id = oneOf([...named, `account-${oneOf(others, other).tenant.mark}`], pick + other)
+    keep('user_id', id, (alert) => alert.entity.user?.user_id === id)
+  }
+  if (flags[6] && pick % 5 === 0) {
+    const id = oneOf(alerts, other).entity.session.session_id
+    keep('session_id', id, (alert) => alert.entity.session.session_id === id)
+  }
+  if (flags[7] && pick % 3 === 1) {
+    const some = ['ROOTED', oneOf(['DEBUGGER_ATTACHED', 'HIGH_VELOCITY'], other)]
+    keep('flag', some.join(), (alert) => alert.flags.some((flag) => some.includes(flag)))
+  }
+  if (flags[8] && pick % 3 === 2) {
+    const some = ['CRITICAL', oneOf(['HIGH', 'MEDIUM'], other)]
+    keep('severity', some.join(), (alert) => some.includes(alert.decision.severity))
+  }
+  if (flags[9]) {
+    const least = 40 + (other % 50)
+    keep('min_score', `${least}`, (alert) => alert.decision.risk_score >= least)
+  }
   const times = alerts.map((alert) => Date.parse(alert.created_at))
   if (flags[3]) {
     const fromMs = oneOf(times, instants[0]) + (pick % 3) - 1
@@ -196,6 +218,82 @@ const otherTenantNamed: Step = async (client, { pick, other, flags }) => {
   client.expect(total === client.alerts.length, request, answer, 'listened to a header')
 }
 
+const toOne = (kind: 'alerts' | 'users' | 'events', id: string) => ({
+  route: `GET /v1/di/${kind}/{${kind.slice(0, -1)}_id}`,
+  path: `/v1/di/${kind}/${encodeURIComponent(id)}`,
+})
+
+const showAlert: Step = async (client, { pick }) => {
+  const alert = oneOf(client.alerts, pick)
+  const request = toOne('alerts', alert.alert_id)
+  const answer = await client.call(request)
+  const isRight = answer.status === 200 && isDeepStrictEqual(JSON.parse(answer.text), alert)
+  client.expect(isRight, request, answer, 'is not its own alert')
+}
+
+const showUser: Step = async (client, { pick }) => {
+  const id = oneOf(['user-1', 'user-2', `account-${client.tenant.mark}`], pick)
+  const request = toOne('users', id)
+  const answer = await client.call(request)
+  const { devices } = JSON.parse(answer.text) as { devices?: { device_id: string }[] }
+  const seen = devices?.map((one) => one.device_id).sort()
+  const expected = [...client.devices.values()]
+    .filter((device) => device.users_seen_on.includes(id))
+    .map((device) => device.device_id)
+    .sort()
+  client.expect(isDeepStrictEqual(seen, expected), request, answer, 'has other devices')
+}
+
+const showEvent: Step = async (client, { pick }) => {
+  const request = toOne('events', oneOf(client.tenant.eventIds, pick))
+  const answer = await client.call(request)
+  const isRight = answer.status === 200 && answer.text.includes(client.tenant.tenant_id)
+  client.expect(isRight, request, answer, 'is not its own event')
+}
+
+/** An alert, a user and an event that only another tenant has. */
+const foreignOne: Step = async (client, { pick, other }) => {
+  const { tenant, alerts } = oneOf(client.others, other)
+  const [kind, foreign] = oneOf(
+    [
+      ['alerts', oneOf(alerts, pick).alert_id],
+      ['users', `account-${tenant.mark}`],
+      ['events', oneOf(tenant.eventIds, pick)],
+    ] as const,
+    pick,
+  )
+  const ids = { foreign, unknown: toUnknown(foreign, pick) }
+  await client.probe((id) => toOne(kind, id), ids, absent)
+}
+
+/** A key with the scope sets dispositions of its own tenant's alerts and of no others. */
+const setDisposition: Step = async (client, { pick, other, flags }) => {
+  const own = oneOf(client.alerts, pick)
+  const foreign = oneOf(oneOf(client.others, other).alerts, pick).alert_id
+  const authorization = `Bearer ${client.tenant.writer_key}`
+  const disposition = oneOf(['REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED', 'OPEN'], pick >> 3)
+  const send = async (id: string) => {
+    const request = {
+      route: 'POST /v1/di/alerts/{alert_id}/disposition',
+      path: `/v1/di/alerts/${id}/disposition`,
+      method: 'POST',
+      body: { disposition },
+    }
+    return { request, answer: await client.call(request, { authorization }) }
+  }
+  if (flags[0]) {
+    const { request, answer } = await send(own.alert_id)
+    client.expect(answer.status === 200, request, answer, 'did not take a disposition')
+    if (answer.status === 200) own.disposition = disposition
+    return
+  }
+  for (const id of [foreign, toUnknown(foreign, pick)]) {
+    const { request, answer } = await send(id)
+    const isRight = answer.status === 404 && answer.text.includes('alert_not_found')
+    client.expect(isRight, request, answer, 'is not a plain 404')
+  }
+}
+
 const listSignals: Step = async (client) => {
   const request = { route: 'GET /v1/di/signals', path: '/v1/di/signals' }
   const answer = await client.call(request)
@@ -227,6 +325,11 @@ export const apiSteps: (readonly [weight: number, step: Step])[] = [
   [6, foreignAlertCursor],
   [5, foreignSessionCursor],
   [4, otherTenantNamed],
+  [5, showAlert],
+  [4, showUser],
+  [1, showEvent],
+  [8, foreignOne],
+  [3, setDisposition],
   [2, listSignals],
   [1, readReconciliation],
 ]

@@ -42,7 +42,7 @@ const plan: fc.Arbitrary<{ step: Step; drawn: Drawn }> = fc.record({
     pick: fc.nat(100_000),
     other: fc.nat(1_000),
     limit: fc.nat(1_000),
-    flags: fc.array(fc.boolean(), { minLength: 5, maxLength: 5 }),
+    flags: fc.array(fc.boolean(), { minLength: 10, maxLength: 10 }),
     instants: fc.tuple(fc.nat(1_000), fc.nat(1_000)),
   }),
 })

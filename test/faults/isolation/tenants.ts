@@ -27,6 +27,8 @@ export type IsolatedTenant = Tenant & {
   onlyDevice: string
   eventIds: string[]
   policyVersions: number
+  /** A named key with the scope alerts:write. */
+  writer_key: string
 }
 
 export const tenantsCount = 5
@@ -51,7 +53,14 @@ export async function fillTenants(
       const tenant = await createTenant(running.stack, slug, `${hookUrl}/${slug}`)
       const own = { index, mark, onlyDevice: `only-${mark}`, policyVersions: 1 }
       const deviceIds = [...sharedDevices, own.onlyDevice]
-      return { ...tenant, ...own, deviceIds, eventIds: [], model: createModelService(slug) }
+      const { api_key: writer_key } = await admin<{ api_key: string }>(
+        running.stack,
+        'POST',
+        `/tenants/${slug}/keys`,
+        { name: `writer-${mark}`, scopes: ['alerts:write'] },
+      )
+      const model = createModelService(slug)
+      return { ...tenant, ...own, deviceIds, eventIds: [], model, writer_key }
     }),
   )
   await Promise.all(made.map((tenant) => send(running, tenant)))

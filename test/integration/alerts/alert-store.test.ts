@@ -8,8 +8,8 @@ import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { severities } from '#shared/core/scoring/score.ts'
-import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
+import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts, toListSql } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres/postgres.ts'
@@ -270,7 +270,9 @@ describe('dispositions', () => {
     expect(alert).toMatchObject({ disposition: 'CONFIRMED', seq: 1 })
     for (const disposition of dispositions) {
       const total = disposition === 'CONFIRMED' ? 1 : 0
-      expect(await store.listAlerts({ ...everything(tenantId), dispositions: [disposition] })).toMatchObject({
+      expect(
+        await store.listAlerts({ ...everything(tenantId), dispositions: [disposition] }),
+      ).toMatchObject({
         total,
       })
     }
@@ -503,10 +505,8 @@ describe('a list', () => {
     (query.toMs === undefined || Date.parse(alert.created_at) < query.toMs)
 
   const maybe = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined })
-  const rarely = <T>(values: fc.Arbitrary<T>) => fc.oneof(
-      { weight: 3, arbitrary: fc.constant(undefined) },
-      { weight: 1, arbitrary: values },
-    )
+  const rarely = <T>(values: fc.Arbitrary<T>) =>
+    fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: values })
 
   test('equals a list kept in memory, for every filter, pair of filters, range, page size and cursor', async () => {
     // Instants on alerts, one millisecond beside them, on hours and midnights, and far away.

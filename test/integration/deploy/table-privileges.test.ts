@@ -116,7 +116,14 @@ const forbidden: Record<string, Tries> = {
       'read what is delivered',
     ),
   },
-  api: { ...without(secretsAndKeys, 'read hashes of API keys'), ...alertsAndDeliveries },
+  api: {
+    ...without(secretsAndKeys, 'read hashes of API keys'),
+    // It sets dispositions, and so moves counters.
+    ...without(alertsAndDeliveries, 'hide an alert', 'change a counter'),
+    'widen a key': `update api_keys set scopes = '{alerts:write}'`,
+    'change what an alert says': `update alerts set risk_score = 0`,
+    'change who judged': `update alert_dispositions set actor = 'x'`,
+  },
   delivery: {
     ...without(secretsAndKeys, 'read the secrets of tenants', 'redirect a webhook'),
     ...without(

@@ -201,6 +201,13 @@ describe('alerts', () => {
     'decision=REVIEW': (alert) => alert.decision.action === 'REVIEW',
     'device_id=farm%2F%CE%B1%20..': (alert) => alert.entity.device.device_id === 'farm/α ..',
     'device_id=nobody': () => false,
+    'disposition=OPEN,FALSE_POSITIVE': (alert) =>
+      ['OPEN', 'FALSE_POSITIVE'].includes(alert.disposition),
+    'user_id=user-7': (alert) => alert.entity.user?.user_id === 'user-7',
+    'session_id=s7-1': (alert) => alert.entity.session.session_id === 's7-1',
+    'severity=MEDIUM,LOW': (alert) => ['MEDIUM', 'LOW'].includes(alert.decision.severity),
+    'flag=ROOTED,EMULATOR': (alert) => alert.flags.includes('ROOTED'),
+    'min_score=56': (alert) => alert.decision.risk_score >= 56,
     'from=2026-05-10': (alert) => alert.created_at >= '2026-05-10',
     'to=2026-05-10T01:00:00%2B01:00': (alert) => alert.created_at < '2026-05-10T00:00:00.000Z',
     'from=2026-05-09T22:10:00.000Z': (alert) => alert.created_at >= '2026-05-09T22:10:00.000Z',
@@ -229,6 +236,8 @@ describe('alerts', () => {
     expect(all.map((alert) => alert.seq)).toEqual(all.map((_, index) => 40 - index))
     expect(all.find((alert) => alert.entity.session.session_id === 's7-1')).toEqual({
       alert_id: expect.stringMatching(/^alr_/),
+      tenant_id: 'listed',
+      event_id: 'evt_s7-1',
       seq: 15 + 1 - (all[24]!.entity.session.session_id === 's7-1' ? 0 : 1),
       decision: { action: 'REVIEW', severity: 'MEDIUM', risk_score: 55 },
       rasp_score: 50,
@@ -569,7 +578,6 @@ describe('over HTTP', () => {
       '/',
       '/v1',
       '/v1/di/devices',
-      '/v1/di/alerts/',
       '/v1/di/alerts/a/b',
       '//',
     ]) {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ReconciliationStage } from '#shared/core/reconciliation/reconciliation.ts'
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -14,6 +15,7 @@ import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
@@ -326,6 +328,8 @@ function createApi() {
       alerts: createAlertStore(postgres),
       policies: createCurrentPolicyStore(postgres),
       history,
+      users: createUserStore(rig.clickhouse),
+      events: createEventStore(rig.clickhouse),
       reconciliation: store,
       ...clocks,
     },

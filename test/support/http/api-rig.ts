@@ -13,6 +13,7 @@ import {
   createClickhouse,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
+import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createInternalServer } from '#shared/io/http/internal-server.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
@@ -20,6 +21,7 @@ import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
@@ -54,6 +56,8 @@ export type CallOptions = {
   key?: string | undefined
   method?: string
   headers?: Record<string, string>
+  /** Sent as JSON. */
+  body?: unknown
 }
 
 /** The api on migrated databases, with less patience than the process has. */
@@ -72,6 +76,8 @@ export async function createApiRig(urls: {
       tenants: createTenantStore(postgres),
       alerts,
       history: createHistoryStore(clickhouse),
+      users: createUserStore(clickhouse),
+      events: createEventStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       nowMs: Date.now,
@@ -139,18 +145,19 @@ export async function addApiKey(
 function call(
   { url, agent }: { url: URL; agent: Agent },
   path: string,
-  { key, method = 'GET', headers = {} }: CallOptions = {},
+  { key, method = 'GET', headers = {}, body }: CallOptions = {},
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { hostname: host, port } = url
     const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
+    const type = body === undefined ? {} : { 'content-type': 'application/json' }
     const sent = request({
       host,
       port,
       path,
       method,
       agent,
-      headers: { ...authorization, ...headers },
+      headers: { ...authorization, ...type, ...headers },
     })
     sent.on('error', reject)
     sent.on('response', (response) => {
@@ -169,7 +176,7 @@ function call(
         })
       })
     })
-    sent.end()
+    sent.end(body === undefined ? undefined : JSON.stringify(body))
   })
 }
 

@@ -15,7 +15,11 @@ export type ApiAlert = {
   alert_id: string
   seq: number
   decision: { action: string; severity: string; risk_score: number }
-  entity: { device: { device_id: string }; session: { session_id: string } }
+  entity: {
+    device: { device_id: string }
+    session: { session_id: string }
+    user?: { user_id: string }
+  }
   flags: string[]
   reasons: { code: string; weight: number; evidence: Record<string, unknown> }[]
   disposition: string

@@ -67,6 +67,8 @@ describe('an alert', () => {
     const alert = toAlert(candidate, { seq: 3, disposition: 'OPEN', createdAt: new Date(12_345) })
     expect(alert).toEqual({
       alert_id: candidate.alertId,
+      tenant_id: 'acme',
+      event_id: candidate.eventId,
       seq: 3,
       decision: { action: 'REVIEW', severity: 'HIGH', risk_score: 70 },
       rasp_score: 40,

@@ -52,12 +52,19 @@ describe('the query of the alert list', () => {
 
   test('is read with every parameter at once', () => {
     const query =
-      '?disposition=FALSE_POSITIVE&decision=BLOCK&device_id=a%2Fb%20%C3%BC%26+c&limit=7&cursor=abc' +
-      '&from=2026-03-01T00:00:00.001%2B01:00&to=2026-03-02'
+      '?disposition=FALSE_POSITIVE,OPEN&decision=BLOCK&device_id=a%2Fb%20%C3%BC%26+c&limit=7' +
+      '&cursor=abc&from=2026-03-01T00:00:00.001%2B01:00&to=2026-03-02&severity=HIGH,CRITICAL' +
+      '&flag=ROOTED%2CVPN_SUSPECTED&min_score=0&user_id=u&session_id=s&updated_after=2026-03-01'
     expect(readQuery(`/v1/di/alerts${query}`, alertsQuerySchema)).toEqual({
-      disposition: 'FALSE_POSITIVE',
-      decision: 'BLOCK',
+      disposition: ['FALSE_POSITIVE', 'OPEN'],
+      decision: ['BLOCK'],
+      severity: ['HIGH', 'CRITICAL'],
+      flag: ['ROOTED', 'VPN_SUSPECTED'],
+      min_score: 0,
       device_id: 'a/b ü& c',
+      user_id: 'u',
+      session_id: 's',
+      updated_after: Date.UTC(2026, 2, 1),
       limit: 7,
       cursor: 'abc',
       from: Date.UTC(2026, 1, 28, 23, 0, 0, 1),
@@ -84,6 +91,21 @@ describe('the query of the alert list', () => {
     ['limit', '%31%30%00'],
     ['disposition', 'open'],
     ['disposition', ''],
+    ['disposition', 'OPEN,'],
+    ['disposition', 'OPEN,OPEN'],
+    ['disposition', 'OPEN, REVIEWED'],
+    ['decision', 'BLOCK,ALLOW'],
+    ['severity', 'high'],
+    ['severity', 'HIGH,SEVERE'],
+    ['flag', 'NO_SUCH_FLAG'],
+    ['flag', 'ROOTED,ROOTED'],
+    ['min_score', '101'],
+    ['min_score', '-1'],
+    ['min_score', '1.5'],
+    ['min_score', ''],
+    ['user_id', ''],
+    ['session_id', 'a%00b'],
+    ['updated_after', 'yesterday'],
     ['decision', 'ALLOW'],
     ['device_id', ''],
     ['device_id', 'a%00b'],

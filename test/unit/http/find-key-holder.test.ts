@@ -12,6 +12,8 @@ const holder: KeyHolder = {
   environment: 'live',
   status: 'active',
   restRate: null,
+  keyName: null,
+  scopes: [],
   lastUsedMs: null,
 }
 

@@ -38,6 +38,8 @@ beforeEach(async () => {
       recordApiKeyUse: async () => undefined,
     },
     history: { findSmallDevice: findDevice },
+    users: {},
+    events: {},
     alerts: {},
     policies: {},
     reconciliation: {},

@@ -38,6 +38,11 @@ export const tenantLockWaitMs = 10_000
 export const changeLocksMax = 10
 export const jobLocksMax = 2 * 2 + 2 + 4
 
+/**
+ * Named API keys of one tenant in use: one for each of its systems, and room to replace all of them.
+ */
+export const apiKeysMax = 100
+
 /** Tenants that a cache holds; past this the least recently used ones are evicted. */
 export const cachedTenantsMax = 10_000
 

@@ -1,0 +1,285 @@
+// Users, events, single alerts and dispositions over HTTP, on real databases, with keys of every
+// scope.
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import { alertSchema } from '#shared/core/http/api-schemas.ts'
+import { eventSchema, userSchema } from '#shared/core/http/reading-schemas.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
+import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { createKey, listKeys, removeKey } from '../../../services/console/tenants/manage-keys.ts'
+
+let postgres: TestPostgres
+let clickhouse: TestClickhouse
+let rig: ApiRig
+/** The keys that came with two tenants. */
+let key: string
+let otherKey: string
+
+beforeAll(async () => {
+  ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
+  const url = await postgres.createDatabase()
+  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+  rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
+  key = await rig.addTenant('acme')
+  otherKey = await rig.addTenant('other')
+})
+
+afterAll(async () => {
+  await rig?.close()
+  await postgres?.stop()
+  await clickhouse?.stop()
+})
+
+const sealer = {} as never
+const keyDeps = () => ({ postgres: rig.postgres, sealer, randomBytes })
+const newKey = async (name: string, scopes: readonly ('read' | 'alerts:write')[], of = 'acme') =>
+  (await createKey(keyDeps(), { tenantId: of, name, scopes, actor: 'ada@example.com' })).api_key
+
+async function raise(tenantId: string, sessionId: string, more = {}): Promise<string> {
+  const candidate = makeAlertCandidate({ tenantId, sessionId, ...more })
+  await rig.alerts.raiseAlerts([candidate], Date.now)
+  return candidate.alertId
+}
+
+describe('an alert by its id', () => {
+  test('is the alert of the list, with its tenant, its event and its user', async () => {
+    const alertId = await raise('acme', 'by-id', { userId: 'u1', eventId: 'evt_of_it' })
+    const answer = await rig.call(`/v1/di/alerts/${alertId}`, { key })
+    expect(answer.status).toBe(200)
+    const alert = alertSchema.strict().parse(answer.json())
+    expect(alert).toMatchObject({
+      alert_id: alertId,
+      tenant_id: 'acme',
+      event_id: 'evt_of_it',
+      entity: { session: { session_id: 'by-id' }, user: { user_id: 'u1' } },
+    })
+    const listed = await rig.call('/v1/di/alerts?session_id=by-id', { key })
+    expect(listed.json<{ data: Alert[] }>().data).toEqual([alert])
+  })
+
+  test('of another tenant is answered exactly as one that does not exist', async () => {
+    const foreign = await raise('other', 'foreign')
+    const bodies = []
+    for (const id of [foreign, 'alr_doesnotexist']) {
+      const answer = await rig.call(`/v1/di/alerts/${id}`, { key })
+      expect(answer.status).toBe(404)
+      bodies.push({ ...answer.json(), request_id: '' })
+    }
+    expect(bodies[0]).toEqual(bodies[1])
+    expect(bodies[0]).toMatchObject({ code: 'alert_not_found' })
+  })
+})
+
+describe('a disposition', () => {
+  const set = (alertId: string, of: string, body: unknown) =>
+    rig.call(`/v1/di/alerts/${alertId}/disposition`, { key: of, method: 'POST', body })
+
+  test('needs the scope alerts:write: the key of the tenant and a key that reads get a 403', async () => {
+    const alertId = await raise('acme', 'no-scope')
+    for (const of of [key, await newKey('reader', ['read'])]) {
+      const answer = await set(alertId, of, { disposition: 'CONFIRMED' })
+      expect(answer.status).toBe(403)
+      expect(answer.json()).toMatchObject({ code: 'scope_missing' })
+    }
+    const { rows } = await rig.postgres.query('select disposition from alerts where alert_id = $1', [
+      alertId,
+    ])
+    expect(rows).toEqual([{ disposition: 'OPEN' }])
+  })
+
+  test('is set, counted and recorded under the name of the key', async () => {
+    const writer = await newKey('case-tool', ['alerts:write'])
+    const alertId = await raise('acme', 'scoped')
+    const since = new Date().toISOString()
+    const answer = await set(alertId, writer, { disposition: 'CONFIRMED', note: 'chargeback' })
+    expect(answer.status, answer.text).toBe(200)
+    expect(answer.json()).toMatchObject({ alert_id: alertId, disposition: 'CONFIRMED' })
+    const history = await rig.postgres.query(
+      'select actor, note, to_disposition from alert_dispositions where alert_id = $1',
+      [alertId],
+    )
+    expect(history.rows).toEqual([
+      { actor: 'api-key:case-tool', note: 'chargeback', to_disposition: 'CONFIRMED' },
+    ])
+    // A key with the scope reads as well, and what it changed is found by the time of the change.
+    const changed = await rig.call(`/v1/di/alerts?disposition=CONFIRMED&updated_after=${since}`, {
+      key: writer,
+    })
+    expect(changed.json()).toMatchObject({ total: 1, data: [{ alert_id: alertId }] })
+    const counted = await rig.call('/v1/di/alerts?disposition=CONFIRMED', { key })
+    expect(counted.json()).toMatchObject({ total: 1 })
+  })
+
+  test('of another tenant is a 404 and changes nothing', async () => {
+    const writer = await newKey('intruder', ['alerts:write'])
+    const foreign = await raise('other', 'guarded')
+    const answer = await set(foreign, writer, { disposition: 'FALSE_POSITIVE' })
+    expect(answer.status).toBe(404)
+    const found = await rig.call(`/v1/di/alerts/${foreign}`, { key: otherKey })
+    expect(found.json()).toMatchObject({ disposition: 'OPEN' })
+  })
+
+  test('with a body that is not valid is a 400 that names the member', async () => {
+    const writer = await newKey('careless', ['alerts:write'])
+    const alertId = await raise('acme', 'careless')
+    for (const [body, path] of [
+      [{ disposition: 'open' }, '$.disposition'],
+      [{}, '$.disposition'],
+      [{ disposition: 'OPEN', why: 'x' }, '$.why'],
+      [{ disposition: 'OPEN', note: 'x'.repeat(2_001) }, '$.note'],
+    ] as const) {
+      const answer = await set(alertId, writer, body)
+      expect(answer.status).toBe(400)
+      expect(answer.json()).toMatchObject({ errors: [{ path }] })
+    }
+  })
+
+  test('with a key that was removed is a 401 at once', async () => {
+    const writer = await newKey('short-lived', ['alerts:write'])
+    const alertId = await raise('acme', 'removed-key')
+    expect((await set(alertId, writer, { disposition: 'REVIEWED' })).status).toBe(200)
+    await removeKey(keyDeps(), { tenantId: 'acme', name: 'short-lived', actor: 'ada@example.com' })
+    expect((await set(alertId, writer, { disposition: 'OPEN' })).status).toBe(401)
+    expect((await rig.call('/v1/di/alerts', { key: writer })).status).toBe(401)
+  })
+})
+
+describe('named keys', () => {
+  test('are listed without the key, one of a name, and leave the key of the tenant alone', async () => {
+    await newKey('twice', ['read'])
+    await expect(newKey('twice', ['alerts:write'])).rejects.toMatchObject({ code: 'key_exists' })
+    const { data } = await listKeys(keyDeps(), 'acme')
+    const twice = data.find((one) => one.name === 'twice')
+    expect(twice).toMatchObject({ scopes: ['read'], created_by: 'ada@example.com' })
+    expect(JSON.stringify(data)).not.toMatch(/dpk_live_[0-9A-Za-z]{43}/)
+    expect((await rig.call('/v1/di/alerts', { key })).status).toBe(200)
+    const removal = { tenantId: 'acme', name: 'none', actor: 'ada@example.com' }
+    await expect(removeKey(keyDeps(), removal)).rejects.toMatchObject({ code: 'key_not_found' })
+  })
+
+  test('are never more than a hundred', async () => {
+    await rig.addTenant('many-keys')
+    for (let n = 0; n < 100; n++) await newKey(`k${n}`, ['read'], 'many-keys')
+    await expect(newKey('one-more', ['read'], 'many-keys')).rejects.toMatchObject({
+      code: 'conflict',
+    })
+  })
+})
+
+describe('a user', () => {
+  const startMs = Date.UTC(2026, 6, 1)
+  const at = (minutes: number) => startMs + minutes * 60_000
+
+  beforeAll(async () => {
+    const event = (deviceId: string, minutes: number, score: number, tenantId = 'acme') =>
+      acceptEvent({
+        tenantId,
+        deviceId,
+        score,
+        sessionId: `s-${deviceId}-${minutes}`,
+        userId: 'mel/α',
+        atMs: at(minutes),
+      })
+    await rig.telemetry.insertTelemetry([
+      ...[event('d1', 0, 10), event('d1', 50, 81), event('d2', 20, 30), event('d3', 90, 0)],
+      event('d9', 500, 99, 'other'),
+    ])
+  })
+
+  const getUser = (query = '', of = key) =>
+    rig.call(`/v1/di/users/${encodeURIComponent('mel/α')}${query}`, { key: of })
+
+  test('has its devices, most recent first, with times and peak of this tenant alone', async () => {
+    const answer = await getUser()
+    expect(answer.status, answer.text).toBe(200)
+    expect(userSchema.strict().parse(answer.json())).toEqual({
+      user_id: 'mel/α',
+      first_seen_at: new Date(at(0)).toISOString(),
+      last_seen_at: new Date(at(90)).toISOString(),
+      peak_rasp_score: 81,
+      devices: [
+        device('d3', 90, 90, 0),
+        device('d1', 0, 50, 81),
+        device('d2', 20, 20, 30),
+      ],
+      devices_total: 3,
+      devices_cursor: null,
+    })
+    expect((await rig.call('/v1/di/users/mel/%CE%B1', { key })).json()).toEqual(answer.json())
+  })
+
+  const device = (id: string, first: number, last: number, peak: number) => ({
+    device_id: id,
+    first_seen_at: new Date(at(first)).toISOString(),
+    last_seen_at: new Date(at(last)).toISOString(),
+    peak_rasp_score: peak,
+  })
+
+  test('is walked by cursor, each device once; a cursor of another user or tenant is refused', async () => {
+    const seen: string[] = []
+    let cursor: string | null = ''
+    while (cursor !== null) {
+      const query: string = `?devices_limit=1${cursor && `&devices_cursor=${cursor}`}`
+      const page = (await getUser(query)).json<{
+        devices: { device_id: string }[]
+        devices_cursor: string | null
+      }>()
+      seen.push(...page.devices.map((one) => one.device_id))
+      if (cursor === '') {
+        const foreign = await getUser(`?devices_cursor=${page.devices_cursor}`, otherKey)
+        expect(foreign.status).toBe(400)
+      }
+      cursor = page.devices_cursor
+    }
+    expect(seen).toEqual(['d3', 'd1', 'd2'])
+  })
+
+  test('that nobody named is a 404', async () => {
+    const answer = await rig.call('/v1/di/users/nobody', { key })
+    expect(answer.status).toBe(404)
+    expect(answer.json()).toMatchObject({ code: 'user_not_found' })
+  })
+})
+
+describe('an event', () => {
+  test('has its score, action and reasons, for its own tenant alone', async () => {
+    const event = acceptEvent({
+      tenantId: 'acme',
+      deviceId: 'd',
+      sessionId: 's',
+      userId: 'u',
+      score: 45,
+      flags: ['VPN_SUSPECTED'],
+      atMs: Date.UTC(2026, 6, 2),
+    })
+    await rig.telemetry.insertTelemetry([event, event])
+    const answer = await rig.call(`/v1/di/events/${event.event_id}`, { key })
+    expect(answer.status, answer.text).toBe(200)
+    expect(eventSchema.strict().parse(answer.json())).toEqual({
+      event_id: event.event_id,
+      tenant_id: 'acme',
+      device_id: 'd',
+      session_id: 's',
+      user_id: 'u',
+      sdk_meta: { sdk_version: '1.0.0', platform: 'android', batch_type: 'event' },
+      received_at: '2026-07-02T00:00:00.000Z',
+      rasp_score: 45,
+      rasp_action: 'REVIEW',
+      flags: ['VPN_SUSPECTED'],
+      reasons: [{ code: 'VPN_SUSPECTED', weight: 1, evidence: {} }],
+      policy_version: 1,
+    })
+    for (const [id, of] of [
+      [event.event_id, otherKey],
+      ['evt_doesnotexistatall0000', key],
+    ] as const) {
+      const absent = await rig.call(`/v1/di/events/${id}`, { key: of })
+      expect(absent.status).toBe(404)
+      expect(absent.json()).toMatchObject({ code: 'event_not_found' })
+    }
+  })
+})
