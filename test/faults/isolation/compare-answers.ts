@@ -39,6 +39,7 @@ export function toComparable({ status, headers, text }: CallAnswer, id: string):
   for (const spelling of spellings) body = body.replaceAll(spelling, '<id>')
   const named = Object.entries(headers)
     .filter(([name]) => !ownHeaders.has(name))
+    .map(([name, value]) => [name, String(value).replace(/'nonce-[0-9a-f]+'/g, '<nonce>')] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1))
   return JSON.stringify([status, named, Object.keys(headers).sort(), body])
 }
