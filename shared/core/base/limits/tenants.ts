@@ -39,7 +39,8 @@ export const changeLocksMax = 10
 export const jobLocksMax = 2 * 2 + 2 + 4
 
 /**
- * Named API keys of one tenant in use: one for each of its systems, and room to replace all of them.
+ * Named API keys of one tenant in use: one for each of its systems, and room to replace all of
+ * them.
  */
 export const apiKeysMax = 100
 
