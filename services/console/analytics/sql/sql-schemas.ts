@@ -6,7 +6,7 @@ import {
   sqlParametersMax,
   sqlRowsMax,
 } from '#shared/core/base/limits/analytics.ts'
-import { operatorText } from '../../http/schemas.ts'
+import { operatorText } from '#shared/core/http/operator-text.ts'
 
 export const sqlBody = z.strictObject({
   sql: operatorText(sqlCharactersMax).min(1),

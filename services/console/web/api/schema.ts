@@ -301,6 +301,23 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { from: string; to: string; step_seconds: number; times: (string)[]; totals: { events: number; devices: number; sessions: number; new_devices: number }; over_time: { events: (number)[]; devices: (number)[]; sessions: (number)[]; new_devices: (number)[] }; platforms: ({ platform: string; devices: (number)[]; events: (number)[] })[]; versions: ({ platform: string; sdk_version: string; events: number; devices: number; sessions: number; first_seen_at: string; last_seen_at: string; devices_over_time: ((number)[] | null) })[]; signals: ({ signal: string; devices: number; share: number; by_version: ((number | null))[] })[] } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/keys': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { name?: string; scopes: ("read" | "alerts:write")[] } } }
+      responses: { 201: { content: { 'application/json': { name: string; scopes: ("read" | "alerts:write")[]; prefix: string; last4: string; created_at: string; created_by: string; last_used_at: (string | null); tenant_id: string; api_key: string } } } }
+    }
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ name: string; scopes: ("read" | "alerts:write")[]; prefix: string; last4: string; created_at: string; created_by: string; last_used_at: (string | null) })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/keys/{name}': {
+    delete: {
+      parameters: { path: { tenant_id: string; name: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string } } } }
+    }
+  }
   '/admin/v1/session': {
     post: {
       parameters: {  }
