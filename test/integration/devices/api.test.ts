@@ -574,13 +574,7 @@ describe('over HTTP', () => {
   })
 
   test('what is not there is a 404 problem', async () => {
-    for (const path of [
-      '/',
-      '/v1',
-      '/v1/di/devices',
-      '/v1/di/alerts/a/b',
-      '//',
-    ]) {
+    for (const path of ['/', '/v1', '/v1/di/devices', '/v1/di/alerts/a/b', '//']) {
       expectProblem(await rig.call(path, { key }), 'not_found')
     }
   })

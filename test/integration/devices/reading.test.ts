@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import { eventSchema, userSchema } from '#shared/core/http/reading-schemas.ts'
+import { createKey, listKeys, removeKey } from '../../../services/console/tenants/manage-keys.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
-import { createKey, listKeys, removeKey } from '../../../services/console/tenants/manage-keys.ts'
 
 let postgres: TestPostgres
 let clickhouse: TestClickhouse
@@ -85,9 +85,10 @@ describe('a disposition', () => {
       expect(answer.status).toBe(403)
       expect(answer.json()).toMatchObject({ code: 'scope_missing' })
     }
-    const { rows } = await rig.postgres.query('select disposition from alerts where alert_id = $1', [
-      alertId,
-    ])
+    const { rows } = await rig.postgres.query(
+      'select disposition from alerts where alert_id = $1',
+      [alertId],
+    )
     expect(rows).toEqual([{ disposition: 'OPEN' }])
   })
 
@@ -201,11 +202,7 @@ describe('a user', () => {
       first_seen_at: new Date(at(0)).toISOString(),
       last_seen_at: new Date(at(90)).toISOString(),
       peak_rasp_score: 81,
-      devices: [
-        device('d3', 90, 90, 0),
-        device('d1', 0, 50, 81),
-        device('d2', 20, 20, 30),
-      ],
+      devices: [device('d3', 90, 90, 0), device('d1', 0, 50, 81), device('d2', 20, 20, 30)],
       devices_total: 3,
       devices_cursor: null,
     })
