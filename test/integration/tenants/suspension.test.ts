@@ -43,6 +43,8 @@ beforeAll(async () => {
       tenants: createTenantStore(rig.postgres),
       alerts: { listAlerts: async () => ({ alerts: [], total: 0, next: null }) },
       history: { findSmallDevice: async () => null, findLargeDevice: async () => null },
+      users: {},
+      events: {},
       policies: { findCurrentPolicy: async () => null },
       reconciliation: { readReconciliation: () => Promise.reject(new Error('not asked for here')) },
       nowMs: Date.now,
