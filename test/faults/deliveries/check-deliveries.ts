@@ -55,8 +55,8 @@ export type Breaches = {
   decreasing: SeenRequest[]
   /** Deliveries whose recorded attempts are not 1, 2, ... up to the one 2xx that ended them. */
   gaps: StoredDelivery[]
-  /** Recorded attempts without a request. */
-  unfounded: { deliveryId: string; record: AttemptRow }[]
+  /** Recorded attempts that are not the outcome of their last request, with all their requests. */
+  unfounded: { deliveryId: string; record: AttemptRow; tries: SeenRequest[] }[]
   /** Requests whose attempt was never recorded. */
   unrecorded: SeenRequest[]
   /** Attempts sent again without a kill that left their claim, or a used connection that ended. */
@@ -251,7 +251,7 @@ function matchRecords({ deliveryId, records }: StoredDelivery, seen: SeenRequest
     if (last === undefined && record.status === null) {
       matched.unseen.push(record.errorKind ?? 'none')
     } else if (last === undefined || !fits(record, last)) {
-      matched.unfounded.push({ deliveryId, record })
+      matched.unfounded.push({ deliveryId, record, tries })
     } else if (last.act === 'cut answer') {
       const how = record.status === null ? 'a failure' : '200'
       matched.unknown.push(`cut in its body, recorded as ${how}`)

@@ -18,7 +18,7 @@ const promises: Record<keyof Breaches, string> = {
   forged: 'requests whose signatures do not verify',
   decreasing: 'requests with a lower attempt number than an earlier one',
   gaps: 'deliveries whose recorded attempts have a gap or go on after a 2xx',
-  unfounded: 'recorded attempts without a request',
+  unfounded: 'recorded attempts that are not the outcome of their request',
   unrecorded: 'requests whose attempt number was never recorded',
   unexplained: 'attempts sent again without a kill that left their claim behind',
   afterSuccess: 'requests after a success without such a kill',

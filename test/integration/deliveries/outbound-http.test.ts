@@ -136,6 +136,18 @@ test('idle connections are closed after a while, and a closed one is never an er
   expect((await send(outbound, { url: there.url })).status).toBe(200)
 })
 
+test('an answer may take longer on a reused connection than the connection may be idle', async () => {
+  let delayMs = 0
+  const there = await receiver((response) => {
+    setTimeout(() => response.writeHead(200).end('ok'), delayMs)
+  })
+  const outbound = make({ idleMs: 50 })
+  await send(outbound, { url: there.url })
+  delayMs = 300
+  expect((await send(outbound, { url: there.url })).status).toBe(200)
+  expect(there.connections()).toBe(1)
+})
+
 test('a connection that ended after it was lent says that nothing was sent', async () => {
   const there = await receiver()
   const outbound = make()
@@ -371,7 +383,7 @@ test('an attempt that is called off ends at once with its reason', async () => {
 const pem = (name: string) =>
   readFileSync(new URL(`../../vectors/${name}.pem`, import.meta.url), 'utf8')
 
-async function tlsReceiver() {
+async function tlsReceiver(answerAfterMs: () => number = () => 0) {
   const names: string[] = []
   const server = createTlsServer(
     {
@@ -382,7 +394,7 @@ async function tlsReceiver() {
         done(null)
       },
     },
-    (_request, response) => response.end('ok'),
+    (_request, response) => setTimeout(() => response.end('ok'), answerAfterMs()),
   )
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   closers.push(async () => {
@@ -391,6 +403,17 @@ async function tlsReceiver() {
   })
   return { port: (server.address() as AddressInfo).port, names }
 }
+
+test('over TLS too, an answer may take longer than the reused connection may be idle', async () => {
+  let delayMs = 0
+  const { port } = await tlsReceiver(() => delayMs)
+  const resolve = async () => ['127.0.0.1']
+  const outbound = make({ resolve, trustedCertificates: pem('receiver-cert'), idleMs: 50 })
+  await send(outbound, { url: `https://receiver.test:${port}/` })
+  delayMs = 300
+  const answer = await send(outbound, { url: `https://receiver.test:${port}/` })
+  expect(answer.status).toBe(200)
+})
 
 test('TLS names the host and believes only a certificate that is trusted and names it', async () => {
   const { port, names } = await tlsReceiver()

@@ -204,11 +204,14 @@ function connectTcp(to: {
   return orAborted(
     'connect',
     new Promise((resolve, reject) => {
+      const onTimeout = () => socket.destroy(new Error(`no connection in ${to.shareMs} ms`))
+      socket.once('timeout', onTimeout)
       socket.once('connect', () => {
         socket.setTimeout(0)
+        // The agent sets an idle time-out later: it must not end a request that waits for an answer.
+        socket.off('timeout', onTimeout)
         resolve(socket)
       })
-      socket.once('timeout', () => socket.destroy(new Error(`no connection in ${to.shareMs} ms`)))
       socket.on('error', (error: NodeJS.ErrnoException) => {
         const why = error.code ?? error.message
         reject(new OutboundError('connect', `no connection to ${to.address}: ${why}`, to.address))
