@@ -1,5 +1,8 @@
-// What a 401 costs and says: the same number of HMACs over the same body for everything that cannot
-// be verified, also for what a retired secret signed; one for what can be.
+/**
+ * The cost and the content of a refusal: every submission that cannot be verified costs the same
+ * number of HMACs over its body and gets the same answer, one signed with a retired secret too.
+ * Without a lease nothing is verified.
+ */
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
@@ -26,12 +29,19 @@ const acme: Tenant = {
 }
 const noScore = { score: 0, action: 'ALLOW' as const, reasons: [] }
 
-function decide(tenant: Tenant | undefined, signature: string, body: string, whole = true) {
+type Edge = { synced?: boolean; leaseValid?: () => boolean }
+
+function decide(
+  tenant: Tenant | undefined,
+  signature: string,
+  body: string,
+  { synced = true, leaseValid = () => true }: Edge = {},
+) {
   const keys: KeyObject[] = []
   const decision = decideSubmission(Buffer.from(body), signature, {
     findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
-    leaseValid: () => true,
-    synced: () => whole,
+    leaseValid,
+    synced: () => synced,
     mayWait: () => true,
     verify: (bytes, header, key) => {
       keys.push(key)
@@ -57,7 +67,7 @@ const unknownBody = body.replace('acme', 'nobo')
 const suspended: Tenant = { ...acme, status: 'suspended' }
 const signed = (key: KeyObject, of = body) => signBody(of, key)
 
-describe('what is verified', () => {
+describe('a valid submission', () => {
   it('costs one HMAC, whether or not there is a retired secret', () => {
     for (const tenant of [acme, { ...acme, retired: null }]) {
       const { decision, keys } = decide(tenant, signed(present), body)
@@ -67,11 +77,11 @@ describe('what is verified', () => {
   })
 })
 
-describe('what is not', () => {
+describe('a submission that cannot be verified', () => {
   const cases: [string, Tenant | undefined, string, string][] = [
     ['a wrong signature', acme, signed(strange), body],
-    ['a malformed one', acme, 'AAAA', body],
-    ['a wrong one, never rotated', { ...acme, retired: null }, signed(strange), body],
+    ['a malformed signature', acme, 'AAAA', body],
+    ['a wrong signature, never rotated', { ...acme, retired: null }, signed(strange), body],
     ['an unknown tenant', acme, signed(present, unknownBody), unknownBody],
     ['the decoy’s signature', { ...acme, retired: null }, signed(decoy), body],
     ['an unknown tenant, the decoy’s', acme, signed(decoy, unknownBody), unknownBody],
@@ -80,7 +90,7 @@ describe('what is not', () => {
     ['a tenant between two secrets', { ...acme, key: null }, signed(strange), body],
     ['no tenant at all', acme, signed(present, '{"a":1}'), '{"a":1}'],
   ]
-  it.each(cases)('%s costs two HMACs and is refused as all others are', (_, tenant, header, of) => {
+  it.each(cases)('with %s costs two HMACs and gets the answer of all others', (_, tenant, header, of) => {
     const { decision, keys } = decide(tenant, header, of)
     expect(decision).toBe(refusals.signatureInvalid)
     expect(keys).toHaveLength(2)
@@ -90,7 +100,7 @@ describe('what is not', () => {
     ['active', acme],
     ['suspended', suspended],
     ['between two secrets', { ...acme, key: null }],
-  ] as const)('the retired secret of a tenant that is %s costs and says the same', (_, tenant) => {
+  ] as const)('with the retired secret of a tenant that is %s costs and gets the same', (_, tenant) => {
     const { decision, keys } = decide(tenant, signed(retired), body)
     expect(keys).toHaveLength(2)
     expect(decision).toEqual({
@@ -100,11 +110,30 @@ describe('what is not', () => {
     expect((decision as { problem: unknown }).problem).toBe(refusals.signatureInvalid.problem)
   })
 
-  it('is never called wrong while tenants are missing, known as its own may be', () => {
+  it('is refused with 503 while the edge has not read all tenants', () => {
     for (const [, tenant, header, of] of cases) {
-      expect(decide(tenant, header, of, false).decision).toBe(refusals.notSynced)
+      expect(decide(tenant, header, of, { synced: false }).decision).toBe(refusals.notSynced)
     }
-    expect(decide(acme, signed(retired), body, false).decision).toBe(refusals.notSynced)
-    expect(decide(acme, signed(present), body, false).decision.kind).toBe('accepted')
+    expect(decide(acme, signed(retired), body, { synced: false }).decision).toBe(refusals.notSynced)
+    expect(decide(acme, signed(present), body, { synced: false }).decision.kind).toBe('accepted')
+  })
+})
+
+describe('an edge without a lease', () => {
+  it('refuses every signature with 503, since a wrong one may be that of a new secret', () => {
+    for (const header of [signed(present), signed(retired), signed(strange)]) {
+      const { decision, keys } = decide(acme, header, body, { leaseValid: () => false })
+      expect(decision).toBe(refusals.lease)
+      expect(keys).toEqual([])
+    }
+  })
+
+  it('accepts nothing when the lease ends while it verifies', () => {
+    let checks = 0
+    const { decision, keys } = decide(acme, signed(present), body, {
+      leaseValid: () => checks++ === 0,
+    })
+    expect(keys).toEqual([present])
+    expect(decision).toBe(refusals.lease)
   })
 })
