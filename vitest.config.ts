@@ -10,7 +10,7 @@ import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 const timed = [
   ...['api-outages', 'clickhouse-http-inserts', 'delivery', 'delivery-process', 'edge-lease'],
   ...['ingest-storage', 'outages', 'outbound-hostile', 'outbound-http', 'rotation'],
-  ...['rotation-under-load', 'small-stream', 'starvation', 'tenant-directory'],
+  ...['rotation-under-load', 'small-stream', 'starvation', 'strangers', 'tenant-directory'],
 ].map((name) => `test/integration/*/${name}.test.ts`)
 
 // Tests start hundreds of Node processes, which find their files compiled by those before them.

@@ -86,7 +86,8 @@ settings
 -- Distinct combinations of signals, reduced to what policies can see: no identifiers, numbers as
 -- the lower bounds of ranges, only known texts. A backtest scores each pattern once and joins
 -- events to it by telemetry.pattern; an event without a stored pattern is scored from its body. A
--- process adds at most 5,000 patterns per tenant.
+-- process adds at most 5,000 patterns per tenant and month, and a pattern in use is stored again
+-- after a month.
 create table if not exists signal_patterns (
   tenant_id LowCardinality(String),
   pattern String,
@@ -96,8 +97,10 @@ create table if not exists signal_patterns (
   -- category.signal of signals that the pattern leaves out.
   hidden Array(LowCardinality(String)),
   detected_bits UInt64,
-  clean_bits UInt64
+  clean_bits UInt64,
+  stored_on Date default toDate(now(), 'UTC')
 )
-engine = ReplacingMergeTree
+engine = ReplacingMergeTree(stored_on)
 order by (tenant_id, pattern)
+ttl stored_on + interval 400 day
 settings min_bytes_for_wide_part = 1073741824;

@@ -89,8 +89,8 @@ create table api_keys (
 create unique index one_active_api_key_per_tenant on api_keys (tenant_id) where state = 'active';
 create index api_keys_of_a_tenant on api_keys (tenant_id);
 
--- Who changed what, without secrets. Rows outlive their tenant, and a trigger keeps the table
--- append-only.
+-- Who changed what, without secrets. Rows outlive their tenant. Triggers keep the table append-only
+-- until an entry is older than audit_retention allows.
 create table audit_log (
   audit_id bigint generated always as identity primary key,
   at timestamptz not null default clock_timestamp(),
@@ -103,10 +103,44 @@ create table audit_log (
   after jsonb
 );
 create index audit_log_by_tenant on audit_log (tenant_id, audit_id desc);
+create index audit_log_by_age on audit_log (at);
+
+-- One row: how many days audit entries are kept; 0 keeps them forever. Only the owner may change it,
+-- so a process cannot shorten the log.
+create table audit_retention (
+  singleton boolean primary key default true
+    constraint audit_retention_has_one_row check (singleton),
+  days integer not null default 400
+    constraint audit_retention_is_a_month_or_more check (days = 0 or days between 30 and 36500)
+);
+insert into audit_retention default values;
+
+-- Entries before this instant may be removed; null when none may.
+create function audit_log_expiry() returns timestamptz language sql stable as $$
+  select now() - make_interval(days => days) from public.audit_retention where days > 0
+$$;
 
 create function refuse_audit_log_change() returns trigger language plpgsql as $$
 begin
   raise exception 'the audit log is append-only' using errcode = 'restrict_violation';
 end $$;
-create trigger audit_log_is_append_only before update or delete or truncate on audit_log
+create trigger audit_log_is_append_only before update or truncate on audit_log
   for each statement execute function refuse_audit_log_change();
+create trigger audit_entries_are_kept before delete on audit_log
+  for each row when (old.at >= coalesce(audit_log_expiry(), '-infinity'))
+  execute function refuse_audit_log_change();
+
+-- Removes expired entries, oldest first; the console may call it. It runs as the owner, because no
+-- process may delete entries.
+-- @returns how many were removed; fewer than `most` means that none is left
+create function remove_expired_audit_entries(most integer) returns integer
+  language plpgsql security definer set search_path = pg_catalog, public, pg_temp as $$
+declare
+  removed integer;
+begin
+  delete from audit_log where audit_id in (
+    select audit_id from audit_log where at < audit_log_expiry() order by at limit most);
+  get diagnostics removed = row_count;
+  return removed;
+end $$;
+revoke execute on function remove_expired_audit_entries(integer) from public;

@@ -23,6 +23,7 @@ async function main(): Promise<void> {
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       POSTGRES_URL: variables.POSTGRES_URL,
       POSTGRES_ROLE_PASSWORDS: variables.POSTGRES_ROLE_PASSWORDS,
+      AUDIT_RETENTION_DAYS: variables.AUDIT_RETENTION_DAYS,
       LOG_LEVEL: variables.LOG_LEVEL,
     },
     process.env,
@@ -30,7 +31,12 @@ async function main(): Promise<void> {
   const log = createLog('migrate', config.LOG_LEVEL)
   const signal = AbortSignal.timeout(waitMaxMs)
   const rolePasswords = config.POSTGRES_ROLE_PASSWORDS ?? {}
-  const postgres = await migratePostgres(config.POSTGRES_URL, { log, signal, rolePasswords })
+  const postgres = await migratePostgres(config.POSTGRES_URL, {
+    log,
+    signal,
+    rolePasswords,
+    auditRetentionDays: config.AUDIT_RETENTION_DAYS,
+  })
   const clickhouse = await migrateClickhouse(config.CLICKHOUSE_URL, config.POSTGRES_URL, {
     log,
     signal,

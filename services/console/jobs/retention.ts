@@ -1,12 +1,14 @@
 /**
- * Removes data that is older than its tenant's retention period: every hour, and within seconds of
- * a change. A named lock lets one console run a round at a time. An interrupted round is repeated;
+ * Removes data that is older than its tenant's retention period, and expired audit entries,
+ * sessions and invitations of operators: every hour, and within seconds of a change. A named lock lets one console run a round at a time. An interrupted round is repeated;
  * rows that it had removed stay removed.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
 import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'
 import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
+import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -24,6 +26,7 @@ import {
   type Overdue,
   type Removed,
   removeAlerts,
+  removeAuditEntries,
   removeDeliveries,
   scheduleNextRound,
   type TenantRetention,
@@ -125,6 +128,19 @@ async function runDue(
     await attempt(state, 'reconciliation', () => recordCutoffs(state, round)),
     await attempt(state, 'deliveries', () => removeEndedDeliveries(state, round)),
     await attempt(state, 'alerts', () => removeOldAlerts(state, round)),
+    await attempt(state, 'operator_sessions', () =>
+      removeAll(state, round, 'operator_sessions', (most) =>
+        removeExpiredSessions(state.postgres, round.atMs, most),
+      ),
+    ),
+    await attempt(state, 'operator_invitations', () =>
+      removeAll(state, round, 'operator_invitations', (most) =>
+        removeEndedInvitations(state.postgres, round.atMs, most),
+      ),
+    ),
+    await attempt(state, 'audit_log', () =>
+      removeAll(state, round, 'audit_log', (most) => removeAuditEntries(state.postgres, most)),
+    ),
     await attempt(state, 'telemetry', () => dropOldPartitions(state, round)),
   ]
   for (const table of retainedTables) {
@@ -201,6 +217,22 @@ async function removeStepwise(
       state.countRemoved('attempts', removed.attempts)
       more = removed[kind] === rowsPerStep
     }
+  }
+}
+
+/** Removes rows in bounded steps until none is left. */
+async function removeAll(
+  state: State,
+  { session, signal }: Round,
+  store: string,
+  remove: (most: number) => Promise<number>,
+): Promise<void> {
+  for (let more = true; more && !signal.aborted; ) {
+    // Fails when the lock is lost.
+    await session.query('select 1')
+    const removed = await remove(rowsPerStep)
+    state.countRemoved(store, removed)
+    more = removed === rowsPerStep
   }
 }
 

@@ -20,12 +20,7 @@ import {
   type Operator,
   type OperatorSecrets,
 } from '#shared/io/operators/operator-store.ts'
-import {
-  insertSession,
-  removeExpiredSessions,
-  replaceToken,
-  type Session,
-} from '#shared/io/operators/session-store.ts'
+import { insertSession, replaceToken, type Session } from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { OperatorPrincipal } from '../http/admin-app.ts'
@@ -111,7 +106,6 @@ export async function beginSession(
     address: caller.address,
     userAgent: caller.userAgent.slice(0, userAgentCharactersMax),
   }
-  await removeExpiredSessions(tx, atMs)
   await insertSession(tx, { session, tokenHash: hashToken(token) })
   await noteSignIn(tx, operator.operatorId, atMs)
   await insertAudit(tx, {

@@ -1,5 +1,5 @@
 /** How long sessions, step-ups and invitations are valid. Pure: the caller hands in the time. */
-import { hourMs } from '../base/instants.ts'
+import { dayMs, hourMs } from '../base/instants.ts'
 
 const minuteMs = 60_000
 
@@ -18,6 +18,8 @@ export const sessionsPerOperatorMax = 20
 
 export const invitationHoursDefault = 7 * 24
 export const invitationHoursMax = 30 * 24
+/** How long an accepted, revoked or expired invitation stays listed. */
+export const endedInvitationsMs = 30 * dayMs
 
 export type SessionTimes = { createdAtMs: number; lastUsedAtMs: number }
 

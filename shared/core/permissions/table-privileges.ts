@@ -4,7 +4,10 @@
  * schema to all but `migrate`.
  */
 
-/** Privileges per table, with columns where they are limited to some. */
+/**
+ * Privileges per table, with columns where they are limited to some. A name with parentheses is a
+ * function.
+ */
 export type TablePrivileges = Readonly<Record<string, readonly string[]>>
 
 const read = ['select'] as const
@@ -68,7 +71,10 @@ export const postgresPrivileges = {
       ].map((table) => [table, change]),
     ),
     audit_log: add,
+    audit_retention: read,
     schema_migrations: read,
+    // The only way to remove audit entries, and only expired ones.
+    'remove_expired_audit_entries(integer)': ['execute'],
   },
 } as const satisfies Record<string, TablePrivileges>
 

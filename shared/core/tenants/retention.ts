@@ -20,6 +20,12 @@ const retentionDefaults: RetentionDays = { events: 400, alerts: null, deliveries
 /** The longest limit that can be set: a century. */
 export const retentionDaysMax = 36_500
 
+/** Days that audit entries are kept: 0 is forever. The table `audit_retention` has the same bounds. */
+export const auditDaysDefault = 400
+export const auditDaysMin = 30
+export const isAuditRetention = (days: number): boolean =>
+  Number.isInteger(days) && (days === 0 || (days >= auditDaysMin && days <= retentionDaysMax))
+
 /** A limit as operators set it. */
 export type RetentionSetting = number | 'default' | 'forever'
 

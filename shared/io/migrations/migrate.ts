@@ -38,6 +38,8 @@ export type MigrateOptions = {
   folder?: string
   /** Passwords of the processes' roles in Postgres; a process without one gets no role. */
   rolePasswords?: Readonly<Partial<Record<ProcessName, string>>>
+  /** How many days audit entries are kept, 0 forever; without it the database keeps its setting. */
+  auditRetentionDays?: number
 }
 
 /** The schema does not match the files; an operator has to decide. */
@@ -83,6 +85,9 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
         ])
       })
       options.log.info({ migration: name }, 'migrated Postgres')
+    }
+    if (options.auditRetentionDays !== undefined) {
+      await session.query('update audit_retention set days = $1', [options.auditRetentionDays])
     }
     // Also without new files: privileges or passwords may have changed.
     const roles = await session.transaction((tx) =>

@@ -1,6 +1,7 @@
 /** Invitations of operators in Postgres: one open one per email, each used once. */
 import { hourMs } from '#shared/core/base/instants.ts'
 import type { Role, TenantScope } from '#shared/core/operators/roles.ts'
+import { endedInvitationsMs } from '#shared/core/operators/session-times.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 export type Invitation = {
@@ -128,6 +129,25 @@ export async function listInvitations(db: Queryable, limit: number): Promise<Lis
     acceptedAtMs: row.accepted_at?.getTime() ?? null,
     revoked: row.revoked_at !== null,
   }))
+}
+
+/**
+ * Removes invitations that were accepted, revoked or expired some time ago, oldest first.
+ * @param most how many at most; fewer removed means that none is left
+ */
+export async function removeEndedInvitations(
+  db: Queryable,
+  nowMs: number,
+  most: number,
+): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from operator_invitations where invitation_id in (
+       select invitation_id from operator_invitations
+       where coalesce(accepted_at, revoked_at, expires_at) < $1
+       order by created_at limit $2 for update skip locked)`,
+    [new Date(nowMs - endedInvitationsMs), most],
+  )
+  return rowCount
 }
 
 /** Slugs among these that no tenant has. */

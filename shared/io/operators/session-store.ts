@@ -164,12 +164,20 @@ export async function endSessionsOf(
   return rowCount
 }
 
-/** Removes some of the sessions that are past their age, whose rows nothing needs. */
-export async function removeExpiredSessions(tx: Queryable, nowMs: number): Promise<void> {
-  await tx.query(
+/**
+ * Removes sessions that are past their age, oldest first.
+ * @param most how many at most; fewer removed means that none is left
+ */
+export async function removeExpiredSessions(
+  db: Queryable,
+  nowMs: number,
+  most: number,
+): Promise<number> {
+  const { rowCount } = await db.query(
     `delete from operator_sessions where session_id in (
        select session_id from operator_sessions where created_at < $1
-       order by created_at limit 100 for update skip locked)`,
-    [new Date(nowMs - sessionMaxMs)],
+       order by created_at limit $2 for update skip locked)`,
+    [new Date(nowMs - sessionMaxMs), most],
   )
+  return rowCount
 }

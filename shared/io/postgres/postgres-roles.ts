@@ -39,11 +39,12 @@ export function toScramVerifier(role: string, password: string): string {
   return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${stored}:${server}`
 }
 
-/** The privileges of one role on tables, as statements. */
+/** The privileges of one role on tables and functions, as statements. */
 function toGrants(role: string, rights: TablePrivileges): string[] {
-  return Object.entries(rights).map(
-    ([table, privileges]) => `grant ${privileges.join(', ')} on ${quote(table)} to ${role}`,
-  )
+  return Object.entries(rights).map(([name, privileges]) => {
+    const what = name.includes('(') ? `function ${name}` : quote(name)
+    return `grant ${privileges.join(', ')} on ${what} to ${role}`
+  })
 }
 
 type RoleOptions = {
@@ -76,6 +77,7 @@ export async function applyRoles(tx: Queryable, options: RoleOptions): Promise<s
       `grant connect on database ${quote(database)} to ${role}`,
       `grant usage on schema public to ${role}`,
       `revoke all on all tables in schema public from ${role}`,
+      `revoke all on all functions in schema public from ${role}`,
       ...toGrants(role, processPermissions[process].postgres as TablePrivileges),
       `alter role ${role} in database ${quote(database)} reset all`,
       ...Object.entries(options.settings[process] ?? {}).map(

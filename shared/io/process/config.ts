@@ -8,6 +8,12 @@ import { z } from 'zod'
 import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
 import { type Network, parseNetwork } from '#shared/core/deliveries/outbound-address.ts'
 import { processNames } from '#shared/core/permissions/process-permissions.ts'
+import {
+  auditDaysDefault,
+  auditDaysMin,
+  isAuditRetention,
+  retentionDaysMax,
+} from '#shared/core/tenants/retention.ts'
 import { createClientAddresses } from '#shared/io/http/client-address.ts'
 import type { NatsSettings } from '#shared/io/nats/connection.ts'
 import { findClickhouseUrlFault, findPostgresUrlFault, parseNatsUrl } from './server-addresses.ts'
@@ -143,6 +149,11 @@ export const variables = {
     .min(16, 'must have at least 16 characters'),
   /** Passwords of the roles that `migrate` creates in Postgres, by process. */
   POSTGRES_ROLE_PASSWORDS: rolePasswordsSchema.optional(),
+  /** How many days audit entries are kept; 0 keeps them forever. `migrate` sets it. */
+  AUDIT_RETENTION_DAYS: z.coerce
+    .number('must be a number of days')
+    .refine(isAuditRetention, `must be 0, or ${auditDaysMin} to ${retentionDaysMax} whole days`)
+    .default(auditDaysDefault),
   INGEST_LISTEN: listenSchema.prefault('127.0.0.1:8080'),
   API_LISTEN: listenSchema.prefault('127.0.0.1:8081'),
   CONSOLE_LISTEN: listenSchema.prefault('127.0.0.1:8082'),

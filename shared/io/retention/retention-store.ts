@@ -152,6 +152,18 @@ export async function removeDeliveries(
   return { alerts: 0, ...rows[0]! }
 }
 
+/**
+ * Removes expired audit entries, oldest first. The database decides which are expired.
+ * @param most how many at most; fewer removed means that none is left
+ */
+export async function removeAuditEntries(db: Queryable, most: number): Promise<number> {
+  const { rows } = await db.query<{ removed: number }>(
+    'select remove_expired_audit_entries($1) as removed',
+    [most],
+  )
+  return rows[0]!.removed
+}
+
 const removeAlertsSql = `
 with expired as (
   select alert_id, created_at, disposition, action from alerts as a

@@ -4,6 +4,7 @@
  * backtest is slower then.
  */
 import { LRUCache } from 'lru-cache'
+import { dayMs } from '#shared/core/base/instants.ts'
 import { toPatternKey } from '#shared/core/scoring/sql/signal-pattern-key.ts'
 import {
   type SignalPattern,
@@ -26,22 +27,34 @@ export type PatternBook = {
 const perTenantMax = 5_000
 /** Patterns of all tenants, some 100 bytes each. Those of an evicted tenant are stored again. */
 const patternsMax = 200_000
+/**
+ * How long a tenant's patterns are remembered. Then they are stored again, because `signal_patterns`
+ * removes those that were not stored for long.
+ */
+const rememberedMs = 30 * dayMs
 /** Cached keys, 200 bytes each. */
 const keysMax = 16_000
 
 /** One tenant's patterns; its size in the cache is the number of ids. */
-type TenantPatterns = { stored: Set<string>; fresh: Map<string, NewPattern> }
+type TenantPatterns = {
+  stored: Set<string>
+  fresh: Map<string, NewPattern>
+  sinceMs: number
+}
 
-/** Creates an empty book. */
-export function createPatternBook(): PatternBook {
+/**
+ * Creates an empty book.
+ * @param nowMs the monotonic clock
+ */
+export function createPatternBook(nowMs: () => number): PatternBook {
   // A tenant whose new patterns are being stored must not be evicted.
   let withNew = new Map<string, TenantPatterns>()
   const tenants = new LRUCache<string, TenantPatterns>({ maxSize: patternsMax })
   const toPattern = createPatternCache()
   const findOwn = (tenantId: string): TenantPatterns => {
     const known = withNew.get(tenantId) ?? tenants.get(tenantId)
-    if (known !== undefined) return known
-    const own: TenantPatterns = { stored: new Set(), fresh: new Map() }
+    if (known !== undefined && nowMs() - known.sinceMs < rememberedMs) return known
+    const own: TenantPatterns = { stored: new Set(), fresh: new Map(), sinceMs: nowMs() }
     tenants.set(tenantId, own, { size: 1 })
     return own
   }

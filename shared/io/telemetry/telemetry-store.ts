@@ -78,7 +78,7 @@ export function createTelemetryStore(
   const insert = (rows: Iterable<Uint8Array>) =>
     insertRowBinary(clickhouse, telemetryInsert.into, rows, telemetryInsert.settings)
   const writer = createRowWriter()
-  const patterns = createPatternBook()
+  const patterns = createPatternBook(() => performance.now())
   return {
     insertTelemetry: async (events) => {
       const outcome: InsertOutcome = {

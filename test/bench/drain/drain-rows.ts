@@ -8,7 +8,7 @@ import { type DrainEvents, makeDrainMessages } from './drain-events.ts'
 
 /** Each row by itself, in the order of their events. */
 export function* makeDrainRows(options: DrainEvents): Generator<Buffer> {
-  const patterns = createPatternBook()
+  const patterns = createPatternBook(() => performance.now())
   const paths = createSignalPaths(() => performance.now())
   const writer = createRowWriter()
   let sequence = 0

@@ -394,6 +394,62 @@ describe('events', () => {
   })
 })
 
+describe('rows of operators', () => {
+  it('go: sessions past their age, invitations a month after their end, expired audit entries', async () => {
+    await postgres.query(
+      `insert into operators (operator_id, email, name, role, password_hash, created_at, created_by)
+       values ('opr_' || repeat('a', 22), 'ann@example.com', '', 'viewer', '$argon2id$x', now(), 'x')`,
+    )
+    const hashOf = (n: number) => Buffer.alloc(32, n)
+    const letters = ['a', 'b', 'c', 'd']
+    for (const [n, hours] of [1, 11, 13, 9_000].entries()) {
+      await postgres.query(
+        `insert into operator_sessions (session_id, token_hash, operator_id, created_at,
+           last_used_at, address, user_agent)
+         values ('ses_' || repeat($1, 22), $2, 'opr_' || repeat('a', 22),
+           now() - make_interval(hours => $3), now(), '', '')`,
+        [letters[n], hashOf(n), hours],
+      )
+    }
+    const invite = (n: number, ended: string) =>
+      postgres.query(
+        `insert into operator_invitations (invitation_id, token_hash, email, name, role,
+           created_at, created_by, expires_at, accepted_at, revoked_at)
+         values ('inv_' || repeat($1, 22), $2, $1 || '@example.com', '', 'viewer',
+           now() - interval '60 days', 'x', ${ended})`,
+        [letters[n], hashOf(n)],
+      )
+    await invite(0, "now() + interval '1 day', null, null")
+    await invite(1, "now() - interval '31 days', null, null")
+    await invite(2, "now() - interval '53 days', now() - interval '29 days', null")
+    await invite(3, "now() - interval '53 days', null, now() - interval '31 days'")
+    for (const days of [399, 401]) {
+      await postgres.query(
+        `insert into audit_log (at, actor, action)
+         values (now() - make_interval(days => $1), 'aged', 'tenant.tested')`,
+        [days],
+      )
+    }
+    await set({ alerts: 7 })
+    expect(await round()).toBe('done')
+    const texts = async (sql: string) =>
+      (await postgres.query<{ text: string }>(sql)).rows.map(({ text }) => text)
+    expect(
+      await texts('select substr(session_id, 5, 1) as text from operator_sessions order by 1'),
+    ).toEqual(['a', 'b'])
+    expect(
+      await texts('select substr(email, 1, 1) as text from operator_invitations order by 1'),
+    ).toEqual(['a', 'c'])
+    expect(await count("audit_log where actor = 'aged'")).toBe(1)
+    expect(await removedOf('operator_sessions')).toBe(2)
+    expect(await removedOf('operator_invitations')).toBe(2)
+    expect(await removedOf('audit_log')).toBe(1)
+    await expect(
+      postgres.query("delete from audit_log where actor = 'aged'"),
+    ).rejects.toMatchObject({ code: '23001' })
+  })
+})
+
 describe('rounds', () => {
   it('of several consoles at once remove everything once', async () => {
     await raise(

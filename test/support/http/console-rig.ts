@@ -32,6 +32,7 @@ import type { BacktestRouteDeps } from '../../../services/console/policies/backt
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
+import { createLockPools } from '../../../services/console/tenants/lock-pools.ts'
 import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
 import type { RewrapDeps } from '../../../services/console/tenants/rewrap.ts'
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
@@ -98,12 +99,7 @@ export async function createConsoleRig(
   const metrics = createMetrics('test')
   const nats = await connectNats(servers.nats.url, 'test-console', testLog)
   const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
-  const holders = createPostgres(postgresUrl, {
-    role: 'test locks',
-    log: testLog,
-    lockTimeoutMs: 10_000,
-    statementTimeoutMs: 15_000,
-  })
+  const locks = createLockPools(postgresUrl, { work: postgres, log: testLog })
   const findNats = () => nats
   // The database is as empty as the bucket; no directory reconciler says so here.
   await putSynced({ nats, sealer }, 0)
@@ -127,7 +123,7 @@ export async function createConsoleRig(
     outcomes,
     deps: {
       postgres,
-      locks: { holders, work: postgres },
+      locks: locks.changes,
       sealer,
       randomBytes,
       nowMs,
@@ -173,7 +169,7 @@ export async function createConsoleRig(
     close: async () => {
       projection.stop()
       await Promise.all(edges.map((edge) => edge.close()))
-      await Promise.all([nats.close(), postgres.close(), holders.close()])
+      await Promise.all([nats.close(), postgres.close(), locks.close()])
     },
   }
 }

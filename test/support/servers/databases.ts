@@ -8,7 +8,7 @@ const log = createLog('test', 'silent')
 /** Creates the database of this URL when it is missing and applies every migration. */
 export async function migratePostgres(
   url: string,
-  options: Pick<migrate.MigrateOptions, 'rolePasswords'> = {},
+  options: Pick<migrate.MigrateOptions, 'rolePasswords' | 'auditRetentionDays'> = {},
 ): Promise<void> {
   await migrate.migratePostgres(url, { log, signal: AbortSignal.timeout(30_000), ...options })
 }

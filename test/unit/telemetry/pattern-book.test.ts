@@ -13,7 +13,7 @@ function toSignals(n: number): Signals {
 
 describe('the pattern book', () => {
   it('lists a pattern as new once, until it is stored', () => {
-    const book = createPatternBook()
+    const book = createPatternBook(() => 0)
     const id = book.find('acme', toSignals(1))
     expect(book.find('acme', toSignals(1))).toBe(id)
     expect(book.listNew().map((one) => [one.tenantId, one.id])).toEqual([['acme', id]])
@@ -23,7 +23,7 @@ describe('the pattern book', () => {
   })
 
   it('counts new patterns of a tenant against that tenant alone', () => {
-    const book = createPatternBook()
+    const book = createPatternBook(() => 0)
     for (let n = 0; n < 8_000; n++) book.find('globex', toSignals(n))
     expect(book.find('globex', toSignals(8_001))).toBe('')
     expect(book.find('acme', toSignals(8_001))).not.toBe('')
@@ -31,7 +31,7 @@ describe('the pattern book', () => {
   })
 
   it('forgets the patterns of the tenant that was used least recently, and no others', () => {
-    const book = createPatternBook()
+    const book = createPatternBook(() => 0)
     const use = (tenantId: string) => {
       for (let n = 0; n < 4_999; n++) book.find(tenantId, toSignals(n))
       const fresh = book.listNew().length
@@ -45,5 +45,21 @@ describe('the pattern book', () => {
     expect(use('tenant-40')).toBe(4_999)
     expect(use('tenant-0')).toBe(0)
     expect(use('tenant-1')).toBe(4_999)
+  })
+
+  it('lists the patterns of a tenant as new again after a month', () => {
+    let nowMs = 0
+    const book = createPatternBook(() => nowMs)
+    book.find('acme', toSignals(1))
+    book.markStored(book.listNew())
+    nowMs = 30 * 24 * 3_600_000 - 1
+    book.find('acme', toSignals(1))
+    book.find('acme', toSignals(2))
+    expect(book.listNew()).toHaveLength(1)
+    book.markStored(book.listNew())
+    nowMs += 1
+    book.find('acme', toSignals(1))
+    book.find('acme', toSignals(2))
+    expect(book.listNew()).toHaveLength(2)
   })
 })

@@ -90,25 +90,31 @@ describe('a submission that cannot be verified', () => {
     ['a tenant between two secrets', { ...acme, key: null }, signed(strange), body],
     ['no tenant at all', acme, signed(present, '{"a":1}'), '{"a":1}'],
   ]
-  it.each(cases)('with %s costs two HMACs and gets the answer of all others', (_, tenant, header, of) => {
-    const { decision, keys } = decide(tenant, header, of)
-    expect(decision).toBe(refusals.signatureInvalid)
-    expect(keys).toHaveLength(2)
-  })
+  it.each(cases)(
+    'with %s costs two HMACs and gets the answer of all others',
+    (_, tenant, header, of) => {
+      const { decision, keys } = decide(tenant, header, of)
+      expect(decision).toBe(refusals.signatureInvalid)
+      expect(keys).toHaveLength(2)
+    },
+  )
 
   it.each([
     ['active', acme],
     ['suspended', suspended],
     ['between two secrets', { ...acme, key: null }],
-  ] as const)('with the retired secret of a tenant that is %s costs and gets the same', (_, tenant) => {
-    const { decision, keys } = decide(tenant, signed(retired), body)
-    expect(keys).toHaveLength(2)
-    expect(decision).toEqual({
-      ...refusals.signatureInvalid,
-      retired: { tenantId: 'acme', last4: 'rrrr' },
-    })
-    expect((decision as { problem: unknown }).problem).toBe(refusals.signatureInvalid.problem)
-  })
+  ] as const)(
+    'with the retired secret of a tenant that is %s costs and gets the same',
+    (_, tenant) => {
+      const { decision, keys } = decide(tenant, signed(retired), body)
+      expect(keys).toHaveLength(2)
+      expect(decision).toEqual({
+        ...refusals.signatureInvalid,
+        retired: { tenantId: 'acme', last4: 'rrrr' },
+      })
+      expect((decision as { problem: unknown }).problem).toBe(refusals.signatureInvalid.problem)
+    },
+  )
 
   it('is refused with 503 while the edge has not read all tenants', () => {
     for (const [, tenant, header, of] of cases) {
