@@ -127,8 +127,13 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Ed
       return sealer.unseal(rows[0]!.sealed, { tenantId, kind: 'hmac' })
     },
     countRegistered: async () => {
+      const bucket = await openTenantsBucket(nats)
       let count = 0
-      for await (const _ of await (await openTenantsBucket(nats)).keys(edgeKey('*'))) count++
+      for await (const key of await bucket.keys(edgeKey('*'))) {
+        // The entry of an edge that was taken for dead stays and says so.
+        const entry = await bucket.get(key)
+        if (entry !== null && !entry.string().includes('"gone":true')) count++
+      }
       return count
     },
     readStored: () => readStored(nats),
