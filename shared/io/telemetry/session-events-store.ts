@@ -17,7 +17,7 @@ import { readStoredTelemetry } from '#shared/core/telemetry/submission.ts'
 import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type ActivityKey,
-  askBounded,
+  queryBounded,
   latestOf,
   ofKeys,
   toActivityKey,
@@ -99,7 +99,7 @@ async function findFirsts(
     before.set(key, Math.max(part.beforeStreamOffset, before.get(key) ?? 0))
   }
   const lastStreamOffset = Math.max(...before.values()) - 1
-  const found = await askBounded(
+  const found = await queryBounded(
     [...before.keys()],
     (keys, settings) => {
       const { text, params } = ofKeys(keys, lastStreamOffset)

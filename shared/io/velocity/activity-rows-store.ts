@@ -1,6 +1,6 @@
 /**
- * The rows of `activity` by their keys: a device, a user or a session of a tenant, by its hash.
- * What is asked for is always bounded by a stream offset: later events change nothing.
+ * Reads rows of `activity` by their keys: hashes of a tenant's devices, users and sessions. Every
+ * query ends at a stream offset, so later events change nothing.
  */
 import { hash } from 'node:crypto'
 import type { ClickHouseSettings } from '@clickhouse/client'
@@ -38,17 +38,17 @@ export function toKeyHash(kind: ActivityKind, id: string): string {
 }
 
 /**
- * That a column is one of these hashes, in decimal. They stand in the query itself, as the numbers
- * that they are: the client would escape a parameter digit by digit, twice.
+ * SQL: a column is one of these hashes, in decimal. The hashes are numbers in the text of the query,
+ * because the client would escape a parameter digit by digit, twice.
  */
 export function hashIn(column: string, hashes: ReadonlySet<string>): string {
   return hashes.size === 0 ? 'false' : `${column} in (${[...hashes].join(',')})`
 }
 
 /**
- * How queries are asked that have the hashes of a batch in them: 21 bytes each. A row is some 100
- * bytes, so blocks of one MB, the default, would hold a few thousand: a tenth of the time went into
- * handing on so many of them.
+ * Settings of queries with the hashes of a batch in their text, 21 bytes each. A row has some 100
+ * bytes, so blocks of the default size would hold a few thousand rows, and passing on so many
+ * blocks takes a tenth of the time.
  */
 const hashesQuery = {
   ...smallQuery,
@@ -56,13 +56,13 @@ const hashesQuery = {
   preferred_block_size_bytes: String(8 * 1024 ** 2),
 } as const
 
-/** A piece of a query and its parameters, as many as so many values need. */
+/** A piece of a query with its parameters. */
 type Piece = { text: string; params: Record<string, unknown> }
 
 /** Tenants in one parameter: 63 characters each at most, two quotes and a comma. */
 const tenantsPerParameter = Math.floor(parameterBytesMax / 66)
 
-/** That a row is of one of these tenants. An equality is cheaper to look up than a set of one. */
+/** SQL: a row is of one of these tenants. An equality is cheaper than a set of one. */
 function tenantsIn(tenants: ReadonlySet<string>): Piece {
   const all = [...tenants]
   if (all.length === 1) {
@@ -79,11 +79,11 @@ function tenantsIn(tenants: ReadonlySet<string>): Piece {
 }
 
 /**
- * Rows of keys, as far as a stream offset: what follows `from`, and `and` may follow. It may find
- * rows of keys that other tenants have.
+ * SQL: rows of keys up to a stream offset, to follow `from`; `and` may follow. It may find rows of
+ * other tenants that have the same id.
  *
- * Granules hold 256 rows, of which one key has a few, so the keys are looked for first and by
- * themselves: nothing else is read but where one is found.
+ * A granule holds 256 rows and a key has a few of them, so the keys are matched first (`prewhere`),
+ * and the other columns are read only where one matches.
  */
 export function ofKeys(keys: Iterable<ActivityKey>, lastStreamOffset: number): Piece {
   const tenants = new Set<string>()
@@ -107,8 +107,8 @@ function partsOf(key: ActivityKey): [tenantId: string, keyHash: string] {
 }
 
 /**
- * How many rows a query may have to look at, how many of a key are looked at, and up to how many
- * keys, with fewer rows than how many, are read without a screen.
+ * Bounds: rows that a query may read, rows of one key that are read, and the keys, and rows of each,
+ * up to which no screen is needed.
  */
 export type ActivityBounds = {
   readMin: number
@@ -127,43 +127,39 @@ export const activityBounds: ActivityBounds = {
   fewRows: activityFewRows,
 }
 
-/** How many rows a query about so many keys may look at. */
+/** The number of rows that a query for so many keys may read. */
 export const toReadMax = (keys: number, { readMin, readPerKey, readMax }: ActivityBounds): number =>
   Math.min(readMax, readMin + keys * readPerKey)
 
 /**
- * Asks about many keys at once, unless that means looking at too many rows, which ClickHouse tells
- * before it looks at any: then about half of them at a time, and in the end about a hot key
- * alone.
- * @param ask a query with these settings
- * @param askAlone about a key of which there are more rows than one query may look at
- * @returns every answer
+ * Queries many keys at once. When ClickHouse refuses because it would read too many rows, the keys
+ * are halved and queried again, down to a hot key alone.
+ * @param query for some keys, with these settings
+ * @param queryAlone for a key with more rows than one query may read
+ * @returns every result
  */
-export async function askBounded<T>(
+export async function queryBounded<T>(
   keys: readonly ActivityKey[],
-  ask: (keys: readonly ActivityKey[], settings: ClickHouseSettings) => Promise<T>,
-  askAlone: (key: ActivityKey) => Promise<T>,
+  query: (keys: readonly ActivityKey[], settings: ClickHouseSettings) => Promise<T>,
+  queryAlone: (key: ActivityKey) => Promise<T>,
   bounds: ActivityBounds = activityBounds,
 ): Promise<T[]> {
   if (keys.length === 0) return []
   try {
     const max_rows_to_read = String(toReadMax(keys.length, bounds))
-    return [await ask(keys, { ...hashesQuery, max_rows_to_read })]
+    return [await query(keys, { ...hashesQuery, max_rows_to_read })]
   } catch (error) {
     if (!isTooMuchToRead(error)) throw error
-    if (keys.length === 1) return [await askAlone(keys[0]!)]
+    if (keys.length === 1) return [await queryAlone(keys[0]!)]
     const half = keys.length >> 1
     return [
-      ...(await askBounded(keys.slice(0, half), ask, askAlone, bounds)),
-      ...(await askBounded(keys.slice(half), ask, askAlone, bounds)),
+      ...(await queryBounded(keys.slice(0, half), query, queryAlone, bounds)),
+      ...(await queryBounded(keys.slice(half), query, queryAlone, bounds)),
     ]
   }
 }
 
-/**
- * The latest rows of one key, however many there are: read backwards along the order of the table,
- * and no further than that.
- */
+/** SQL: the latest rows of one key, read backwards in the order of the table. */
 export function latestOf(
   key: ActivityKey,
   { lastStreamOffset, rowsMax }: { lastStreamOffset: number; rowsMax: number },
@@ -184,10 +180,10 @@ export function latestOf(
 
 type Row = [tenantId: string, keyHash: string, streamOffset: number | string, facts: string]
 
-/** Which rows: as far as a stream offset, and received after an instant in ms since 1970. */
+/** Rows up to a stream offset that were received after an instant, in ms since 1970. */
 export type ActivitySpan = { lastStreamOffset: number; afterMs: number }
 
-/** @returns by key, its rows; keys without any are left out */
+/** @returns the rows by key; keys without rows are left out */
 export async function readActivityRows(
   clickhouse: Clickhouse,
   keys: readonly ActivityKey[],
@@ -198,7 +194,7 @@ export async function readActivityRows(
   return readRows(clickhouse, `${text} and`, { ...params, after: afterMs })
 }
 
-/** The same for the latest rows of a key of which there are too many. */
+/** The same for the latest rows of a hot key. */
 export async function readLatestRows(
   clickhouse: Clickhouse,
   key: ActivityKey,
@@ -209,8 +205,8 @@ export async function readLatestRows(
 }
 
 /**
- * The rows of each key, received at any time, of which it has few: of a key with more, exactly
- * `rowsPerKey` of its rows come. Planning this query takes a third of what the screen's takes.
+ * Reads at most `rowsPerKey` rows of each key, received at any time. Planning this query takes a
+ * third of the time of the screen's.
  * @throws when there is too much to read, see `isTooMuchToRead`
  */
 export async function readFewRows(
@@ -238,7 +234,7 @@ function readRows(
   return readPacked(clickhouse, { from, params, settings: {} })
 }
 
-/** Reads the packed facts as they are: unpacking them in the engine doubles a small query's cost. */
+/** Reads the packed facts undecoded: decoding them in the engine doubles a small query's cost. */
 async function readPacked(
   clickhouse: Clickhouse,
   {
@@ -267,14 +263,14 @@ async function readPacked(
   return found
 }
 
-/** What `ActivityRow.event` is of an event's hash. */
+/** The value of `ActivityRow.event` for an event's hash. */
 export const toShortHash = (hash: string): number => Number(BigInt.asUintN(53, BigInt(hash)))
 
 /** Unpacks `packed_facts`: ten numbers of 64 bits, in the order of the table's aliases. */
 function toRow(streamOffset: number, facts: Buffer): ActivityRow {
   const low = (index: number) => facts.readUInt32LE(index * 8)
   const high = (index: number) => facts.readUInt32LE(index * 8 + 4)
-  // 53 bits of a hash: what a number of JavaScript holds exactly.
+  // 53 bits of a hash: a number in JavaScript holds no more exactly.
   const short = (index: number) => (high(index) % 2 ** 21) * 2 ** 32 + low(index)
   return {
     streamOffset,

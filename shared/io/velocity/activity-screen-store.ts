@@ -1,6 +1,6 @@
 /**
- * The screen of activity: one query that finds, of many keys, those that may exceed a velocity rule
- * and events that were there twice. Only these are then read in detail.
+ * The screen of activity: one query over many keys that finds those that may exceed a velocity rule,
+ * and repeated events. Only these are then read in detail.
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { VelocityMetric } from '#shared/core/policies/policy.ts'
@@ -9,19 +9,19 @@ import type { VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type ActivityKey, hashIn, ofKeys } from './activity-rows-store.ts'
 
-export type ScreenQuestion = {
+export type ScreenQuery = {
   screen: VelocityScreen
   /** When the first event of the batch was received. */
   firstMs: number
   lastStreamOffset: number
-  /** Events of which it is asked whether they were there before. */
+  /** Events to find earlier rows of. */
   eventHashes: ReadonlySet<string>
-  /** A key with more rows is named whatever it exceeds. */
+  /** A key with more rows is always returned. */
   rowsMax: number
   settings: ClickHouseSettings
 }
 
-/** How a metric's subjects are called in the table. */
+/** The column of each subject of a metric. */
 const columns: Record<string, string> = {
   session: 'session_hash',
   user: 'user_hash',
@@ -39,11 +39,11 @@ export type ScreenRow = [
   sightings: [eventHash: string, streamOffset: number | string][],
 ]
 
-/** Of these keys those that may exceed a rule, have events twice, or have many rows. */
-export async function askScreen(
+/** @returns the keys that may exceed a rule, have a repeated event, or have many rows */
+export async function queryScreen(
   clickhouse: Clickhouse,
   keys: readonly ActivityKey[],
-  { screen, firstMs, lastStreamOffset, eventHashes, rowsMax, settings }: ScreenQuestion,
+  { screen, firstMs, lastStreamOffset, eventHashes, rowsMax, settings }: ScreenQuery,
 ): Promise<ScreenRow[]> {
   const limits = [...screen].flatMap(([metric, own]) => own.map((limit) => ({ metric, ...limit })))
   const conditions = limits.map(({ metric, threshold }, index) =>
@@ -81,9 +81,9 @@ export async function askScreen(
 }
 
 /**
- * Whether a key may exceed a limit of a metric. Cheap before exact: one window for all events of
- * the batch, as early as the first one's; users and accounts apart, though one that is both counts
- * once; a signal that was both detected and clean, though it may not have gone back.
+ * SQL: a key may exceed a limit of a metric. It is cheap and errs on the side of yes: one window from
+ * the first event of the batch for all; users and accounts are added up, although one id that is
+ * both counts once; a signal that was both detected and clean counts as a flip.
  * @param after the parameter with the beginning of the window
  */
 function toCondition(metric: VelocityMetric, threshold: number, after: string): string {

@@ -1,12 +1,11 @@
 /**
- * Reads what velocity rules need of the recent past, for a whole batch of events at once: of their
- * devices, users and sessions. One query screens all of them; only those that may trigger a rule
- * are then read in detail. It also tells a client's retry of bytes that had already been taken. The
- * events, and all before them in the stream, must have been inserted; later ones may have been, and
- * change nothing.
+ * Reads the recent activity of the devices, users and sessions of a batch of events, for velocity
+ * rules. One query screens all of them; only those that may trigger a rule are then read in detail.
+ * It also finds a client's retry of bytes that were stored before. The events, and all before them
+ * in the stream, must have been inserted; later events change nothing.
  *
- * What a batch costs is bounded whatever its events are about: a hot key, one that more events
- * share than are looked at, is not screened but asked for its latest rows alone.
+ * The cost of a batch is bounded: a hot key, which has more rows than are read, is not screened;
+ * only its latest rows are read.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -32,7 +31,7 @@ import {
   type ActivityKey,
   type ActivitySpan,
   activityBounds,
-  askBounded,
+  queryBounded,
   readActivityRows,
   readFewRows,
   readLatestRows,
@@ -41,9 +40,9 @@ import {
   toReadMax,
   toShortHash,
 } from './activity-rows-store.ts'
-import { askScreen } from './activity-screen-store.ts'
+import { queryScreen } from './activity-screen-store.ts'
 
-/** An event that is asked about. */
+/** An event whose activity is counted. */
 export type ActivitySubject = {
   tenantId: string
   deviceId: string
@@ -53,7 +52,7 @@ export type ActivitySubject = {
   eventId: string
   streamOffset: number
   receivedAtMs: number
-  /** The velocity rules of the policy it was scored by. */
+  /** The velocity rules of the policy that scored it. */
   rules: readonly VelocityRule[]
 }
 
@@ -62,12 +61,12 @@ export type Activity = {
   counts: Counts
   /** More evidence, by the key of the count. */
   details: ReadonlyMap<string, Record<string, unknown>>
-  /** Whether the same bytes were taken before: then this is a client's retry. */
+  /** Whether the same bytes were stored before: then this is a client's retry. */
   retry: boolean
 }
 
 export type ActivityStore = {
-  /** @returns one answer for each subject, in their order */
+  /** @returns the activity of each subject, in their order */
   countActivity: (subjects: readonly ActivitySubject[]) => Promise<Activity[]>
 }
 
@@ -90,7 +89,7 @@ export function createActivityStore(
 
 type Store = { clickhouse: Clickhouse; bounds: ActivityBounds; hot: HotKeys }
 
-/** Hot keys that were met. By their hash: the same id of another tenant would be read beside. */
+/** Hot keys found so far, by their hash: a query finds the same id of other tenants too. */
 type HotKeys = { add: (key: ActivityKey) => void; has: (key: ActivityKey) => boolean }
 
 function createHotKeys(): HotKeys {
@@ -102,13 +101,14 @@ function createHotKeys(): HotKeys {
   }
 }
 
-type Asked = ActivitySubject & {
+/** A subject with the keys of its rows. */
+type KeyedSubject = ActivitySubject & {
   eventHash: string
   keys: Record<ActivityKind, ActivityKey[]>
 }
 
-type Question = {
-  asked: readonly Asked[]
+type SubjectBatch = {
+  subjects: readonly KeyedSubject[]
   screen: VelocityScreen
   firstMs: number
   lastStreamOffset: number
@@ -116,30 +116,30 @@ type Question = {
 
 async function countActivity(
   store: Store,
-  subjects: readonly ActivitySubject[],
+  unkeyed: readonly ActivitySubject[],
 ): Promise<Activity[]> {
-  const asked = subjects.map(toAsked)
+  const subjects = unkeyed.map(toKeyedSubject)
   const screen = toVelocityScreen(new Set(subjects.map((subject) => subject.rules)))
   const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
   const lastStreamOffset = Math.max(...subjects.map((subject) => subject.streamOffset))
-  const question: Question = { asked, screen, firstMs, lastStreamOffset }
-  const keys = listKeys(question)
+  const batch: SubjectBatch = { subjects, screen, firstMs, lastStreamOffset }
+  const keys = listKeys(batch)
   const few = await findFewRows(store, keys, lastStreamOffset)
   const screened = await screenKeys(
     store,
-    question,
+    batch,
     keys.filter((key) => !few.read.has(key)),
   )
   const widest = Math.max(0, ...[...screen.values()].flat().map((limit) => limit.windowSeconds))
   const span = { lastStreamOffset, afterMs: firstMs - widest * 1000 }
-  const counted = asked.map(() => nothingCounted)
-  addCounts(asked, few.rows, counted)
-  addSightings(asked, few.rows, screened)
+  const counted = subjects.map(() => nothingCounted)
+  addCounts(subjects, few.rows, counted)
+  addSightings(subjects, few.rows, screened)
   for await (const rows of readInPieces(store, screened, span)) {
-    addCounts(asked, rows, counted)
-    addSightings(asked, rows, screened)
+    addCounts(subjects, rows, counted)
+    addSightings(subjects, rows, screened)
   }
-  return asked.map((one, index) => {
+  return subjects.map((one, index) => {
     const first = screened.firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
     return { ...counted[index]!, retry: first !== undefined && first < one.streamOffset }
   })
@@ -147,17 +147,17 @@ async function countActivity(
 
 type Counted = { counts: Map<string, number>; details: Map<string, Record<string, unknown>> }
 
-/** What nearly every event has: one for all of them, so that none is made for each. */
+/** The counts of nearly every event, shared by all of them. */
 const nothingCounted: Counted = { counts: new Map(), details: new Map() }
 
-/** Counts what can be counted in these rows; of several users the highest counts. */
+/** Adds the counts of these rows; of several users of an event the highest count is used. */
 function addCounts(
-  asked: readonly Asked[],
+  subjects: readonly KeyedSubject[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
   counted: Counted[],
 ): void {
-  const countOf = createCounting(asked, rows)
-  asked.forEach((one, index) => {
+  const countOf = createCounting(subjects, rows)
+  subjects.forEach((one, index) => {
     for (const rule of one.rules) {
       const found = countOf(one, rule)
       if (found === null) continue
@@ -173,14 +173,14 @@ function addCounts(
   })
 }
 
-/** Where a device was not screened, its rows tell which of the events were there before. */
+/** Finds earlier sightings of the events in the rows of devices that were not screened. */
 function addSightings(
-  asked: readonly Asked[],
+  subjects: readonly KeyedSubject[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
   { screened, firstSeen }: Screened,
 ): void {
   const firstIn = new Map<ActivityKey, Map<number, number>>()
-  for (const { keys, eventHash } of asked) {
+  for (const { keys, eventHash } of subjects) {
     const [key] = keys.device as [ActivityKey]
     const own = rows.get(key)
     if (screened.has(key) || own === undefined) continue
@@ -201,7 +201,7 @@ function toFirsts(rows: readonly ActivityRow[]): Map<number, number> {
   return firsts
 }
 
-/** The rows of all that may exceed a rule, so many at a time that memory stays bounded. */
+/** Reads the rows of all keys that may exceed a rule, in pieces that bound the memory. */
 async function* readInPieces(
   { clickhouse, bounds: { rowsMax } }: Store,
   { suspects, hot }: Screened,
@@ -222,7 +222,7 @@ async function* readInPieces(
   for (const key of hot) yield await readLatestRows(clickhouse, key, { ...span, rowsMax })
 }
 
-function toAsked(subject: ActivitySubject): Asked {
+function toKeyedSubject(subject: ActivitySubject): KeyedSubject {
   const { tenantId, deviceId, sessionId, userIds } = subject
   return {
     ...subject,
@@ -236,31 +236,31 @@ function toAsked(subject: ActivitySubject): Asked {
 }
 
 type Screened = {
-  /** Keys that the screen was asked about. */
+  /** Keys that were screened. */
   screened: Set<ActivityKey>
-  /** Of those, keys that may exceed a rule, and how many rows each has. */
+  /** Of these, the keys that may exceed a rule, with the number of their rows. */
   suspects: Map<ActivityKey, number>
-  /** Hot keys, of which the latest rows are read. */
+  /** Hot keys: only their latest rows are read. */
   hot: Set<ActivityKey>
-  /** The first stream offset of events asked about, by device and event. */
+  /** The first stream offset of each event of the batch, by device and event. */
   firstSeen: Map<string, number>
 }
 
-/** The keys that the rules of a batch count by. */
-function listKeys({ asked, screen }: Question): ActivityKey[] {
+/** The keys by which the rules of a batch count. */
+function listKeys({ subjects, screen }: SubjectBatch): ActivityKey[] {
   const kinds = new Set<ActivityKind>(['device'])
   for (const metric of screen.keys()) kinds.add(metricSources[metric].kind)
   const keys = new Set<ActivityKey>()
-  for (const one of asked) {
+  for (const one of subjects) {
     for (const kind of kinds) for (const key of one.keys[kind]) keys.add(key)
   }
   return [...keys]
 }
 
-/** Keys of which all rows are known, and their rows; a key may have none. */
+/** Keys whose rows have all been read, and the rows; a key may have none. */
 type FewRowsFound = { read: Set<ActivityKey>; rows: Map<ActivityKey, ActivityRow[]> }
 
-/** Of a small batch, the rows of all keys that have few; the others are left to the screen. */
+/** Reads the rows of the keys of a small batch that have few rows; the others are screened. */
 async function findFewRows(
   { clickhouse, bounds, hot }: Store,
   keys: readonly ActivityKey[],
@@ -287,13 +287,10 @@ async function findFewRows(
   return few
 }
 
-/**
- * One pass over many keys, answering little for each: what may exceed a threshold, and which
- * events were there twice.
- */
+/** Finds, in one pass over many keys, those that may exceed a threshold, and repeated events. */
 async function screenKeys(
   store: Store,
-  question: Question,
+  batch: SubjectBatch,
   keys: readonly ActivityKey[],
 ): Promise<Screened> {
   const screened: Screened = {
@@ -308,12 +305,12 @@ async function screenKeys(
     else light.push(key)
   }
   screened.screened = new Set(light)
-  const eventHashes = new Set(question.asked.map((one) => one.eventHash))
+  const eventHashes = new Set(batch.subjects.map((one) => one.eventHash))
   const { rowsMax } = store.bounds
-  const found = await askBounded(
+  const found = await queryBounded(
     light,
     (some, settings) =>
-      askScreen(store.clickhouse, some, { ...question, eventHashes, rowsMax, settings }),
+      queryScreen(store.clickhouse, some, { ...batch, eventHashes, rowsMax, settings }),
     async (key) => {
       store.hot.add(key)
       screened.hot.add(key)
@@ -326,7 +323,7 @@ async function screenKeys(
     const key = `${tenantId} ${keyHash}`
     const isHot = Number(rows) > store.bounds.rowsMax
     if (isHot) store.hot.add(key)
-    // Another tenant's, of an id that both have, was not asked about.
+    // A row of another tenant with the same id is not of this batch.
     if (suspect && screened.screened.has(key)) {
       if (isHot) {
         screened.hot.add(key)
@@ -343,16 +340,16 @@ async function screenKeys(
 }
 
 /**
- * Counts of one key by one rule are made once for all its events.
- * @returns a function from an asked event and a rule to its count, of several users the highest;
- *   null when none of its keys is among the rows
+ * Counts by rules; the counts of a key by a rule are computed once for all its events.
+ * @returns a function from a subject and a rule to its count, of several users the highest; null
+ *   when none of its keys is among the rows
  */
 function createCounting(
-  asked: readonly Asked[],
+  subjects: readonly KeyedSubject[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
-): (of: Asked, rule: VelocityRule) => ActivityCount | null {
-  const eventsOf = new Map<ActivityKey, Asked[]>()
-  for (const one of asked) {
+): (of: KeyedSubject, rule: VelocityRule) => ActivityCount | null {
+  const eventsOf = new Map<ActivityKey, KeyedSubject[]>()
+  for (const one of subjects) {
     for (const key of Object.values(one.keys).flat()) {
       if (!rows.has(key)) continue
       const events = eventsOf.get(key)
@@ -360,8 +357,8 @@ function createCounting(
       else events.push(one)
     }
   }
-  const counted = new Map<string, Map<Asked, ActivityCount>>()
-  const countKeyOf = (key: ActivityKey, rule: VelocityRule): Map<Asked, ActivityCount> => {
+  const counted = new Map<string, Map<KeyedSubject, ActivityCount>>()
+  const countKeyOf = (key: ActivityKey, rule: VelocityRule): Map<KeyedSubject, ActivityCount> => {
     const name = `${key} ${countKey(rule)}`
     let counts = counted.get(name)
     if (counts === undefined) {

@@ -1,8 +1,8 @@
 /** Every table of both databases has a row in its README that says how it stays bounded. */
 import { readFileSync } from 'node:fs'
-import { createClient } from '@clickhouse/client'
 import pg from 'pg'
 import { expect, test } from 'vitest'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
@@ -12,7 +12,7 @@ function readBounds(folder: string): string[] {
   const page = readFileSync(new URL(`../../../${folder}/README.md`, import.meta.url), 'utf8')
   const [, section = ''] = page.split('## How each table stays bounded')
   const [rows = ''] = section.split('\n## ')
-  return [...rows.matchAll(/^\|((?:\s*`\w+`,?)+)\s*\|\s*\w[^|]*\|$/gm)]
+  return [...rows.matchAll(/^\|((?:\s*`\w+`,?)+)\s*\|\s*[\w`][^|]*\|$/gm)]
     .flatMap(([, names = '']) => [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name!))
     .sort()
 }
@@ -38,7 +38,7 @@ test('the page of ClickHouse says of each table how it stays bounded', async () 
   const server = await startClickhouse()
   try {
     await migrateClickhouse(server.url)
-    const client = createClient({ url: server.url })
+    const client = createClickhouse(server.url, { name: 'test' })
     const result = await client.query({
       query: `select name from system.tables
               where database = currentDatabase() and engine like '%MergeTree'`,
