@@ -28,7 +28,8 @@ const perTenantMax = 5_000
 /** Patterns of all tenants, some 100 bytes each. Those of an evicted tenant are stored again. */
 const patternsMax = 200_000
 /**
- * How long a tenant's patterns are remembered. Then they are stored again, because `signal_patterns`
+ * How long a tenant's patterns are remembered. Then they are stored again, because
+ * `signal_patterns`
  * removes those that were not stored for long.
  */
 const rememberedMs = 30 * dayMs

@@ -38,7 +38,8 @@ export function toKeyHash(kind: ActivityKind, id: string): string {
 }
 
 /**
- * SQL: a column is one of these hashes, in decimal. The hashes are numbers in the text of the query,
+ * SQL: a column is one of these hashes, in decimal. The hashes are numbers in the text of the
+ * query,
  * because the client would escape a parameter digit by digit, twice.
  */
 export function hashIn(column: string, hashes: ReadonlySet<string>): string {
@@ -107,7 +108,8 @@ function partsOf(key: ActivityKey): [tenantId: string, keyHash: string] {
 }
 
 /**
- * Bounds: rows that a query may read, rows of one key that are read, and the keys, and rows of each,
+ * Bounds: rows that a query may read, rows of one key that are read, and the keys, and rows of
+ * each,
  * up to which no screen is needed.
  */
 export type ActivityBounds = {

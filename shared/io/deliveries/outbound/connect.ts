@@ -208,7 +208,8 @@ function connectTcp(to: {
       socket.once('timeout', onTimeout)
       socket.once('connect', () => {
         socket.setTimeout(0)
-        // The agent sets an idle time-out later: it must not end a request that waits for an answer.
+        // The agent sets an idle time-out later: it must not end a request that waits for an
+        // answer.
         socket.off('timeout', onTimeout)
         resolve(socket)
       })
