@@ -17,9 +17,9 @@ import { readStoredTelemetry } from '#shared/core/telemetry/submission.ts'
 import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type ActivityKey,
-  queryBounded,
   latestOf,
   ofKeys,
+  queryBounded,
   toActivityKey,
   toHash,
 } from '#shared/io/velocity/activity-rows-store.ts'
