@@ -20,4 +20,12 @@ export const pages: PageEntry[] = [
     load: () => import('./pages/tenants.tsx'),
     nav: { name: 'Tenants', of: 'admin' },
   },
+  {
+    path: '/t/$tenant/events/$eventId',
+    load: () => import('./pages/event/page.tsx'),
+    find: (text, tenant) =>
+      tenant !== null && /^evt_[\w-]{22}$/.test(text)
+        ? { kind: 'Event', to: `/t/${tenant}/events/${text}` }
+        : null,
+  },
 ]

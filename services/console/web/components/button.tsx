@@ -22,7 +22,7 @@ const looks = {
 export const buttonClasses = (look: keyof typeof looks = 'plain', small = false): string =>
   classes(
     'inline-flex items-center justify-center gap-1.5 rounded-md font-medium whitespace-nowrap',
-    'transition-colors disabled:opacity-60',
+    'transition-colors motion-reduce:transition-none disabled:opacity-60',
     small ? 'h-7 px-2 text-sm' : 'h-8 px-3',
     looks[look],
   )

@@ -43,7 +43,7 @@ export function Time({ at, exact = false }: { at: string | null; exact?: boolean
   const ago = toRelative(atMs, Math.max(now, Date.now() - tickMs))
   return (
     <time
-      className="whitespace-nowrap"
+      className={exact ? undefined : 'whitespace-nowrap'}
       dateTime={toIso(atMs)}
       onCopy={(event) => {
         event.preventDefault()

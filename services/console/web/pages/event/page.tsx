@@ -1,0 +1,75 @@
+/** One event: what was answered and why, step by step, from the stored body and its policy. */
+import { useQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { ActionBadge, Badge } from '../../components/badge.tsx'
+import { Id } from '../../components/id.tsx'
+import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
+import { Loaded } from '../../components/states.tsx'
+import { Time } from '../../components/time/time.tsx'
+import { type Explanation, explanationQuery } from './explanation.ts'
+import { SignalTable } from './why/signal-table.tsx'
+import { Waterfall } from './why/waterfall.tsx'
+
+export function Page() {
+  const { eventId = '' } = useParams({ strict: false })
+  const explanation = useQuery(explanationQuery(eventId))
+  return (
+    <Frame title="Event">
+      <Loaded query={explanation}>{(shown) => <Event shown={shown} />}</Loaded>
+    </Frame>
+  )
+}
+
+function Event({ shown }: { shown: Explanation }) {
+  const { event, policy, steps, forced, correlation, answered } = shown
+  // What was known beyond the event raises its risk above the score that was answered.
+  const beyond = correlation?.reasons ?? []
+  const own = forced === null ? steps.reasons : (answered.reasons ?? [])
+  return (
+    <>
+      <Panel>
+        <Facts
+          facts={[
+            ['Event', <Id key="id" value={event.event_id} />],
+            ['Received', <Time at={event.received_at} exact key="at" />],
+            [
+              'Answered',
+              <span className="flex flex-wrap items-center gap-2" key="answer">
+                <ActionBadge action={answered.rasp_action} />
+                <span>score {answered.rasp_score}</span>
+                <Check shown={shown} />
+              </span>,
+            ],
+            ['Device', <Id key="device" value={event.device_id} />],
+            ['Session', <Id key="session" value={event.session_id} />],
+            ['User', event.user_id ?? event.account_id ?? 'none'],
+            ['SDK', `${event.sdk_version} on ${event.platform}`],
+            ['Policy', `version ${policy.version}, ${policy.name}`],
+          ]}
+        />
+      </Panel>
+      <Panel title="Why">
+        <Waterfall
+          action={correlation?.action ?? answered.rasp_action}
+          reasons={[...own, ...beyond]}
+          score={correlation?.risk_score ?? answered.rasp_score}
+          signals={steps.signals}
+          thresholds={steps.thresholds}
+        />
+      </Panel>
+      <Panel title="Signals">
+        <SignalTable signals={steps.signals} />
+      </Panel>
+    </>
+  )
+}
+
+/** Whether the stored event still gives the answer of that time. */
+function Check({ shown: { matches, body_intact: intact } }: { shown: Explanation }) {
+  if (!intact) return <Badge tone="bad">the stored body was changed</Badge>
+  return matches ? (
+    <Badge tone="good">scored again: the same</Badge>
+  ) : (
+    <Badge tone="bad">scored again: different</Badge>
+  )
+}

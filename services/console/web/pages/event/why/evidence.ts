@@ -1,0 +1,93 @@
+/** The evidence of a reason in words: what limited, raised or counted it. Pure. */
+
+/** A sentence about a reason; `limit` took points away, `lift` gave some. */
+export type Note = { kind: 'limit' | 'lift' | 'fact'; text: string }
+
+type Evidence = Record<string, unknown>
+
+const texts = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
+
+/** The paths of the signals behind a reason; none for one that counts earlier events. */
+export const signalsOf = (evidence: Evidence): string[] => texts(evidence.signals)
+
+const windows: Record<string, string> = { s: 'second', m: 'minute', h: 'hour', d: 'day' }
+
+/** `5m` as `5 minutes`; what is no window stays as it is. */
+function toSpan(window: string): string {
+  const [, count, unit] = /^(\d+)([smhd])$/.exec(window) ?? []
+  if (count === undefined || unit === undefined) return window
+  return `${count} ${windows[unit]}${count === '1' ? '' : 's'}`
+}
+
+const known = [
+  ...['signals', 'caps', 'strong_evidence', 'halved_by', 'soft_limit', 'floor'],
+  ...['metric', 'count', 'threshold', 'window', 'capped'],
+]
+
+/** @param evidence of a reason, as the API has it */
+export function toNotes(evidence: Evidence): Note[] {
+  return [
+    ...toCount(evidence),
+    ...toCaps(evidence.caps),
+    ...toStrong(evidence),
+    ...toHalved(evidence),
+    ...toSoft(evidence),
+    ...toFloor(evidence.floor),
+    ...toRest(evidence),
+  ]
+}
+
+function toCount({ metric, count, threshold, window, capped }: Evidence): Note[] {
+  if (typeof metric !== 'string') return []
+  const span = window === 'event' ? 'in this event' : `in ${toSpan(String(window))}`
+  const what = metric.replaceAll('_', ' ')
+  const notes: Note[] = [
+    { kind: 'fact', text: `${what}: ${count} ${span}, the rule begins above ${threshold}` },
+  ]
+  if (capped === true) notes.push({ kind: 'limit', text: 'limited to the highest score allowed' })
+  return notes
+}
+
+function toCaps(caps: unknown): Note[] {
+  if (!Array.isArray(caps)) return []
+  return caps.map(({ category, group, cap, sum }): Note => {
+    const whole = category === 'all' ? 'all categories' : `category ${category}`
+    const what = Array.isArray(group) ? `the group ${group.join(', ')}` : whole
+    return { kind: 'limit', text: `cap of ${what}: at most ${cap} of ${sum}` }
+  })
+}
+
+function toStrong({ strong_evidence: strong }: Evidence): Note[] {
+  const paths = texts(strong)
+  if (paths.length === 0) return []
+  return [{ kind: 'lift', text: `strong evidence fills the category: ${paths.join(', ')}` }]
+}
+
+function toHalved({ halved_by: by }: Evidence): Note[] {
+  const paths = texts(by)
+  return paths.length === 0
+    ? []
+    : [{ kind: 'limit', text: `halved, as confirmed by ${paths.join(', ')}` }]
+}
+
+function toSoft({ soft_limit: limit }: Evidence): Note[] {
+  if (typeof limit !== 'number') return []
+  return [{ kind: 'limit', text: `cap of soft categories: at most ${limit} together` }]
+}
+
+function toFloor(floor: unknown): Note[] {
+  if (typeof floor !== 'object' || floor === null) return []
+  const { signal, score } = floor as { signal: string; score: number }
+  return [{ kind: 'lift', text: `floor of ${signal}: lifts the score to ${score}` }]
+}
+
+/** Evidence that has no words of its own is shown as it is. */
+function toRest(evidence: Evidence): Note[] {
+  return Object.entries(evidence)
+    .filter(([name]) => !known.includes(name))
+    .map(([name, value]) => ({
+      kind: 'fact',
+      text: `${name.replaceAll('_', ' ')}: ${typeof value === 'string' ? value : JSON.stringify(value)}`,
+    }))
+}

@@ -1,0 +1,226 @@
+/**
+ * The waterfall: every reason as a bar that begins where the one before it ended, with its points,
+ * what limited or lifted it, and the signals behind it. The list itself has every number, so the
+ * bars are drawn for the eye alone.
+ */
+
+import type { ReactNode } from 'react'
+import { flags } from '#shared/core/signals/flags.ts'
+import { classes } from '../../../components/classes.ts'
+import { Icon } from '../../../components/icons.tsx'
+import type { Explanation } from '../explanation.ts'
+import { type Bar, type Reason, toBars } from './bars.ts'
+import { type Note, signalsOf, toNotes } from './evidence.ts'
+
+type Signal = Explanation['steps']['signals'][number]
+type Thresholds = Explanation['steps']['thresholds']
+
+const scoreMax = 100
+const gridClasses =
+  'grid grid-cols-[minmax(0,1fr)_3.5rem] gap-x-4 @2xl:grid-cols-[16rem_1fr_3.5rem]'
+
+export function Waterfall({
+  reasons,
+  score,
+  action,
+  thresholds,
+  signals = [],
+}: {
+  reasons: readonly Reason[]
+  score: number
+  action: string
+  thresholds?: Thresholds | undefined
+  /** The signals of the event, for their raw values. */
+  signals?: readonly Signal[] | undefined
+}) {
+  const { bars, unexplained } = toBars(reasons, score)
+  return (
+    <div className="@container px-4 py-3">
+      <Scale thresholds={thresholds} />
+      <ol aria-label="Reasons, each with its points">
+        {bars.map((bar) => (
+          <Row bar={bar} key={bar.reason.code} signals={signals} thresholds={thresholds} />
+        ))}
+        {unexplained !== 0 && (
+          <li className={classes(gridClasses, 'border-line border-t py-2')}>
+            <span className="text-muted">Not explained by a reason</span>
+            <span className="text-right @2xl:col-start-3">{toSigned(unexplained)}</span>
+          </li>
+        )}
+        <li className={classes(gridClasses, 'border-line-strong border-t-2 py-2 font-semibold')}>
+          <span>Risk score, {action}</span>
+          <span className="text-right @2xl:col-start-3 @2xl:row-start-1">{score}</span>
+          <Track
+            className="col-span-2 mt-1 @2xl:col-span-1 @2xl:col-start-2 @2xl:row-start-1 @2xl:mt-0"
+            from={0}
+            look="total"
+            thresholds={thresholds}
+            to={score}
+          />
+        </li>
+      </ol>
+    </div>
+  )
+}
+
+const toSigned = (points: number) => (points > 0 ? `+${points}` : String(points))
+
+function Row({
+  bar: { reason, from, to },
+  signals,
+  thresholds,
+}: {
+  bar: Bar
+  signals: readonly Signal[]
+  thresholds: Thresholds | undefined
+}) {
+  const about = flags[reason.code as keyof typeof flags] as string | undefined
+  const paths = signalsOf(reason.evidence)
+  const notes = toNotes(reason.evidence)
+  return (
+    <li className={classes(gridClasses, 'border-line border-t py-2')}>
+      <div className="min-w-0">
+        <p className="font-medium break-words">{reason.code}</p>
+        {about && <p className="text-muted text-sm">{about}</p>}
+      </div>
+      <span className="text-right font-medium @2xl:col-start-3">{toSigned(reason.weight)}</span>
+      <div className="col-span-2 min-w-0 @2xl:col-span-1 @2xl:col-start-2 @2xl:row-start-1">
+        <Track className="my-1 @2xl:my-0" from={from} thresholds={thresholds} to={to} />
+        <ul className="mt-1 grid gap-0.5 text-sm">
+          {paths.map((path) => (
+            <SignalLine
+              key={path}
+              path={path}
+              signal={signals.find((one) => one.signal === path)}
+            />
+          ))}
+          {notes.map((note) => (
+            <NoteLine key={note.text} note={note} />
+          ))}
+        </ul>
+      </div>
+    </li>
+  )
+}
+
+/** A signal with the value that was sent and its points before any limit. */
+function SignalLine({ path, signal }: { path: string; signal: Signal | undefined }) {
+  return (
+    <li className="flex flex-wrap items-baseline gap-x-2">
+      <code className="font-mono break-all">{path}</code>
+      {signal && (
+        <>
+          <code className="font-mono text-muted break-all">= {JSON.stringify(signal.value)}</code>
+          {signal.points > 0 && <span className="ml-auto text-muted">{signal.points} points</span>}
+        </>
+      )}
+    </li>
+  )
+}
+
+const noteLooks: Record<Note['kind'], { sign: ReactNode; look: string }> = {
+  limit: { sign: <Icon name="down" size={12} />, look: 'text-warn' },
+  lift: {
+    sign: (
+      <span className="rotate-180">
+        <Icon name="down" size={12} />
+      </span>
+    ),
+    look: 'text-bad',
+  },
+  fact: { sign: null, look: 'text-muted' },
+}
+
+function NoteLine({ note: { kind, text } }: { note: Note }) {
+  const { sign, look } = noteLooks[kind]
+  return (
+    <li className={classes('flex items-center gap-1.5 break-words', look)}>
+      {sign}
+      <span className="min-w-0">{text}</span>
+    </li>
+  )
+}
+
+/** The words above the thresholds' lines. */
+function Scale({ thresholds }: { thresholds: Thresholds | undefined }) {
+  if (thresholds === undefined) return <div className="h-5" />
+  return (
+    <div className={gridClasses}>
+      <div
+        className="relative col-span-2 h-5 text-muted text-xs @2xl:col-span-1 @2xl:col-start-2"
+        role="note"
+      >
+        <Mark
+          at={thresholds.review}
+          leansLeft={thresholds.review > 30}
+          text={`REVIEW ${thresholds.review}`}
+        />
+        <Mark
+          at={thresholds.block}
+          leansLeft={thresholds.block > 75}
+          text={`BLOCK ${thresholds.block}`}
+        />
+      </div>
+    </div>
+  )
+}
+
+/** A word beside its line: the two lean away from each other where the page leaves them room. */
+function Mark({ at, text, leansLeft }: { at: number; text: string; leansLeft: boolean }) {
+  return (
+    <span
+      className="absolute px-1 whitespace-nowrap"
+      style={leansLeft ? { right: `${scoreMax - at}%` } : { left: `${at}%` }}
+    >
+      {text}
+    </span>
+  )
+}
+
+/** One bar on the scale from 0 to 100, with the thresholds as dashed lines. */
+function Track({
+  from,
+  to,
+  thresholds,
+  look = 'part',
+  className,
+}: {
+  from: number
+  to: number
+  thresholds: Thresholds | undefined
+  look?: 'part' | 'total'
+  className?: string
+}) {
+  const [left, right] = from <= to ? [from, to] : [to, from]
+  return (
+    <svg
+      aria-hidden="true"
+      className={classes('h-5 w-full', className)}
+      preserveAspectRatio="none"
+      viewBox={`0 0 ${scoreMax} 20`}
+    >
+      <rect className="fill-hover" height="12" width={scoreMax} x="0" y="4" />
+      <rect
+        className={look === 'total' ? 'fill-text' : 'fill-accent'}
+        height="12"
+        // A reason of no points is still a thin line.
+        width={Math.max(right - left, 0.4)}
+        x={left}
+        y="4"
+      />
+      {thresholds &&
+        [thresholds.review, thresholds.block].map((at) => (
+          <line
+            className="stroke-muted"
+            key={at}
+            strokeDasharray="3 2"
+            vectorEffect="non-scaling-stroke"
+            x1={at}
+            x2={at}
+            y1="0"
+            y2="20"
+          />
+        ))}
+    </svg>
+  )
+}
