@@ -199,6 +199,8 @@ function plan(operation: Operation, credentials: Credentials, drawn: Drawn): Pla
   }
   if (kind === 'no_auth' || kind === 'bad_auth') expected = [401]
   const call: Call = { method, path: toTarget(operation.path, draft), headers, body: draft.body }
+  // Another call may have ended the session.
+  if (operation.security === 'session' && Array.isArray(expected)) expected = [...expected, 401]
   return { operation, kind, call, expected }
 }
 

@@ -103,11 +103,13 @@ async function signPeopleIn({ stack }: TestStack) {
   while (others.length < disposableSessions)
     others.push(await post('/session', { email, password }))
   const { operator } = await join('another@example.com')
+  const { operator: third } = await join('third@example.com')
   return {
     steppedUp: stepped.cookie,
     disposable: others.map(({ cookie }) => cookie),
     sessionIds: others.map(({ session }) => session.session_id),
     otherId: operator.operator_id,
+    resetId: third.operator_id,
     invitation: await invite('invited@example.com'),
   }
 }
@@ -217,7 +219,11 @@ function toCredentials({ stack }: TestStack, of: { reader: Tenant; known: Known 
       token: [known.people.invitation],
       password: [password],
     },
-    'PATCH /admin/v1/operators/{operator_id}': { operator_id: [known.people.otherId] },
+    'PATCH /admin/v1/operators/{operator_id}': {
+      operator_id: [known.people.otherId],
+      tenants: ['all'],
+    },
+    'POST /admin/v1/operators/{operator_id}/reset': { operator_id: [known.people.resetId] },
     'POST /admin/v1/operators/invitations': { tenants: ['all'] },
   }
   const { disposable, steppedUp } = known.people

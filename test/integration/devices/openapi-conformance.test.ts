@@ -47,7 +47,8 @@ it('what the document does not allow is refused', () => {
 it('valid calls really succeed, over every kind of operation', () => {
   const untested = findings.operations.filter(({ succeeded }) => succeeded === 0)
   expect(findings.operations.length).toBeGreaterThan(45)
-  expect(untested.length, untested.map(({ name }) => name).join()).toBeLessThan(8)
+  const untestedMax = findings.operations.length / 6
+  expect(untested.length, untested.map(({ name }) => name).join()).toBeLessThan(untestedMax)
   const valid = findings.operations.reduce((all, one) => all + one.valid, 0)
   const succeeded = findings.operations.reduce((all, one) => all + one.succeeded, 0)
   expect(succeeded / valid).toBeGreaterThan(0.5)
