@@ -42,7 +42,7 @@ import {
   type ReconciliationRouteDeps,
 } from './reconciliation/reconciliation-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
-import { addPages, type PagesDeps } from './serve/serve-pages.ts'
+import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credential-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
@@ -85,7 +85,8 @@ export async function createConsoleApp(
   deps: ConsoleDeps,
   http: HttpServerOptions,
 ): Promise<FastifyInstance> {
-  const app = createHttpServer({ ...http, bodyBytesMax: adminBodyBytesMax })
+  const rewriteUrl = (url: string) => withoutPrefix(url, deps.publicUrl())
+  const app = createHttpServer({ ...http, bodyBytesMax: adminBodyBytesMax, rewriteUrl })
   const token = createTokenCheck({ ...deps, metrics: http.metrics })
   app.addHook('onClose', token.close)
   const operators = createOperatorParts(deps, http.metrics)

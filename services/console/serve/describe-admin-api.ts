@@ -9,7 +9,12 @@ export async function describeAdminApi(): Promise<{ paths?: Record<string, unkno
   const absent: unknown = new Proxy(() => absent, {
     get: (_, name) => (typeof name === 'symbol' || name === 'then' ? undefined : absent),
   })
-  const needed = { adminToken: 'none', nowMs: () => 0, pagesFolder }
+  const needed = {
+    adminToken: 'none',
+    nowMs: () => 0,
+    pagesFolder,
+    publicUrl: () => 'http://localhost/',
+  }
   const deps = new Proxy(needed as unknown as ConsoleDeps, {
     get: (own, name) => (name in own ? own[name as keyof ConsoleDeps] : absent),
   })

@@ -14,7 +14,7 @@ import { pagesFolder } from './pages-folder.ts'
 
 export type PagesDeps = {
   /** Where browsers reach the console; its path is the prefix of every address. */
-  publicUrl?: () => string
+  publicUrl: () => string
   /** Where the built pages are, `web/dist` by default. */
   pagesFolder?: string
 }
@@ -45,14 +45,15 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
     // Fastify's hook has set no-store for what the API answers.
     setHeaders: (reply) => reply.header('cache-control', 'public, max-age=31536000, immutable'),
   })
-  const publicUrl = () => new URL(deps.publicUrl?.() ?? 'http://localhost/')
   for (const path of pagePaths) {
     const helmetOfPages = {
       enableCSPNonces: true,
       contentSecurityPolicy: { useDefaults: false, directives: contentPolicy },
     }
     const options = { schema: { hide: true } as object, helmet: helmetOfPages }
-    app.get(path, options, async (_, reply) => sendDocument(reply, folder, publicUrl()))
+    app.get(path, options, async (_, reply) =>
+      sendDocument(reply, folder, new URL(deps.publicUrl())),
+    )
   }
   for (const name of ['theme.js', 'favicon.svg']) {
     app.get(`/${name}`, { schema: { hide: true } as object }, async (_, reply) => {
@@ -60,6 +61,16 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
       return reply.sendFile(name, folder, { cacheControl: false })
     })
   }
+}
+
+/**
+ * The address of a request without the prefix of `PUBLIC_URL`, for proxies that leave it in; others
+ * have taken it off already.
+ */
+export function withoutPrefix(url: string, publicUrl: string): string {
+  const prefix = new URL(publicUrl).pathname.replace(/\/*$/, '')
+  if (prefix === '' || !(url === prefix || url.startsWith(`${prefix}/`))) return url
+  return url.slice(prefix.length) || '/'
 }
 
 /** Sends `index.html` with its prefix. @throws Problem not_found while nothing is built */

@@ -14,10 +14,10 @@ export const pages: PageEntry[] = [
         ? { kind: 'Delivery', to: `/t/${tenant}/webhooks?delivery=${text}` }
         : null,
   },
-  { path: '/account', load: () => import('./pages/account.tsx') },
+  { path: '/account', load: () => import('./pages/account/page.tsx') },
   {
     path: '/manage/tenants',
-    load: () => import('./pages/tenants.tsx'),
+    load: () => import('./pages/tenants/page.tsx'),
     nav: { name: 'Tenants', of: 'admin' },
   },
   {
@@ -27,5 +27,23 @@ export const pages: PageEntry[] = [
       tenant !== null && /^evt_[\w-]{22}$/.test(text)
         ? { kind: 'Event', to: `/t/${tenant}/events/${text}` }
         : null,
+  },
+  {
+    path: '/manage/integrations',
+    load: () => import('./pages/integrations.tsx'),
+    nav: { name: 'Integrations', of: 'admin' },
+  },
+  { path: '/manage/integrations/$tenant', load: () => import('./pages/integration/page.tsx') },
+  {
+    path: '/manage/operators',
+    load: () => import('./pages/operators/page.tsx'),
+    nav: { name: 'Operators', of: 'admin' },
+    role: 'admin',
+    allTenants: true,
+  },
+  {
+    path: '/manage/audit',
+    load: () => import('./pages/audit.tsx'),
+    nav: { name: 'Audit', of: 'admin' },
   },
 ]

@@ -45,6 +45,8 @@ export type HttpServerOptions = {
    * whether it handles the request: then it sends the response, with the request id.
    */
   direct?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** Turns the address of a request into the one that routes have; it stays as it is by default. */
+  rewriteUrl?: (url: string) => string
   /** Trusted proxies, as in `TRUSTED_PROXIES`; none by default. */
   trustedProxies?: readonly string[]
   /** The refusal log, to share it with `direct`. */
@@ -199,6 +201,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const observe = createObserver(metrics)
   const refusals = options.refusals ?? createRefusalLog(log)
   const addresses = createClientAddresses(options.trustedProxies ?? [])
+  const { rewriteUrl } = options
   const shell: Shell = { refusals, addresses, isOver: () => false }
   const note = (request: FastifyRequest, status: number, seconds: number) => {
     const { method, ip: source } = request
@@ -218,6 +221,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     serverFactory: (handler) =>
       createServer(serverLimits, (request, response) => {
         if (!isNext(request, response, shell)) return
+        if (rewriteUrl !== undefined) request.url = rewriteUrl(request.url ?? '/')
         if (direct === undefined || !direct(request, response)) handler(request, response)
       }).on('checkExpectation', (request, response) => refuseExpectation(request, response, shell)),
     forceCloseConnections: 'idle',

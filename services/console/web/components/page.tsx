@@ -20,7 +20,7 @@ export function Page({
     document.title = `${title} · Device intelligence`
   }, [title])
   return (
-    <div className="grid w-full max-w-7xl content-start gap-4 p-4 sm:p-6">
+    <div className="grid w-full max-w-7xl grid-cols-[minmax(0,1fr)] content-start gap-4 p-4 sm:p-6">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
         <h1 className="font-semibold text-xl">{title}</h1>
         {action}

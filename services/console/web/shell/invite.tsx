@@ -10,9 +10,8 @@ import { acceptInvitation, findInvitation, type SignedIn } from '../api/session.
 import { Button } from '../components/button.tsx'
 import { Input } from '../components/field.tsx'
 import { Loaded, Refused, Skeleton } from '../components/states.tsx'
+import { passwordCharactersMin, passwordHint } from './password-rule.ts'
 import { Doorway } from './sign-in.tsx'
-
-export const passwordCharactersMin = 12
 
 export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => void }) {
   const token = location.hash.slice(1)
@@ -63,7 +62,7 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
         {({ email, role }) => (
           <form className="grid gap-4" onSubmit={(event) => void submit(event)}>
             <p className="-mt-2 text-muted">
-              You are invited as <strong className="text-text">{role}</strong> with the e-mail
+              You are invited as <strong className="text-text">{role}</strong> with the email
               address <strong className="text-text">{email}</strong>.
             </p>
             <input autoComplete="username" hidden name="email" readOnly value={email} />
@@ -78,7 +77,7 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
             <Input
               autoComplete="new-password"
               error={problem?.of('password')}
-              hint={`At least ${passwordCharactersMin} characters. A few words are better than one with signs in it.`}
+              hint={passwordHint}
               label="Password"
               minLength={passwordCharactersMin}
               name="password"

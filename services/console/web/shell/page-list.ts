@@ -12,6 +12,8 @@ export type PageEntry = {
   nav?: { name: string; icon: IconName } | { name: string; of: 'admin' }
   /** The least role that may open it, viewer by default. The server decides; this hides it. */
   role?: Role
+  /** Only for operators of all tenants. */
+  allTenants?: boolean
   /** Where the command palette leads with a text that looks like one of this page's ids. */
   find?: (text: string, tenant: string | null) => { kind: string; to: string } | null
 }
@@ -20,6 +22,8 @@ export const PagesContext = createContext<PageEntry[]>([])
 
 /** The pages that the operator's role may open. */
 export function usePages(): PageEntry[] {
-  const { role } = useSignedIn().operator
-  return useContext(PagesContext).filter((page) => mayAs(role, page.role ?? 'viewer'))
+  const { role, tenants } = useSignedIn().operator
+  return useContext(PagesContext)
+    .filter((page) => mayAs(role, page.role ?? 'viewer'))
+    .filter(({ allTenants }) => allTenants !== true || tenants === 'all')
 }

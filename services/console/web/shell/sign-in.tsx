@@ -1,4 +1,4 @@
-/** The sign-in page: e-mail and password, then a code where the account has one. */
+/** The sign-in page: email and password, then a code where the account has one. */
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 import { ApiProblem } from '../api/client.ts'
 import { type SignedIn, signIn } from '../api/session.ts'
@@ -93,7 +93,7 @@ export function SignIn({
           autoComplete="username"
           autoFocus={!email}
           defaultValue={email}
-          label="E-mail"
+          label="Email"
           name="email"
           required
           type="email"

@@ -1,0 +1,131 @@
+/** Admin → Audit: who did what, with what it was before and after. */
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { type AnswerOf, api, ok } from '../api/client.ts'
+import { tenantsQuery } from '../api/tenants.ts'
+import { controlClasses } from '../components/field.tsx'
+import { Facts, Page as Frame, Panel } from '../components/page.tsx'
+import { CodeBlock } from '../components/secret.tsx'
+import { Empty, Loaded } from '../components/states.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { Time } from '../components/time/time.tsx'
+import { useUrlSearch } from '../components/url-state.ts'
+import { useSignedIn } from '../shell/operator.ts'
+
+type Row = AnswerOf<'/admin/v1/audit', 'get'>['data'][number]
+
+const pageRows = 200
+
+const columns: Column<Row>[] = [
+  { id: 'at', head: 'When', cell: ({ at }) => <Time at={at} />, width: '8rem' },
+  { id: 'actor', head: 'Who', cell: ({ actor }) => actor },
+  { id: 'action', head: 'What', cell: ({ action }) => action },
+  { id: 'tenant', head: 'Tenant', cell: ({ tenant_id }) => tenant_id ?? '', width: '10rem' },
+]
+
+/** A page of a tenant's log, or of what concerns no single tenant. */
+function loadPage(tenant: string, before: number | undefined) {
+  const query = { limit: pageRows, ...(before === undefined ? {} : { before }) }
+  if (tenant === '') return ok(api.GET('/admin/v1/audit', { params: { query } }))
+  const path = { tenant_id: tenant }
+  return ok(api.GET('/admin/v1/tenants/{tenant_id}/audit', { params: { path, query } }))
+}
+
+export function Page() {
+  const { operator } = useSignedIn()
+  const seesAll = operator.role === 'admin' && operator.tenants === 'all'
+  const [search, change] = useUrlSearch()
+  const { data: tenants = [] } = useQuery(tenantsQuery)
+  const of = search.of ?? (seesAll ? '' : (tenants[0]?.tenant_id ?? ''))
+  const log = useInfiniteQuery({
+    queryKey: ['audit', of],
+    queryFn: ({ pageParam }) => loadPage(of, pageParam),
+    initialPageParam: undefined as number | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+    enabled: of !== '' || seesAll,
+  })
+  const rows = log.data?.pages.flatMap(({ data }) => data)
+  const chosen = rows?.find(({ audit_id }) => String(audit_id) === search.row)
+  return (
+    <Frame
+      controls={
+        <select
+          aria-label="Whose log"
+          className={`${controlClasses} h-8 w-auto`}
+          onChange={({ target }) => change({ of: target.value, row: '' })}
+          value={of}
+        >
+          {seesAll && <option value="">Operators and sign-ins</option>}
+          {tenants.map(({ tenant_id }) => (
+            <option key={tenant_id} value={tenant_id}>
+              {tenant_id}
+            </option>
+          ))}
+        </select>
+      }
+      title="Audit"
+    >
+      <div className="grid items-start gap-4 xl:grid-cols-[3fr_2fr]">
+        <Panel>
+          <Loaded query={{ ...log, data: rows }}>
+            {(shown) =>
+              shown.length === 0 ? (
+                <Empty title="Nothing happened here yet" />
+              ) : (
+                <Table
+                  columns={columns}
+                  label="Audit log"
+                  onEnd={() => {
+                    if (log.hasNextPage && !log.isFetching) void log.fetchNextPage()
+                  }}
+                  onSelect={({ audit_id }) => change({ row: String(audit_id) })}
+                  rowKey={({ audit_id }) => String(audit_id)}
+                  rows={shown}
+                  selected={search.row ?? ''}
+                />
+              )
+            }
+          </Loaded>
+        </Panel>
+        {chosen === undefined ? (
+          rows !== undefined && rows.length > 0 && <Hint />
+        ) : (
+          <Entry row={chosen} />
+        )}
+      </div>
+    </Frame>
+  )
+}
+
+const Hint = () => (
+  <p className="py-2 text-muted">Choose a row to see what it was before and after.</p>
+)
+
+function Entry({ row }: { row: Row }) {
+  const text = (value: unknown) => JSON.stringify(value, null, 2)
+  return (
+    <Panel title={row.action}>
+      <Facts
+        facts={[
+          ['When', <Time at={row.at} exact key="at" />],
+          ['Who', row.actor],
+          ['Tenant', row.tenant_id ?? 'none'],
+          ['Entry', row.audit_id],
+        ]}
+      />
+      <div className="grid gap-3 p-4 pt-0">
+        {row.before !== null && (
+          <>
+            <h3 className="font-medium">Before</h3>
+            <CodeBlock code={text(row.before)} label="Before" />
+          </>
+        )}
+        {row.after !== null && (
+          <>
+            <h3 className="font-medium">After</h3>
+            <CodeBlock code={text(row.after)} label="After" />
+          </>
+        )}
+      </div>
+    </Panel>
+  )
+}

@@ -1,0 +1,149 @@
+// The console serves its pages: one document for every address, files that are kept, and headers
+// that let a page load and contact nothing but its own origin.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createHttpServer } from '#shared/io/http/http-server.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { addPages, withoutPrefix } from '../../../services/console/serve/serve-pages.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'di-pages-'))
+const script = 'export const answer = 42\n'.repeat(50)
+
+beforeAll(() => {
+  mkdirSync(join(folder, 'assets'))
+  const head = '<base href="%BASE%"><meta property="csp-nonce" nonce="%NONCE%">'
+  writeFileSync(join(folder, 'index.html'), head)
+  writeFileSync(join(folder, 'theme.js'), '')
+  writeFileSync(join(folder, 'assets/index-abc.js'), script)
+  writeFileSync(join(folder, 'assets/index-abc.js.gz'), gzipSync(script))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+async function serve(publicUrl: string, pagesFolder = folder) {
+  const app = createHttpServer({
+    log: createLog('console', 'silent'),
+    metrics: createMetrics('console'),
+  })
+  await addPages(app, { publicUrl: () => publicUrl, pagesFolder })
+  return app
+}
+
+describe('the document', () => {
+  it.each(['/', '/account', '/invite', '/t/acme/alerts', '/manage/integrations/acme'])(
+    'is served at %s and checked for a newer one each time',
+    async (url) => {
+      const app = await serve('http://localhost:8082')
+      const { statusCode, headers, body } = await app.inject({ url })
+      expect([statusCode, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
+      expect(headers['cache-control']).toBe('no-cache')
+      expect(body).toContain('<base href="/">')
+      await app.close()
+    },
+  )
+
+  it('has the prefix of PUBLIC_URL, escaped', async () => {
+    const app = await serve('https://tools.example/di/a%22b')
+    const { body } = await app.inject({ url: '/t/acme/alerts' })
+    expect(body).toContain('<base href="/di/a%22b/">')
+    await app.close()
+  })
+
+  it('lets a page use its own origin alone, and no inline script', async () => {
+    const app = await serve('https://console.example')
+    const { headers, body } = await app.inject({ url: '/' })
+    const policy = String(headers['content-security-policy'])
+    const nonce = /nonce="([^"]+)"/.exec(body)?.[1]
+    expect(nonce).toMatch(/^[0-9a-f]{32}$/)
+    const directives = new Map(
+      policy.split(';').map((text) => {
+        const [name = '', ...sources] = text.trim().split(' ')
+        return [name, sources.filter((source) => !source.startsWith("'nonce-"))]
+      }),
+    )
+    expect(Object.fromEntries(directives)).toEqual({
+      'default-src': ["'none'"],
+      'script-src': ["'self'"],
+      'style-src': ["'self'"],
+      'img-src': ["'self'"],
+      'connect-src': ["'self'"],
+      'form-action': ["'self'"],
+      'base-uri': ["'self'"],
+      'frame-ancestors': ["'none'"],
+    })
+    expect(policy).toContain(`style-src 'self' 'nonce-${nonce}'`)
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'strict-transport-security': 'max-age=31536000',
+    })
+    await app.close()
+  })
+
+  it('asks for HTTPS later only where it is reached by HTTPS', async () => {
+    const app = await serve('http://localhost:8082')
+    const { headers } = await app.inject({ url: '/' })
+    expect(headers).not.toHaveProperty('strict-transport-security')
+    await app.close()
+  })
+
+  it('says how to build the pages while there are none', async () => {
+    const app = await serve('http://localhost:8082', join(folder, 'absent'))
+    const { statusCode, body } = await app.inject({ url: '/' })
+    expect(statusCode).toBe(404)
+    expect(JSON.parse(body)).toMatchObject({
+      code: 'not_found',
+      detail: expect.stringContaining('npm run build:console'),
+    })
+    await app.close()
+  })
+})
+
+describe('the files of the pages', () => {
+  it('are kept for a year and sent compressed', async () => {
+    const app = await serve('http://localhost:8082')
+    const url = '/assets/index-abc.js'
+    const { headers, rawPayload } = await app.inject({
+      url,
+      headers: { 'accept-encoding': 'gzip' },
+    })
+    expect(headers).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-encoding': 'gzip',
+      'x-content-type-options': 'nosniff',
+    })
+    expect(headers['content-type']).toContain('javascript')
+    expect(rawPayload.length).toBeLessThan(script.length)
+    expect((await app.inject({ url })).body).toBe(script)
+    await app.close()
+  })
+
+  it('are nothing outside their folder, and a missing one is no document', async () => {
+    const app = await serve('http://localhost:8082')
+    for (const url of ['/assets/absent.js', '/assets/../index.html', '/assets/%2e%2e/index.html']) {
+      const { statusCode, headers } = await app.inject({ url })
+      expect([url, statusCode]).toEqual([url, 404])
+      expect(headers['content-type']).toContain('application/problem+json')
+    }
+    await app.close()
+  })
+})
+
+describe('the prefix', () => {
+  it.each([
+    ['/di/t/acme', '/t/acme'],
+    ['/di', '/'],
+    ['/di/?a=1', '/?a=1'],
+    ['/t/acme', '/t/acme'],
+    ['/diary', '/diary'],
+  ])('is taken from %s, which becomes %s', (url, expected) => {
+    expect(withoutPrefix(url, 'https://tools.example/di/')).toBe(expected)
+  })
+
+  it('is nothing where PUBLIC_URL has no path', () => {
+    expect(withoutPrefix('/t/acme', 'https://console.example')).toBe('/t/acme')
+  })
+})
