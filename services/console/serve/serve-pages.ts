@@ -10,6 +10,7 @@ import helmet from '@fastify/helmet'
 import serveStatic from '@fastify/static'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Problem } from '#shared/core/http/problem.ts'
+import { sendProblem } from '#shared/io/http/http-server.ts'
 import { pagesFolder } from './pages-folder.ts'
 
 export type PagesDeps = {
@@ -32,6 +33,9 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
     referrerPolicy: { policy: 'no-referrer' },
     xFrameOptions: { action: 'deny' },
   })
+  app.setNotFoundHandler((_, reply) =>
+    sendProblem(reply, new Problem('not_found', 'There is nothing at this address.')),
+  )
   await app.register(serveStatic, {
     root: join(folder, 'assets'),
     prefix: '/assets/',

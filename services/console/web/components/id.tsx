@@ -32,7 +32,6 @@ export function Id({ value, most }: { value: string; most?: number }) {
   const [copied, copy] = useCopy()
   return (
     <button
-      aria-label={`Copy ${value}`}
       className={classes(
         'group inline-flex items-center gap-1 rounded font-mono text-sm hover:bg-hover',
         copied && 'text-good',
@@ -44,7 +43,8 @@ export function Id({ value, most }: { value: string; most?: number }) {
       title={value}
       type="button"
     >
-      {cutMiddle(value, most)}
+      <span className="sr-only">Copy {value}</span>
+      <span aria-hidden="true">{cutMiddle(value, most)}</span>
       <span className={copied ? '' : 'opacity-0 group-hover:opacity-100 group-focus:opacity-100'}>
         <Icon name={copied ? 'check' : 'copy'} size={12} />
       </span>

@@ -6,21 +6,21 @@ import { useCopy } from './id.tsx'
 export function CopyLine({ label, value }: { label: string; value: string }) {
   const [copied, copy] = useCopy()
   return (
-    <div className="grid gap-1">
+    <section aria-label={label} className="grid gap-1">
       <span className="font-medium">{label}</span>
       <div className="flex items-center gap-2">
         <code className="min-w-0 flex-1 rounded-md border border-line bg-panel px-2.5 py-1.5 font-mono text-sm break-all select-all">
           {value}
         </code>
         <Button
-          aria-label={`Copy ${label}`}
+          aria-label={`${copied ? 'Copied' : 'Copy'} ${label}`}
           icon={copied ? 'check' : 'copy'}
           onClick={() => copy(value)}
         >
           {copied ? 'Copied' : 'Copy'}
         </Button>
       </div>
-    </div>
+    </section>
   )
 }
 
@@ -37,7 +37,7 @@ export function CodeBlock({ label, code }: { label: string; code: string }) {
         <pre className="p-3 pr-24 font-mono text-sm leading-5">{code}</pre>
       </section>
       <Button
-        aria-label={`Copy ${label}`}
+        aria-label={`${copied ? 'Copied' : 'Copy'} ${label}`}
         className="absolute top-2 right-2"
         icon={copied ? 'check' : 'copy'}
         onClick={() => copy(code)}

@@ -52,7 +52,10 @@ export function Toasts() {
           </Primitive.Close>
         </Primitive.Root>
       ))}
-      <Primitive.Viewport className="fixed bottom-4 left-1/2 z-50 grid w-[min(28rem,calc(100vw-2rem))] -translate-x-1/2 gap-2" />
+      <Primitive.Viewport
+        label="Notes"
+        className="fixed bottom-4 left-1/2 z-50 grid w-[min(28rem,calc(100vw-2rem))] -translate-x-1/2 gap-2"
+      />
     </Primitive.Provider>
   )
 }

@@ -13,10 +13,10 @@ export function AccountMenu({ operator }: { operator: Operator }) {
   const client = useQueryClient()
   const leave = useMutation({
     mutationFn: signOut,
-    onSuccess: async () => {
-      await navigate({ to: '/', replace: true })
-      client.clear()
+    onSuccess: () => {
       client.setQueryData(sessionQuery.queryKey, null)
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
+      void navigate({ to: '/', replace: true })
     },
     onError: (error) => toast(`Not signed out: ${error.message}`),
   })
@@ -25,13 +25,15 @@ export function AccountMenu({ operator }: { operator: Operator }) {
       align="start"
       trigger={
         <button
-          aria-label={`Account of ${operator.name}`}
           className="flex h-10 w-full items-center gap-2.5 rounded-md px-2 text-left hover:bg-hover"
           type="button"
         >
           <Icon name="person" />
           <span className="grid min-w-0 flex-1 leading-4">
-            <span className="truncate font-medium">{operator.name}</span>
+            <span className="truncate font-medium">
+              <span className="sr-only">Account of </span>
+              {operator.name}
+            </span>
             <span className="truncate text-muted text-xs">{operator.role}</span>
           </span>
           <Icon name="more" size={14} />

@@ -1,10 +1,12 @@
 /**
  * The whole window: the invitation page, the sign-in page or the shell. Signing in happens at the
  * address that was opened, so there is no redirect and nothing to come back to. When a session ends
- * while a page is open, the page stays as it is below the sign-in page and goes on afterwards.
+ * while a page is open, the page stays as it is below the sign-in page, which is a dialog then because
+ * another dialog may be open, and goes on afterwards.
  */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useLocation } from '@tanstack/react-router'
+import { Dialog } from 'radix-ui'
 import { useEffect, useState } from 'react'
 import { demands } from '../api/client.ts'
 import { type SignedIn, sessionQuery } from '../api/session.ts'
@@ -46,16 +48,21 @@ export function Root() {
   if (shown === null) return <SignIn onSignedIn={enter} />
   return (
     <>
-      {ended && (
-        <div className="fixed inset-0 z-60 overflow-auto bg-page">
-          <SignIn email={shown.operator.email} onSignedIn={enter} />
-        </div>
-      )}
-      <div className="h-full" inert={ended}>
-        <Shell key={shown.operator.operator_id} signedIn={shown} />
-      </div>
+      <Shell key={shown.operator.operator_id} signedIn={shown} />
       <StepUp operator={shown.operator} />
       <Toasts />
+      <Dialog.Root open={ended}>
+        <Dialog.Portal>
+          <Dialog.Content
+            aria-describedby={undefined}
+            aria-label="Sign in"
+            aria-labelledby={undefined}
+            className="fixed inset-0 z-60 overflow-auto bg-page outline-none"
+          >
+            <SignIn email={shown.operator.email} onSignedIn={enter} />
+          </Dialog.Content>
+        </Dialog.Portal>
+      </Dialog.Root>
     </>
   )
 }

@@ -10,7 +10,6 @@ export function TenantSwitcher({ onOpen }: { onOpen: () => void }) {
   const found = data?.find(({ tenant_id }) => tenant_id === tenant)
   return (
     <button
-      aria-label={`Tenant ${tenant ?? 'none'}: switch`}
       className="flex h-11 w-full items-center gap-2.5 rounded-md px-2 text-left hover:bg-hover"
       onClick={onOpen}
       type="button"
@@ -23,6 +22,7 @@ export function TenantSwitcher({ onOpen }: { onOpen: () => void }) {
       </span>
       <span className="grid min-w-0 flex-1 leading-4">
         <span className="truncate font-semibold">
+          <span className="sr-only">Switch tenant, now </span>
           {tenant ?? (isPending ? '…' : 'No tenant yet')}
         </span>
         {found && <span className="truncate text-muted text-xs">{found.name}</span>}

@@ -70,7 +70,8 @@ function KeysPanel({ tenant }: { tenant: Tenant }) {
     <Panel title="Keys">
       <Facts
         facts={[
-          ['Tenant', `${tenant.name}, ${tenant.environment}`],
+          ['Name', tenant.name || none],
+          ['Kind', tenant.environment],
           [
             'State',
             <Badge key="state" tone={tenant.status === 'active' ? 'good' : 'bad'}>

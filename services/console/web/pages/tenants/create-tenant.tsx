@@ -57,7 +57,7 @@ export function CreateTenant({ onClose }: { onClose: () => void }) {
         <Input
           autoComplete="off"
           error={problem?.of('name')}
-          hint="Shown in the console; the slug when left empty."
+          hint="For people; shown beside the slug."
           label="Name"
           name="name"
         />
