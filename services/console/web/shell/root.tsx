@@ -1,8 +1,8 @@
 /**
  * The whole window: the invitation page, the sign-in page or the shell. Signing in happens at the
  * address that was opened, so there is no redirect and nothing to come back to. When a session ends
- * while a page is open, the page stays as it is below the sign-in page, which is a dialog then because
- * another dialog may be open, and goes on afterwards.
+ * while a page is open, the page stays below the sign-in page and goes on afterwards. The sign-in
+ * page is a dialog then, because another dialog may be open.
  */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useLocation } from '@tanstack/react-router'
