@@ -228,7 +228,7 @@ describe('operators', () => {
     await heading('The invitation is ready').waitFor()
     const url = await readValue('Link')
     await button('Done').click()
-    await page.getByRole('cell', { name: 'open' }).waitFor()
+    await page.getByRole('row', { name: /grace@example\.com.* open / }).waitFor()
 
     const grace = await openPage(browser, { baseURL: running.stack.console })
     await grace.page.goto(url)
