@@ -1,6 +1,6 @@
 /** Routes of policies: show, list versions, set; and the presets. */
 import { Problem } from '#shared/core/http/problem.ts'
-import { toPolicyHash } from '#shared/core/policies/policy.ts'
+import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { toPolicyJsonSchema } from '#shared/core/policies/policy-check.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
@@ -8,8 +8,10 @@ import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
-import { type PolicyDeps, setTenantPolicy } from './manage-policies.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+import { type PolicyDeps, readPolicy, setTenantPolicy } from './manage-policies.ts'
 import {
+  checkedPolicySchema,
   listVersionsQuery,
   policyBody,
   policyDocumentSchema,
@@ -29,6 +31,7 @@ export type PolicyRouteDeps = PolicyDeps & { postgres: Queryable }
 export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
   addVersionRoutes(app, deps)
   addPresetRoutes(app)
+  addCheckRoute(app, deps)
   app.put(
     '/tenants/:tenant_id/policy',
     {
@@ -51,6 +54,32 @@ export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
         ifVersion: query.if_version,
         actor: actorOf(principal),
       }),
+  )
+}
+
+function addCheckRoute(app: ConsoleApp, deps: PolicyRouteDeps): void {
+  app.post(
+    '/tenants/:tenant_id/policy/check',
+    {
+      schema: {
+        summary: 'Check a policy as setting it would, without setting it',
+        params: tenantParams,
+        body: policyBody,
+        response: { 200: checkedPolicySchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, body }) => {
+      await requireTenant(deps.postgres, tenantId)
+      try {
+        readPolicy(toDocument(body))
+        const policyHash = toPolicyHash(toDocument(body) as Policy)
+        return { valid: true, policy_hash: policyHash, errors: [] }
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== 'invalid_policy') throw error
+        const errors = error.errors ?? []
+        return { valid: false, policy_hash: null, errors }
+      }
+    },
   )
 }
 

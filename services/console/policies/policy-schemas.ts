@@ -65,3 +65,9 @@ export const policyResultSchema = z
     lease_expired_edges: z.array(z.string()),
   })
   .describe('Every edge scores by this version, or refuses until it does.')
+
+export const checkedPolicySchema = z.object({
+  valid: z.boolean(),
+  policy_hash: z.string().nullable().describe('the content address; null of one that is not valid'),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })),
+})

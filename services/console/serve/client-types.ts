@@ -15,8 +15,9 @@ type Operation = {
 const methods = ['get', 'put', 'post', 'delete', 'patch']
 
 /** @returns the text of `web/api/schema.ts` */
-export function writeClientTypes(document: { paths?: Json }): string {
-  const paths = Object.entries(document.paths ?? {}).map(([path, item]) => {
+export function writeClientTypes(document: { paths?: Json; components?: Json }): string {
+  const schemas = (document.components?.schemas ?? {}) as Json
+  const paths = Object.entries(inline(document.paths ?? {}, schemas) as Json).map(([path, item]) => {
     const operations = Object.entries(item as Record<string, Operation>)
       .filter(([method]) => methods.includes(method))
       .map(([method, operation]) => `    ${method}: ${writeOperation(operation)}`)
@@ -29,6 +30,21 @@ export function writeClientTypes(document: { paths?: Json }): string {
     '}',
     '',
   ].join('\n')
+}
+
+const refPrefix = '#/components/schemas/'
+
+/** Puts named schemas in the places that refer to them. @throws for a name that is not there */
+function inline(value: unknown, schemas: Json): unknown {
+  if (Array.isArray(value)) return value.map((item) => inline(item, schemas))
+  if (typeof value !== 'object' || value === null) return value
+  const { $ref } = value as { $ref?: unknown }
+  if (typeof $ref === 'string' && $ref.startsWith(refPrefix)) {
+    const schema = schemas[$ref.slice(refPrefix.length)]
+    if (schema === undefined) throw new Error(`no schema for ${$ref}`)
+    return inline(schema, schemas)
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, own]) => [key, inline(own, schemas)]))
 }
 
 function writeOperation({ parameters = [], requestBody, responses }: Operation): string {

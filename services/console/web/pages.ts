@@ -6,6 +6,32 @@ import type { PageEntry } from './shell/page-list.ts'
 
 export const pages: PageEntry[] = [
   {
+    path: '/t/$tenant/policies',
+    load: () => import('./pages/policies/page.tsx'),
+    nav: { name: 'Policies', icon: 'policies' },
+  },
+  {
+    path: '/t/$tenant/signals',
+    load: () => import('./pages/signals/page.tsx'),
+    nav: { name: 'Signals', icon: 'signals' },
+  },
+  {
+    path: '/t/$tenant/fleet',
+    load: () => import('./pages/fleet/page.tsx'),
+    nav: { name: 'Fleet', icon: 'fleet' },
+  },
+  {
+    path: '/t/$tenant/explore',
+    load: () => import('./pages/explore/page.tsx'),
+    nav: { name: 'Explore', icon: 'explore' },
+    role: 'analyst',
+  },
+  {
+    path: '/t/$tenant/reconciliation',
+    load: () => import('./pages/reconciliation.tsx'),
+    nav: { name: 'Reconciliation', icon: 'reconciliation' },
+  },
+  {
     path: '/t/$tenant/webhooks',
     load: () => import('./pages/webhooks/page.tsx'),
     nav: { name: 'Webhooks', icon: 'webhooks' },

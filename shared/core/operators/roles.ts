@@ -97,6 +97,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'PUT /tenants/:tenant_id/policy': adminStepUp,
   'GET /tenants/:tenant_id/policy/versions': viewer,
   'GET /tenants/:tenant_id/policy/versions/:version': viewer,
+  'POST /tenants/:tenant_id/policy/check': engineer,
   'POST /tenants/:tenant_id/policy/backtest': engineer,
   'GET /tenants/:tenant_id/policy/shadow': viewer,
   'PUT /tenants/:tenant_id/policy/shadow': engineer,

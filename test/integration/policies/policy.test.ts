@@ -84,8 +84,10 @@ type Set = {
   lease_expired_edges: string[]
 }
 
+type Checked = { valid: boolean; policy_hash: string | null; errors: unknown[] }
+
 async function call<T>(
-  method: 'GET' | 'PUT',
+  method: 'GET' | 'POST' | 'PUT',
   path: string,
   body?: unknown,
   to = apps[0]!,
@@ -107,6 +109,9 @@ async function call<T>(
 const path = () => `/tenants/${tenantId}/policy`
 const put = (body: unknown, query = '', to = apps[0]!) =>
   call<Set & Fault>('PUT', `${path()}${query}`, body, to)
+
+const check = (body: unknown) =>
+  call<Checked>('POST', `${path()}/check`, body)
 
 async function show(version?: number): Promise<Shown> {
   const answer = await call<Shown>(
@@ -288,7 +293,17 @@ describe('a policy that is not valid', () => {
     expect(answer.status, JSON.stringify(answer.body)).toBe(400)
     expect(answer.body).toMatchObject({ code: 'invalid_policy' })
     expect(answer.body.errors!.map((fault) => fault.path).sort()).toEqual(paths.sort())
+    const checked = await check(body)
+    expect(checked.body).toEqual({ valid: false, policy_hash: null, errors: answer.body.errors })
   }
+
+  it('is found by a check, which finds nothing wrong with others and sets neither', async () => {
+    const { status, body } = await check(policyOf(7))
+    expect([status, body.valid, body.errors]).toEqual([200, true, []])
+    expect(await show()).toMatchObject({ version: 1 })
+    const set = await put(policyOf(7))
+    expect(body.policy_hash).toBe(set.body.policy_hash)
+  })
 
   it('is refused with every fault by its path, and changes nothing', async () => {
     const { network } = presets.balanced.categories

@@ -137,7 +137,7 @@ export interface paths {
   '/admin/v1/tenants/{tenant_id}/reconciliation': {
     get: {
       parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': unknown } } }
+      responses: { 200: { content: { 'application/json': { from: string; to: string; as_of: (string | null); agrees: boolean; data: ({ hour: string; accepted: number; stored: number; repeats: number; refused: number; erased: number; rows: number; decided: number; alerts_due: number; alerts: number; deliveries: number; attempted: number; delivered: number; in_flight: number; expired: boolean; differences: ({ stage: "accepted" | "rows" | "decisions" | "alerts" | "deliveries"; kind: "missing" | "unexplained"; count: number; ids: (string)[] })[] })[] } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/policy': {
@@ -181,6 +181,13 @@ export interface paths {
       responses: { 200: { content: { 'application/schema+json': unknown } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/policy/check': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': unknown } }
+      responses: { 200: { content: { 'application/json': { valid: boolean; policy_hash: (string | null); errors: ({ path: string; message: string })[] } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/policy/backtest': {
     post: {
       parameters: { query?: { since?: string }; path: { tenant_id: string } }
@@ -218,7 +225,7 @@ export interface paths {
   '/admin/v1/tenants/{tenant_id}/signals': {
     get: {
       parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': unknown } } }
+      responses: { 200: { content: { 'application/json': { policy: { name: string; version: number; policy_hash: string; thresholds: { review: number; block: number } }; categories: ({ category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network"; cap: number; soft: boolean; groups: ({ cap: number; signals: (string)[] })[]; signals: ({ signal: string; name: string; type: "boolean" | "number" | "string" | "strings"; platforms: ("android" | "ios")[]; grade: "critical" | "high" | "medium" | "low" | "informational"; flag: string; description: string; sources: (string)[]; weight: (number | { when_false: number } | { at_least: number; weight: number } | { values: Record<string, number>; unless?: (string)[] }); suppressed: ({ sdk_versions?: (string)[]; platforms?: (string)[]; expires_at: (string | null); reason: string })[] })[] })[]; flags: Record<string, string> } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/unknown-signals': {

@@ -1,0 +1,300 @@
+/**
+ * Explore: SQL over the analytics views, with the rights and limits of an analyst of the tenant.
+ * The query and its parameters are in the URL, so a result is a link.
+ */
+import { useMutation } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { ApiProblem, api, ok } from '../../api/client.ts'
+import { Button } from '../../components/button.tsx'
+import { CodeEditor } from '../../components/editor/code-editor.tsx'
+import { Input } from '../../components/field.tsx'
+import { Page as Frame, Panel } from '../../components/page.tsx'
+import { Empty, Refused } from '../../components/states.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { useUrlSearch } from '../../components/url-state.ts'
+import { findParameters, toDefault } from './parameters.ts'
+import { rememberQuery } from './query-history.ts'
+import { ResultChart, ResultTable, type Rows } from './results.tsx'
+import { Sidebar, useCookbook, useViews } from './sidebar.tsx'
+
+const firstQuery = `select platform, sdk_version, count() as events, uniq(device_id) as devices
+from events
+where received_at >= now() - interval 7 day
+group by platform, sdk_version
+order by devices desc
+limit 100`
+
+const parameterPrefix = 'p.'
+
+type Statement = { sql: string; parameters: Record<string, string> }
+
+export function Page() {
+  const { tenant = '' } = useParams({ strict: false }) as { tenant?: string }
+  return <Explore key={tenant} tenant={tenant} />
+}
+
+function Explore({ tenant }: { tenant: string }) {
+  const [search, change] = useUrlSearch()
+  const [sql, setSql] = useState(search.sql ?? firstQuery)
+  const views = useViews()
+  const cookbook = useCookbook()
+  const query = useSqlQuery(tenant)
+  const parameters = useMemo(() => findParameters(sql), [sql])
+  const tables = useMemo(
+    () =>
+      Object.fromEntries(
+        (views.data?.data ?? []).map(({ name, columns }) => [name, columns.map((one) => one.name)]),
+      ),
+    [views.data],
+  )
+  const [openedAtMs] = useState(() => Date.now())
+  const toValue = (name: string) =>
+    search[`${parameterPrefix}${name}`] ?? toDefault(name, openedAtMs)
+  const statement = (): Statement => ({
+    sql,
+    parameters: Object.fromEntries(parameters.map(({ name }) => [name, toValue(name)])),
+  })
+  const run = () => {
+    if (sql.trim() === '' || query.isRunning) return
+    change({ sql: sql === firstQuery ? '' : sql })
+    query.run(statement())
+  }
+  const open = (next: string, values: Record<string, string>, example = '') => {
+    setSql(next)
+    const dropped = Object.keys(search).filter((name) => name.startsWith(parameterPrefix))
+    change({
+      ...Object.fromEntries(dropped.map((name) => [name, ''])),
+      ...Object.fromEntries(
+        Object.entries(values).map(([name, value]) => [`${parameterPrefix}${name}`, value]),
+      ),
+      sql: next,
+      example,
+      measure: '',
+    })
+  }
+  const question = cookbook.data?.data.find(({ name }) => name === search.example)
+  return (
+    <Frame
+      about="SQL over this tenant's events, devices, alerts and deliveries. It reads only, ends after 30 seconds, and every query is in the audit log."
+      title="Explore"
+    >
+      <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_20rem]">
+        <div className="grid min-w-0 gap-4">
+          <Panel>
+            {question && (
+              <div className="grid gap-1 border-line border-b px-4 py-3">
+                <h2 className="font-semibold">{question.question}</h2>
+                <p className="text-muted">{question.answer}</p>
+                <p className="text-muted">What to do: {question.advice}</p>
+              </div>
+            )}
+            <CodeEditor
+              className="h-72"
+              label="SQL query"
+              language="sql"
+              onChange={setSql}
+              onRun={run}
+              tables={tables}
+              value={sql}
+            />
+            {parameters.length > 0 && (
+              <div className="flex flex-wrap gap-3 border-line border-t px-4 py-3">
+                {parameters.map(({ name, type }) => (
+                  <div className="w-52" key={name}>
+                    <Input
+                      hint={type}
+                      label={name}
+                      mono
+                      onChange={({ target }) =>
+                        change({ [`${parameterPrefix}${name}`]: target.value })
+                      }
+                      value={toValue(name)}
+                    />
+                  </div>
+                ))}
+              </div>
+            )}
+            <div className="flex flex-wrap items-center gap-3 border-line border-t px-4 py-2.5">
+              {query.isRunning ? (
+                <Button onClick={query.cancel}>Cancel</Button>
+              ) : (
+                <Button look="primary" onClick={run}>
+                  Run <kbd className="font-sans text-xs opacity-80">Ctrl ↵</kbd>
+                </Button>
+              )}
+              <RunState query={query} />
+              {query.rows !== null && !query.isRunning && (
+                <Csv statement={query.statement!} tenant={tenant} />
+              )}
+            </div>
+          </Panel>
+          <Answer query={query} />
+        </div>
+        <Panel>
+          <Sidebar
+            onPast={(past) => open(past.sql, past.parameters)}
+            onQuestion={(one) => open(one.sql, one.parameters, one.name)}
+            onView={({ name }) => open(`select *\nfrom ${name}\nlimit 100`, {})}
+            tenant={tenant}
+          />
+        </Panel>
+      </div>
+    </Frame>
+  )
+}
+
+type SqlQuery = ReturnType<typeof useSqlQuery>
+
+/** One query at a time: a new one, or leaving the page, ends the one before. */
+function useSqlQuery(tenant: string) {
+  const stop = useRef<AbortController | null>(null)
+  const [startedMs, setStartedMs] = useState(0)
+  const [statement, setStatement] = useState<Statement | null>(null)
+  const mutation = useMutation({
+    mutationFn: async ({
+      given,
+      signal,
+    }: {
+      given: Statement
+      signal: AbortSignal
+    }): Promise<Rows> =>
+      ok(
+        api.POST('/admin/v1/tenants/{tenant_id}/sql', {
+          params: { path: { tenant_id: tenant } },
+          body: given,
+          signal,
+        }),
+      ),
+    onSettled: (rows, error, { given }) => {
+      if (isCancelled(error)) return
+      rememberQuery(tenant, { ...given, atMs: Date.now(), rows: rows?.rows.length ?? null })
+    },
+  })
+  useEffect(() => () => stop.current?.abort(), [])
+  return {
+    isRunning: mutation.isPending,
+    rows: mutation.data ?? null,
+    error: isCancelled(mutation.error) ? null : mutation.error,
+    statement,
+    startedMs,
+    run: (given: Statement) => {
+      stop.current?.abort()
+      stop.current = new AbortController()
+      setStartedMs(Date.now())
+      setStatement(given)
+      mutation.mutate({ given, signal: stop.current.signal })
+    },
+    cancel: () => {
+      stop.current?.abort()
+      mutation.reset()
+    },
+  }
+}
+
+const isCancelled = (error: unknown): boolean =>
+  error instanceof DOMException && error.name === 'AbortError'
+
+function RunState({ query: { isRunning, rows, startedMs } }: { query: SqlQuery }) {
+  const [nowMs, setNowMs] = useState(startedMs)
+  useEffect(() => {
+    if (!isRunning) return
+    const timer = setInterval(() => setNowMs(Date.now()), 250)
+    return () => clearInterval(timer)
+  }, [isRunning])
+  const seconds = Math.max(0, nowMs - startedMs) / 1_000
+  return (
+    <span className="flex-1 text-muted" role="status">
+      {isRunning && `Running for ${seconds.toFixed(0)} s, at most 30 s.`}
+      {!isRunning && rows !== null && (
+        <>
+          {rows.truncated ? 'The first ' : ''}
+          {rows.rows.length.toLocaleString('en')} {rows.rows.length === 1 ? 'row' : 'rows'} in{' '}
+          {rows.duration_ms.toLocaleString('en')} ms
+          {rows.rows_read !== null && `, ${rows.rows_read.toLocaleString('en')} read`}
+          {rows.truncated && '; the CSV has all'}
+        </>
+      )}
+    </span>
+  )
+}
+
+function Answer({ query }: { query: SqlQuery }) {
+  if (query.error !== null) {
+    const isQueryFault = query.error instanceof ApiProblem && query.error.code === 'query_failed'
+    return (
+      <Panel title={isQueryFault ? 'The query cannot be answered' : 'The query was not run'}>
+        <div className="p-4 font-mono text-sm whitespace-pre-wrap break-words">
+          <Refused error={query.error} />
+        </div>
+      </Panel>
+    )
+  }
+  if (query.rows === null) {
+    return (
+      <Panel>
+        <Empty title={query.isRunning ? 'The query is running' : 'No result yet'}>
+          {query.isRunning
+            ? 'It can be cancelled above, and ends when this page is left.'
+            : 'Run the query, or choose an example on the right.'}
+        </Empty>
+      </Panel>
+    )
+  }
+  return (
+    <div className={query.isRunning ? 'opacity-60' : ''}>
+      <Tabs
+        name="result"
+        tabs={[
+          {
+            id: 'table',
+            label: 'Table',
+            content: (
+              <Panel>
+                <ResultTable rows={query.rows} />
+              </Panel>
+            ),
+          },
+          {
+            id: 'chart',
+            label: 'Chart',
+            content: (
+              <Panel>
+                <ResultChart rows={query.rows} />
+              </Panel>
+            ),
+          },
+        ]}
+      />
+    </div>
+  )
+}
+
+/** Runs the query again for all of its rows. */
+function Csv({ tenant, statement }: { tenant: string; statement: Statement }) {
+  const csv = useMutation({
+    mutationFn: () =>
+      ok(
+        api.POST('/admin/v1/tenants/{tenant_id}/sql', {
+          params: { path: { tenant_id: tenant } },
+          body: { ...statement, format: 'csv' },
+          parseAs: 'blob',
+        }),
+      ),
+    onSuccess: (blob) => {
+      const link = document.createElement('a')
+      link.href = URL.createObjectURL(blob as unknown as Blob)
+      link.download = `${tenant}-query.csv`
+      link.click()
+      URL.revokeObjectURL(link.href)
+    },
+  })
+  return (
+    <>
+      <Button busy={csv.isPending} onClick={() => csv.mutate()}>
+        Download CSV
+      </Button>
+      {csv.error && <Refused error={csv.error} />}
+    </>
+  )
+}

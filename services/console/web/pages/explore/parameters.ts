@@ -1,0 +1,28 @@
+/** The parameters of a query, `{name:Type}`, as its text has them. Pure. */
+
+export type Parameter = { name: string; type: string }
+
+/** A comment, a text in quotes, or a parameter: what comes first in a query is what it is. */
+const partPattern = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\]|\\.)*'|\{\s*(\w+)\s*:\s*([^{}]+?)\s*\}/g
+
+/** Each once, in their order; `tenant` is always the tenant of the page. */
+export function findParameters(sql: string): Parameter[] {
+  const found = new Map<string, Parameter>()
+  for (const [, name, type] of sql.matchAll(partPattern)) {
+    if (name !== undefined && name !== 'tenant') found.set(name, { name, type: type! })
+  }
+  return [...found.values()]
+}
+
+const dayMs = 86_400_000
+
+/** What a parameter is until a person says otherwise: `from` a week ago, `to` now. */
+export function toDefault(name: string, nowMs: number): string {
+  if (name === 'from') return toInstantText(nowMs - 7 * dayMs)
+  if (name === 'to' || name === 'as_of') return toInstantText(nowMs)
+  return ''
+}
+
+/** `2026-11-25 14:03:00.000`, in UTC, as the views' times are. */
+const toInstantText = (atMs: number): string =>
+  `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')}:00.000`

@@ -1,0 +1,148 @@
+/** What a policy would change: the confusion matrix, alerts gained and lost, sessions that moved. */
+import { ActionBadge } from '../../components/badge.tsx'
+import { classes } from '../../components/classes.ts'
+import { Id } from '../../components/id.tsx'
+import { Empty } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+
+const actions = ['ALLOW', 'REVIEW', 'BLOCK']
+const toCount = (value: number) => value.toLocaleString('en')
+
+/** Events by the old action, in rows, and the new one, in columns. */
+export function ConfusionMatrix({
+  matrix,
+  before,
+  after,
+}: {
+  matrix: Record<string, Record<string, number>>
+  before: string
+  after: string
+}) {
+  const total = (row: string) => actions.reduce((sum, to) => sum + (matrix[row]?.[to] ?? 0), 0)
+  return (
+    <div className="overflow-x-auto">
+      <table className="border-separate border-spacing-1">
+        <caption className="pb-1 text-left font-medium">
+          Events: {before} to {after}
+        </caption>
+        <thead>
+          <tr>
+            <th className="text-left font-normal text-muted text-sm" scope="col">
+              {before} ↓ {after} →
+            </th>
+            {actions.map((to) => (
+              <th className="px-2 text-right" key={to} scope="col">
+                <ActionBadge action={to} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {actions.map((from, row) => (
+            <tr key={from}>
+              <th className="pr-3 text-left" scope="row">
+                <ActionBadge action={from} />
+              </th>
+              {actions.map((to, column) => {
+                const count = matrix[from]?.[to] ?? 0
+                const share = total(from) === 0 ? 0 : count / total(from)
+                return (
+                  <td
+                    className={classes(
+                      'min-w-20 rounded px-2 py-1.5 text-right',
+                      count === 0 || row === column
+                        ? 'bg-panel'
+                        : column > row
+                          ? 'bg-warn-soft'
+                          : 'bg-good-soft',
+                      count === 0 && 'text-muted',
+                      count > 0 && row !== column && 'font-semibold',
+                    )}
+                    key={to}
+                    title={`${(share * 100).toFixed(1)} % of ${from}`}
+                  >
+                    {toCount(count)}
+                  </td>
+                )
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+export function Tile({ name, value, note }: { name: string; value: string; note?: string }) {
+  return (
+    <div className="min-w-28 rounded-md border border-line px-3 py-2">
+      <div className="text-muted text-sm">{name}</div>
+      <div className="font-semibold text-lg">{value}</div>
+      {note && <div className="text-muted text-xs">{note}</div>}
+    </div>
+  )
+}
+
+type Named = { name: string; gained: number; lost: number }
+
+/** Alerts gained and lost under names, such as flags or SDK versions. */
+export function NamedChanges({ title, rows }: { title: string; rows: Named[] }) {
+  const changed = rows.filter(({ gained, lost }) => gained + lost > 0)
+  if (changed.length === 0) return null
+  const columns: Column<Named>[] = [
+    { id: 'name', head: title, cell: ({ name }) => name || 'none' },
+    {
+      id: 'gained',
+      head: 'Gained',
+      numeric: true,
+      width: '6rem',
+      cell: ({ gained }) => `+${toCount(gained)}`,
+    },
+    {
+      id: 'lost',
+      head: 'Lost',
+      numeric: true,
+      width: '6rem',
+      cell: ({ lost }) => `−${toCount(lost)}`,
+    },
+  ]
+  return (
+    <Table
+      columns={columns}
+      heightClass="max-h-64"
+      label={`Alerts gained and lost by ${title.toLowerCase()}`}
+      minWidth="18rem"
+      rowKey={({ name }) => name}
+      rows={changed}
+    />
+  )
+}
+
+export type Moved = { device_id: string; session_id: string; before: number; after: number }
+
+export function MovedMost({ rows }: { rows: Moved[] }) {
+  if (rows.length === 0) return <Empty title="No session changes its score" />
+  const columns: Column<Moved>[] = [
+    { id: 'device', head: 'Device', cell: ({ device_id }) => <Id value={device_id} /> },
+    { id: 'session', head: 'Session', cell: ({ session_id }) => <Id value={session_id} /> },
+    { id: 'before', head: 'Before', numeric: true, width: '5rem', cell: ({ before }) => before },
+    { id: 'after', head: 'After', numeric: true, width: '5rem', cell: ({ after }) => after },
+    {
+      id: 'moved',
+      head: 'Moved',
+      numeric: true,
+      width: '5rem',
+      cell: ({ before, after }) => `${after > before ? '+' : '−'}${Math.abs(after - before)}`,
+    },
+  ]
+  return (
+    <Table
+      columns={columns}
+      heightClass="max-h-80"
+      label="Sessions that moved most"
+      minWidth="34rem"
+      rowKey={({ device_id, session_id }) => `${device_id} ${session_id}`}
+      rows={rows}
+    />
+  )
+}

@@ -1,0 +1,132 @@
+/** Policies: versions, the editor of a draft with its backtest, and the shadow policy. */
+import { useQuery } from '@tanstack/react-query'
+import { useBlocker, useParams } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
+import { api, ok } from '../../api/client.ts'
+import { Button } from '../../components/button.tsx'
+import { Page as Frame, Panel } from '../../components/page.tsx'
+import { Empty, Failed, Skeleton } from '../../components/states.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { useUrlSearch } from '../../components/url-state.ts'
+import { useMay } from '../../shell/operator.ts'
+import { DraftEditor } from './draft-editor.tsx'
+import type { PolicyDocument } from './policy-document.ts'
+import { toText } from './policy-document.ts'
+import { ShadowPanel } from './shadow.tsx'
+import { addSuppression, readSuppression, suppressionParameters } from './suppressions.tsx'
+import { type Draft, startDraft } from './use-draft.ts'
+import { Versions } from './versions.tsx'
+
+export function Page() {
+  const { tenant = '' } = useParams({ strict: false }) as { tenant?: string }
+  // A draft is of one tenant.
+  return <Policies key={tenant} tenant={tenant} />
+}
+
+const withoutSuppression = Object.fromEntries(suppressionParameters.map((name) => [name, '']))
+
+function Policies({ tenant }: { tenant: string }) {
+  const [search, change] = useUrlSearch()
+  const mayEdit = useMay('engineer')
+  const [draft, setDraft] = useState<Draft | null>(null)
+  const policy = useQuery({
+    queryKey: ['policy', tenant],
+    queryFn: () =>
+      ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/policy', {
+          params: { path: { tenant_id: tenant } },
+        }),
+      ),
+  })
+  const inForce = policy.data
+  const isEdited = draft !== null && draft.text !== draft.baseText
+  useBlocker({
+    shouldBlockFn: ({ current, next }) =>
+      current.pathname !== next.pathname && !confirm('Leave this page and lose the draft?'),
+    enableBeforeUnload: isEdited,
+    disabled: !isEdited,
+  })
+
+  // A link may carry a suppression, which goes into a draft from the policy in force.
+  useEffect(() => {
+    const carried = readSuppression(search)
+    if (carried === null || inForce === undefined || draft !== null || !mayEdit) return
+    const document = addSuppression(inForce.document as PolicyDocument, carried)
+    setDraft({ ...startDraft(inForce.version, inForce.document), text: toText(document) })
+  }, [search, inForce, draft, mayEdit])
+
+  const edit = (document: unknown) => {
+    if (isEdited && !confirm('Replace the draft that you are editing?')) return
+    const base = inForce!
+    setDraft({ ...startDraft(base.version, base.document), text: toText(document) })
+    change({ ...withoutSuppression, tab: 'edit', mode: '' })
+  }
+  const end = (tab: string) => {
+    setDraft(null)
+    change({ ...withoutSuppression, tab, mode: '', version: '', against: '' })
+  }
+  const discard = () => {
+    if (!isEdited || confirm('Discard this draft?')) end('')
+  }
+
+  if (inForce === undefined) {
+    return (
+      <Frame title="Policies">
+        {policy.error ? (
+          <Panel>
+            <Failed error={policy.error} onRetry={() => void policy.refetch()} />
+          </Panel>
+        ) : (
+          <Skeleton className="h-[36rem]" />
+        )}
+      </Frame>
+    )
+  }
+  const startEdit = (
+    <Button look="primary" onClick={() => edit(inForce.document)}>
+      Edit the policy
+    </Button>
+  )
+  const tabs = [
+    {
+      id: 'versions',
+      label: 'Versions',
+      content: (
+        <Versions inForce={inForce} onEdit={({ document }) => edit(document)} tenant={tenant} />
+      ),
+    },
+    ...(mayEdit
+      ? [
+          {
+            id: 'edit',
+            label: isEdited ? 'Draft ●' : 'Draft',
+            content:
+              draft === null ? (
+                <Panel>
+                  <Empty title="There is no draft">{startEdit}</Empty>
+                </Panel>
+              ) : (
+                <DraftEditor
+                  draft={draft}
+                  inForce={inForce}
+                  onChange={setDraft}
+                  onDiscard={discard}
+                  onPublished={() => end('')}
+                  tenant={tenant}
+                />
+              ),
+          },
+        ]
+      : []),
+    { id: 'shadow', label: 'Shadow', content: <ShadowPanel onEdit={edit} tenant={tenant} /> },
+  ]
+  return (
+    <Frame
+      about="How events are scored, and which score leads to REVIEW or BLOCK. Every version stays and can be published again."
+      action={mayEdit && draft === null && search.tab !== 'edit' && startEdit}
+      title="Policies"
+    >
+      <Tabs tabs={tabs} />
+    </Frame>
+  )
+}

@@ -1,0 +1,76 @@
+/** A policy document as the pages change it; the server checks everything about it. */
+
+export type Weight =
+  | number
+  | { whenFalse: number }
+  | { atLeast: number; weight: number }
+  | { values: Record<string, number>; unless?: string[] }
+
+export type Suppression = {
+  signals: string[]
+  sdkVersions?: string[]
+  platforms?: string[]
+  expiresAt: string | null
+  reason: string
+}
+
+export type PolicyDocument = {
+  name: string
+  thresholds: { review: number; block: number }
+  categories: Record<string, { cap: number; signals: Record<string, Weight> }>
+  suppressions?: Suppression[]
+  [more: string]: unknown
+}
+
+/** What the parts of the form get. */
+export type FormProps = {
+  tenant: string
+  document: PolicyDocument
+  base: PolicyDocument
+  /** What the server says about a path of the document. */
+  errorOf: (path: string) => string | undefined
+  onChange: (document: PolicyDocument) => void
+}
+
+export const toText = (document: unknown): string => `${JSON.stringify(document, null, 2)}\n`
+
+/** The document of a text; null when the text is not JSON of an object. */
+export function parseDocument(text: string): PolicyDocument | null {
+  try {
+    const value = JSON.parse(text) as unknown
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isObject ? (value as PolicyDocument) : null
+  } catch {
+    return null
+  }
+}
+
+/** Whether the form can show it: a document that is being typed may lack anything. */
+export function fitsForm(document: PolicyDocument | null): document is PolicyDocument {
+  if (document === null) return false
+  const { thresholds, categories } = document
+  if (typeof thresholds !== 'object' || thresholds === null) return false
+  if (typeof categories !== 'object' || categories === null) return false
+  return Object.values(categories).every(
+    (one) => typeof one === 'object' && one !== null && typeof one.signals === 'object',
+  )
+}
+
+export type Change = { path: string; before: string | null; after: string | null }
+
+/** What differs between two documents, by path; lists are compared as they stand. */
+export function findChanges(before: unknown, after: unknown, path = ''): Change[] {
+  if (JSON.stringify(before) === JSON.stringify(after)) return []
+  if (!isPlain(before) || !isPlain(after)) {
+    return [{ path: path === '' ? 'all' : path, before: show(before), after: show(after) }]
+  }
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  return keys.flatMap((key) =>
+    findChanges(before[key], after[key], path === '' ? key : `${path}.${key}`),
+  )
+}
+
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const show = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value))

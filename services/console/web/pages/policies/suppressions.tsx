@@ -1,0 +1,136 @@
+/** Suppressions of a draft: signals that score nothing for an SDK version until a date. */
+import { Button } from '../../components/button.tsx'
+import { Input } from '../../components/field.tsx'
+import type { Search } from '../../components/url-state.ts'
+import type { FormProps, PolicyDocument, Suppression } from './policy-document.ts'
+
+const dayMs = 86_400_000
+const usualDays = 14
+
+/** What a link to the editor may carry: a suppression that is added to the policy in force. */
+export const suppressionParameters = ['suppress', 'versions', 'platforms', 'reason'] as const
+
+/** The suppression that an address carries, or null. */
+export function readSuppression(search: Search): Suppression | null {
+  const signals = toList(search.suppress)
+  if (signals.length === 0) return null
+  const [versions, platforms] = [toList(search.versions), toList(search.platforms)]
+  return {
+    signals,
+    ...(versions.length > 0 ? { sdkVersions: versions } : {}),
+    ...(platforms.length > 0 ? { platforms } : {}),
+    expiresAt: new Date(Math.ceil(Date.now() / dayMs + usualDays) * dayMs).toISOString(),
+    reason: search.reason ?? 'A prevalence spike',
+  }
+}
+
+export const addSuppression = (document: PolicyDocument, one: Suppression): PolicyDocument => ({
+  ...document,
+  suppressions: [...(document.suppressions ?? []), one],
+})
+
+const toList = (text: string | undefined): string[] =>
+  (text ?? '')
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== '')
+
+export function SuppressionList({ document, errorOf, onChange }: FormProps) {
+  const list = Array.isArray(document.suppressions) ? document.suppressions : []
+  const change = (next: Suppression[]) => onChange({ ...document, suppressions: next })
+  const add = () => change([...list, { signals: [], sdkVersions: [], expiresAt: null, reason: '' }])
+  return (
+    <section aria-label="Suppressions" className="grid gap-2">
+      <div className="flex items-center justify-between gap-2">
+        <h3 className="font-medium">Suppressions</h3>
+        <Button icon="plus" onClick={add} small>
+          Add a suppression
+        </Button>
+      </div>
+      {list.length === 0 && (
+        <p className="text-muted text-sm">None. One switches signals off for a bad SDK release.</p>
+      )}
+      {list.map((one, at) => (
+        <SuppressionRow
+          errorOf={(field) => errorOf(`$.suppressions[${at}]${field}`)}
+          key={at}
+          onChange={(next) => change(list.map((own, index) => (index === at ? next : own)))}
+          onRemove={() => change(list.filter((_, index) => index !== at))}
+          value={one}
+        />
+      ))}
+    </section>
+  )
+}
+
+function SuppressionRow({
+  value,
+  errorOf,
+  onChange,
+  onRemove,
+}: {
+  value: Suppression
+  errorOf: (field: string) => string | undefined
+  onChange: (next: Suppression) => void
+  onRemove: () => void
+}) {
+  const setList = (name: 'sdkVersions' | 'platforms', text: string) => {
+    const { [name]: _, ...others } = value
+    const next = text.split(',').map((one) => one.trim())
+    onChange(text.trim() === '' ? others : { ...value, [name]: next })
+  }
+  return (
+    <div className="grid gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
+      <Input
+        error={errorOf('.signals') ?? errorOf('.signals[0]')}
+        label="Signals"
+        mono
+        onChange={({ target }) =>
+          onChange({ ...value, signals: target.value.split(',').map((one) => one.trim()) })
+        }
+        placeholder="root.su_binary"
+        value={(value.signals ?? []).join(',')}
+      />
+      <Input
+        error={errorOf('.sdkVersions') ?? errorOf('.sdkVersions[0]')}
+        label="SDK versions"
+        onChange={({ target }) => setList('sdkVersions', target.value)}
+        placeholder="all"
+        value={(value.sdkVersions ?? []).join(',')}
+      />
+      <Input
+        error={errorOf('.platforms') ?? errorOf('.platforms[0]')}
+        label="Platforms"
+        onChange={({ target }) => setList('platforms', target.value)}
+        placeholder="all"
+        value={(value.platforms ?? []).join(',')}
+      />
+      <Input
+        error={errorOf('.expiresAt')}
+        hint={value.expiresAt === null ? 'Empty is for good.' : 'Midnight in UTC.'}
+        label="Until"
+        onChange={({ target }) =>
+          onChange({
+            ...value,
+            expiresAt: target.value === '' ? null : `${target.value}T00:00:00Z`,
+          })
+        }
+        type="date"
+        value={value.expiresAt?.slice(0, 10) ?? ''}
+      />
+      <div className="flex items-end gap-2">
+        <div className="flex-1">
+          <Input
+            error={errorOf('.reason')}
+            label="Reason"
+            onChange={({ target }) => onChange({ ...value, reason: target.value })}
+            value={value.reason ?? ''}
+          />
+        </div>
+        <Button aria-label="Remove this suppression" onClick={onRemove}>
+          Remove
+        </Button>
+      </div>
+    </div>
+  )
+}
