@@ -17,12 +17,14 @@ const methods = ['get', 'put', 'post', 'delete', 'patch']
 /** @returns the text of `web/api/schema.ts` */
 export function writeClientTypes(document: { paths?: Json; components?: Json }): string {
   const schemas = (document.components?.schemas ?? {}) as Json
-  const paths = Object.entries(inline(document.paths ?? {}, schemas) as Json).map(([path, item]) => {
-    const operations = Object.entries(item as Record<string, Operation>)
-      .filter(([method]) => methods.includes(method))
-      .map(([method, operation]) => `    ${method}: ${writeOperation(operation)}`)
-    return `  '${path}': {\n${operations.join('\n')}\n  }`
-  })
+  const paths = Object.entries(inline(document.paths ?? {}, schemas) as Json).map(
+    ([path, item]) => {
+      const operations = Object.entries(item as Record<string, Operation>)
+        .filter(([method]) => methods.includes(method))
+        .map(([method, operation]) => `    ${method}: ${writeOperation(operation)}`)
+      return `  '${path}': {\n${operations.join('\n')}\n  }`
+    },
+  )
   return [
     '/** Made from the admin API by `npm run generate:client`: change the API, not this file. */',
     'export interface paths {',

@@ -110,8 +110,7 @@ const path = () => `/tenants/${tenantId}/policy`
 const put = (body: unknown, query = '', to = apps[0]!) =>
   call<Set & Fault>('PUT', `${path()}${query}`, body, to)
 
-const check = (body: unknown) =>
-  call<Checked>('POST', `${path()}/check`, body)
+const check = (body: unknown) => call<Checked>('POST', `${path()}/check`, body)
 
 async function show(version?: number): Promise<Shown> {
   const answer = await call<Shown>(
