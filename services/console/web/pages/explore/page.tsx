@@ -120,7 +120,7 @@ function Explore({ tenant }: { tenant: string }) {
                 <Button onClick={query.cancel}>Cancel</Button>
               ) : (
                 <Button look="primary" onClick={run}>
-                  Run <kbd className="font-sans text-xs opacity-80">Ctrl ↵</kbd>
+                  Run <kbd className="font-sans text-xs">Ctrl Enter</kbd>
                 </Button>
               )}
               <RunState query={query} />

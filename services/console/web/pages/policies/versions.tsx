@@ -24,7 +24,13 @@ type Shown = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy', 'get'>
 const versionsMax = 500
 
 const columns: Column<Version>[] = [
-  { id: 'version', head: 'Version', numeric: true, width: '5rem', cell: ({ version }) => version },
+  {
+    id: 'version',
+    head: 'Version',
+    numeric: true,
+    width: '4.5rem',
+    cell: ({ version }) => version,
+  },
   {
     id: 'name',
     head: 'Name',
@@ -35,8 +41,8 @@ const columns: Column<Version>[] = [
       </span>
     ),
   },
-  { id: 'who', head: 'By', cell: ({ created_by: by }) => by },
-  { id: 'when', head: 'When', width: '8rem', cell: ({ created_at: at }) => <Time at={at} /> },
+  { id: 'who', head: 'By', width: '32%', cell: ({ created_by: by }) => by },
+  { id: 'when', head: 'When', width: '7rem', cell: ({ created_at: at }) => <Time at={at} /> },
 ]
 
 const useVersions = (tenant: string) =>
@@ -77,14 +83,14 @@ export function Versions({
   const versions = useVersions(tenant)
   const chosen = Number(search.version ?? inForce.version)
   return (
-    <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,26rem)_minmax(0,1fr)]">
+    <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,32rem)_minmax(0,1fr)]">
       <Panel title="Versions">
         <Loaded query={versions}>
           {({ data }) => (
             <Table
               columns={columns}
               label="Versions of the policy"
-              minWidth="24rem"
+              minWidth="26rem"
               onSelect={({ version }) => change({ version: String(version), against: '' })}
               rowKey={({ version }) => String(version)}
               rows={data}

@@ -71,7 +71,7 @@ export function Catalog({ tenant }: { tenant: string }) {
   return (
     <Loaded query={catalog}>
       {({ categories, flags }) => (
-        <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_22rem]">
+        <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_18rem]">
           <Panel>
             <div className="flex flex-wrap gap-2 border-line border-b p-2">
               <input
@@ -114,7 +114,7 @@ export function Catalog({ tenant }: { tenant: string }) {
               <Table
                 columns={columns(fleet.isPending, performance.isPending)}
                 label="Signals"
-                minWidth="52rem"
+                minWidth="44rem"
                 onSelect={({ signal }) => change({ signal })}
                 rowKey={({ signal }) => signal}
                 rows={shown}
@@ -179,7 +179,7 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
   {
     id: 'weight',
     head: 'Weight',
-    width: '10rem',
+    width: '9.5rem',
     cell: ({ weight, suppressed }) => (
       <span className="flex items-center gap-2">
         {toMost(weight) === 0 ? <span className="text-muted">0</span> : toWeightText(weight)}
@@ -187,19 +187,19 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
       </span>
     ),
   },
-  { id: 'grade', head: 'Grade', width: '6rem', cell: ({ grade }) => grade },
+  { id: 'grade', head: 'Grade', width: '7rem', cell: ({ grade }) => grade },
   {
     id: 'share',
     head: <span title="of devices in the last 7 days">Of fleet</span>,
     numeric: true,
-    width: '6rem',
+    width: '5.5rem',
     cell: ({ share }) => (share === null ? (fleetPending ? waiting : noData) : toPercent(share)),
   },
   {
     id: 'precision',
     head: <span title="confirmed of all judged alerts">Precision</span>,
     numeric: true,
-    width: '6rem',
+    width: '5.5rem',
     cell: ({ performance }) =>
       performance?.precision == null
         ? performancePending
@@ -211,7 +211,7 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
     id: 'lift',
     head: <span title="precision against that of all alerts">Lift</span>,
     numeric: true,
-    width: '5rem',
+    width: '4.5rem',
     cell: ({ performance }) =>
       performance?.lift == null
         ? performancePending
