@@ -13,7 +13,7 @@ import { Tabs } from '../../components/tabs.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { BacktestPanel } from './backtest-panel.tsx'
-import { useBacktest } from './backtest-run.ts'
+import { type Report, useBacktest } from './backtest-run.ts'
 import { ChangeList } from './changes.tsx'
 import { findChanges, fitsForm, parseDocument, toText } from './policy-document.ts'
 import { PolicyForm } from './policy-form.tsx'
@@ -260,11 +260,7 @@ function Publish({
         title="Publish this policy"
       >
         {tested ? (
-          <p className="text-good">
-            The backtest of this draft: +{backtest.report!.alerts.gained} and −
-            {backtest.report!.alerts.lost} alerts of {backtest.report!.events.toLocaleString('en')}{' '}
-            events.
-          </p>
+          <p className="text-good">{summarize(backtest.report!)}</p>
         ) : (
           <Checkbox
             checked={anyway}
@@ -303,6 +299,10 @@ function Publish({
     </>
   )
 }
+
+const summarize = ({ alerts, events }: Report): string =>
+  `The backtest of this draft: +${alerts.gained} and −${alerts.lost} alerts of ` +
+  `${events.toLocaleString('en')} events.`
 
 /** Puts a document in force unless another version is by now. */
 export function usePublish(tenant: string, onDone: () => void) {

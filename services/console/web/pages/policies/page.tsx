@@ -1,9 +1,10 @@
 /** Policies: versions, the editor of a draft with its backtest, and the shadow policy. */
 import { useQuery } from '@tanstack/react-query'
-import { useBlocker, useParams } from '@tanstack/react-router'
+import { useParams } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
+import { useLeaveGuard } from '../../components/leave-guard.ts'
 import { Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Failed, Skeleton } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
@@ -40,12 +41,7 @@ function Policies({ tenant }: { tenant: string }) {
   })
   const inForce = policy.data
   const isEdited = draft !== null && draft.text !== draft.baseText
-  useBlocker({
-    shouldBlockFn: ({ current, next }) =>
-      current.pathname !== next.pathname && !confirm('Leave this page and lose the draft?'),
-    enableBeforeUnload: isEdited,
-    disabled: !isEdited,
-  })
+  useLeaveGuard(isEdited, 'Leave this page and lose the draft?')
 
   // A link may carry a suppression, which goes into a draft from the policy in force.
   useEffect(() => {
