@@ -8,7 +8,8 @@ import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 // ClickHouse engine) themselves. Files that judge how long something took have a core each, by
 // limits that tell a moment from a time-out; of the others three run side by side.
 const timed = [
-  ...['api-outages', 'clickhouse-http-inserts', 'delivery', 'delivery-process', 'edge-lease'],
+  ...['analyst-limits', 'analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
+  ...['delivery-process', 'edge-lease'],
   ...['ingest-storage', 'outages', 'outbound-hostile', 'outbound-http', 'rotation'],
   ...['rotation-under-load', 'small-stream', 'starvation', 'strangers', 'tenant-directory'],
 ].map((name) => `test/integration/*/${name}.test.ts`)

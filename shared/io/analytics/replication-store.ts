@@ -1,25 +1,25 @@
 /**
- * Reads from Postgres what the copy in ClickHouse does not have yet, and writes it there. Changes
- * are found by the transactions that wrote them: what one snapshot sees and the snapshot of the
- * last copy did not see is exactly what is new, however late a transaction commits. New alerts are
- * found by `seq`, which rises without a gap in the order of commits. Copying again changes nothing.
+ * Finds and reads the rows in Postgres that the replicas in ClickHouse do not have yet. A row is new
+ * when the current snapshot sees its transaction and the snapshot of the last round does not, however
+ * late the transaction commits. New alerts are found by `seq`, which rises without a gap in commit
+ * order. Replicating a row again changes nothing.
  */
 import { type Locks, withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 
-/** How far the copy is. */
+/** How far replication is. */
 export type ReplicationState = {
-  /** Of the last copy that was begun: rows of a higher round replace rows of a lower one. */
+  /** The last round that began; its rows replace those of earlier rounds. */
   round: number
-  /** The last that was ended: all of its rows were in ClickHouse. */
+  /** The last round whose rows are all in ClickHouse. */
   completed: number
-  /** Whether the snapshot is of this cluster's own transactions. */
+  /** Whether the snapshot is of this Postgres cluster. */
   own: boolean
-  /** The snapshot up to which all is copied, as Postgres writes it; null when nothing is. */
+  /** The replicated snapshot, as Postgres writes it; null when nothing is replicated. */
   copied: string | null
 }
 
-/** The state of a copy whose reads are all of one snapshot. */
+/** The snapshot that a round reads, and its time. */
 type ReplicationSnapshot = { snapshot: string; atMs: number }
 
 export type AlertKey = { tenantId: string; alertId: string }
@@ -40,13 +40,13 @@ export type ReplicaRemoval = {
   id: string
 }
 
-/** The name of the lock that whoever copies holds. */
+/** The lock of a replication round. */
 export const replicationLock = 'replication'
 
 /**
- * Runs `work` while nothing is copied: what was being copied when it was called is in ClickHouse,
- * and what is copied afterwards is read afterwards. An erasure removes copies in here.
- * @throws PostgresUnavailableError, or lockNotAvailable when a copy takes longer than its patience
+ * Runs `work` between two rounds: the round before is in ClickHouse, the next one reads afterwards.
+ * Erasure removes replicas in it.
+ * @throws PostgresUnavailableError, or lockNotAvailable when a round takes too long
  */
 export async function withReplicationPaused<T>(locks: Locks, work: () => Promise<T>): Promise<T> {
   return withNamedLock(locks, replicationLock, work)
@@ -64,8 +64,8 @@ export async function readReplicationState(db: Queryable): Promise<ReplicationSt
 }
 
 /**
- * Begins a round, before anything is read for it.
- * @param above a round that must be lower: the last that ClickHouse has
+ * Begins a round. Call it before reading.
+ * @param above the last round in ClickHouse; the new one is higher
  */
 export async function beginRound(db: Queryable, above: number): Promise<number> {
   const { rows } = await db.query<{ round: number }>(
@@ -75,7 +75,7 @@ export async function beginRound(db: Queryable, above: number): Promise<number> 
   return rows[0]!.round
 }
 
-/** Forgets what was copied: the next round copies everything. */
+/** Resets replication: the next round copies everything. */
 export async function forgetCopied(db: Session): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.query('update replication_state set replicated_snapshot = null')
@@ -83,7 +83,7 @@ export async function forgetCopied(db: Session): Promise<void> {
   })
 }
 
-/** Says what is copied, and forgets the notes that led to it. */
+/** Records a completed round and removes the change records that it used. */
 export async function recordCopied(
   db: Session,
   { snapshot, round, seqs }: { snapshot: string; round: number; seqs: readonly TenantSeq[] },
@@ -111,7 +111,7 @@ export async function recordCopied(
   })
 }
 
-/** Makes all that a transaction reads one state of the database. Call it first. */
+/** Makes a transaction read one snapshot. Call it first. */
 export async function fixSnapshot(tx: Queryable): Promise<ReplicationSnapshot> {
   await tx.query('set transaction isolation level repeatable read, read only')
   const { rows } = await tx.query<{ snapshot: string; at_ms: number }>(
@@ -122,15 +122,15 @@ export async function fixSnapshot(tx: Queryable): Promise<ReplicationSnapshot> {
 }
 
 /**
- * Written by a transaction that the snapshot `$1` did not see. Those that this cluster has not come
- * to yet, out of a dump of another, were copied with everything else.
+ * SQL: the transaction id in a column is not seen by the snapshot `$1`. Ids from a dump of another
+ * cluster may lie in the future; those rows are replicated with the first full round.
  */
 const unseen = (column: string) =>
   `${column} >= pg_snapshot_xmin($1::pg_snapshot)
    and ${column} < pg_snapshot_xmax(pg_current_snapshot())
    and not pg_visible_in_snapshot(${column}, $1::pg_snapshot)`
 
-/** Tenants that have alerts after the last that was copied, with that one's `seq`. */
+/** Tenants with alerts that are not replicated, and the last replicated `seq` of each. */
 export async function findTenantsBehind(
   tx: Queryable,
 ): Promise<{ tenantId: string; copied: number; last: number }[]> {
@@ -151,7 +151,7 @@ export async function findDispositioned(tx: Queryable, copied: string): Promise<
   return rows.map((row) => ({ tenantId: row.tenant_id, alertId: row.alert_id }))
 }
 
-/** Deliveries that were tried, ended, replayed or made without an alert since a snapshot. */
+/** Deliveries that were attempted, ended, replayed or created without an alert since a snapshot. */
 export async function findChangedDeliveries(tx: Queryable, copied: string): Promise<string[]> {
   const { rows } = await tx.query<{ delivery_id: string }>(
     `select delivery_id from delivery_attempts where ${unseen('written_by_xid')}
@@ -161,7 +161,7 @@ export async function findChangedDeliveries(tx: Queryable, copied: string): Prom
   return rows.map((row) => row.delivery_id)
 }
 
-/** What was removed since a snapshot and is not there again. */
+/** Rows that were removed since a snapshot and not created again. */
 export async function findRemovals(tx: Queryable, copied: string): Promise<ReplicaRemoval[]> {
   const { rows } = await tx.query<{
     kind: 'alert' | 'delivery'
@@ -189,7 +189,7 @@ export async function findRemovals(tx: Queryable, copied: string): Promise<Repli
   }))
 }
 
-/** Milliseconds, rounded down, as ClickHouse reads them. */
+/** SQL: a time in ms, rounded down, in the format of ClickHouse. */
 const toInstant = (column: string) =>
   `to_char(date_trunc('milliseconds', ${column}) at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')`
 
@@ -230,7 +230,7 @@ export async function readAlertsAfter(
   return rows
 }
 
-/** These alerts, those that are gone left out. */
+/** These alerts, without those that no longer exist. */
 export async function readAlerts(
   tx: Queryable,
   keys: readonly AlertKey[],
@@ -278,7 +278,7 @@ export async function readDeliveriesOfAlerts(
   return rows
 }
 
-/** These deliveries, those that are gone left out. */
+/** These deliveries, without those that no longer exist. */
 export async function readDeliveries(
   tx: Queryable,
   ids: readonly string[],
@@ -288,7 +288,7 @@ export async function readDeliveries(
   return rows
 }
 
-/** All deliveries after an id, by id: what a first copy reads. */
+/** Deliveries after an id, in order of their ids, for a full round. */
 export async function readDeliveriesAfter(
   tx: Queryable,
   after: string,

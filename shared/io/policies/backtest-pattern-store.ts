@@ -1,7 +1,7 @@
 /**
- * The verdicts of patterns: a policy's expression over the few thousand rows of `signal_patterns`
- * instead of the millions of events that have them. What a suppression looks at beside signals is
- * an event's context, so every pattern is scored once in each context that occurs.
+ * Scores patterns instead of events: a policy's expression runs over the few thousand rows of
+ * `signal_patterns`, not over millions of events. Suppressions also depend on an event's context
+ * (SDK version, platform, time), so every pattern is scored once in each context that occurs.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import {
@@ -18,7 +18,7 @@ import {
 } from '#shared/core/scoring/sql/signal-patterns.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
 
-/** Runs a query of the tenant's, with the parameters of its range. */
+/** Runs a query with the parameters of the tenant and its range. */
 type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<Row[]>
 
 /**
@@ -27,7 +27,7 @@ type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<
  */
 export type PatternVerdicts = {
   patterns: string[]
-  /** A number over a row of `telemetry`: which suppressions' conditions hold. */
+  /** SQL over a row of `telemetry`: a number of which suppressions' conditions hold. */
   contextSql: string
   contexts: { context: number; policies: { verdicts: number[]; flags: number[] }[] }[]
 }
@@ -35,7 +35,7 @@ export type PatternVerdicts = {
 /** A verdict that no pattern has. */
 export const noVerdict = 65_535
 
-/** Beyond these, events are scored one by one. */
+/** Limits; beyond them events are scored one by one. */
 const patternsMax = 20_000
 const contextsMax = 16
 const conditionsMax = 32
@@ -44,7 +44,7 @@ type Context = { context: number; sdkVersion: string; platform: string; received
 
 /**
  * Scores the patterns of a tenant.
- * @param where over `telemetry`, which the contexts are taken from
+ * @param where the condition on `telemetry` for the contexts
  */
 export async function scorePatterns(
   select: Select,
@@ -124,7 +124,7 @@ function toLimits(policies: readonly Policy[]): string {
   ].join(' or ')
 }
 
-/** The events whose pattern knows nothing of a signal that was new to the catalog then. */
+/** SQL: the event's pattern may lack a signal that the catalog did not have at the time. */
 export function isNewerThanPattern(policies: readonly Policy[]): string {
   const weighed = quoteTexts(listWeighed(policies))
   return `(notEmpty(unknown_signals) and (length(unknown_signals) >= ${unknownSignalsMax} or hasAny(
@@ -132,8 +132,8 @@ export function isNewerThanPattern(policies: readonly Policy[]): string {
 }
 
 /**
- * What is looked up for an event, as expressions over a row of `telemetry` and the constants that
- * they need, for WITH. A verdict is `noVerdict` where the event has no scored pattern.
+ * SQL that looks up an event's verdicts and flags: expressions over a row of `telemetry`, and the
+ * constants for its WITH. A verdict is `noVerdict` when the event has no scored pattern.
  */
 export function toLookUps(scored: PatternVerdicts): {
   constants: string[]

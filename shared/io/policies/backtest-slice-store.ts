@@ -1,9 +1,9 @@
 /**
- * One slice of a backtest as one query: every event of a range of devices with its old and its new
- * verdict and its old one computed again, summed up before anything leaves the engine. Events with
- * a scored pattern look it up, the others are scored by the policies' expressions. Events that
- * neither verdict holds anything against are counted and go no further: only the rest is put
- * together by session.
+ * One slice of a backtest as one query: it gets the stored verdict, the same one computed again, and
+ * the new verdict of every event in a range of devices, and aggregates them in the engine. Verdicts
+ * of events with a scored pattern are looked up; the others are computed by the policies'
+ * expressions. Events that both verdicts allow without a flag are only counted; the others are
+ * grouped by session.
  */
 import type { BacktestSlice, ScoredBy } from '#shared/core/policies/backtest.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
@@ -23,7 +23,7 @@ import {
   toLookUps,
 } from './backtest-pattern-store.ts'
 
-/** `since` of the parameters is left out of a range without a beginning. */
+/** The parameter `since` is absent in a range without a beginning. */
 export type BacktestRange = { tenantId: string; sinceMs: number | null }
 
 export type PreparedBacktest = BacktestRange & {
@@ -35,10 +35,10 @@ export type PreparedBacktest = BacktestRange & {
   all: OneByOne
 }
 
-/** Events that have to be scored one by one, and those of them for which columns will not do. */
+/** Events to score one by one, and those of them that need their body. */
 export type OneByOne = { byExpression: number; byBody: number }
 
-/** The devices whose ids force an action in a sandbox; they are a slice of their own. */
+/** The devices whose ids force an action in a sandbox; they have their own slice. */
 const testDevices = actions.map((action) => `test-${action.toLowerCase()}`)
 export const isTestDevice = `device_id in (${testDevices.map(quoteText).join(', ')})`
 
@@ -65,8 +65,8 @@ const policiesOf = ({ policy, scoredBy }: Pick<PreparedBacktest, 'policy' | 'sco
 ]
 
 /**
- * How many events no pattern determines, and how many of those no column determines.
- * @param slice null for all of them
+ * Counts the events whose score no pattern determines, and those that columns do not determine.
+ * @param slice null for all events
  */
 export function toCountQuery(backtest: PreparedBacktest, slice: BacktestSlice | null): string {
   const policies = policiesOf(backtest)
@@ -82,7 +82,7 @@ export function toCountQuery(backtest: PreparedBacktest, slice: BacktestSlice | 
     )`
 }
 
-/** What every branch gives of an event. */
+/** The columns that every branch returns for an event. */
 const eventColumns = [
   ...['device', 'session', 'event', 'on_platform', 'version', 'old_score', 'old_action'],
   ...['old_flags', 'to_score', 'to_action', 'to_flags', 'again'],
@@ -101,8 +101,8 @@ const kept: SqlColumn[] = [
 ]
 
 /**
- * The verdict of one policy by the names of what it computes, and whether it is what is stored: the
- * columns that come out of a layer. A test device's verdict is what its id forces.
+ * The columns of one policy's verdict, and whether it equals the stored one. The id of a test device
+ * forces its verdict.
  */
 type Verdicts = { score: (policy: number) => string; action: (policy: number) => string }
 
@@ -127,7 +127,7 @@ function toOutcome(
     `${force('score', policy, score(0))} as to_score`,
     `${force('action', policy, action(0))} as to_action`,
     `if(to_action > 0, ${flagsOf(0)}, toUInt64(0)) as to_flags`,
-    // 0 where its policy is not known, 1 the same, 2 another.
+    // 0: its policy is unknown, 1: equal, 2: different.
     `toUInt8(${again.length === 0 ? '0' : `multiIf(${again.join(', ')}, 0)`}) as again`,
   ]
 }
@@ -198,7 +198,7 @@ function forced(what: 'score' | 'action', { thresholds }: Policy, computed: stri
   return `multiIf(forced = 0, ${computed}, ${cases.join(', ')}, ${computed})`
 }
 
-/** Events of a slice by what they are to be scored with; each event is in one part. */
+/** Parts of a slice by how their events are scored; each event is in one part. */
 function listParts(
   backtest: PreparedBacktest,
   slice: BacktestSlice,
@@ -218,9 +218,7 @@ const raisedBy = (action: string) =>
 
 const moveNames = [0, 1, 2].flatMap((from) => [0, 1, 2].map((to) => `m${from}${to}`))
 
-/**
- * Sums events up by session, which is how they lie on disk, and sessions by what became of them.
- */
+/** Groups events by session, the order on disk, and counts sessions by outcome. */
 export function toSliceQuery(
   backtest: PreparedBacktest,
   slice: BacktestSlice,

@@ -32,9 +32,9 @@ export type { BacktestRange, PreparedBacktest }
 type BacktestStore = {
   /** Which policies scored the events, most events first. */
   listScorers: (range: BacktestRange) => Promise<{ policyHash: string; events: number }[]>
-  /** Alerts that more than an event's own score raised. */
+  /** Alerts that the event's own score alone would not have raised. */
   listCorrelated: (range: BacktestRange) => Promise<CorrelatedAlerts[]>
-  /** Ranges of devices with about as many events each, and test devices if there are. */
+  /** Ranges of devices with about equally many events, and test devices if there are any. */
   planSlices: (range: BacktestRange, count: number) => Promise<BacktestSlice[]>
   /** Scores the patterns, and counts the events that have none. */
   prepare: (
@@ -49,9 +49,9 @@ const settings: ClickHouseSettings = {
   max_memory_usage: String(2 * 1024 ** 3),
   max_threads: 2,
   cancel_http_readonly_queries_on_client_close: 1,
-  // A query that runs a few times does not earn back its machine code.
+  // Compiling expressions costs more than it saves in a query that runs a few times.
   compile_expressions: 0,
-  // Each walks a tree of megabytes and finds nothing in it: a third of what planning takes.
+  // These passes find nothing in a tree of megabytes and take a third of the planning.
   optimize_and_compare_chain: 0,
   optimize_rewrite_has_to_in: 0,
   optimize_group_by_function_keys: 0,
@@ -63,9 +63,9 @@ const settings: ClickHouseSettings = {
   max_expanded_ast_elements: '4000000',
 }
 
-/** @param signal ends the query that runs, and lets no other begin */
+/** @param signal ends the running query and prevents further ones */
 export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal): BacktestStore {
-  const ask = async (query: string, params: Record<string, unknown>, format: Format) =>
+  const run = async (query: string, params: Record<string, unknown>, format: Format) =>
     clickhouse.query({
       query,
       query_params: params,
@@ -74,7 +74,7 @@ export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal
       ...(signal === undefined ? {} : { abort_signal: signal }),
     })
   const select = async <Row>(query: string, params: Record<string, unknown>): Promise<Row[]> =>
-    (await ask(query, params, 'JSONEachRow')).json<Row>()
+    (await run(query, params, 'JSONEachRow')).json<Row>()
   return {
     listScorers: (range) =>
       select(
@@ -106,7 +106,7 @@ export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal
       const params = toParams(request)
       const policies = [request.policy, ...request.scoredBy.map((one) => one.policy)]
       const compact = async <Row>(query: string): Promise<Row[]> =>
-        (await ask(query, params, 'JSONCompactEachRow')).json<Row>() as Promise<Row[]>
+        (await run(query, params, 'JSONCompactEachRow')).json<Row>() as Promise<Row[]>
       const scored = await scorePatterns(compact, { policies, where: inRange(request) })
       const prepared = { ...request, scored, all: nothing }
       const [all] = await select<OneByOne>(toCountQuery(prepared, null), params)

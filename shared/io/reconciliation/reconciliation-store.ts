@@ -1,7 +1,7 @@
 /**
- * Reads the reconciliation: the numbers of every hour as the view has them, and, where they differ,
- * what it is that is missing. A row that only looks missing, because a repeat of the same bytes
- * took its place, is found by its event's id and counts as there.
+ * Reads the reconciliation: the numbers of every hour from the view, and, where they differ, the ids
+ * of what is missing. A row that a repeat of the same bytes has replaced is found by its event's id
+ * and is not missing.
  */
 import { type ClickHouseSettings, SettingsMap } from '@clickhouse/client'
 import { fromEventIdBytes } from '#shared/core/base/ids.ts'
@@ -16,7 +16,7 @@ import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
 /** A difference with some of the ids that it concerns. */
 export type NamedDifference = ReconciliationDifference & {
-  /** Ids of events, alerts, or alerts whose delivery it is; at most `namedMax`, or none known. */
+  /** Ids of events, of alerts, or of the alerts of deliveries; at most `namedMax`. */
   ids: string[]
 }
 type NamedHour = ReconciliationHour & { differences: NamedDifference[] }
@@ -30,23 +30,20 @@ type ReconciliationSpan = {
 
 export type Ledger = {
   hours: NamedHour[]
-  /** Everything that was decided by then is compared; 0 before the first comparison. */
+  /** Everything decided until then is compared; 0 before the first comparison. */
   asOfMs: number
 }
 
 export type ReconciliationStore = {
-  /** The hours that begin within a span and have anything, the latest first. */
+  /** The hours of a span with any numbers, the latest first. */
   readReconciliation: (span: ReconciliationSpan) => Promise<Ledger>
-  /**
-   * Of the messages between two stream offsets of one stream, how many reconciliation does not
-   * know.
-   */
+  /** The number of messages between two offsets of a stream without an entry. */
   countUnknownMessages: (span: { from: number; to: number; step: number }) => Promise<number>
   /** The stream offset of the first message with an event since an instant; null without any. */
   readFirstStreamOffset: (sinceMs: number) => Promise<number | null>
 }
 
-/** Ids that a difference is shown with. */
+/** Ids shown with a difference. */
 export const namedMax = 10
 /** How long after its event an alert may be raised: the stream keeps events for three days. */
 const alertLateMs = 4 * dayMs
@@ -128,8 +125,8 @@ const hoursSql = (analytics: string, { tenantId }: ReconciliationSpan): string =
    order by hour desc, tenant_id`
 
 /**
- * What a look at some hours may read of each table below the view, so that its cost does not grow
- * with the past. An alert may be raised days after its event, and is found around its hour.
+ * Limits what a query about some hours reads of each table below the view, so its cost does not grow
+ * with the history. An alert may be raised days after its event, so a wider range is read for it.
  */
 function toBounds({ fromMs, toMs }: ReconciliationSpan): ClickHouseSettings {
   // Without quotes: the client does not escape them in here.

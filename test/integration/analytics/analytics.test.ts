@@ -131,7 +131,7 @@ describe('the views', () => {
     ])
   })
 
-  it('tell of alerts what the API tells, with every change of their dispositions', async () => {
+  it('show alerts as the API does, with every change of their dispositions', async () => {
     const { alerts, total } = await listed()
     const rows = await read<Record<string, string | number>>(
       `select * from analytics.alerts where tenant_id = '${tenant}' order by seq desc`,
@@ -139,7 +139,9 @@ describe('the views', () => {
     expect(rows).toHaveLength(total)
     expect(
       rows.map((row) => ({
+        tenant_id: row.tenant_id,
         alert_id: row.alert_id,
+        event_id: row.event_id,
         seq: row.seq,
         decision: { action: row.action, severity: row.severity, risk_score: row.risk_score },
         rasp_score: row.rasp_score,

@@ -1,7 +1,7 @@
 /**
- * Rotations under load on several edges, one of them a process that is paused at random: once a
- * rotation has been waited for, no request signed with the old secret is accepted by any edge, and
- * none signed with the new one is refused as wrong.
+ * Rotations under load on several edges, one of them a process that is paused at random. After a
+ * rotation no edge accepts a request signed with the old secret, and none refuses the new one with
+ * 401.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits/tenants.ts'
@@ -53,7 +53,7 @@ async function rotate(epoch: number): Promise<string> {
   return on.secret
 }
 
-/** Sends with every secret there has been, to every edge in turn, until told to stop. */
+/** Sends with the newest and with older secrets to every edge, until it is stopped. */
 function startLoad(secrets: string[]) {
   const attempts: Attempt[] = []
   const urls = [...edges.map(({ url }) => url), process3.url]
@@ -79,7 +79,7 @@ function startLoad(secrets: string[]) {
 }
 
 describe('rotation', () => {
-  it('never has two secrets in force, however an edge is paused', async () => {
+  it('never leaves two secrets valid, even with a paused edge', async () => {
     const first = await rig.projectTenant('acme', { epoch: 2 })
     await awaitEdges({
       nats: rig.nats,
@@ -90,7 +90,7 @@ describe('rotation', () => {
       marginMs: leaseMarginMs,
     })
     const secrets = [first.secret]
-    /** From when on each secret is dead: when the rotation that replaced it returned. */
+    /** When each secret was dead: its rotation had returned. */
     const deadFromMs = new Map<string, number>()
     const offFromMs = new Map<string, number>()
     const liveFromMs = new Map([[first.secret, nowMs()]])
@@ -133,29 +133,29 @@ describe('rotation', () => {
     expect(gapsMs.sort((a, b) => a - b)[Math.floor(gapsMs.length / 2)]).toBeLessThan(1_000)
   })
 
-  it('is safe from an edge that is cut off, for as long as it is, and then serves it again', async () => {
+  it('is safe from an edge that is cut off, which serves again afterwards', async () => {
     const proxy = await startProxy(rig.server.url)
     const edge = await rig.startEdge({ natsUrl: proxy.url })
     const old = await rig.projectTenant('acme', { epoch: 500 })
     await until('the edge knows the secret', () => edge.directory.revision() >= old.revision)
-    const ask = async (secret: string) => (await send(edge, bodyOf('acme'), { secret })).status
-    expect(await ask(old.secret)).toBe(200)
+    const sendWith = async (secret: string) => (await send(edge, bodyOf('acme'), { secret })).status
+    expect(await sendWith(old.secret)).toBe(200)
     proxy.freeze()
     const startMs = nowMs()
     const secret = await rotate(510)
     expect(nowMs() - startMs).toBeGreaterThan(leaseMs / 2)
     for (let at = 0; at < 20; at++) {
-      expect(await ask(old.secret)).toBe(503)
-      expect(await ask(secret)).toBe(503)
+      expect(await sendWith(old.secret)).toBe(503)
+      expect(await sendWith(secret)).toBe(503)
     }
     proxy.thaw()
     const statuses = new Set<number>()
     await until('the edge serves again', async () => {
-      statuses.add(await ask(old.secret))
-      return (await ask(secret)) === 200
+      statuses.add(await sendWith(old.secret))
+      return (await sendWith(secret)) === 200
     })
     expect(statuses).not.toContain(200)
-    expect(await ask(old.secret)).toBe(401)
+    expect(await sendWith(old.secret)).toBe(401)
     await edge.close()
     proxy.close()
   })

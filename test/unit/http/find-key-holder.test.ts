@@ -42,7 +42,7 @@ beforeEach(() => {
 
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Lets Postgres answer everything, also what is asked thereafter. */
+/** Lets Postgres answer all queries, later ones too. */
 async function answerAll(): Promise<void> {
   for (await settle(); open.length > 0; await settle())
     for (const answer of open.splice(0)) answer()
@@ -55,7 +55,7 @@ async function findAnswered(text: string): Promise<KeyHolder | null> {
 }
 
 describe('look-ups of API keys', () => {
-  it('of a key that was found before never wait for guesses', async () => {
+  it('of a key that was found before do not wait behind guesses', async () => {
     expect(await findAnswered('known')).toEqual(holder)
     const guesses = Array.from({ length: 1_000 }, (_, n) => find(hashOf(`guess ${n}`)))
     for (const guess of guesses) guess.catch(() => undefined)
@@ -78,7 +78,7 @@ describe('look-ups of API keys', () => {
     )
   })
 
-  it('of a key that was not found cost nothing for a second, and then one look-up', async () => {
+  it('of a key that was not found cost no query for a second, and then one', async () => {
     expect(await findAnswered('guess')).toBeNull()
     for (let n = 0; n < 100; n++) expect(await findAnswered('guess')).toBeNull()
     expect(lookups).toBe(1)
@@ -88,12 +88,12 @@ describe('look-ups of API keys', () => {
     expect(lookups).toBe(2)
   })
 
-  it('of a key that was created just now find it at once', async () => {
+  it('of a new key find it at once', async () => {
     holders.set(hashOf('new').toString('hex'), holder)
     expect(await findAnswered('new')).toEqual(holder)
   })
 
-  it('of a key that was retired find nothing at once, and it is a stranger from then on', async () => {
+  it('of a retired key find nothing, and later ones count as guesses', async () => {
     expect(await findAnswered('known')).toEqual(holder)
     holders.clear()
     expect(await findAnswered('known')).toBeNull()

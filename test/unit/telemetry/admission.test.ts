@@ -40,8 +40,8 @@ function createBench(options: { limits?: Partial<typeof limits>; decisionMs?: nu
 
 const namesOf = (count: number) => Array.from({ length: count }, (_, at) => `r${at}`)
 
-describe('a submission is decided on', () => {
-  it('at once while there is room', () => {
+describe('a submission is decided', () => {
+  it('at once while group commit accepts events', () => {
     const { admission, admit, decided } = createBench()
     admit('a')
     admit('b')
@@ -49,7 +49,7 @@ describe('a submission is decided on', () => {
     expect(admission.queued()).toEqual({ requests: 0, bytes: 0 })
   })
 
-  it('in its order once there is room again, and nobody goes before those who wait', () => {
+  it('in order of arrival once there is room again, the waiting ones first', () => {
     const { admission, admit, bench, decided } = createBench()
     bench.room = 1
     for (const name of ['a', 'b', 'c']) admit(name)
@@ -66,7 +66,7 @@ describe('a submission is decided on', () => {
     expect(admission.queued()).toEqual({ requests: 0, bytes: 0 })
   })
 
-  it('in a later turn of the event loop once decisions had their time in this one', () => {
+  it('in a later turn of the event loop when this one has used its time', () => {
     const { admit, decided, turn } = createBench({ limits: { queuedRequestsMax: 100 } })
     for (const name of namesOf(25)) admit(name)
     expect(decided).toHaveLength(10)
@@ -76,7 +76,7 @@ describe('a submission is decided on', () => {
     expect(decided).toEqual(namesOf(25))
   })
 
-  it('one at a time when one alone takes longer than that', () => {
+  it('one per turn when a single decision takes longer than a turn may', () => {
     const { admit, decided, turn } = createBench({ decisionMs: 50 })
     for (const name of ['a', 'b', 'c']) admit(name)
     for (const count of [1, 2, 3]) {
@@ -85,7 +85,7 @@ describe('a submission is decided on', () => {
     }
   })
 
-  it('not when room is told of within a turn that had its time', () => {
+  it('not in a turn that has used its time, although there is room again', () => {
     const { admission, admit, decided, turn } = createBench({ decisionMs: 10 })
     admit('a')
     admit('b')
@@ -95,7 +95,7 @@ describe('a submission is decided on', () => {
     expect(decided).toEqual(['a', 'b'])
   })
 
-  it('at once when no more may be queued, in requests or in bytes', () => {
+  it('at once when the queue is full, in requests or in bytes', () => {
     const { admission, admit, bench, decided } = createBench()
     bench.room = 0
     for (const name of ['a', 'b', 'c', 'd', 'e']) admit(name)
@@ -112,7 +112,7 @@ describe('a submission is decided on', () => {
     expect(decided).toEqual(['e', 'a', 'b', 'c', 'd'])
   })
 
-  it('a tenth of a second later when nobody tells of the room', () => {
+  it('after a tenth of a second when no signal of room comes', () => {
     const { admit, bench, decided, later, turn, look } = createBench()
     bench.room = 0
     admit('a')
@@ -131,7 +131,7 @@ describe('a submission is decided on', () => {
 })
 
 describe('drained', () => {
-  it('resolves once what was admitted is decided on, and at once when nothing waits', async () => {
+  it('resolves once every admitted submission is decided, and at once when none waits', async () => {
     const { admission, admit, bench } = createBench()
     await admission.drained()
     bench.room = 0
@@ -152,7 +152,7 @@ describe('drained', () => {
   })
 })
 
-it('every request is decided on once and in order, whatever comes between', () => {
+it('every submission is decided once and in order, under any schedule', () => {
   const step = fc.oneof(
     fc.constant('admit' as const),
     fc.constant('resume' as const),

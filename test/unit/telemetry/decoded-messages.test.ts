@@ -31,18 +31,18 @@ const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): Cons
 const isProven = ({ proof }: ConsumedMessage) => proof === 'of an edge'
 const known = { counts: new Map(), details: new Map(), missing: null, retry: false }
 
-describe('what is kept of a message', () => {
-  it('decides as the message does, by the policy and by a shadow', () => {
+describe('a decoded message', () => {
+  it('leads to the decisions of the message itself, by the policy and by a shadow', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts))
     const { events } = messages.decodeToStore(message)
-    const { events: taken, deadLetters } = messages.decodeToDecide(
+    const { events: decoded, deadLetters } = messages.decodeToDecide(
       toConsumed(Buffer.from(message.data)),
     )
     expect(deadLetters).toEqual([])
-    expect(taken).toHaveLength(facts.length)
+    expect(decoded).toHaveLength(facts.length)
     const shadow = compileShadow(presets.strict)
-    taken.forEach((slim, index) => {
+    decoded.forEach((slim, index) => {
       const full = events[index]!
       expect(slim.bodyBytes).toBeUndefined()
       expect(slim.filledCategories).toBe(toFilledCategories(full.body.signals as Signals))
@@ -53,10 +53,10 @@ describe('what is kept of a message', () => {
       expect(decideShadow(slim, shadow, known)).toEqual(decideShadow(full, shadow, known))
       expect(slim).toMatchObject(eventHeaderSchema.parse(full))
     })
-    expect(decideAlert(taken[0]!, decideRisk(taken[0]!, defaultPolicy, known))).not.toBeNull()
+    expect(decideAlert(decoded[0]!, decideRisk(decoded[0]!, defaultPolicy, known))).not.toBeNull()
   })
 
-  it('is forgotten once it was taken, and then the message is read again', () => {
+  it('is used once; afterwards the message is decoded again', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts))
     messages.decodeToStore(message)
@@ -64,7 +64,7 @@ describe('what is kept of a message', () => {
     expect(messages.decodeToDecide(message).events[0]!.bodyBytes).toBeDefined()
   })
 
-  it('is of one stream: one that was made again counts from 1 again', () => {
+  it('belongs to one stream: offsets start again in one that was created anew', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     messages.decodeToStore(toConsumed(makeMessage(facts)))
     const other = toConsumed(makeMessage(facts.slice(1)), { streamCreatedMs: 2_000 })
@@ -91,7 +91,7 @@ describe('what is kept of a message', () => {
         return events[0]!.bodyBytes === undefined
       })
 
-    it('and where storing is far ahead, what is decided next stays', () => {
+    it('and keeps the messages that are decided next when storing is far ahead', () => {
       const messages = createDecodedMessages(data.length * 2, isProven)
       store(messages, [1, 2, 3, 4])
       expect(takeRemembered(messages, [1])).toEqual([1])
@@ -99,7 +99,7 @@ describe('what is kept of a message', () => {
       expect(takeRemembered(messages, [2, 3, 4, 5, 6])).toEqual([2, 5])
     })
 
-    it('and what others decided goes when something later is taken', () => {
+    it('and drops messages that other scorers decided when a later one is used', () => {
       const messages = createDecodedMessages(data.length * 3, isProven)
       store(messages, [1, 2, 3])
       expect(takeRemembered(messages, [3])).toEqual([3])
@@ -107,13 +107,13 @@ describe('what is kept of a message', () => {
       expect(takeRemembered(messages, [1, 2, 4, 5, 6])).toEqual([4, 5, 6])
     })
 
-    it('and the same message again takes no more room', () => {
+    it('and holds a redelivered message once', () => {
       const messages = createDecodedMessages(data.length * 2, isProven)
       store(messages, [1, 1, 1, 2])
       expect(takeRemembered(messages, [1, 2])).toEqual([1, 2])
     })
 
-    it('and nothing of another stream stays, whose numbers may be higher', () => {
+    it('and drops everything of an earlier stream, whose offsets may be higher', () => {
       const messages = createDecodedMessages(data.length * 2, isProven)
       store(messages, [8, 9])
       store(messages, [1, 2], 2_000)
@@ -121,7 +121,7 @@ describe('what is kept of a message', () => {
     })
   })
 
-  it('holds what is no event too', () => {
+  it('keeps elements that are not events, too', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const text = makeMessage(facts).toString().replace(/]$/, ',{"event_id":"broken"}]')
     const message = toConsumed(Buffer.from(text))
@@ -132,7 +132,7 @@ describe('what is kept of a message', () => {
     expect(messages.decodeToStore(junk).deadLetters[0]!.reason).toBe('unreadable_batch')
   })
 
-  it('of one that no edge has proven nothing is decoded: it is put aside as it came', () => {
+  it('without the proof of an edge is not decoded: it is quarantined as it came', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts), { proof: 'of another' })
     const { events, deadLetters } = messages.decodeToStore(message)

@@ -1,5 +1,5 @@
 /**
- * Group commit: every event taken is settled exactly once, by the acknowledgement of the message
+ * Group commit: every accepted event is settled exactly once, by the acknowledgement of the message
  * that holds it; order, bounds and ids hold whatever the broker does and however events and
  * acknowledgements race.
  */
@@ -100,8 +100,8 @@ function createHand() {
   return { publish, open }
 }
 
-describe('what travels together', () => {
-  it('an idle edge publishes at once, and what arrives meanwhile follows in one message', async () => {
+describe('batching', () => {
+  it('publishes at once when idle, and what arrives meanwhile in one message', async () => {
     const hand = createHand()
     const { offer, publishes, settled } = createBench({
       publish: hand.publish,
@@ -122,14 +122,14 @@ describe('what travels together', () => {
     expect(settled.map(({ name }) => name)).toEqual(['a', 'b', 'c'])
   })
 
-  it('one turn of the event loop is one message', async () => {
+  it('puts the events of one turn of the event loop into one message', async () => {
     const { offer, publishes } = createBench({ publish: async () => ({ duplicate: false }) })
     for (const name of ['a', 'b', 'c']) offer(name)
     await turn()
     expect(publishes.map(({ message }) => namesIn(message))).toEqual([['a', 'b', 'c']])
   })
 
-  it('a message keeps to its events and bytes, and a lone large event still goes', async () => {
+  it('bounds a message in events and bytes, and still sends a single large event', async () => {
     const { offer, publishes } = createBench({ publish: async () => ({ duplicate: false }) })
     for (const name of ['a', 'b', 'c', 'd', 'e']) offer(name)
     offer('f', 390)
@@ -145,7 +145,7 @@ describe('what travels together', () => {
     ])
   })
 
-  it('a message is one JSON array around untouched bodies', () => {
+  it('writes a message as one JSON array around unchanged bodies', () => {
     const bodies = ['{"a" : 1.0}', '{"ü":"\\u00e4 😀"}', '[ ]']
     const waiters = bodies.map((text, index) => {
       const head = `{"index":${index},"ä":"${index}","body":`
@@ -159,8 +159,8 @@ describe('what travels together', () => {
   })
 })
 
-describe('what is refused', () => {
-  it('an event beyond the events or the bytes that may wait, at once and without a trace', async () => {
+describe('refusing', () => {
+  it('refuses an event beyond the waiting events or bytes, at once and without an effect', async () => {
     const hand = createHand()
     const byEvents = createBench({ publish: hand.publish, limits: { waitingEventsMax: 2 } })
     expect(['a', 'b', 'c'].map((name) => byEvents.offer(name))).toEqual([true, true, false])
@@ -175,7 +175,7 @@ describe('what is refused', () => {
     expect(byBytes.commit.waiting().events).toBe(2)
   })
 
-  it('only until there is room again', async () => {
+  it('accepts again once there is room', async () => {
     const hand = createHand()
     const { offer, commit, roomAt } = createBench({
       publish: hand.publish,
@@ -194,8 +194,8 @@ describe('what is refused', () => {
   })
 })
 
-describe('when a publish fails', () => {
-  it('the same bytes go out under the same id until they are stored', async () => {
+describe('a failed publish', () => {
+  it('is repeated with the same bytes and id until they are stored', async () => {
     let tries = 0
     const { offer, publishes, settled, retried, stored } = createBench({
       publish: async ({ timeoutMs }, bench) => {
@@ -220,7 +220,7 @@ describe('when a publish fails', () => {
     expect(stored).toEqual([{ events: 2, duplicate: true }])
   })
 
-  it('it is given up in time, and every event of it is told', async () => {
+  it('ends in time, and every event of it is settled as not stored', async () => {
     const { offer, settled, failed, bench, publishes } = createBench({
       publish: async ({ timeoutMs }, bench) => {
         bench.nowMs += timeoutMs
@@ -239,7 +239,7 @@ describe('when a publish fails', () => {
     expect(publishes.map(({ timeoutMs }) => timeoutMs)).toEqual([700, 700, 600])
   })
 
-  it('a broker that fails at once is not asked in a tight loop', async () => {
+  it('is not repeated in a tight loop when the broker fails at once', async () => {
     const { offer, publishes, bench } = createBench({
       publish: async () => {
         throw new Error('no responders')
@@ -251,7 +251,7 @@ describe('when a publish fails', () => {
     expect(publishes.length).toBeLessThanOrEqual(limits.publishTimeoutMs / 50)
   })
 
-  it('a final refusal is told at once', async () => {
+  it('settles its events at once when the refusal is final', async () => {
     const { offer, settled, publishes, bench } = createBench({
       publish: async () => {
         throw Object.assign(new Error('full'), { fault: 'stream_full', final: true })
@@ -264,7 +264,7 @@ describe('when a publish fails', () => {
     expect(bench.nowMs).toBe(0)
   })
 
-  it('an event that waited its time out is told without a publish', async () => {
+  it('leaves out events that have waited for too long, and settles them', async () => {
     const hand = createHand()
     const { offer, settled, bench, publishes } = createBench({
       publish: hand.publish,
@@ -284,12 +284,12 @@ describe('when a publish fails', () => {
   })
 })
 
-describe('under any race', () => {
+describe('races', () => {
   type Step = { size: number; gap: number }
   const step = fc.record({ size: fc.integer({ min: 0, max: 300 }), gap: fc.nat({ max: 3 }) })
   const fate = fc.constantFrom('stored', 'stored', 'lost', 'slow', 'refused')
 
-  it('each event taken is settled once, and as stored only if its message is', async () => {
+  it('settle each accepted event once, and as stored only if its message is stored', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -371,7 +371,7 @@ it('drained resolves at once when nothing waits', async () => {
   expect(first).toBe('drained')
 })
 
-describe('a message of few events', () => {
+describe('lingering', () => {
   const limits = { lingerMs: 5, lingerUntilEvents: 3, batchEventsMax: 100 }
   const run = () => {
     const acks: (() => void)[] = []
@@ -390,7 +390,7 @@ describe('a message of few events', () => {
     return { ...bench, acks, settle, take }
   }
 
-  it('waits while more than it holds are unsettled, and leaves when its time is over', async () => {
+  it('waits while more events are unsettled than the message holds, up to its limit', async () => {
     const { take, settle, publishes, later, bench } = run()
     await take('a', 'b', 'c', 'd')
     bench.nowMs = 2
@@ -404,7 +404,7 @@ describe('a message of few events', () => {
     expect(publishes[1]!.message).toContain('"e"')
   })
 
-  it('leaves at once when it holds enough, and the timer then finds nothing', async () => {
+  it('ends at once when the message holds enough, and the timer then does nothing', async () => {
     const { take, settle, publishes, later, bench } = run()
     await take('a', 'b', 'c', 'd')
     bench.nowMs = 1
@@ -418,7 +418,7 @@ describe('a message of few events', () => {
     expect(publishes).toHaveLength(2)
   })
 
-  it('waits half as long when it holds a few, until half of what is unsettled is in it', async () => {
+  it('is half as long for a message with some events, until it holds half of the unsettled', async () => {
     const { take, settle, publishes, later, bench } = run()
     await take('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')
     bench.nowMs = 1
@@ -433,7 +433,7 @@ describe('a message of few events', () => {
     expect(publishes[1]!.message).toMatch(/"i".*"j".*"k"/)
   })
 
-  it('waits for nobody once as many are in it as were unsettled at once', async () => {
+  it('ends once the message holds as many events as were unsettled at a time', async () => {
     const { take, publishes, later, acks, settle, bench } = run()
     await take('a')
     await take('b')

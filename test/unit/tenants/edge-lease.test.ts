@@ -1,7 +1,7 @@
 /**
- * The credential lease, on its own and against a model of the bucket: once a change has been waited
- * for, no edge that holds a lease serves what was there before, however announcements, deliveries,
- * lost acknowledgements, pauses and restarts of watches race.
+ * The credential lease, alone and against a model of the bucket. Once the console has waited for a
+ * change, no edge with a lease acts on the state before it, under any race of announcements,
+ * deliveries, lost acknowledgements, pauses and restarted watches.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -27,7 +27,7 @@ function createBench(announce: (applied: number) => Promise<number>) {
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a lease', () => {
-  it('is not held before an announcement has come back through the watch', async () => {
+  it('is invalid until an announcement has come back through the watch', async () => {
     const { lease, currents } = createBench(async () => 5)
     lease.restart()
     lease.renew()
@@ -40,7 +40,7 @@ describe('a lease', () => {
     expect(currents()).toBe(1)
   })
 
-  it('counts from before the announcement was sent, not from when it was proven', async () => {
+  it('starts when the announcement is sent, not when it comes back', async () => {
     let stored = (_revision: number) => {}
     const { lease, clock } = createBench(
       () => new Promise((resolve) => (stored = resolve as typeof stored)),
@@ -58,7 +58,7 @@ describe('a lease', () => {
     expect(lease.valid()).toBe(false)
   })
 
-  it('cannot be proven by an announcement that was made before the present watch began', async () => {
+  it('is not proven by an announcement from before the current watch', async () => {
     let stored = (_revision: number) => {}
     const { lease } = createBench(
       () => new Promise((resolve) => (stored = resolve as typeof stored)),
@@ -71,7 +71,7 @@ describe('a lease', () => {
     expect(lease.valid()).toBe(false)
   })
 
-  it('ends at once when it is dropped, and no late proof brings it back', async () => {
+  it('ends at once when it is dropped, and a late proof does not renew it', async () => {
     const { lease } = createBench(async () => 1)
     lease.renew()
     await turn()
@@ -82,7 +82,7 @@ describe('a lease', () => {
     expect(lease.valid()).toBe(false)
   })
 
-  it('survives a watch that begins anew, for as long as it runs', async () => {
+  it('stays valid when the watch restarts, until it expires', async () => {
     const { lease, clock } = createBench(async () => 1)
     lease.renew()
     await turn()
@@ -93,7 +93,7 @@ describe('a lease', () => {
     expect(lease.valid()).toBe(false)
   })
 
-  it('announces the served revision, not what a new watch has come to so far', async () => {
+  it('announces the active revision, not the progress of a new watch', async () => {
     const announced: number[] = []
     let revision = 10
     const { lease } = createBench(async (applied) => {
@@ -112,7 +112,7 @@ describe('a lease', () => {
     expect(announced).toEqual([0, 11, 17])
   })
 
-  it('announces again when something changed meanwhile, once however much it was', async () => {
+  it('announces once more after any number of changes meanwhile', async () => {
     let open: ((revision: number) => void)[] = []
     const { lease, outcomes } = createBench(() => new Promise((resolve) => open.push(resolve)))
     lease.renew()
@@ -129,7 +129,7 @@ describe('a lease', () => {
     open = []
   })
 
-  it('does not spin on an announcement that fails', async () => {
+  it('does not repeat a failed announcement in a tight loop', async () => {
     let tries = 0
     const { lease, outcomes } = createBench(async () => {
       tries++
@@ -257,7 +257,7 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
 }
 
 describe('against a model of the bucket', () => {
-  it('what was waited for is served by every edge that holds a lease, from then on', async () => {
+  it('every edge with a lease acts on a change once the console has waited for it', async () => {
     const seen = { confirmed: 0, expired: 0, refusedMeanwhile: 0 }
     await fc.assert(
       fc.asyncProperty(

@@ -1,9 +1,9 @@
 /**
- * The tenant directory as an edge uses it: every tenant and policy in memory, kept by a watch over
- * the NATS KV bucket and trusted only under a lease (see edge-lease.ts). A watch that died, a
- * bucket that was lost and made anew, an entry that cannot be read: each ends in a refusal and a
- * fresh load, never in an answer from an old copy. While the bucket is being filled again, the
- * known tenants are served, and an unknown tenant gets 503 rather than 401.
+ * The tenant directory on an edge: all tenants and policies in memory, updated by a watch over the
+ * NATS KV bucket and trusted only under a lease (see edge-lease.ts). After a dead watch, a lost
+ * bucket or an unreadable entry the edge refuses requests and loads everything again; it never
+ * answers from an old copy. While a new bucket is being filled, the edge serves the tenants that it
+ * has read, and an unknown tenant gets 503, not 401.
  */
 import { Events, type KvEntry, type QueuedIterator } from 'nats'
 import {
@@ -57,24 +57,21 @@ type TenantDirectoryOptions = {
 }
 
 export type TenantDirectory = {
-  /** The tenant as the copy has it. Meaningful only while the lease is valid. */
+  /** The tenant in the copy. Use it only while the lease is valid. */
   find: (tenantId: string) => Tenant | undefined
-  /** Whether the copy is proven current at this moment; without it nothing may be accepted. */
+  /** Whether the copy is proven current; otherwise accept nothing. */
   leaseValid: () => boolean
-  /**
-   * Whether the copy has every tenant that there is: without it, one that is not found may only not
-   * have been put back yet.
-   */
+  /** Whether the copy has every tenant; otherwise a missing one may not have been written yet. */
   synced: () => boolean
   /** The newest revision of the bucket that the copy reflects. */
   revision: () => number
-  /** Edges that announce themselves, this one included. */
+  /** Edges with an announcement, this one included. */
   countEdges: () => number
-  /** Policy documents that the copy holds, and those that are compiled. */
+  /** Policy documents in the copy, and those that are compiled. */
   countPolicies: ActivePolicies['count']
-  /** Why this edge cannot judge signatures, or null. */
+  /** Why this edge cannot verify signatures, or null. */
   fault: () => string | null
-  /** Gives the lease up, stops watching and takes this edge out of the register. */
+  /** Drops the lease, stops the watch and removes this edge's registration. */
   close: () => Promise<void>
 }
 
@@ -84,21 +81,21 @@ type State = TenantDirectoryOptions & {
   lease: EdgeLease
   directory: Directory | null
   watch: QueuedIterator<KvEntry> | null
-  /** What requests are judged by, and what the present watch fills: the same once it is current. */
+  /** The active snapshot, and the one that the watch fills: the same once it is current. */
   active: TenantCopy
   staging: TenantCopy
   loaded: boolean
   closed: boolean
-  /** The id under which this edge announces itself; a new one once the old one is marked gone. */
+  /** The id in this edge's announcements; a new one once the old one is marked gone. */
   registeredAs: string
   registrations: number
   /** The revision of this edge's own entry, 0 when there is none. */
   ownRevision: number
   /** Settles with the latest announcement. */
   announcing: Promise<unknown>
-  /** When the watch last brought anything. */
+  /** When the watch last delivered anything. */
   heardMs: number
-  /** Other edges by id: the revision of their newest announcement, and when we heard it. */
+  /** Other edges by id: the revision of their newest announcement, and when it arrived. */
   others: Map<string, { revision: number; heardMs: number }>
   leaseWasValid: boolean
   onFault: (reason: string, about: string) => void
@@ -125,11 +122,11 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
       clearInterval(timer)
       state.lease.drop()
       state.watch?.stop()
-      // An announcement under way would stand after the edge is said to be gone.
+      // An announcement in flight would replace the entry that says that the edge is gone.
       await state.announcing
       const { directory, registeredAs, ownRevision } = state
       if (directory !== null && ownRevision > 0 && state.nats.connected()) {
-        // An entry that stays only costs the next rotation a lease's wait.
+        // A remaining entry delays the next rotation by one lease.
         await forgetEdge(directory, registeredAs, ownRevision)
       }
       await stopped
@@ -205,7 +202,7 @@ async function follow(state: State): Promise<void> {
   }
 }
 
-/** A watch ends with its server, and the client notices only after many seconds. */
+/** The client notices only after many seconds that a watch has ended with its server. */
 async function watchConnection(state: State): Promise<void> {
   for await (const { type } of state.nats.connection.status()) {
     if (state.closed) return
@@ -213,10 +210,10 @@ async function watchConnection(state: State): Promise<void> {
   }
 }
 
-/** Watches the bucket from its present content on, into a copy of its own, until the watch ends. */
+/** Reads the bucket and then its changes into a staging snapshot, until the watch ends. */
 async function followOnce(state: State): Promise<void> {
   const { nats, lease, nowMs } = state
-  // An answer that takes longer than half a lease is of no use to it.
+  // A reply after more than half a lease is too late to renew it.
   const jetstream = nats.connection.jetstream({ timeout: leaseMs / 2 })
   const bucket = await openTenantsBucket({ ...nats, jetstream })
   const staging = createTenantCopy({
@@ -230,7 +227,7 @@ async function followOnce(state: State): Promise<void> {
     watch.stop()
     return
   }
-  // After the watch has begun: of a stream that was replaced in between, the watch ends.
+  // Read after the watch has begun: it ends when the stream is replaced in between.
   const { streamInfo } = await bucket.status()
   const opened = { nats, bucket, createdAt: String(streamInfo.created) }
   const directory = toDirectory(opened, state.sealer)
@@ -280,13 +277,13 @@ function applyPolicy({ staging, onFault }: State, policyHash: string, entry: KvE
 function noteEdge(state: State, directory: Directory, edgeId: string, entry: KvEntry): void {
   const gone = isGone(directory, entry)
   if (edgeId !== state.registeredAs) {
-    // What proves nothing is noted as well: it is taken out again once it is silent.
+    // An entry without a proof is recorded as well; it is removed once it stays silent.
     if (gone) state.others.delete(edgeId)
     else state.others.set(edgeId, { revision: entry.revision, heardMs: state.nowMs() })
   } else if (gone) {
     if (entry.revision > state.ownRevision && !state.closed) leaveRegistration(state)
   } else {
-    // Also the way to learn of an announcement whose acknowledgement was lost.
+    // This also finds an announcement whose acknowledgement was lost.
     state.ownRevision = Math.max(state.ownRevision, entry.revision)
   }
 }
@@ -294,7 +291,7 @@ function noteEdge(state: State, directory: Directory, edgeId: string, entry: KvE
 const isGone = (directory: Directory, entry: KvEntry): boolean =>
   edgeGoneSchema.safeParse(readAnnouncement(directory, entry)?.value).success
 
-/** It was taken for dead: nothing is announced as that edge again, and everything loaded afresh. */
+/** The registration was marked gone: takes a new id and loads everything again. */
 function leaveRegistration(state: State): void {
   state.registrations++
   state.registeredAs = `${state.edgeId}-${state.registrations}`
@@ -303,7 +300,7 @@ function leaveRegistration(state: State): void {
   reload(state, 'lost')
 }
 
-/** Stores this edge's entry over its last one: a bucket that was lost or restored cannot pass. */
+/** Replaces this edge's last entry; fails in a bucket that was lost or restored. */
 async function announce(state: State, appliedRevision: number): Promise<number> {
   const { directory, closed, registeredAs } = state
   if (directory === null || closed) throw new Error('there is no bucket to announce to')
@@ -315,7 +312,7 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
       entry,
       state.ownRevision,
     )
-    if (state.registeredAs !== registeredAs) throw new Error('this edge was taken for dead')
+    if (state.registeredAs !== registeredAs) throw new Error('this edge was marked gone')
     state.ownRevision = Math.max(state.ownRevision, revision)
     return revision
   }
@@ -333,8 +330,8 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
 }
 
 /**
- * @returns whether the entry that stands in the way may be replaced: it is this edge's own, of a
- *   lost acknowledgement, or one that proves nothing
+ * @returns whether the present entry may be replaced: it is this edge's own, whose acknowledgement
+ *   was lost, or it has no valid proof
  */
 async function findOwnEntry(state: State, directory: Directory): Promise<boolean> {
   const present = await directory.bucket.get(edgeKey(state.registeredAs))
@@ -364,7 +361,7 @@ function reload(state: State, reason: ReloadReason): void {
   state.watch = null
 }
 
-/** The watched copy is current: it is what requests are judged by from now on. */
+/** Makes the staging snapshot active, because it is current. */
 function serve(state: State): void {
   state.active = state.staging
   state.loaded = true

@@ -1,9 +1,8 @@
 /**
- * The writer's side of the tenant directory: tenants and policies go from Postgres, the truth, into
- * the NATS KV bucket that every edge watches, and a change of credentials waits until no edge can
- * act on what it replaced. Edges announce what they have applied in the same bucket (see
- * edge-lease.ts), so one sequence orders changes and announcements, and no clock is ever compared
- * with another.
+ * The writer's side of the tenant directory: it copies tenants and policies from Postgres to the
+ * NATS KV bucket that every edge watches. A change of credentials waits until no edge can act on
+ * the previous ones. Edges announce in the same bucket what they have applied (see edge-lease.ts),
+ * so one sequence orders changes and announcements, and no two clocks are compared.
  */
 import { hash } from 'node:crypto'
 import { Empty, headers, type KvEntry } from 'nats'
@@ -43,9 +42,8 @@ export class StaleEntryError extends Error {
 }
 
 /**
- * Projects a tenant to the edges. Its policy document is stored first, so that no edge ever sees a
- * tenant whose policy is still to come. Epochs only rise: a writer that was held up, however long,
- * cannot bring back what a later one replaced.
+ * Projects a tenant to the edges. Its policy document is stored first, so no edge sees a tenant
+ * without its policy. Epochs only rise, so a delayed writer cannot restore an older state.
  * @param policy the document's content address and the exact JSON text that was hashed
  * @returns the revision that carries the tenant; an edge that has applied it acts on this entry
  * @throws StaleEntryError when the directory has a newer epoch
@@ -60,7 +58,7 @@ export async function projectTenant(
   const present = await bucket.get(policyKey(policy.hash))
   const isThere = present?.operation === 'PUT' && isPolicyDocument(present.string(), policy.hash)
   if (!isThere || !(await usesPolicy(directory, key, policy.hash))) {
-    // Written anew when it comes into use: a console that is removing it as unused then does not.
+    // Written again when it comes into use, so a console that removes unused ones keeps it.
     await bucket.put(policyKey(policy.hash), policy.text)
   }
   for (;;) {
@@ -86,16 +84,16 @@ async function usesPolicy(directory: Directory, key: string, policyHash: string)
   return entry.success && entry.data.policy_hash === policyHash
 }
 
-/** A policy document proves itself: its address is its hash. */
+/** A policy document needs no proof: its key is its hash. */
 export function isPolicyDocument(text: string, policyHash: string): boolean {
   return hash('sha256', text, 'hex').slice(0, policyHashCharacters) === policyHash
 }
 
 type AwaitEdgesOptions = {
   nats: Nats
-  /** Its keys prove what edges announce. */
+  /** Its keys verify the announcements of edges. */
   sealer: Sealer
-  /** What `projectTenant` returned for the change that must be in force everywhere. */
+  /** The revision of the change, from `projectTenant`. */
   revision: number
   /** This process's monotonic clock. */
   nowMs: () => number
@@ -106,22 +104,21 @@ type AwaitEdgesOptions = {
 export type EdgesWaited = {
   /** Edges that have announced the revision. */
   confirmed: string[]
-  /** Edges that did not: their leases have run out, so they refuse until they have applied it. */
+  /** Edges that did not: their leases have expired, so they refuse until they have applied it. */
   leaseExpired: string[]
   waitedMs: number
 }
 
 /**
- * Waits until every edge acts on a revision or refuses to act at all: each has announced the
- * revision, or a lease and its margin have passed since the call, after which an edge that has not
- * applied the revision cannot hold a lease. Edges that appear meanwhile are waited for as well. In
- * a bucket that was lost and is not synced again, edges may be missing that hold a lease from the
- * bucket before: then only time is proof. The list of the edges is itself proven, as an edge proves
- * its copy: by a mark that comes back through the watch. In a cluster a watch may be fed by a
- * server that is behind, and without the mark it would call a list complete that is not. Nor is it
- * complete with the mark alone: an edge that announced itself again just then comes after it, so
- * the keys that there are by then are asked for, and each must have come.
- * Never throws: an unreachable NATS only means waiting the whole time.
+ * Waits until every edge acts on a revision or refuses requests: each has announced the revision, or
+ * a lease and its margin have passed since the call, after which no edge without the revision holds
+ * a lease. It waits for edges that appear meanwhile, too. In a lost bucket that is not synced again
+ * edges with a lease may be missing, so it waits the whole time.
+ *
+ * The list of edges must be complete. In a cluster a server that is behind may feed the watch, so a
+ * mark is written and must come back. An edge that announced again at that moment comes after the
+ * mark, so the present keys are listed then and each must have arrived.
+ * Never throws: with an unreachable NATS it waits the whole time.
  */
 export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaited> {
   const { nats, sealer, revision, nowMs, leaseMs, marginMs } = options
@@ -160,12 +157,10 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
   return { confirmed, leaseExpired, waitedMs: nowMs() - startMs }
 }
 
-/** What an edge announced, and the revision at which its announcement stands. */
+/** The revision that an edge announced as applied, and the revision of its announcement. */
 type Announcement = { applied: number; at: number }
 
-/**
- * Not an edge's id: a deletion under this key asks every edge to announce its applied revision.
- */
+/** The key of the mark, not of an edge: its deletion makes every edge announce its revision. */
 export const markKey = edgeKey('=mark')
 
 /** @returns the mark's revision, above every one that was stored before */
@@ -194,7 +189,7 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
   const { nats, bucket } = directory
   mark.catch(() => undefined)
   const seen = new Set<string>()
-  /** Whose announcements there were once the mark had come. */
+  /** The keys of all announcements once the mark had arrived. */
   let announced: string[] | null = null
   let ended = false
   let stop: (() => void) | undefined
@@ -242,9 +237,7 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
   }
 }
 
-/**
- * An announcement that proves nothing confirms nothing, and so does a deletion: it is waited for.
- */
+/** A deletion or an announcement without a valid proof confirms nothing: its edge is waited for. */
 function applyAnnouncement(
   directory: Directory,
   edges: Map<string, Announcement>,
@@ -264,9 +257,8 @@ function applyAnnouncement(
 }
 
 /**
- * Says that an edge is gone, unless it has announced anything since. Its lease must have run out:
- * one that is alive after all notices, loads everything afresh and announces itself under another
- * id before it takes another lease.
+ * Marks an edge as gone, unless it has announced anything since. Its lease must have expired. If it
+ * is alive, it notices, loads everything again and takes another id before another lease.
  */
 export async function forgetEdge(
   directory: Directory,
@@ -277,7 +269,7 @@ export async function forgetEdge(
   try {
     await putAnnouncement(directory, edgeKey(edgeId), gone, revision)
   } catch {
-    // It announced itself again, or NATS is away: both are fine, the entry only costs a wait.
+    // It announced again, or NATS is away: the remaining entry only costs a wait.
   }
 }
 
