@@ -1,5 +1,6 @@
 /**
- * Reads the reconciliation: the numbers of every hour from the view, and, where they differ, the ids
+ * Reads the reconciliation: the numbers of every hour from the view, and, where they differ, the
+ * ids
  * of what is missing. A row that a repeat of the same bytes has replaced is found by its event's id
  * and is not missing.
  */
@@ -125,7 +126,8 @@ const hoursSql = (analytics: string, { tenantId }: ReconciliationSpan): string =
    order by hour desc, tenant_id`
 
 /**
- * Limits what a query about some hours reads of each table below the view, so its cost does not grow
+ * Limits what a query about some hours reads of each table below the view, so its cost does not
+ * grow
  * with the history. An alert may be raised days after its event, so a wider range is read for it.
  */
 function toBounds({ fromMs, toMs }: ReconciliationSpan): ClickHouseSettings {

@@ -110,7 +110,8 @@ export type EdgesWaited = {
 }
 
 /**
- * Waits until every edge acts on a revision or refuses requests: each has announced the revision, or
+ * Waits until every edge acts on a revision or refuses requests: each has announced the revision,
+ * or
  * a lease and its margin have passed since the call, after which no edge without the revision holds
  * a lease. It waits for edges that appear meanwhile, too. In a lost bucket that is not synced again
  * edges with a lease may be missing, so it waits the whole time.
