@@ -46,8 +46,6 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
     index: false,
     schemaHide: true,
     wildcard: true,
-    // Fastify's hook has set no-store for what the API answers.
-    setHeaders: (reply) => reply.header('cache-control', 'public, max-age=31536000, immutable'),
   })
   for (const path of pagePaths) {
     const helmetOfPages = {
