@@ -49,6 +49,7 @@ import type { ManageDeps } from './tenants/manage-tenants.ts'
 import { addOverviewRoutes, type OverviewRouteDeps } from './tenants/overview-routes.ts'
 import type { RewrapDeps } from './tenants/rewrap.ts'
 import { addSecretRoutes } from './tenants/secret-routes.ts'
+import { addSignatureRoutes, type SignatureRouteDeps } from './tenants/signature-routes.ts'
 import { addStaleSecretRoutes, type StaleSecretDeps } from './tenants/stale-secret-routes.ts'
 import { addTenantRoutes } from './tenants/tenant-routes.ts'
 
@@ -57,6 +58,7 @@ export type ConsoleDeps = ManageDeps &
   RewrapDeps &
   ExplainDeps &
   StaleSecretDeps &
+  SignatureRouteDeps &
   EraseRouteDeps &
   ReconciliationRouteDeps &
   DeliveryDeps &
@@ -130,6 +132,7 @@ export async function createConsoleApp(
 function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   addTenantRoutes(app, deps)
   addStaleSecretRoutes(app, deps)
+  addSignatureRoutes(app, deps)
   addCredentialRoutes(app, deps)
   addAlertRoutes(app, deps)
   addDeliveryRoutes(app, deps)

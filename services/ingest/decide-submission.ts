@@ -17,6 +17,7 @@ import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
+import { findSignalWarnings } from '#shared/core/telemetry/signal-warnings.ts'
 import type { verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
@@ -270,6 +271,11 @@ function toPlatform(platform: string): Platform {
   return platform === 'android' || platform === 'ios' ? platform : 'other'
 }
 
+const escapeNonAscii = (json: string): string =>
+  json.replace(/[\u0080-\uffff]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
@@ -281,6 +287,8 @@ function accept(
   },
 ): Acceptance {
   const { tenant, score } = facts
+  const warnings =
+    tenant.environment === 'sandbox' ? findSignalWarnings(parsed.telemetry.signals as Signals) : []
   const eventId = toEventId(body)
   const header: EventHeader = {
     event_id: eventId,
@@ -295,13 +303,16 @@ function accept(
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
   }
   const head = encodeEventHead(header, body.length)
-  const answer = JSON.stringify({
+  const text = JSON.stringify({
     status: 'accepted',
     rasp_score: score.score,
     rasp_action: score.action,
     event_id: eventId,
     flags: score.reasons.map(({ code }) => code),
+    ...(warnings.length === 0 ? {} : { warnings }),
   })
+  // Warnings hold names that the client chose.
+  const answer = warnings.length === 0 ? text : escapeNonAscii(text)
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,

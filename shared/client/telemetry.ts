@@ -60,7 +60,7 @@ export type IngestResult = {
   event_id: string
   flags: Flag[]
   /** In a sandbox tenant: signals and values that the catalog does not know. */
-  warnings?: unknown[]
+  warnings?: { path: string; message: string; nearest: string | null }[]
 }
 
 /** An alert, in a webhook and from `GET /v1/di/alerts`. */

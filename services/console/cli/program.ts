@@ -21,6 +21,7 @@ import { registerRetention } from './retention.ts'
 import { registerRulePerformance } from './rule-performance.ts'
 import { registerSecrets } from './secrets.ts'
 import { registerSignals } from './signals.ts'
+import { registerSubmissions } from './submissions.ts'
 import { registerTenants } from './tenants.ts'
 
 async function parse(env: CliEnv): Promise<void> {
@@ -55,6 +56,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerPolicies(program, context)
   registerExplain(program, context)
   registerSignals(program, context)
+  registerSubmissions(program, context)
   registerRulePerformance(program, context)
   registerErase(program, context)
   registerAnalysts(program, context)

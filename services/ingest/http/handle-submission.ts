@@ -6,8 +6,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { queuedMsMax } from '#shared/core/base/limits/ingest.ts'
-import { problemStatus } from '#shared/core/http/problem.ts'
+import { problemStatus, type RefusedRequest } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
+import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
 import type { ClientAddresses } from '#shared/io/http/client-address.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import { toRequestId } from '#shared/io/http/http-server.ts'
@@ -103,7 +104,7 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
     refusal = refusals.defect
   }
   if (refusal === null) return
-  respondRefused(deps, response, refusal)
+  respondRefused(deps, response, refusal, body)
   if (refusal.retired === undefined) return
   const { tenantId, last4 } = refusal.retired
   // After the response is on its way, so that its time reveals nothing.
@@ -113,9 +114,7 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
 /** @returns why it is refused; null when it waits for its acknowledgement */
 function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal | null {
   const { response, body } = submission
-  // Node joins a repeated header with a comma, which no signature contains.
-  const signature = response.req.headers['x-service-signature'] as string | undefined
-  const decision = decideSubmission(body, signature, deps.decide)
+  const decision = decideSubmission(body, signatureOf(response), deps.decide)
   if (isVerified(decision)) proveConnection(response.socket)
   if (decision.kind === 'refused') return decision
   const fault = offer(deps, submission, decision)
@@ -161,17 +160,31 @@ export function respondSettled(
   replyAccepted(response, acceptance.answer, { requestId, rateLimit, close: deps.stopping() })
 }
 
-function respondRefused(deps: SubmissionDeps, response: ServerResponse, refusal: Refusal): void {
+/** @param body the complete body, when it was read */
+function respondRefused(
+  deps: SubmissionDeps,
+  response: ServerResponse,
+  refusal: Refusal,
+  body?: Buffer,
+): void {
   deps.observe.refused(refusal)
+  // Of every 401 alike, so that it tells nothing of tenants.
+  const isUnsigned = body !== undefined && problemStatus(refusal.problem.code) === 401
+  const request = isUnsigned ? describeRefusedRequest(body, signatureOf(response)) : undefined
   const respond = () =>
     refuse(deps, response, {
       refusal,
       requestId: requestIdOf(response),
       rateLimit: refusal.rateLimit ?? null,
+      request,
     })
   if (refusal.limitedTenantId === undefined) respond()
   else deps.refusalDelay.delay(respond)
 }
+
+// Node joins a repeated header with a comma, which no signature contains.
+const signatureOf = (response: ServerResponse): string | undefined =>
+  response.req.headers['x-service-signature'] as string | undefined
 
 const requestIdOf = (response: ServerResponse): string =>
   toRequestId(response.req.headers['x-request-id'])
@@ -180,13 +193,18 @@ const requestIdOf = (response: ServerResponse): string =>
 function refuse(
   deps: SubmissionDeps,
   response: ServerResponse,
-  refused: { refusal: Refusal; requestId: string; rateLimit: RateLimitFields | null },
+  refused: {
+    refusal: Refusal
+    requestId: string
+    rateLimit: RateLimitFields | null
+    request?: RefusedRequest | undefined
+  },
 ): void {
-  const { requestId, rateLimit } = refused
+  const { requestId, rateLimit, request } = refused
   const { reason, problem } = refused.refusal
   // Read it before the response: a closed connection has no address.
   const source = deps.addresses.of(response.req)
-  replyProblem(response, problem, { requestId, rateLimit, close: deps.stopping() })
+  replyProblem(response, problem, { requestId, rateLimit, request, close: deps.stopping() })
   deps.refusals({
     requestId,
     status: problemStatus(problem.code),

@@ -1,6 +1,6 @@
 /** Writes the response to a submission. */
 import type { ServerResponse } from 'node:http'
-import type { Problem } from '#shared/core/http/problem.ts'
+import type { Problem, RefusedRequest } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { writeProblem } from '#shared/io/http/http-server.ts'
 
@@ -31,9 +31,13 @@ export function replyAccepted(response: ServerResponse, answer: string, meta: Re
 }
 
 /** Sends a problem with its status. */
-export function replyProblem(response: ServerResponse, problem: Problem, meta: ReplyMeta): void {
+export function replyProblem(
+  response: ServerResponse,
+  problem: Problem,
+  meta: ReplyMeta & { request: RefusedRequest | undefined },
+): void {
   setCommonHeaders(response, meta)
-  writeProblem(response, problem, meta.requestId)
+  writeProblem(response, problem, meta.requestId, meta.request)
 }
 
 /** Call it before the head is written. */

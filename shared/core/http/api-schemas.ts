@@ -159,6 +159,20 @@ export const problemSchema = z
       )
       .optional()
       .meta({ description: 'Every error of a request that was refused with 400.' }),
+    signature_form: z
+      .string()
+      .optional()
+      .meta({
+        description: 'Of a 401 of ingest: the form of `X-Service-Signature`.',
+        examples: ['hex; base64 of 32 bytes expected'],
+      }),
+    received: z
+      .object({
+        bytes: z.int(),
+        sha256: z.string().meta({ description: 'As hex. Compare it with what you signed.' }),
+      })
+      .optional()
+      .meta({ description: 'Of a 401 of ingest: the body as it came.' }),
   })
   .meta({ description: 'An error, as RFC 9457 has it.' })
   .meta({ id: 'Problem' })
@@ -296,5 +310,25 @@ export const ingestResultSchema = z
     rasp_action: actionSchema,
     event_id: z.string().meta({ description: 'The same for the same bytes, however often sent.' }),
     flags: z.array(flagSchema),
+    warnings: z
+      .array(
+        z.object({
+          path: z.string().meta({ examples: ['$.signals.root.su_binay'] }),
+          message: z.string(),
+          nearest: z
+            .string()
+            .nullable()
+            .meta({
+              description: 'The nearest known signal or value, if there is one.',
+              examples: ['root.su_binary'],
+            }),
+        }),
+      )
+      .optional()
+      .meta({
+        description:
+          'Only in a sandbox tenant: signals that the catalog does not know, and values that look ' +
+          'misspelt. At most 16.',
+      }),
   })
   .meta({ id: 'IngestResult' })

@@ -3,6 +3,14 @@
  * to HTTP statuses. A problem has a public text; its cause goes to the logs only.
  */
 
+/** What a 401 of ingest says of a submission, from the request alone. */
+export type RefusedRequest = {
+  /** The form of `X-Service-Signature`: `hex; base64 of 32 bytes expected`. */
+  signature_form: string
+  /** The body as it came. */
+  received: { bytes: number; sha256: string }
+}
+
 /** Code -> [status, title]. A released code never changes its meaning. */
 export const problemCodes = {
   invalid_body: [400, 'The request body is not valid'],
@@ -71,7 +79,7 @@ export type ProblemBody = {
   code: ProblemCode
   request_id: string
   errors?: ProblemDetail[]
-}
+} & Partial<RefusedRequest>
 
 /** An error for the client. Throw it anywhere below a route; the HTTP layer renders it. */
 export class Problem extends Error {
@@ -101,8 +109,13 @@ export function problemStatus(code: ProblemCode): number {
 /**
  * Renders a problem as its RFC 9457 body.
  * @param requestId the value of the answer's `X-Request-Id`
+ * @param refused what a 401 of ingest says of the request
  */
-export function toProblemBody(problem: Problem, requestId: string): ProblemBody {
+export function toProblemBody(
+  problem: Problem,
+  requestId: string,
+  refused?: RefusedRequest,
+): ProblemBody {
   const [status, title] = problemCodes[problem.code]
   return {
     type: `urn:device-intelligence:problem:${problem.code}`,
@@ -112,5 +125,6 @@ export function toProblemBody(problem: Problem, requestId: string): ProblemBody 
     code: problem.code,
     request_id: requestId,
     ...(problem.errors === undefined ? {} : { errors: problem.errors }),
+    ...refused,
   }
 }

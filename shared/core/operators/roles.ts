@@ -64,6 +64,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/audit': viewer,
   'GET /tenants/:tenant_id/reconciliation': viewer,
   'GET /tenants/:tenant_id/stale-secret-requests': viewer,
+  'POST /tenants/:tenant_id/signature-check': engineer,
   'PUT /tenants/:tenant_id/rates': admin,
   'PUT /tenants/:tenant_id/retention': admin,
   'POST /tenants/:tenant_id/suspend': admin,

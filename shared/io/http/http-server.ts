@@ -25,6 +25,7 @@ import {
   type ProblemCode,
   type ProblemDetail,
   problemStatus,
+  type RefusedRequest,
   toProblemBody,
 } from '#shared/core/http/problem.ts'
 import { parseQuery } from '#shared/core/http/query-string.ts'
@@ -176,8 +177,13 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 }
 
 /** Sends a problem in response to a request that fastify did not get. */
-export function writeProblem(response: ServerResponse, problem: Problem, requestId: string): void {
-  const body = JSON.stringify(toProblemBody(problem, requestId))
+export function writeProblem(
+  response: ServerResponse,
+  problem: Problem,
+  requestId: string,
+  refused?: RefusedRequest,
+): void {
+  const body = JSON.stringify(toProblemBody(problem, requestId, refused))
   const headers = [
     'content-type',
     problemType,

@@ -9,8 +9,10 @@ import {
   type ProblemDetail,
   problemCodes,
   problemStatus,
+  type RefusedRequest,
   toProblemBody,
 } from '#shared/core/http/problem.ts'
+import { readSignatureForm } from '#shared/core/telemetry/signature-form.ts'
 
 /** A part of an OpenAPI document. */
 export type Json = Record<string, unknown>
@@ -101,9 +103,19 @@ const exampleFaults: Partial<Record<ProblemCode, ProblemDetail>> = {
   invalid_policy: { path: '$.thresholds.block', message: 'must be above review' },
 }
 
+/** What the example of a 401 of ingest says of the request: `{}`, signed with another form. */
+const received = {
+  bytes: 2,
+  sha256: '44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a',
+}
+const exampleRequests: Partial<Record<ProblemCode, RefusedRequest>> = {
+  signature_missing: { signature_form: readSignatureForm(undefined).text, received },
+  signature_invalid: { signature_form: readSignatureForm(received.sha256).text, received },
+}
+
 function toExample(code: ProblemCode): object {
   const [, title] = problemCodes[code]
   const fault = exampleFaults[code]
   const problem = new Problem(code, `${title}.`, fault === undefined ? {} : { errors: [fault] })
-  return toProblemBody(problem, 'req_c29tZS1yZXF1ZXN0')
+  return toProblemBody(problem, 'req_c29tZS1yZXF1ZXN0', exampleRequests[code])
 }

@@ -176,6 +176,24 @@ async function retire(
 }
 
 /** Blanks all but the newest `keep` retired secrets. */
+/**
+ * The sealed secrets of a tenant that are in use, and the HMAC secret that the last rotation
+ * replaced.
+ */
+export async function findSealedSecrets(
+  db: Queryable,
+  tenantId: string,
+): Promise<{ kind: SecretKind; isRetired: boolean; sealed: string }[]> {
+  const { rows } = await db.query<{ kind: SecretKind; is_retired: boolean; sealed: string }>(
+    `select distinct on (kind, state) kind, state = 'retired' as is_retired, sealed
+     from tenant_secrets
+     where tenant_id = $1 and state in ('active', 'retired') and sealed is not null
+     order by kind, state, secret_id desc`,
+    [tenantId],
+  )
+  return rows.map(({ is_retired: isRetired, ...row }) => ({ ...row, isRetired }))
+}
+
 async function forgetRetired(
   tx: Queryable,
   tenantId: string,

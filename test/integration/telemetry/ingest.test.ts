@@ -2,6 +2,7 @@
  * The intake over HTTP on a real nats-server: every check of the contract in its order, what an
  * answer says and what the stream then holds.
  */
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
@@ -256,8 +257,15 @@ describe('401', () => {
       requests.map(async ([name, body, headers]) => {
         const more = { ...headers, 'x-request-id': 'same' }
         const { status, headers: got, body: json } = await send(edge, body, { headers: more })
-        const { date: _, ...fields } = Object.fromEntries(got)
-        return { name, answer: JSON.stringify({ status, fields, json }) }
+        // What may differ follows from the request alone.
+        const { date: _, 'content-length': length, ...fields } = Object.fromEntries(got)
+        const { received, signature_form, ...rest } = json as Record<string, unknown>
+        const bytes = Buffer.from(body)
+        const sha256 = createHash('sha256').update(bytes).digest('hex')
+        expect(received, name).toEqual({ bytes: bytes.length, sha256 })
+        expect(signature_form, name).toMatch(/; base64 of 32 bytes expected$|, as expected$/)
+        expect(Number(length), name).toBeGreaterThan(0)
+        return { name, answer: JSON.stringify({ status, fields, rest }) }
       }),
     )
     expect(answers[0]!.answer).toContain('"code":"signature_invalid"')
@@ -450,6 +458,14 @@ describe('sandbox', () => {
     expect(await ask(sandbox, 'test-review')).toEqual([30, 'REVIEW', 'SANDBOX_FORCED'])
     expect(await ask(sandbox, 'test-block')).toEqual([60, 'BLOCK', 'SANDBOX_FORCED'])
     expect(await ask(sandbox, 'device')).toEqual([40, 'REVIEW', 'ROOTED'])
+    const misspelt = { ...signals, root: { su_binay: true, 'wü😀rz': 1 } }
+    const of = (tenantId: string) => bodyOf(tenantId, { signals: misspelt })
+    const { body: warned } = await sendAs(sandbox, of('sandbox'))
+    expect(warned.warnings).toMatchObject([
+      { path: '$.signals.root.su_binay', nearest: 'root.su_binary' },
+      { path: '$.signals.root.wü😀rz', nearest: null },
+    ])
+    expect((await sendAs(acme, of('acme'))).body).not.toHaveProperty('warnings')
     expect(await ask(live, 'test-allow')).toEqual([40, 'REVIEW', 'ROOTED'])
     expect(await ask(live, 'test-block')).toEqual([40, 'REVIEW', 'ROOTED'])
   })

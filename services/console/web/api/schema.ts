@@ -42,6 +42,13 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { tenant_id: string; retired_secret: ({ last4: string; retired_at: string } | null); requests: number; data: ({ sdk_version: string; requests: number; last_seen_at: string })[] } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/signature-check': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { body?: string; body_base64?: string; signature: string } } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; valid: boolean; signature_form: string; received: { bytes: number; sha256: string }; findings: ({ code: string; text: string })[]; body_errors: ({ path: string; message: string })[] } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/rotate': {
     post: {
       parameters: { path: { tenant_id: string } }

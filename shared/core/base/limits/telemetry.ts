@@ -27,3 +27,11 @@ export const signalPathsPerTenantMax = 64
 export const signalPathBytesMax = 128
 /** A path that is unused for this long can be replaced by a new one. */
 export const signalPathIdleMs = 60 * 60 * 1000
+
+/**
+ * Warnings in the answer to a sandbox tenant, and the longest name that is looked up for one. Each
+ * compares a name with some thirty of its category, five cells a letter: 16 warnings of 64 letters
+ * are 150,000 cells, below a millisecond.
+ */
+export const warningsMax = 16
+export const warningNameCharactersMax = 64

@@ -1,0 +1,74 @@
+/** Warnings of sandbox answers: unknown signals and misspelt values, each with the nearest name. */
+import { describe, expect, it } from 'vitest'
+import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { findSignalWarnings } from '#shared/core/telemetry/signal-warnings.ts'
+
+const empty = { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} }
+const warn = (signals: Partial<Signals>) => findSignalWarnings({ ...empty, ...signals })
+const nearest = (signals: Partial<Signals>) => warn(signals).map((one) => one.nearest)
+
+describe('a name', () => {
+  it.each([
+    ['su_binay', 'root.su_binary'],
+    ['suBinary', 'root.su_binary'],
+    ['SU-BINARY', 'root.su_binary'],
+    ['magisk_detectd', 'root.magisk_detected'],
+    ['vpn_active', 'network.vpn_active'],
+    ['frobnicated', null],
+    ['', null],
+    ['x'.repeat(400), null],
+  ])('%s in root is near to %s', (name, expected) => {
+    expect(nearest({ root: { [name]: true } })).toEqual([expected])
+  })
+
+  it('that is known has no warning, and no other is nearer to it than itself', () => {
+    for (const category of categories) {
+      for (const name of Object.keys(signalCatalog[category])) {
+        expect(warn({ [category]: { [name]: null } })).toEqual([])
+        const shouted = nearest({ [category]: { [name.toUpperCase()]: true } })
+        expect(shouted).toEqual([`${category}.${name}`])
+      }
+    }
+  })
+
+  it('is in the path, and the message says what to do', () => {
+    expect(warn({ root: { su_binay: true } })).toEqual([
+      {
+        path: '$.signals.root.su_binay',
+        message: expect.stringContaining('did you mean root.su_binary?'),
+        nearest: 'root.su_binary',
+      },
+    ])
+  })
+})
+
+describe('a value', () => {
+  it.each([
+    ['verified_boot_state', 'unverified', 'UNVERIFIED'],
+    ['verified_boot_state', 'SELF_SIGNE', 'SELF_SIGNED'],
+    ['system_integrity', 'Compromised', 'COMPROMISED'],
+  ])('of %s, %s, is near to %s', (name, value, expected) => {
+    expect(nearest({ root: { [name]: value } })).toEqual([expected])
+  })
+
+  it.each(['VERIFIED', 'FAILED', 'something else', 'X'])('%s has no warning', (value) => {
+    expect(warn({ root: { verified_boot_state: value } })).toEqual([])
+  })
+
+  it('in a list is looked at as well', () => {
+    const verdicts = ['MEETS_DEVICE_INTEGRITY', 'MEETS_BASIC_INTEGRTY']
+    expect(nearest({ tamper: { pi_device_verdict: verdicts } })).toEqual(['MEETS_BASIC_INTEGRITY'])
+  })
+})
+
+describe('the cost', () => {
+  it('is bounded for as many unknown names as a submission may have', () => {
+    const names = Array.from({ length: 512 }, (_, at) => `${'ab_'.repeat(20)}${at}`)
+    const many = Object.fromEntries(names.map((name) => [name, true]))
+    const signals = Object.fromEntries(categories.map((category) => [category, many])) as Signals
+    const startedMs = performance.now()
+    expect(findSignalWarnings(signals)).toHaveLength(16)
+    expect(performance.now() - startedMs).toBeLessThan(50)
+  })
+})
