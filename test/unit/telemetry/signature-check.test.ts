@@ -22,7 +22,11 @@ const submission = {
   scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
   signals: {
     root: { su_binary: false, name: 'Zoë', at: 'a/b' },
-    ...{ emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
+    emulator: {},
+    debugger: {},
+    tamper: {},
+    ecosystem: {},
+    network: {},
   },
 }
 const body = JSON.stringify(submission)
@@ -33,7 +37,9 @@ const sign = (bytes: string | Buffer = body, key?: string | Buffer) =>
 
 const check = (signature: string | undefined, of = body, more = {}) =>
   checkSignature(Buffer.from(of), signature, {
-    ...{ tenantId: 'acme', isActive: true, secrets },
+    tenantId: 'acme',
+    isActive: true,
+    secrets,
     ...more,
   })
 const codes = (signature: string | undefined, of?: string, more?: object) =>
