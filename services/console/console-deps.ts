@@ -1,7 +1,6 @@
 /** Builds what the routes of the admin API depend on, from the process's connections. */
 
 import { randomBytes } from 'node:crypto'
-import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { createRulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
@@ -86,7 +85,6 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
         allowPrivate: config.ALLOW_PRIVATE_WEBHOOKS,
         allowNetworks: config.WEBHOOK_ALLOW_NETWORKS,
       }),
-    setDisposition: createAlertStore(postgres).setDisposition,
     hintDelivery: async (hint) => publishTenantHint(requireNats(), hint),
     findEvent: createEventStore(clickhouse).findEvent,
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,

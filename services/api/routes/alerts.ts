@@ -1,28 +1,14 @@
 /** The tenant's alerts: the list with its filters and exact total, one alert, its disposition. */
-import { z } from 'zod'
 import { alertsPageDefault } from '#shared/core/base/limits/rest-api.ts'
-import {
-  type AlertsQuery,
-  alertPageSchema,
-  alertSchema,
-  alertsQuerySchema,
-} from '#shared/core/http/api-schemas.ts'
-import {
-  type CursorScope,
-  decodeCursor,
-  encodeCursor,
-  instantMsSchema,
-} from '#shared/core/http/pagination.ts'
+import { alertPageSchema, alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { alertPathSchema, dispositionBodySchema } from '#shared/core/http/reading-schemas.ts'
-import type { AlertFilters } from '#shared/io/alerts/alert-query.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
+import { listAlertsByQuery } from '#shared/io/alerts/list-by-query.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { requireScope } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { alertExample } from '../openapi/examples.ts'
-
-const positionSchema = z.tuple([instantMsSchema, z.string().regex(/^alr_[A-Za-z0-9_-]{1,60}$/)])
 
 export type AlertRouteDeps = Pick<AlertStore, 'listAlerts' | 'findAlert' | 'setDisposition'>
 
@@ -92,52 +78,13 @@ function addList(app: ZodApp, { listAlerts }: AlertRouteDeps): void {
       },
     },
     async ({ query, caller: { tenantId, chargeRows } }) => {
-      const filters = toFilters(tenantId, query)
-      const scope = toScope(tenantId, query)
-      const { alerts, total, next } = await listAlerts({
-        ...filters,
-        limit: query.limit,
-        after: query.cursor === undefined ? null : toPosition(scope, query.cursor),
-      })
-      chargeRows(alerts.length)
-      return {
-        data: alerts,
-        total,
-        limit: query.limit,
-        next_cursor: next && encodeCursor(scope, [next.createdAtMs, next.alertId]),
-      }
+      const page = await listAlertsByQuery(listAlerts, tenantId, query)
+      chargeRows(page.data.length)
+      return page
     },
   )
 }
 
 const rejectUnknown = (): never => {
   throw new Problem('alert_not_found', 'There is no such alert.')
-}
-
-const toFilters = (tenantId: string, query: AlertsQuery): AlertFilters => ({
-  tenantId,
-  dispositions: query.disposition,
-  decisions: query.decision,
-  severities: query.severity,
-  flags: query.flag,
-  minScore: query.min_score,
-  deviceId: query.device_id,
-  userId: query.user_id,
-  sessionId: query.session_id,
-  fromMs: query.from,
-  toMs: query.to,
-  updatedAfterMs: query.updated_after,
-})
-
-/** A cursor belongs to one set of filters. The page size may change between pages. */
-function toScope(tenantId: string, query: AlertsQuery): CursorScope {
-  const { disposition, decision, severity, flag, min_score, device_id, user_id, session_id } = query
-  const { from, to, updated_after } = query
-  const filters = [disposition, decision, severity, flag, min_score, device_id, user_id, session_id]
-  return { list: 'alerts', tenantId, filters: [...filters, from, to, updated_after] }
-}
-
-function toPosition(scope: CursorScope, cursor: string) {
-  const [createdAtMs, alertId] = decodeCursor(scope, cursor, positionSchema)
-  return { createdAtMs, alertId }
 }

@@ -1,22 +1,72 @@
-/** The route that sets the disposition of an alert. */
-import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
+/** Alerts of a tenant for operators: the list, one alert with all about it, disposition, notes. */
+import { z } from 'zod'
+import { notesPerAlertMax } from '#shared/core/base/limits/alerts.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { addNote, readAlertWork, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
+import { listAlertsByQuery } from '#shared/io/alerts/list-by-query.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { ExplainDeps } from '../events/explain-event.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
-import { alertParams, alertSchema, dispositionBody } from '../http/schemas.ts'
+import { alertParams, alertSchema, dispositionBody, tenantParams } from '../http/schemas.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+import {
+  adminAlertPageSchema,
+  adminAlertsQuery,
+  alertDetailSchema,
+  assigneeBody,
+  noteBody,
+  noteSchema,
+} from './alert-schemas.ts'
+import { alertNotFound, showAlert, withWork } from './show-alert.ts'
 
-export type AlertRouteDeps = {
-  setDisposition: (change: {
-    alertId: string
-    disposition: Disposition
-    note: string | null
-    actor: string
-    scope: TenantScope
-  }) => Promise<Alert | null>
+export type AlertRouteDeps = ExplainDeps & { postgres: Postgres }
+
+/** Adds the routes. */
+export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
+  const store = createAlertStore(deps.postgres)
+  addReads(app, deps, store)
+  addChanges(app, deps, store)
 }
 
-/** Adds the route. */
-export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
+function addReads(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): void {
+  app.get(
+    '/tenants/:tenant_id/alerts',
+    {
+      schema: {
+        summary: 'List and filter the alerts of a tenant, with the exact total',
+        params: tenantParams,
+        querystring: adminAlertsQuery,
+        response: { 200: adminAlertPageSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, query }) => {
+      await requireTenant(deps.postgres, tenantId)
+      const page = await listAlertsByQuery(store.listAlerts, tenantId, query)
+      const ids = page.data.map((alert) => alert.alert_id)
+      const work = await readAlertWork(deps.postgres, tenantId, ids)
+      return { ...page, data: page.data.map((one) => withWork(one, work.get(one.alert_id))) }
+    },
+  )
+  app.get(
+    '/alerts/:alert_id',
+    {
+      schema: {
+        summary: 'One alert with notes, history, deliveries, and why it was raised',
+        params: alertParams,
+        problems: ['alert_not_found'],
+        response: { 200: alertDetailSchema },
+      },
+    },
+    async ({ params, principal }) =>
+      showAlert(
+        { ...deps, findAlert: store.findAlert },
+        { alertId: params.alert_id, scope: tenantsOf(principal) },
+      ),
+  )
+}
+
+function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): void {
   app.post(
     '/alerts/:alert_id/disposition',
     {
@@ -29,7 +79,7 @@ export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
       },
     },
     async ({ params, body, principal }) => {
-      const alert = await deps.setDisposition({
+      const alert = await store.setDisposition({
         alertId: params.alert_id,
         disposition: body.disposition,
         note: body.note ?? null,
@@ -37,7 +87,49 @@ export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
         scope: tenantsOf(principal),
       })
       if (alert !== null) return alert
-      throw new Problem('alert_not_found', `There is no alert ${params.alert_id}.`)
+      throw alertNotFound(params.alert_id)
+    },
+  )
+  app.put(
+    '/alerts/:alert_id/assignee',
+    {
+      schema: {
+        summary: 'Assign an alert to an operator, or to nobody',
+        params: alertParams,
+        body: assigneeBody,
+        problems: ['alert_not_found'],
+        response: {
+          200: z.object({ alert_id: z.string(), assignee: z.string().nullable() }),
+        },
+      },
+    },
+    async ({ params: { alert_id: alertId }, body: { assignee }, principal }) => {
+      const scope = tenantsOf(principal)
+      const change = { alertId, assignee, scope, actor: actorOf(principal) }
+      if ((await setAssignee(deps.postgres, change)) === null) throw alertNotFound(alertId)
+      return { alert_id: alertId, assignee }
+    },
+  )
+  app.post(
+    '/alerts/:alert_id/notes',
+    {
+      schema: {
+        summary: 'Add a note to an alert',
+        params: alertParams,
+        body: noteBody,
+        problems: ['alert_not_found', 'conflict'],
+        response: { 201: noteSchema },
+      },
+    },
+    async ({ params: { alert_id: alertId }, body: { note }, principal }, reply) => {
+      const scope = tenantsOf(principal)
+      const wanted = { alertId, note, scope, actor: actorOf(principal), most: notesPerAlertMax }
+      const added = await addNote(deps.postgres, wanted)
+      if (added === null) throw alertNotFound(alertId)
+      if (added === 'full') {
+        throw new Problem('conflict', `An alert has at most ${notesPerAlertMax} notes.`)
+      }
+      return reply.code(201).send(added)
     },
   )
 }

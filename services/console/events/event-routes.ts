@@ -1,10 +1,36 @@
 /** The route that explains a stored event's score. */
+import { z } from 'zod'
+import { toEventId } from '#shared/core/base/ids.ts'
 import { type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
-import { type ExplainDeps, explainEvent } from './explain-event.ts'
+import { type ExplainDeps, explainEvent, findEventOfScope } from './explain-event.ts'
 import { eventExplanationSchema, eventParams } from './explanation-schemas.ts'
 
 /** Adds the route. */
+const bodySchema = z.object({
+  event_id: z.string(),
+  tenant_id: z.string(),
+  body: z.string().describe('the submission, byte for byte'),
+  intact: z.boolean().describe('whether it has the bytes that were signed'),
+})
+
 export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
+  app.get(
+    '/events/:event_id/body',
+    {
+      schema: {
+        summary: 'The stored body of an event',
+        params: eventParams,
+        problems: ['event_not_found'],
+        response: { 200: bodySchema },
+      },
+    },
+    async ({ params, principal }) => {
+      const wanted = { eventId: params.event_id, scope: tenantsOf(principal) }
+      const { eventId, tenantId, body } = await findEventOfScope(deps, wanted)
+      const intact = toEventId(Buffer.from(body)) === eventId
+      return { event_id: eventId, tenant_id: tenantId, body, intact }
+    },
+  )
   app.get(
     '/events/:event_id/explanation',
     {

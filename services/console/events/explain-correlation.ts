@@ -22,6 +22,10 @@ export type CorrelationDeps = {
 /** Rows are kept for 35 days, and the longest window covers 30 of them. */
 const recountableMs = 5 * dayMs
 
+/** Whether the rows behind an event's risk features are still there. */
+export const isRecountable = (event: StoredEvent, nowMs: number): boolean =>
+  event.streamOffset !== 0 && nowMs - event.receivedAtMs <= recountableMs
+
 /**
  * Recomputes the risk of an event.
  * @returns null when the rows behind its features were removed or never stored
@@ -33,7 +37,7 @@ export async function explainCorrelation(
   context: { policy: Policy; body: Telemetry; alerts: readonly SessionAlert[] },
 ): Promise<EventExplanation['correlation']> {
   const { policy, body, alerts } = context
-  if (event.streamOffset === 0 || wallMs() - event.receivedAtMs > recountableMs) return null
+  if (!isRecountable(event, wallMs())) return null
   const loaded = {
     tenant_id: event.tenantId,
     event_id: event.eventId,

@@ -40,14 +40,9 @@ export type ExplainDeps = CorrelationDeps & {
  */
 export async function explainEvent(
   deps: ExplainDeps,
-  { eventId, scope }: { eventId: string; scope: TenantScope },
+  wanted: { eventId: string; scope: TenantScope },
 ): Promise<EventExplanation> {
-  const event = await deps
-    .findEvent(eventId)
-    .catch(rejectUnavailable('The stored events cannot be read at the moment.'))
-  if (event === null || !seesTenant(scope, event.tenantId)) {
-    throw new Problem('event_not_found', `There is no event ${eventId}.`)
-  }
+  const event = await findEventOfScope(deps, wanted)
   const store = createPolicyStore(deps.postgres)
   const { tenantId, policyVersion: version } = event
   const [text, stored, tenant, alerts] = await Promise.all([
@@ -90,6 +85,18 @@ export async function explainEvent(
   }
 }
 
+/** @throws Problem event_not_found, also for an event of a tenant that the caller may not see */
+export async function findEventOfScope(
+  { findEvent }: Pick<ExplainDeps, 'findEvent'>,
+  { eventId, scope }: { eventId: string; scope: TenantScope },
+): Promise<StoredEvent> {
+  const event = await findEvent(eventId).catch(
+    rejectUnavailable('The stored events cannot be read at the moment.'),
+  )
+  if (event !== null && seesTenant(scope, event.tenantId)) return event
+  throw new Problem('event_not_found', `There is no event ${eventId}.`)
+}
+
 function readPolicy({ eventId, policyHash }: StoredEvent, text: string | null): Policy {
   const fail = (why: string) =>
     new Problem(
@@ -111,7 +118,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-function readBody({ eventId, body }: StoredEvent): Telemetry {
+/** @throws Problem event_not_explainable when the stored body is no valid telemetry */
+export function readBody({ eventId, body }: StoredEvent): Telemetry {
   const value = parseJson(body)
   if (isObject(value)) normalizeOptionals(value)
   const parsed = telemetrySchema.safeParse(value)

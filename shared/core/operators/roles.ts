@@ -114,7 +114,12 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /sql/views': viewer,
   'GET /sql/cookbook': viewer,
   'GET /events/:event_id/explanation': viewer,
+  'GET /events/:event_id/body': viewer,
+  'GET /tenants/:tenant_id/alerts': viewer,
+  'GET /alerts/:alert_id': viewer,
   'POST /alerts/:alert_id/disposition': analyst,
+  'PUT /alerts/:alert_id/assignee': analyst,
+  'POST /alerts/:alert_id/notes': analyst,
 }
 
 /**

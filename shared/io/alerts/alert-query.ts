@@ -19,6 +19,8 @@ export type AlertFilters = {
   severities?: readonly Severity[] | undefined
   /** Alerts with this risk score or more. */
   minScore?: number | undefined
+  /** Alerts of this assignee; null means alerts without one. */
+  assignee?: string | null | undefined
   /** Alerts created at this instant or later, in ms since 1970. */
   fromMs?: number | undefined
   /** Alerts created before this instant. */

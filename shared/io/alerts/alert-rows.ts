@@ -6,6 +6,7 @@ import {
   type Disposition,
   toAlert,
 } from '#shared/core/alerts/alert-rules.ts'
+import type { TenantScope } from '#shared/core/operators/roles.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /** The columns of one alert, for every statement that returns alerts. */
@@ -51,16 +52,25 @@ export function toAlertOfRow(row: AlertRow): Alert {
 /** Whether Postgres can store a text: a NUL would be an error of a query. */
 export const canBeStored = (text: string): boolean => !text.includes('\u0000')
 
+/** One alert, of any tenant when neither a tenant nor a scope is named. */
+export type AlertId = {
+  alertId: string
+  tenantId?: string | undefined
+  scope?: TenantScope | undefined
+}
+
+const toSlugs = (scope: TenantScope = 'all') => (scope === 'all' ? null : scope)
+
 /** Finds one alert by its id. @throws PostgresUnavailableError */
 export async function findAlert(
   postgres: Queryable,
-  { alertId, tenantId }: { alertId: string; tenantId?: string | undefined },
+  { alertId, tenantId, scope }: AlertId,
 ): Promise<Alert | null> {
   if (!canBeStored(alertId)) return null
   const { rows } = await postgres.query<AlertRow>(
     `select ${alertColumns} from alerts
-     where alert_id = $1 and tenant_id = coalesce($2, tenant_id) limit 1`,
-    [alertId, tenantId ?? null],
+     where alert_id = $1 and ($2::text[] is null or tenant_id = any($2)) limit 1`,
+    [alertId, tenantId === undefined ? toSlugs(scope) : [tenantId]],
   )
   return rows[0] === undefined ? null : toAlertOfRow(rows[0])
 }

@@ -5,7 +5,7 @@
 import type { Alert, AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertQuery } from './alert-query.ts'
-import { findAlert } from './alert-rows.ts'
+import { type AlertId, findAlert } from './alert-rows.ts'
 import { type AlertPage, listAlerts } from './list-alerts.ts'
 import { type RaiseOutcome, raiseAlerts } from './raise-alerts.ts'
 import { type DispositionChange, setDisposition } from './set-disposition.ts'
@@ -14,7 +14,7 @@ export type AlertStore = {
   raiseAlerts: (candidates: readonly AlertCandidate[], nowMs: () => number) => Promise<RaiseOutcome>
   listAlerts: (query: AlertQuery) => Promise<AlertPage>
   /** Finds one alert by its id, of any tenant when none is given. */
-  findAlert: (of: { alertId: string; tenantId?: string | undefined }) => Promise<Alert | null>
+  findAlert: (of: AlertId) => Promise<Alert | null>
   setDisposition: (change: DispositionChange) => Promise<Alert | null>
 }
 

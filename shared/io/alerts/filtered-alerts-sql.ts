@@ -1,6 +1,6 @@
 /**
- * Lists of alerts by filters that no counter knows: flag, severity, score, user, session and time
- * of change. The page and its total are found within an index, without reading an alert; then only
+ * Lists of alerts by filters that no counter knows: flag, severity, score, user, session, assignee
+ * and time of change. The page and its total are found within an index, without reading an alert; then only
  * the alerts of the page are read. A total costs as much as there are alerts in the range of that
  * index, which is why such lists are bounded per tenant by their callers.
  */
@@ -19,8 +19,9 @@ import { alertColumns } from './alert-rows.ts'
 
 /** Whether a query has a filter that no counter knows. */
 export function isFiltered(query: AlertFilters): boolean {
-  const { userId, sessionId, flags, severities: some, minScore, updatedAfterMs } = query
-  return [userId, sessionId, flags, some, minScore, updatedAfterMs].some((of) => of !== undefined)
+  const { userId, sessionId, flags, severities: some, minScore, assignee, updatedAfterMs } = query
+  const values = [userId, sessionId, flags, some, minScore, assignee, updatedAfterMs]
+  return values.some((value) => value !== undefined)
 }
 
 /** The statement's parts for a query with such a filter. */
@@ -47,7 +48,7 @@ export function toFilteredSql(
   cross join lateral (
     select ${alertColumns} from alerts where tenant_id = $1 and alert_id = keys.alert_id
   ) as found`
-  return { kinds: ['filtered', ...kinds], total, page }
+  return { kinds: ['by', ...kinds], total, page }
 }
 
 /** Rows of one index. `isFew`: sorted after they are found, because they are few. */
@@ -67,10 +68,15 @@ function toSources(query: AlertQuery, bind: Bind): { kinds: string[]; sources: S
     device_id: query.deviceId,
     user_id: query.userId,
     session_id: query.sessionId,
+    assignee: query.assignee ?? undefined,
   }).filter(([, id]) => id !== undefined)
   const isFew = query.sessionId !== undefined
   for (const [column, id] of entities) where.push(`${column} = ${bind(id, 'text')}`)
-  const kinds = entities.map(([column]) => column)
+  const kinds = entities.map(([column]) => column.replace('_id', ''))
+  if (query.assignee === null) {
+    where.push('assignee is null')
+    kinds.push('nobody')
+  }
   if (query.updatedAfterMs === undefined) return { kinds, sources: [{ where, isFew }] }
   const since = bind(toSqlTime(query.updatedAfterMs), 'timestamptz')
   if (entities.length > 0) {
@@ -81,7 +87,7 @@ function toSources(query: AlertQuery, bind: Bind): { kinds: string[]; sources: S
   const raised = { where: [...where, `created_at >= ${since}`], isFew: false }
   const before = `greatest(created_at, ${since}) > created_at`
   const changed = { where: [...where, `changed_at >= ${since}`, before], isFew: true }
-  return { kinds: ['updated'], sources: [raised, changed] }
+  return { kinds: [...kinds, 'updated'], sources: [raised, changed] }
 }
 
 /** Conditions whose values may be null, so that one text serves every choice of filters. */

@@ -62,7 +62,6 @@ beforeAll(async () => {
       adminToken,
       projection: rig.projection,
       wallMs: Date.now,
-      setDisposition: async () => null,
       listUnknownSignals: async () => [],
       countLeftOut: async () => ({ events: 0, values: 0 }),
       ...createRulePerformanceStore(clickhouse),

@@ -41,7 +41,6 @@ beforeAll(async () => {
     adminToken,
     slowedMs: 10,
     projection: rig.projection,
-    setDisposition: createAlertStore(rig.postgres).setDisposition,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,

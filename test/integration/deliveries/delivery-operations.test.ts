@@ -45,7 +45,6 @@ beforeAll(async () => {
     ...rig.deps,
     adminToken,
     projection: rig.projection,
-    setDisposition: createAlertStore(rig.postgres).setDisposition,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
     hintDelivery: async (hint: { tenantId: string; deliveryId: string }) => {

@@ -4,7 +4,9 @@
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type EndpointAccess, endpointAccess, roles } from '#shared/core/operators/roles.ts'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { addAuthentication } from '../../../services/console/operators/authenticate.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import {
   createOperatorsRig,
   type Member,
@@ -197,18 +199,25 @@ describe('what no path names a tenant of', () => {
   })
 
   it('hides an alert and an event of another tenant as if they did not exist', async () => {
-    const asked: unknown[] = []
+    const foreign = makeAlertCandidate({ tenantId: 'globex', sessionId: 'hidden' })
+    await raiseAlerts(rig.postgres, [foreign])
     const app = await rig.createApp({
-      setDisposition: async (change) => {
-        asked.push(change.scope)
-        return null
-      },
       findEvent: async (eventId) => ({ eventId, tenantId: 'globex' }) as never,
     })
     const cookie = await rig.openSession(ofAcme.analyst!.operatorId)
-    const disposition = { app, cookie, body: { disposition: 'CONFIRMED' } }
-    await rig.must(404, 'POST', '/alerts/alr_x/disposition', disposition)
-    expect(asked).toEqual([['acme']])
+    for (const [method, tail, body] of [
+      ['GET', ''],
+      ['POST', '/disposition', { disposition: 'CONFIRMED' }],
+      ['PUT', '/assignee', { assignee: 'eve@example.com' }],
+      ['POST', '/notes', { note: 'mine' }],
+    ] as const) {
+      const path = `/alerts/${foreign.alertId}${tail}`
+      const hidden = await rig.must(404, method, path, { cookie, ...(body && { body }) })
+      expect(hidden.body.code).toBe('alert_not_found')
+      const other = await rig.openSession(ofAll.analyst!.operatorId)
+      const seen = await rig.call(method, path, { cookie: other, ...(body && { body }) })
+      expect(seen.status, path).toBeLessThan(300)
+    }
     const path = `/events/evt_${'x'.repeat(22)}/explanation`
     const hidden = await rig.call('GET', path, { app, cookie })
     expect(hidden.status).toBe(404)

@@ -119,7 +119,6 @@ beforeAll(async () => {
       projection: rig.projection,
       wallMs: Date.now,
       backtests,
-      setDisposition: async () => null,
       listUnknownSignals: async () => [],
       countLeftOut: async () => ({ events: 0, values: 0 }),
     },

@@ -5,7 +5,6 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
-import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
@@ -42,7 +41,6 @@ beforeAll(async () => {
     ...rig.deps,
     adminToken,
     projection: rig.projection,
-    setDisposition: createAlertStore(rig.postgres).setDisposition,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,

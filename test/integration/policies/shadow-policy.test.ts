@@ -43,7 +43,6 @@ beforeAll(async () => {
       adminToken,
       projection: admin.projection,
       compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
-      setDisposition: createAlertStore(postgres).setDisposition,
       listUnknownSignals: async () => [],
       countLeftOut: async () => ({ events: 0, values: 0 }),
       wallMs: Date.now,

@@ -47,7 +47,6 @@ beforeAll(async () => {
       adminToken,
       projection: rig.projection,
       wallMs: Date.now,
-      setDisposition: async () => null,
       ...createUnknownSignalStore(clickhouse),
     },
     {

@@ -37,7 +37,6 @@ beforeAll(async () => {
     ...rig.deps,
     adminToken,
     projection: rig.projection,
-    setDisposition: async () => null,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
   }

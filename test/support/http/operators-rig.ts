@@ -10,7 +10,6 @@ import {
   toToken,
 } from '#shared/core/operators/operator-credentials.ts'
 import type { Role } from '#shared/core/operators/roles.ts'
-import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { insertSession } from '#shared/io/operators/session-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -119,7 +118,6 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
     adminToken,
     slowedMs: 10,
     projection: rig.projection,
-    setDisposition: createAlertStore(rig.postgres).setDisposition,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
     passwords: createPasswordHasher({ memory: 1_024, passes: 1, parallelism: 1 }),

@@ -67,11 +67,37 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null) } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/alerts': {
+    get: {
+      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; limit?: number; cursor?: string; assignee?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: (unknown)[]; total: number; limit: number; next_cursor: (string | null) } } } }
+    }
+  }
+  '/admin/v1/alerts/{alert_id}': {
+    get: {
+      parameters: { path: { alert_id: string } }
+      responses: { 200: { content: { 'application/json': { alert: unknown; policy_version: number; notes: ({ note_id: number; author: string; note: string; at: string })[]; history: ({ at: string; actor: string; from: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; to: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note: (string | null) })[]; deliveries: ({ delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] })[]; explanation: ({ event: { event_id: string; tenant_id: string; device_id: string; session_id: string; user_id: (string | null); account_id: (string | null); received_at: string; sdk_version: string; platform: string; epoch: number }; policy: { version: number; policy_hash: string; name: string; created_at: (string | null); created_by: (string | null); document_intact: boolean }; answered: { rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[]; reasons: (({ code: string; weight: number; evidence: Record<string, unknown> })[] | null) }; recomputed: { rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[]; reasons: (({ code: string; weight: number; evidence: Record<string, unknown> })[] | null) }; matches: boolean; evidence_differs: boolean; differences: ({ field: string; answered: unknown; recomputed: unknown })[]; body_intact: boolean; forced: ({ device_id: string; rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK" } | null); steps: { signals: ({ signal: string; value: unknown; outcome: "scored" | "not_measured" | "clean" | "weightless" | "unknown" | "suppressed"; points: number; suppressed_because?: string })[]; categories: ({ category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network"; sum: number; groups: ({ signals: (string)[]; cap: number; sum: number })[]; cap: number; strong_evidence: ((string)[] | null); capped: number; halved_by: (string)[]; halved: number; soft_limit: (number | null); points: number })[]; sum: number; total: number; floor: ({ signal: string; score: number } | null); score: number; thresholds: { review: number; block: number }; action: "ALLOW" | "REVIEW" | "BLOCK"; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[] }; correlation: ({ risk_score: number; action: "ALLOW" | "REVIEW" | "BLOCK"; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; retry: boolean; matches_alert: (boolean | null) } | null); alerts: ({ alert_id: string; event_id: string; raised_by_this_event: boolean; action: "ALLOW" | "REVIEW" | "BLOCK"; severity: string; risk_score: number; rasp_score: number; policy_version: number; disposition: string; created_at: string; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; correlation_reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[] })[] } | null); unexplained: (string | null); now: { active: ({ version: number; policy_hash: string; name: string; action: "ALLOW" | "REVIEW" | "BLOCK"; risk_score: number; rasp_score: number; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; risk_features: boolean } | null); shadow: ({ version: number; policy_hash: string; name: string; action: "ALLOW" | "REVIEW" | "BLOCK"; risk_score: number; rasp_score: number; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; risk_features: boolean } | null) } } } } }
+    }
+  }
   '/admin/v1/alerts/{alert_id}/disposition': {
     post: {
       parameters: { path: { alert_id: string } }
       requestBody: { content: { 'application/json': { disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note?: (string | null) } } }
       responses: { 200: { content: { 'application/json': ({ alert_id: string; seq: number; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string } & Record<string, unknown>) } } }
+    }
+  }
+  '/admin/v1/alerts/{alert_id}/assignee': {
+    put: {
+      parameters: { path: { alert_id: string } }
+      requestBody: { content: { 'application/json': { assignee: (string | null) } } }
+      responses: { 200: { content: { 'application/json': { alert_id: string; assignee: (string | null) } } } }
+    }
+  }
+  '/admin/v1/alerts/{alert_id}/notes': {
+    post: {
+      parameters: { path: { alert_id: string } }
+      requestBody: { content: { 'application/json': { note: string } } }
+      responses: { 201: { content: { 'application/json': { note_id: number; author: string; note: string; at: string } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/deliveries': {
@@ -221,6 +247,12 @@ export interface paths {
     get: {
       parameters: { query?: { since?: string; version?: number }; path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { tenant_id: string; shadow: { version: number; versions: (number)[]; policy_hash: string; name: (string | null) }; since: (string | null); first_event_at: (string | null); last_event_at: (string | null); events: number; sessions: number; matrix: Record<string, Record<string, number>>; alerts: { active: number; shadow: number; gained: number; lost: number }; by_action: Record<string, { active: number; shadow: number; gained: number; lost: number }>; by_platform: ({ name: string; active: number; shadow: number; gained: number; lost: number })[]; by_sdk_version: ({ name: string; active: number; shadow: number; gained: number; lost: number })[]; by_flag: ({ name: string; gained: number; lost: number })[]; by_disposition: ({ name: string; kept: number; lost: number })[]; moved_most: ({ device_id: string; session_id: string; active_score: number; shadow_score: number })[] } } } }
+    }
+  }
+  '/admin/v1/events/{event_id}/body': {
+    get: {
+      parameters: { path: { event_id: string } }
+      responses: { 200: { content: { 'application/json': { event_id: string; tenant_id: string; body: string; intact: boolean } } } }
     }
   }
   '/admin/v1/events/{event_id}/explanation': {

@@ -1,0 +1,93 @@
+/** Schemas of the alerts of the admin API. */
+import { z } from 'zod'
+import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
+import { alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
+import { operatorText } from '#shared/core/http/operator-text.ts'
+import { emailCharactersMax } from '#shared/core/operators/operator-credentials.ts'
+import { actions, reasonSchema } from '#shared/core/scoring/score.ts'
+import { deliverySchema } from '../deliveries/delivery-schemas.ts'
+import { eventExplanationSchema } from '../events/explanation-schemas.ts'
+
+const dispositionSchema = z.enum(dispositions)
+const assigneeSchema = z.string().min(1).max(emailCharactersMax)
+
+/** The filters of a list, and the assignee: `none` for alerts without one. */
+export const adminAlertsQuery = alertsQuerySchema.extend({
+  assignee: assigneeSchema
+    .optional()
+    .describe('alerts of this assignee, an operator’s email; `none`: alerts without one'),
+})
+
+export const adminAlertSchema = alertSchema
+  .extend({
+    assignee: z.string().nullable().describe('the email of an operator'),
+    notes: z.int().min(0).describe('how many notes it has'),
+  })
+  .meta({ id: 'AdminAlert' })
+
+export const adminAlertPageSchema = z.object({
+  data: z.array(adminAlertSchema).describe('newest first'),
+  total: z.int().min(0).describe('exact, on all pages'),
+  limit: z.int(),
+  next_cursor: z.string().nullable().describe('`cursor` of the next page; null on the last one'),
+})
+
+export const noteSchema = z.object({
+  note_id: z.int(),
+  author: z.string(),
+  note: z.string(),
+  at: z.string(),
+})
+
+const policyVerdictSchema = z
+  .object({
+    version: z.int(),
+    policy_hash: z.string(),
+    name: z.string(),
+    action: z.enum(actions),
+    risk_score: z.int(),
+    rasp_score: z.int(),
+    reasons: z.array(reasonSchema),
+    risk_features: z
+      .boolean()
+      .describe('whether the history of the device counted; false when its rows were removed'),
+  })
+  .nullable()
+
+export const alertDetailSchema = z.object({
+  alert: adminAlertSchema,
+  policy_version: z.int().describe('that of the event that raised it'),
+  notes: z.array(noteSchema).describe('oldest first'),
+  history: z
+    .array(
+      z.object({
+        at: z.string(),
+        actor: z.string(),
+        from: dispositionSchema,
+        to: dispositionSchema,
+        note: z.string().nullable(),
+      }),
+    )
+    .describe('the changes of its disposition, oldest first'),
+  deliveries: z.array(deliverySchema),
+  explanation: eventExplanationSchema
+    .nullable()
+    .describe('the score of the event that raised it, step by step, at decision time'),
+  unexplained: z
+    .string()
+    .nullable()
+    .describe('why there is no explanation: event_not_found, event_not_explainable, unavailable'),
+  now: z
+    .object({ active: policyVerdictSchema, shadow: policyVerdictSchema })
+    .describe('what the present policies say of the same event; null without such a policy'),
+})
+export type AlertDetail = z.infer<typeof alertDetailSchema>
+
+export const assigneeBody = z.strictObject({
+  assignee: assigneeSchema.nullable().describe('the email of an operator; null: nobody'),
+})
+
+export const noteBody = z.strictObject({
+  note: operatorText(noteCharactersMax).refine((text) => text !== '', 'must not be empty'),
+})

@@ -1,0 +1,108 @@
+/**
+ * Everything about one alert. What is in Postgres is always there; the explanation is left out, with
+ * the reason, when its event cannot be read or explained.
+ */
+import { Problem } from '#shared/core/http/problem.ts'
+import type { TenantScope } from '#shared/core/operators/roles.ts'
+import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
+import {
+  type AlertWork,
+  listDispositions,
+  listNotes,
+  readAlertWork,
+} from '#shared/io/alerts/alert-work-store.ts'
+import { listDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
+import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
+import { findShadowPolicy } from '#shared/io/policies/shadow-policy-store.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import {
+  type ExplainDeps,
+  explainEvent,
+  findEventOfScope,
+  readBody,
+} from '../events/explain-event.ts'
+import type { AlertDetail } from './alert-schemas.ts'
+import { judgeAgain } from './judge-again.ts'
+
+export type ShowAlertDeps = ExplainDeps & { findAlert: AlertStore['findAlert'] }
+
+/** Deliveries of one alert that are shown; there is one, and another one after an erasure. */
+const deliveriesMax = 50
+
+/** @throws Problem alert_not_found */
+export async function showAlert(
+  deps: ShowAlertDeps,
+  of: { alertId: string; scope: TenantScope },
+): Promise<AlertDetail> {
+  const alert = await deps.findAlert(of)
+  if (alert === null) throw alertNotFound(of.alertId)
+  const { tenant_id: tenantId, alert_id: alertId, event_id: eventId } = alert
+  const { postgres } = deps
+  const [work, notes, history, { deliveries }, policyVersion, explained] = await Promise.all([
+    readAlertWork(postgres, tenantId, [alertId]),
+    listNotes(postgres, tenantId, alertId),
+    listDispositions(postgres, tenantId, alertId),
+    listDeliveries(postgres, { tenantId, alertId, limit: deliveriesMax }),
+    findPolicyVersion(postgres, tenantId, alertId),
+    explain(deps, { tenantId, eventId }),
+  ])
+  return {
+    alert: withWork(alert, work.get(alertId)),
+    policy_version: policyVersion,
+    notes,
+    history: history as AlertDetail['history'],
+    deliveries,
+    ...explained,
+  }
+}
+
+export const alertNotFound = (alertId: string) =>
+  new Problem('alert_not_found', `There is no alert ${alertId}.`)
+
+/** An alert with its assignee and number of notes. */
+export const withWork = <Alert>(alert: Alert, work: AlertWork | undefined) => ({
+  ...alert,
+  assignee: work?.assignee ?? null,
+  notes: work?.notes ?? 0,
+})
+
+async function findPolicyVersion(db: Queryable, tenantId: string, alertId: string) {
+  const { rows } = await db.query<{ policy_version: number }>(
+    'select policy_version from alerts where tenant_id = $1 and alert_id = $2',
+    [tenantId, alertId],
+  )
+  return rows[0]?.policy_version ?? 0
+}
+
+type Explained = Pick<AlertDetail, 'explanation' | 'unexplained' | 'now'>
+
+async function explain(
+  deps: ShowAlertDeps,
+  { tenantId, eventId }: { tenantId: string; eventId: string },
+): Promise<Explained> {
+  const now: AlertDetail['now'] = { active: null, shadow: null }
+  try {
+    const explanation = await explainEvent(deps, { eventId, scope: [tenantId] })
+    const event = await findEventOfScope(deps, { eventId, scope: [tenantId] })
+    const judged = { event, body: readBody(event) }
+    const [active, shadow] = await Promise.all([
+      createCurrentPolicyStore(deps.postgres).findCurrentPolicy(tenantId),
+      findShadow(deps.postgres, tenantId),
+    ])
+    if (active !== null) now.active = await judgeAgain(deps, judged, active)
+    if (shadow !== null) now.shadow = await judgeAgain(deps, judged, shadow)
+    return { explanation, unexplained: null, now }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return { explanation: null, unexplained: error.code, now }
+  }
+}
+
+/** The shadow policy that decides at present, or null. */
+async function findShadow(db: Queryable, tenantId: string) {
+  const shadow = await findShadowPolicy(db, { tenantId })
+  if (shadow === null || shadow.policy_hash === null) return null
+  const policy = await createPolicyDocuments(db).findPolicy(shadow.policy_hash)
+  return policy && { policy, version: shadow.version, policyHash: shadow.policy_hash }
+}

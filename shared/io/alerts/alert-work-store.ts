@@ -1,0 +1,134 @@
+/** How people work on alerts in Postgres: assignees, notes, and the history of dispositions. */
+import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import { canBeStored } from './alert-rows.ts'
+
+/** What the list shows beside an alert. */
+export type AlertWork = { assignee: string | null; notes: number }
+
+/** Times are ISO-8601. */
+export type AlertNote = { note_id: number; author: string; note: string; at: string }
+
+export type DispositionRecord = {
+  at: string
+  actor: string
+  from: string
+  to: string
+  note: string | null
+}
+
+/** An alert that an operator may change. */
+type AlertOfScope = { alertId: string; scope: TenantScope; actor: string }
+
+/** Assignees and numbers of notes of some alerts of a tenant, by alert id. */
+export async function readAlertWork(
+  db: Queryable,
+  tenantId: string,
+  alertIds: readonly string[],
+): Promise<Map<string, AlertWork>> {
+  const { rows } = await db.query<AlertWork & { alert_id: string }>(
+    `select alert_id, assignee, (
+       select count(*) from alert_notes as n
+       where n.tenant_id = a.tenant_id and n.alert_id = a.alert_id) as notes
+     from alerts as a where tenant_id = $1 and alert_id = any($2)`,
+    [tenantId, alertIds],
+  )
+  return new Map(rows.map(({ alert_id, ...work }) => [alert_id, work]))
+}
+
+/** All notes of an alert, oldest first. */
+export async function listNotes(
+  db: Queryable,
+  tenantId: string,
+  alertId: string,
+): Promise<AlertNote[]> {
+  const { rows } = await db.query<Omit<AlertNote, 'at'> & { at: Date }>(
+    `select note_id, author, note, at from alert_notes
+     where tenant_id = $1 and alert_id = $2 order by note_id`,
+    [tenantId, alertId],
+  )
+  return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
+}
+
+/** All changes of an alert's disposition, oldest first. */
+export async function listDispositions(
+  db: Queryable,
+  tenantId: string,
+  alertId: string,
+): Promise<DispositionRecord[]> {
+  const { rows } = await db.query<Omit<DispositionRecord, 'at'> & { at: Date }>(
+    `select at, actor, from_disposition as "from", to_disposition as "to", note
+     from alert_dispositions where tenant_id = $1 and alert_id = $2 order by disposition_id`,
+    [tenantId, alertId],
+  )
+  return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
+}
+
+/** The tenant of an alert in the operator's scope, with a lock on the alert. */
+async function lockAlert(tx: Queryable, { alertId, scope }: AlertOfScope) {
+  if (!canBeStored(alertId)) return null
+  const { rows } = await tx.query<{ tenant_id: string; assignee: string | null }>(
+    `select tenant_id, assignee from alerts
+     where alert_id = $1 and ($2::text[] is null or tenant_id = any($2)) for no key update`,
+    [alertId, scope === 'all' ? null : scope],
+  )
+  return rows[0] ?? null
+}
+
+/**
+ * Assigns an alert, or takes its assignee away with null. Assigning the present one changes nothing.
+ * @returns the tenant, or null when there is no such alert
+ */
+export function setAssignee(
+  postgres: Postgres,
+  change: AlertOfScope & { assignee: string | null },
+): Promise<string | null> {
+  const { alertId, assignee, actor } = change
+  return postgres.transaction(async (tx) => {
+    const row = await lockAlert(tx, change)
+    if (row === null) return null
+    if (row.assignee === assignee) return row.tenant_id
+    await tx.query('update alerts set assignee = $3 where tenant_id = $1 and alert_id = $2', [
+      row.tenant_id,
+      alertId,
+      assignee,
+    ])
+    await insertAudit(tx, {
+      actor,
+      tenantId: row.tenant_id,
+      action: 'alert.assigned',
+      before: { alert_id: alertId, assignee: row.assignee },
+      after: { alert_id: alertId, assignee },
+    })
+    return row.tenant_id
+  })
+}
+
+/**
+ * Adds a note.
+ * @param most notes that an alert has at most
+ * @returns null when there is no such alert, `full` when it has as many notes as it may
+ */
+export function addNote(
+  postgres: Postgres,
+  wanted: AlertOfScope & { note: string; most: number },
+): Promise<AlertNote | 'full' | null> {
+  const { alertId, note, actor, most } = wanted
+  return postgres.transaction(async (tx) => {
+    const row = await lockAlert(tx, wanted)
+    if (row === null) return null
+    const { rows } = await tx.query<{ note_id: number; at: Date }>(
+      `insert into alert_notes (tenant_id, alert_id, author, note)
+       select $1, $2, $3, $4
+       where (select count(*) from alert_notes where tenant_id = $1 and alert_id = $2) < $5
+       returning note_id, at`,
+      [row.tenant_id, alertId, actor, note, most],
+    )
+    if (rows[0] === undefined) return 'full'
+    const { note_id, at } = rows[0]
+    const after = { alert_id: alertId, note_id }
+    await insertAudit(tx, { actor, tenantId: row.tenant_id, action: 'alert.noted', after })
+    return { note_id, author: actor, note, at: at.toISOString() }
+  })
+}
