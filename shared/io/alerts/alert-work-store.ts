@@ -77,7 +77,8 @@ async function lockAlert(tx: Queryable, { alertId, scope }: AlertOfScope) {
 }
 
 /**
- * Assigns an alert, or takes its assignee away with null. Assigning the present one changes nothing.
+ * Assigns an alert, or takes its assignee away with null. Assigning the present one changes
+ * nothing.
  * @returns the tenant, or null when there is no such alert
  */
 export function setAssignee(

@@ -4,7 +4,8 @@
 export const notesPerAlertMax = 200
 
 /**
- * Alerts that one step of a bulk change moves: its transaction holds the lock of the tenant's alerts
+ * Alerts that one step of a bulk change moves: its transaction holds the lock of the tenant's
+ * alerts
  * for some tens of milliseconds, in which the scorer waits.
  */
 export const bulkStepAlerts = 100
