@@ -8,6 +8,7 @@ import type { TenantScope } from '#shared/core/operators/roles.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import {
   type AlertWork,
+  findAlertPolicyVersion,
   listDispositions,
   listNotes,
   readAlertWork,
@@ -45,7 +46,7 @@ export async function showAlert(
     listNotes(postgres, tenantId, alertId),
     listDispositions(postgres, tenantId, alertId),
     listDeliveries(postgres, { tenantId, alertId, limit: deliveriesMax }),
-    findPolicyVersion(postgres, tenantId, alertId),
+    findAlertPolicyVersion(postgres, tenantId, alertId),
     explain(deps, { tenantId, eventId }),
   ])
   return {
@@ -67,14 +68,6 @@ export const withWork = <Alert>(alert: Alert, work: AlertWork | undefined) => ({
   assignee: work?.assignee ?? null,
   notes: work?.notes ?? 0,
 })
-
-async function findPolicyVersion(db: Queryable, tenantId: string, alertId: string) {
-  const { rows } = await db.query<{ policy_version: number }>(
-    'select policy_version from alerts where tenant_id = $1 and alert_id = $2',
-    [tenantId, alertId],
-  )
-  return rows[0]?.policy_version ?? 0
-}
 
 type Explained = Pick<AlertDetail, 'explanation' | 'unexplained' | 'now'>
 

@@ -65,6 +65,19 @@ export async function listDispositions(
   return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
 }
 
+/** The version of the policy that scored the event of an alert; 0 when the alert is gone. */
+export async function findAlertPolicyVersion(
+  db: Queryable,
+  tenantId: string,
+  alertId: string,
+): Promise<number> {
+  const { rows } = await db.query<{ policy_version: number }>(
+    'select policy_version from alerts where tenant_id = $1 and alert_id = $2',
+    [tenantId, alertId],
+  )
+  return rows[0]?.policy_version ?? 0
+}
+
 /** The tenant of an alert in the operator's scope, with a lock on the alert. */
 async function lockAlert(tx: Queryable, { alertId, scope }: AlertOfScope) {
   if (!canBeStored(alertId)) return null

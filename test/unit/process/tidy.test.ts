@@ -191,6 +191,8 @@ describe('style', () => {
   it('keeps files to about 400 lines', () => {
     const found = sources
       .filter(({ path }) => !path.startsWith('test/'))
+      // The client's types are generated: a few lines for every endpoint.
+      .filter(({ path }) => path !== 'services/console/web/api/schema.ts')
       .filter(({ lines }) => lines.length > 450)
       .map(({ path, lines }) => `${path}: ${lines.length}`)
     expect(found).toEqual([])
