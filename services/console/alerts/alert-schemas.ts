@@ -19,12 +19,10 @@ export const adminAlertsQuery = alertsQuerySchema.extend({
     .describe('alerts of this assignee, an operator’s email; `none`: alerts without one'),
 })
 
-export const adminAlertSchema = alertSchema
-  .extend({
-    assignee: z.string().nullable().describe('the email of an operator'),
-    notes: z.int().min(0).describe('how many notes it has'),
-  })
-  .meta({ id: 'AdminAlert' })
+export const adminAlertSchema = alertSchema.extend({
+  assignee: z.string().nullable().describe('the email of an operator'),
+  notes: z.int().min(0).describe('how many notes it has'),
+})
 
 export const adminAlertPageSchema = z.object({
   data: z.array(adminAlertSchema).describe('newest first'),
