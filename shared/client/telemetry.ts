@@ -17,6 +17,15 @@ type ValueOf<Definition> = Definition extends { type: infer Type extends SignalT
   ? SignalValues[Type]
   : never
 
+/** The boolean signals as `category.signal`. */
+export type BooleanSignal = {
+  [Name in Category]: {
+    [Signal in keyof Catalog[Name]]: Catalog[Name][Signal] extends { type: 'boolean' }
+      ? `${Name}.${Signal & string}`
+      : never
+  }[keyof Catalog[Name]]
+}[Category]
+
 /** The known signals of a category. `null` and absence are "not measured". */
 export type CategorySignals<Name extends Category> = {
   [Signal in keyof Catalog[Name]]?: ValueOf<Catalog[Name][Signal]> | null

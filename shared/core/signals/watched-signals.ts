@@ -64,6 +64,8 @@ export const watchedSignals: readonly string[] = [
   'network.pinning_failed',
   'network.ssl_downgrade',
   'network.forged_request',
+  'root.rooted',
+  'debugger.hooking_detected',
 ]
 
 /** Signals that are detected when they are false. */

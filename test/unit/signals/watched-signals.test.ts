@@ -32,9 +32,9 @@ describe('the watched signals', () => {
       tamper.attestation_failed tamper.app_attest_valid ecosystem.malware_detected
       ecosystem.remote_control_active ecosystem.location_spoofed ecosystem.camera_hijack
       ecosystem.virtual_camera network.mitm_detected network.pinning_failed
-      network.ssl_downgrade network.forged_request`
+      network.ssl_downgrade network.forged_request root.rooted debugger.hooking_detected`
     const paths = frozen.trim().split(/\s+/)
-    expect(paths).toHaveLength(54)
+    expect(paths).toHaveLength(56)
     expect(watchedSignals.slice(0, paths.length)).toEqual(paths)
     expect(new Set(watchedSignals).size).toBe(watchedSignals.length)
     expect(watchedSignals.length).toBeLessThanOrEqual(64)

@@ -20,7 +20,7 @@ export const clientFlagsMax = 256
 
 /**
  * Signal names beyond the catalog that get a path in the `signals` column, per tenant. ClickHouse
- * keeps 256 paths of a part as columns, of which the catalog uses 148.
+ * keeps 256 paths of a part as columns, of which the catalog uses 151.
  */
 export const signalPathsPerTenantMax = 64
 /** Longest such path, in bytes. */

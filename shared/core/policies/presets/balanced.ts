@@ -12,6 +12,8 @@ export const balancedPolicy: Policy = {
     root: {
       cap: 70,
       signals: {
+        // As much as one strong check. The cap of root keeps it and all details below BLOCK.
+        rooted: 40,
         su_binary: 40,
         root_management_app: 35,
         magisk_detected: 45,
@@ -103,6 +105,8 @@ export const balancedPolicy: Policy = {
         waiting_for_debugger: 20,
         app_debuggable: 20,
         ida_or_gdb_port: 20,
+        // Below what a named framework weighs, and no floor: it can be one weak check.
+        hooking_detected: 50,
         frida_detected: 75,
         frida_port_open: 20,
         frida_threads: 25,
@@ -175,6 +179,7 @@ export const balancedPolicy: Policy = {
         active_call: 5,
         overlay_or_interfering_apps: 12,
         location_spoofed: 20,
+        mock_location_possible: 4,
         camera_hijack: 30,
         virtual_camera: 30,
         factory_reset_at: 0,

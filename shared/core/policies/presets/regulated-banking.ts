@@ -22,6 +22,7 @@ const circular77 = {
   emulator: ['emulator.is_emulator', 'emulator.is_simulator', 'emulator.cloud_phone'],
   adb: ['ecosystem.adb_enabled', 'ecosystem.wireless_adb', 'root.adb_root'],
   hook: [
+    'debugger.hooking_detected',
     'debugger.frida_detected',
     'debugger.frida_maps',
     'debugger.frida_dbus_reply',
@@ -40,6 +41,7 @@ const circular77 = {
     'tamper.pi_app_verdict',
   ],
   root: [
+    'root.rooted',
     'root.su_binary',
     'root.root_management_app',
     'root.magisk_detected',

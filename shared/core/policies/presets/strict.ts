@@ -46,6 +46,7 @@ export const strictPolicy: Policy = {
         ...debug.signals,
         debugger_attached: 60,
         tracer_pid: { atLeast: 1, weight: 60 },
+        hooking_detected: 60,
         frida_port_open: 30,
         frida_threads: 30,
         automation_detected: 45,

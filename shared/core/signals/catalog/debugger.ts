@@ -50,13 +50,21 @@ export const debuggerSignals = {
     description: "A debug server's port is open.",
     sources: ['RiskEngine'],
   },
+  hooking_detected: {
+    type: 'boolean',
+    platforms: ['android', 'ios'],
+    grade: 'high',
+    flag: 'HOOKING_DETECTED',
+    description: 'An SDK reports hooking and not which framework it is.',
+    sources: ['freeRASP', 'jail-monkey', 'flutter_rasp', 'IOSSecuritySuite'],
+  },
   frida_detected: {
     type: 'boolean',
     platforms: ['android', 'ios'],
     grade: 'critical',
     flag: 'HOOKING_DETECTED',
     description: 'Frida is in the process.',
-    sources: ['Fingerprint', 'freeRASP', 'Appdome'],
+    sources: ['Fingerprint', 'Appdome'],
   },
   frida_port_open: {
     type: 'boolean',
@@ -96,7 +104,7 @@ export const debuggerSignals = {
     grade: 'critical',
     flag: 'HOOKING_DETECTED',
     description: 'Xposed or a descendant hooks the process.',
-    sources: ['RiskEngine', 'jail-monkey'],
+    sources: ['RiskEngine'],
   },
   hook_framework: {
     type: 'string',

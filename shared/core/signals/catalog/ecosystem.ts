@@ -122,6 +122,14 @@ export const ecosystemSignals = {
     description: 'The location is mocked.',
     sources: ['freeRASP', 'Fingerprint', 'Tencent'],
   },
+  mock_location_possible: {
+    type: 'boolean',
+    platforms: ['android'],
+    grade: 'low',
+    flag: 'DEVELOPER_SETTINGS',
+    description: 'Settings or an installed app could mock the location.',
+    sources: ['jail-monkey', 'flutter_rasp'],
+  },
   camera_hijack: {
     type: 'boolean',
     platforms: ['android'],

@@ -2,6 +2,14 @@
 import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 
 export const rootSignals = {
+  rooted: {
+    type: 'boolean',
+    platforms: ['android'],
+    grade: 'high',
+    flag: 'ROOTED',
+    description: 'An SDK reports root and not which check found it.',
+    sources: ['freeRASP', 'RootBeer', 'jail-monkey', 'flutter_rasp'],
+  },
   su_binary: {
     type: 'boolean',
     platforms: ['android'],
@@ -52,11 +60,11 @@ export const rootSignals = {
   },
   root_hiding: {
     type: 'boolean',
-    platforms: ['android'],
+    platforms: ['android', 'ios'],
     grade: 'critical',
     flag: 'ROOT_HIDING',
     description: 'A root cloaking or app hiding tool is active.',
-    sources: ['RootBeer', 'securevale', 'freeRASP'],
+    sources: ['RootBeer', 'securevale', 'freeRASP', 'IOSSecuritySuite'],
   },
   dangerous_apps: {
     type: 'boolean',

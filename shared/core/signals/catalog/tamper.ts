@@ -44,7 +44,7 @@ export const tamperSignals = {
   },
   untrusted_install_source: {
     type: 'boolean',
-    platforms: ['android'],
+    platforms: ['android', 'ios'],
     grade: 'medium',
     flag: 'UNTRUSTED_INSTALL',
     description: 'Installed from outside the trusted stores.',

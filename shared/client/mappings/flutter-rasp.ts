@@ -1,0 +1,53 @@
+/**
+ * flutter_rasp. A full scan has a boolean for every threat; threats that arrive one by one are those
+ * that were detected.
+ */
+import type { BooleanSignal, PartialSignals } from '../telemetry.ts'
+import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
+
+type PerPlatform = { android: BooleanSignal; ios: BooleanSignal }
+const both = (signal: BooleanSignal): PerPlatform => ({ android: signal, ios: signal })
+
+/**
+ * Every threat of flutter_rasp and its signal. Its location check looks for settings and apps that
+ * could mock a location, so it does not say that one is mocked.
+ */
+export const flutterRaspThreats: Readonly<Record<string, PerPlatform>> = {
+  root: { android: 'root.rooted', ios: 'root.jailbroken' },
+  emulator: { android: 'emulator.is_emulator', ios: 'emulator.is_simulator' },
+  debug: both('debugger.debugger_attached'),
+  hook: both('debugger.hooking_detected'),
+  repackaging: both('tamper.signature_mismatch'),
+  trustedInstall: both('tamper.untrusted_install_source'),
+  vpn: both('network.vpn_active'),
+  developerMode: both('ecosystem.developer_mode'),
+  adbEnabled: both('ecosystem.adb_enabled'),
+  devicePasscode: both('ecosystem.no_passcode'),
+  secureHardwareNotAvailable: both('tamper.hardware_keystore_missing'),
+  obfuscationIssues: both('tamper.obfuscation_missing'),
+  timeSpoofing: both('tamper.time_spoofed'),
+  locationSpoofing: both('ecosystem.mock_location_possible'),
+  multiInstance: both('emulator.multi_instance'),
+  deviceBinding: both('tamper.device_binding_changed'),
+}
+
+export type FlutterRaspReport = {
+  platform: 'android' | 'ios'
+  /** `RaspResult.threats` by name, or the names of the threats that were detected. */
+  threats: Readonly<Record<string, boolean>> | readonly string[]
+}
+
+/** Maps the threats of flutter_rasp to signals. */
+export function fromFlutterRasp({ platform, threats }: FlutterRaspReport): PartialSignals {
+  const results = Array.isArray(threats)
+    ? threats.map((name: string) => [name, true] as const)
+    : Object.entries(threats)
+  const isKnown = (name: string) => Object.hasOwn(flutterRaspThreats, name)
+  const findings = results
+    .filter(([name]) => isKnown(name))
+    .map(([name, detected]): Finding => [flutterRaspThreats[name]![platform], detected])
+  const unknown = results
+    .filter(([name, detected]) => !isKnown(name) && detected && name !== 'undefined')
+    .map(([name]) => name)
+  return mergePartial(toPartialSignals(findings), toUnknownSignals('flutter_rasp', unknown))
+}

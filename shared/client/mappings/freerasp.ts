@@ -1,0 +1,124 @@
+/**
+ * Talsec freeRASP. It reports a threat by a callback and says nothing of a check that found
+ * nothing, so a threat that was not reported counts as clean only once all checks have finished.
+ */
+import type { BooleanSignal, PartialSignals } from '../telemetry.ts'
+import { mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
+
+type Threat = {
+  /** The callback in React Native, Cordova and Capacitor. Flutter puts `on` before it. */
+  name: string
+  /** Other names: callbacks of the Android library, cases of the iOS enumeration. */
+  aliases: readonly string[]
+  /** The signal on each platform that has the check. */
+  android?: BooleanSignal
+  ios?: BooleanSignal
+  /** Something that happens at a moment, so its absence says nothing. */
+  event?: true
+}
+
+const threat = (
+  name: string,
+  signals: Pick<Threat, 'android' | 'ios' | 'event'>,
+  ...aliases: string[]
+): Threat => ({ name, aliases, ...signals })
+
+const both = (signal: BooleanSignal) => ({ android: signal, ios: signal })
+
+/** Every callback of freeRASP and its signal. */
+export const freeRaspThreats: readonly Threat[] = [
+  threat(
+    'privilegedAccess',
+    { android: 'root.rooted', ios: 'root.jailbroken' },
+    'onRootDetected',
+    'jailbreak',
+  ),
+  threat('debug', both('debugger.debugger_attached'), 'onDebuggerDetected', 'debugger'),
+  threat(
+    'simulator',
+    { android: 'emulator.is_emulator', ios: 'emulator.is_simulator' },
+    'onEmulatorDetected',
+  ),
+  threat('appIntegrity', both('tamper.signature_mismatch'), 'onTamperDetected', 'signature'),
+  threat(
+    'unofficialStore',
+    both('tamper.untrusted_install_source'),
+    'onUntrustedInstallationSourceDetected',
+  ),
+  threat('hooks', both('debugger.hooking_detected'), 'onHookDetected', 'runtimeManipulation'),
+  threat(
+    'deviceBinding',
+    both('tamper.device_binding_changed'),
+    'onDeviceBindingDetected',
+    'deviceChange',
+  ),
+  threat('deviceID', { ios: 'tamper.device_binding_changed' }),
+  threat('passcode', both('ecosystem.no_passcode'), 'onUnlockedDeviceDetected'),
+  threat(
+    'secureHardwareNotAvailable',
+    both('tamper.hardware_keystore_missing'),
+    'onHardwareBackedKeystoreNotAvailableDetected',
+    'missingSecureEnclave',
+  ),
+  threat(
+    'obfuscationIssues',
+    { android: 'tamper.obfuscation_missing' },
+    'onObfuscationIssuesDetected',
+  ),
+  threat('devMode', { android: 'ecosystem.developer_mode' }, 'onDeveloperModeDetected'),
+  threat('systemVPN', both('network.vpn_active'), 'onSystemVPNDetected'),
+  threat('malware', { android: 'ecosystem.malware_detected' }, 'onMalwareDetected'),
+  threat('adbEnabled', { android: 'ecosystem.adb_enabled' }, 'onADBEnabledDetected'),
+  threat('screenshot', { ...both('ecosystem.screenshot_taken'), event: true }),
+  threat('screenRecording', { ...both('ecosystem.screen_recording'), event: true }),
+  threat('multiInstance', { android: 'emulator.multi_instance' }),
+  threat('timeSpoofing', { android: 'tamper.time_spoofed' }),
+  threat('locationSpoofing', { android: 'ecosystem.location_spoofed' }),
+  threat('unsecureWifi', { android: 'network.unsecure_wifi' }),
+  threat('automation', { android: 'debugger.automation_detected' }),
+]
+
+/** Callbacks that are no finding about the device. */
+const ignored = new Set(['passcodechange', 'allchecksfinished', 'allchecksdone'])
+
+/** One spelling of `privilegedAccess`, `onPrivilegedAccess` and `onPrivilegedAccessDetected`. */
+const toKey = (name: string) =>
+  name
+    .replace(/^on(?=[A-Z])/, '')
+    .replace(/Detected$/, '')
+    .toLowerCase()
+
+const threatsByKey = new Map(
+  freeRaspThreats.flatMap((one) => [one.name, ...one.aliases].map((name) => [toKey(name), one])),
+)
+
+export type FreeRaspReport = {
+  platform: 'android' | 'ios'
+  /** The callbacks that were called, by any of their names. */
+  threats: readonly string[]
+  /** Whether `allChecksFinished` was called: then what was not reported is clean. */
+  finished?: boolean
+  /** How many apps the callback `malware` listed. */
+  suspiciousApps?: number
+}
+
+/** Maps the callbacks of freeRASP to signals. */
+export function fromFreeRasp(report: FreeRaspReport): PartialSignals {
+  const { platform, threats, finished = false, suspiciousApps } = report
+  const keys = threats.map(toKey)
+  const reported = new Set(keys.map((key) => threatsByKey.get(key)))
+  const findings = freeRaspThreats.flatMap((one) => {
+    const clean = finished && one.event === undefined && one[platform] !== undefined
+    if (!reported.has(one) && !clean) return []
+    // A newer SDK may report it on the other platform too.
+    const signal = one[platform] ?? one.android ?? one.ios
+    return signal === undefined ? [] : [[signal, reported.has(one)] as const]
+  })
+  const unknown = threats.filter((_, at) => {
+    const key = keys[at]!
+    return !threatsByKey.has(key) && !ignored.has(key)
+  })
+  const counted: PartialSignals =
+    suspiciousApps === undefined ? {} : { ecosystem: { suspicious_apps_count: suspiciousApps } }
+  return mergePartial(toPartialSignals(findings), counted, toUnknownSignals('freerasp', unknown))
+}

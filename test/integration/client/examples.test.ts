@@ -1,0 +1,157 @@
+/**
+ * The examples in other languages, run as they are: the one that sends has the signature of the
+ * vectors and sends the bytes it was given, and the one that verifies refuses what is forged.
+ * Python and Java run here.
+ */
+import { type SpawnOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import signatures from '../../vectors/signatures.json' with { type: 'json' }
+import webhooks from '../../vectors/webhooks.json' with { type: 'json' }
+
+const root = join(import.meta.dirname, '../../..')
+const examples = {
+  send: join(root, 'services/ingest/examples'),
+  verify: join(root, 'services/delivery/examples'),
+}
+
+type Ran = { code: number | null; out: string }
+
+async function run(
+  command: readonly string[],
+  { input = '', env = {} }: { input?: string | Uint8Array; env?: Record<string, string> },
+): Promise<Ran> {
+  const [program, ...args] = command
+  const options: SpawnOptions = { env: { PATH: process.env.PATH, ...env } }
+  const child = spawn(program!, args, options)
+  let out = ''
+  for (const stream of [child.stdout!, child.stderr!]) {
+    stream.on('data', (chunk: Buffer) => {
+      out += chunk
+    })
+  }
+  // A program that ended without reading its input is judged by its exit code.
+  child.stdin!.on('error', () => {})
+  child.stdin!.end(input)
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, out: out.trim() }
+}
+
+type Received = { path: string | undefined; signature: unknown; type: unknown; body: Buffer }
+
+let edge: Server
+let ingestUrl: string
+let classes: string
+let status = 200
+const received: Received[] = []
+
+beforeAll(async () => {
+  edge = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const { headers, url } = request
+    received.push({
+      path: url,
+      signature: headers['x-service-signature'],
+      type: headers['content-type'],
+      body: Buffer.concat(chunks),
+    })
+    response.writeHead(status, { 'content-type': 'application/json' }).end('{"status":"accepted"}')
+  })
+  edge.listen(0, '127.0.0.1')
+  await once(edge, 'listening')
+  ingestUrl = `http://127.0.0.1:${(edge.address() as AddressInfo).port}`
+  classes = await mkdtemp(join(tmpdir(), 'examples-'))
+  const sources = [
+    join(examples.send, 'SendTelemetry.java'),
+    join(examples.verify, 'VerifyWebhook.java'),
+  ]
+  const compiled = await run(['javac', '-Xlint:all', '-Werror', '-d', classes, ...sources], {})
+  expect(compiled).toEqual({ code: 0, out: '' })
+})
+
+afterAll(async () => {
+  edge.close()
+  await rm(classes, { recursive: true })
+})
+
+const languages = {
+  Python: {
+    send: () => ['python3', join(examples.send, 'send_telemetry.py')],
+    verify: () => ['python3', join(examples.verify, 'verify_webhook.py')],
+  },
+  Java: {
+    send: () => ['java', '-cp', classes, 'SendTelemetry'],
+    verify: () => ['java', '-cp', classes, 'VerifyWebhook'],
+  },
+}
+
+describe.each(Object.entries(languages))('%s', (_, commands) => {
+  // A start of Java takes a second, so these are the vectors in which programs can differ.
+  const names = /^(an empty body|text beyond ASCII|a secret of (43|79) bytes)$/
+  const vectors = signatures.vectors.filter(({ name }) => names.test(name))
+
+  it('has four vectors to send', () => {
+    expect(vectors).toHaveLength(4)
+  })
+
+  it.each(vectors)('sends with the signature of the vector: $name', async (vector) => {
+    status = 200
+    received.length = 0
+    const body = Buffer.from(vector.body_base64!, 'base64')
+    const env = { INGEST_URL: ingestUrl, HMAC_SECRET: vector.secret, LC_ALL: 'C.UTF-8' }
+    expect(await run(commands.send(), { input: body, env })).toEqual({
+      code: 0,
+      out: '200 {"status":"accepted"}',
+    })
+    expect(received).toEqual([
+      {
+        path: '/v1/rasp/ingest',
+        signature: vector.signature,
+        type: 'application/json',
+        body,
+      },
+    ])
+  })
+
+  it('shows a refusal and fails', async () => {
+    status = 401
+    const env = { INGEST_URL: ingestUrl, HMAC_SECRET: 'x'.repeat(43) }
+    const { code, out } = await run(commands.send(), { input: '{}', env })
+    expect({ code, out }).toEqual({ code: 1, out: '401 {"status":"accepted"}' })
+  })
+
+  const verify = (input: string, signature: string) =>
+    run([...commands.verify(), signature], { input, env: { WEBHOOK_SECRET: webhooks.secret } })
+  const genuine = webhooks.headers['x-service-signature']
+
+  it('finds a genuine webhook genuine', async () => {
+    expect(await verify(webhooks.body, genuine)).toEqual({ code: 0, out: 'genuine' })
+  })
+
+  const forged = webhooks.forged.flatMap(({ name, headers }) => {
+    const { 'x-service-signature': signature } = headers as Record<string, string>
+    return signature === undefined ? [] : [{ name, signature }]
+  })
+
+  it.each(forged)('refuses a webhook: $name', async ({ signature }) => {
+    expect(await verify(webhooks.body, signature)).toEqual({ code: 1, out: 'forged' })
+  })
+
+  it.each(webhooks.changed_bodies)('refuses a body: $name', async ({ body }) => {
+    expect(await verify(body, genuine)).toEqual({ code: 1, out: 'forged' })
+  })
+})
+
+it('there is an example of both in each of nine languages', async () => {
+  const endings = ['cs', 'dart', 'go', 'java', 'kt', 'php', 'py', 'rb', 'swift']
+  for (const folder of Object.values(examples)) {
+    const names = await readdir(folder)
+    expect(names.map((name) => name.split('.').pop()).sort()).toEqual(endings)
+  }
+})
