@@ -1,6 +1,6 @@
 /**
- * flutter_rasp. A full scan has a boolean for every threat; threats that arrive one by one are those
- * that were detected.
+ * flutter_rasp. A full scan has a boolean for every threat; threats that arrive one by one are
+ * those that were detected.
  */
 import type { BooleanSignal, PartialSignals } from '../telemetry.ts'
 import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'

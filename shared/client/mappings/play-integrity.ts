@@ -25,7 +25,7 @@ export type PlayIntegrityPayload = {
   }
 }
 
-/** What your server asked for. Without it nothing shows that a token is not from another request. */
+/** What your server asked for. Without it a token of another request is not noticed. */
 export type ExpectedRequest = { packageName?: string; nonce?: string; requestHash?: string }
 
 /** Fields of the payload and their signals. */

@@ -1,4 +1,4 @@
-/** The package `device-intelligence/client`: it imports nothing but the core and Node, and works. */
+/** The package `device-intelligence/client`: it imports only the core and Node, and it works. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
