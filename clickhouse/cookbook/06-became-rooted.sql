@@ -6,7 +6,7 @@
 with
   [
     'root.su_binary', 'root.magisk_detected', 'root.kernelsu_detected', 'root.apatch_detected',
-    'root.zygisk_detected', 'root.root_hiding', 'root.jailbroken'
+    'root.zygisk_detected', 'root.root_hiding', 'root.rooted', 'root.jailbroken'
   ] as signs
 select
   device_id,

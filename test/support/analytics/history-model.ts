@@ -44,9 +44,15 @@ const hourWeights = [2, 1, 1, 1, 1, 2, 4, 7, 8, 8, 8, 9, 10, 9, 8, 8, 9, 10, 11,
 /** @param devices phones of the fleet; those that stories add come on top */
 export function makeHistory(seed: number, devices: number): HistoryModel {
   const phones = makePopulation(seed, devices)
+  const everyUser = phones.flatMap(({ users }) => users)
+  const phonesOf = (user: string) => everyUser.filter((one) => one === user).length
+  // A second phone of the same user would tell another story.
   const stock = phones.filter(
     ({ kind, users, sdk }) =>
-      kind.name === 'stock-android' && users.length === 1 && !adoptsRelease(sdk),
+      kind.name === 'stock-android' &&
+      users.length === 1 &&
+      phonesOf(users[0]!) === 1 &&
+      !adoptsRelease(sdk),
   )
   const take = (count: number) => stock.splice(0, count)
   const told = new Set<Phone>()
