@@ -1,4 +1,4 @@
-/** What a fleet needs of its caller: the settings, the admin API and the local stack's facts. */
+/** The inputs of a fleet: settings, the admin API and the addresses of the local stack. */
 
 export type FleetContext = {
   env: Record<string, string | undefined>
@@ -22,7 +22,7 @@ type LocalStack = {
   }
 }
 
-/** A failure that the message alone explains. */
+/** A failure whose message needs no stack trace. */
 export class FleetError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

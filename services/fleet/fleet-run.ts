@@ -1,4 +1,4 @@
-/** The state of one run: its options, what it was given, and what it has measured. */
+/** The state of one run: its options, inputs and measurements. */
 import type { FleetContext } from './fleet-context.ts'
 import type { FleetTenant } from './fleet-tenant.ts'
 import type { Plan } from './phones/plan.ts'
@@ -29,7 +29,7 @@ export type FleetDeps = {
   screen: Screen
   nowMs: () => number
   monotonicMs: () => number
-  /** Ends the run early; what was sent is still compared. */
+  /** Ends the run early; events that were sent are still checked. */
   stop: AbortSignal
   /** Makes the slug of a fresh tenant unique. */
   newSuffix: () => string

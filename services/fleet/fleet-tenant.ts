@@ -1,7 +1,6 @@
 /**
- * The tenant that the fleet reports to: a fresh sandbox tenant of its own, so that everything in it
- * can be accounted for, or a given one whose secrets are read from files and whose webhook is put
- * back at the end.
+ * The tenant of a run: a new sandbox tenant, whose whole content can be checked, or a given tenant.
+ * The secrets of a given tenant are read from files, and its webhook is restored at the end.
  */
 import { readFileSync } from 'node:fs'
 import { type FleetContext, FleetError } from './fleet-context.ts'
@@ -9,12 +8,12 @@ import { type FleetContext, FleetError } from './fleet-context.ts'
 export type FleetTenant = {
   tenantId: string
   hmacSecret: string
-  /** Null when it is not known: then nothing can be read back. */
+  /** Null when it is unknown; then nothing can be read back. */
   apiKey: string | null
   webhookSecret: string | null
-  /** Whether it was made for this run and holds nothing else. */
+  /** Whether it was created for this run and has no other data. */
   own: boolean
-  /** Points the webhook away from the receiver again. */
+  /** Restores the webhook. */
   release(): Promise<void>
 }
 

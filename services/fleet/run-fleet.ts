@@ -1,6 +1,6 @@
 /**
- * One run from end to end: population, plan, tenant, receiver, sending, settling, comparing. The
- * caller passes the clocks, the terminal and the sources of seeds.
+ * One run: population, plan, tenant, receiver, sending, settling, checking. The caller passes the
+ * clocks, the terminal and the seeds.
  */
 import { createSecretKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -26,7 +26,7 @@ import { type Receiver, startReceiver } from './send/receiver.ts'
 import { sendPlan } from './send/sender.ts'
 import { addMismatch, createSentEvents, type EventFact } from './send/sent-events.ts'
 
-/** Sockets to ingest: as many as keep 2,000 requests/s moving at 50 ms each, with room. */
+/** Sockets to ingest: enough for 2,000 requests/s of 50 ms each. */
 const connections = 128
 const probesPerSecond = 2
 
@@ -71,7 +71,7 @@ export async function runFleet(deps: FleetDeps, options: FleetOptions): Promise<
     try {
       return await runOpened(run)
     } finally {
-      // The result counts more than a console that happens to be away by now.
+      // Report the result even when the console is unavailable now.
       await tenant.release().catch((error: Error) => deps.screen.write(`${error.message}\n`))
     }
   } finally {
@@ -173,7 +173,7 @@ function offerProbe(plan: Plan, fact: EventFact, prober: Prober | null): void {
   prober.offer({ deviceId, sessionId, acceptedMs: fact.acceptedMs })
 }
 
-/** Compares everything; null when it could not be read, which is a mismatch of its own. */
+/** Checks everything. @returns null when it could not be read, which is a mismatch itself */
 async function readBack(run: Run, get: Get, liveLine: LiveLine): Promise<Judgement | null> {
   const { tenant, plan, sentEvents, options, receiver, startedAtMs, sinceStartMs } = run
   try {
@@ -201,7 +201,8 @@ async function readBack(run: Run, get: Get, liveLine: LiveLine): Promise<Judgeme
 }
 
 /**
- * One machine has one clock, but a wall clock is slewed while ours is not; others only keep time.
+ * The allowed difference between the service's clock and ours: on one machine the slewing of the
+ * wall clock, otherwise the error of two synchronized clocks.
  */
 function toleranceMs({ urls, sinceStartMs }: Run): number {
   const { hostname } = new URL(urls.ingest)

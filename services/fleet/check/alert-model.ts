@@ -1,9 +1,8 @@
 /**
- * Which alerts there must be, and of which event each tells. An event's own score and the client's
- * verdict say most of it; what velocity adds is counted over the events before it in the stream,
- * whoever was killed meanwhile, so it is open only where events were under way together or where a
- * request got no answer. So the model has bounds: what must have been counted, what can have been,
- * and the actions between the two.
+ * The model of alerts: which alerts must exist, and for which events. The event's own score and the
+ * client's verdict are certain. Velocity counts the earlier events in the stream; their order is
+ * uncertain only for events that were in flight at the same time or got no response. So the model
+ * has bounds: the lowest and the highest possible counts, and the actions between them.
  */
 
 import type { Policy, VelocityMetric } from '#shared/core/policies/policy.ts'
@@ -23,12 +22,12 @@ import { createFlips } from './flip-model.ts'
 import { type CountBounds, createSightings, type Sightings } from './sightings.ts'
 
 /**
- * What risk depends on. Missing signals are not among it: phones of the fleet fill every category
- * in every event, so nothing is ever missing, and an alert that says so is a wrong one.
+ * The inputs of risk. Missing signals are not among them: the fleet's phones fill every category in
+ * every event, so an alert with missing signals is wrong.
  */
 type RiskPolicy = RiskLimits & Pick<Policy, 'velocity' | 'scoreMismatch'>
 
-/** What one event leads to at least and at most. */
+/** The lowest and the highest risk and action of one event. */
 export type EventBounds = { fact: EventFact; low: Action; high: Action }
 
 export type SessionBounds = { sessionId: string; events: EventBounds[] }
@@ -36,7 +35,7 @@ export type SessionBounds = { sessionId: string; events: EventBounds[] }
 export type DeviceBounds = {
   deviceId: string
   sessions: SessionBounds[]
-  /** What can have been counted for an event of the device, by `countKey`. */
+  /** Possible counts for an event of the device, by `countKey`. */
   countsOf: (fact: EventFact) => Map<string, CountBounds>
 }
 
@@ -82,7 +81,7 @@ function boundDevice(
     const actionAt = (end: 'low' | 'high') =>
       toRisk(fact, new Map(counts.map(([key, one]) => [key, one[end]])), policy).action
     const low = actionAt('low')
-    // Nearly always nothing is open.
+    // Nearly always both bounds are equal.
     const isOpen = counts.some(([, one]) => one.low !== one.high)
     return { fact, low, high: isOpen ? actionAt('high') : low }
   }
@@ -109,7 +108,7 @@ function boundMetrics(model: DeviceModel, users: ReadonlyMap<string, Sightings>)
     users_per_device: (fact, windowMs) => usersSeen.count(fact, fact.userIds, windowMs),
     platforms_per_device: one,
     signal_flips: createFlips(facts),
-    // Of a user and an account that an event names, the one on more devices counts.
+    // Of an event's user and account, the one on more devices counts.
     devices_per_user: (fact, windowMs) => {
       const counts = fact.userIds.map((user) => users.get(user)!.count(fact, [deviceId], windowMs))
       return {
@@ -121,7 +120,7 @@ function boundMetrics(model: DeviceModel, users: ReadonlyMap<string, Sightings>)
   }
 }
 
-/** The risk of an event with just these counts. */
+/** The risk of an event with these counts. */
 export function toRisk(
   { scored, client }: Pick<EventFact, 'scored' | 'client'>,
   counts: Counts,
@@ -142,8 +141,8 @@ export function canLeadTo({ low, high }: EventBounds, action: Action): boolean {
 }
 
 /**
- * Whether an event can be the one that an alert tells of: the first in the stream that led to its
- * action. It cannot when another that certainly did had been answered before this one was sent.
+ * Whether an event can be the one of an alert: the first in the stream that led to its action. It
+ * cannot when an event that certainly led to it was answered before this one was sent.
  */
 export function canBeFirst(event: EventBounds, session: SessionBounds, action: Action): boolean {
   const firstByMs = dueMs(session, action)

@@ -1,6 +1,6 @@
 /**
- * Compares the alert list with the model: every alert that must be there is, every alert that is
- * there is explained by an event of ours down to its last point, and the list itself is whole.
+ * Compares the alert list with the model: no expected alert is missing, an event of the fleet
+ * explains every alert and its exact risk score, and the list is consistent.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { toAlertId } from '#shared/core/base/ids.ts'
@@ -33,7 +33,7 @@ export function toAlertModel(models: readonly DeviceModel[], policy: Policy): Al
   return model
 }
 
-/** How many alerts there must be at least. */
+/** The least number of alerts. */
 export function countRequired(model: AlertModel): number {
   let count = 0
   for (const { session } of model.values()) count += requiredActions(session).size
@@ -45,11 +45,11 @@ type AlertChecking = {
   model: AlertModel
   policy: Policy
   list: AlertList
-  /** Whether the tenant is the fleet's alone, so that everything in it must be explained. */
+  /** Whether all data of the tenant is of this run and must be explained. */
   ownTenant: boolean
 }
 
-/** Everything that is wrong with the alerts. */
+/** Finds every mismatch of the alerts. */
 export function checkAlerts(checking: AlertChecking): Mismatch[] {
   const { model, list, ownTenant } = checking
   const ours = list.alerts.filter((alert) => model.has(alert.entity.session.session_id))
@@ -73,7 +73,7 @@ function at(alert: ListedAlert, what: string, expected?: unknown, got?: unknown)
   }
 }
 
-/** The list as a whole: its total, its order, `seq` without a gap, nothing twice. */
+/** Checks the list: its total, its order, `seq` without a gap, no duplicates. */
 function checkList({ alerts, total }: AlertList, ownTenant: boolean): Mismatch[] {
   const found: Mismatch[] = []
   if (new Set(alerts.map((alert) => alert.alert_id)).size !== alerts.length) {
@@ -105,7 +105,7 @@ function listedTwice(alerts: ListedAlert[]): string[] {
   return alerts.map((alert) => alert.alert_id).filter((id) => seen.size === seen.add(id).size)
 }
 
-/** Every event that is certain to raise an alert has one. */
+/** Checks that every event that certainly raises an alert has one. */
 function checkRequired({ model }: AlertChecking, ours: ListedAlert[]): Mismatch[] {
   const raised = new Map<string, string[]>()
   for (const { entity, decision } of ours) {
@@ -131,7 +131,7 @@ function checkRequired({ model }: AlertChecking, ours: ListedAlert[]): Mismatch[
   return found
 }
 
-/** One alert: its own arithmetic, its id, and an event of its session that explains all of it. */
+/** Checks one alert: its sum, its id, and an event of its session that explains it. */
 function checkAlert(checking: AlertChecking, alert: ListedAlert): Mismatch[] {
   const { tenantId, model } = checking
   const found: Mismatch[] = []
@@ -162,9 +162,9 @@ function checkAlert(checking: AlertChecking, alert: ListedAlert): Mismatch[] {
 }
 
 /**
- * Whether an event leads to just this alert: it can be the first of its session to, and its risk
- * with the counts that the alert gives as evidence, which must be possible ones, is the alert's. A
- * count that the alert does not name is the least possible, so a reason left out is noticed.
+ * Whether an event explains an alert: it can be the first of its session with this action, the
+ * counts in the alert's evidence are possible, and its risk with these counts is the alert's. A
+ * count without evidence is taken as the least possible, so a missing reason is found.
  */
 function explains(
   event: EventBounds,
@@ -200,7 +200,7 @@ function explains(
   )
 }
 
-/** The key of the rule that a reason's evidence speaks of, or null when it is not of velocity. */
+/** The key of the rule in a reason's evidence, or null when it is not of velocity. */
 function findRule(evidence: Record<string, unknown>, { velocity }: Policy): string | null {
   const rule = velocity.find(
     ({ metric, threshold, windowSeconds }) =>

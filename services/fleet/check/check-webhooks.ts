@@ -1,7 +1,6 @@
 /**
- * Compares what the webhook receiver got with the alert list: each alert delivered, genuine, and
- * the same object that the API gives; nothing that is no alert; no bytes changed between two
- * attempts.
+ * Compares the received webhooks with the alert list: each alert was delivered with valid signatures
+ * and the object of the API, nothing else was delivered, and all attempts had the same bytes.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Latencies } from '../send/latencies.ts'
@@ -12,20 +11,20 @@ import type { AlertModel } from './check-alerts.ts'
 import type { ListedAlert } from './read-back.ts'
 
 export type WebhookSummary = {
-  /** Requests that came, repeats included. */
+  /** Requests received, repeats included. */
   received: number
   verified: number
   unverified: number
-  /** Alerts that came at least once. */
+  /** Alerts received at least once. */
   alerts: number
-  /** Requests beyond the first of their delivery that nobody asked for by a failure. */
+  /** Repeated requests of a delivery that no failure explains. */
   duplicates: number
   /** Requests answered 500 on purpose. */
   faults: number
   missing: number
 }
 
-/** Everything that is wrong with the deliveries of these alerts. */
+/** Finds every mismatch of the deliveries of these alerts. */
 export function checkWebhooks(alerts: readonly ListedAlert[], received: Received): Mismatch[] {
   const found: Mismatch[] = []
   const byAlert = groupByAlert(received)
@@ -116,8 +115,8 @@ export function summarizeWebhooks(
 }
 
 /**
- * Records how long alerts took from the answer to the event that made them due to their arrival.
- * Alerts whose event is not certain are left out, as are the rare ones that overtook the answer.
+ * Records the time from the response to an alert's event until the webhook arrived. It skips alerts
+ * whose event is uncertain.
  */
 export function measureWebhooks(
   alerts: readonly ListedAlert[],

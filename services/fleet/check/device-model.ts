@@ -1,6 +1,6 @@
 /**
- * What a device's history must be, from what was sent and answered. Where a request got no answer,
- * the model knows both histories, with the event and without it, and accepts either.
+ * The model of a device's history, from the requests and their responses. When a request got no
+ * response, the model accepts the history with the event and the one without it.
  */
 
 import type { Plan } from '../phones/plan.ts'
@@ -9,10 +9,10 @@ import type { DeviceHistory, SessionSummary } from './read-back.ts'
 
 export type SessionModel = { sessionId: string; facts: EventFact[] }
 
-/** A device with every event of it that may have been stored. */
+/** A device with all of its events that may have been stored. */
 export type DeviceModel = { deviceId: string; sessions: SessionModel[]; facts: EventFact[] }
 
-/** How the facts' times are to be read. */
+/** The clocks of the facts' times. */
 export type Clock = {
   /** Wall clock at the start of the run, which the facts count from. */
   startedAtMs: number
@@ -20,9 +20,7 @@ export type Clock = {
   clockToleranceMs: number
 }
 
-/**
- * Groups facts by device and session; devices of which nothing can have been stored are left out.
- */
+/** Groups facts by device and session, without devices that cannot have a stored event. */
 export function toDeviceModels(
   plan: Pick<Plan, 'phones' | 'sessions'>,
   facts: readonly (EventFact | undefined)[],
@@ -81,10 +79,7 @@ export function checkDevice(
 
 type Report = (what: string, expected: unknown, got: unknown, sessionId?: string) => void
 
-/**
- * The highest score, as far as it is certain: that of the accepted events, or any higher one among
- * those without an answer.
- */
+/** The possible highest scores: that of the accepted events, and higher ones without a response. */
 function possibleScores(facts: readonly EventFact[]): Set<number> {
   let accepted = -1
   for (const fact of facts) {
@@ -111,7 +106,7 @@ function checkUsers(model: DeviceModel, history: DeviceHistory, report: Report):
   }
 }
 
-/** First and last sight must lie where our own requests were under way. */
+/** Checks that first and last seen are within the times of our requests. */
 function checkTimes(
   facts: readonly EventFact[],
   { startedAtMs, clockToleranceMs }: Clock,
@@ -195,7 +190,7 @@ function checkSession(
   if (action !== undefined && summary.rasp_action !== action) {
     report('action', action, summary.rasp_action)
   }
-  // Two events may share the highest score and not their flags; either's are the session's.
+  // Events with the same highest score may have different flags; either's may be the session's.
   const flags = [...new Set(highest.map(flagsOf))]
   if (flags.length > 0 && !flags.includes([...summary.flags].sort().join())) {
     report('flags', flags, summary.flags)

@@ -1,8 +1,8 @@
 /**
- * How often a signal of a device must and can have flipped when an event was decided. Where the
- * order of the device's events is certain, or does not matter because they say the same, the count
- * is exact; from the first event on for which neither holds, it has bounds. Counted here anew, so
- * that the service's own way of counting is checked and not repeated.
+ * The model of signal flips of a device: the lowest and the highest possible count when an event was
+ * decided. The count is exact while the order of the device's events is certain or all report the
+ * same; from the first other event on it has bounds. It shares no code with the service, so that it
+ * checks the service's counting.
  */
 import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { type EventFact, isAccepted } from '../send/sent-events.ts'
@@ -53,7 +53,7 @@ function findContested(facts: readonly EventFact[]): number[] {
   return all.filter((bit) => (both[bit >> 5]! & (1 << (bit & 31))) !== 0)
 }
 
-/** Counts by event, as far as they are certain. */
+/** Exact counts by event, until the first uncertain one. */
 function countExactly(
   sorted: readonly EventFact[],
   bits: readonly number[],
@@ -73,14 +73,14 @@ function countExactly(
       last[at] = value
     })
     const most = Math.max(...flips)
-    // Of equal ones the first of the list is named.
+    // Of equal signals the first in the list is used.
     const signals = most === 0 ? [] : [watchedSignals[bits[flips.indexOf(most)]!]!]
     for (const { event } of together) exact.set(event, { low: most, high: most, signals })
   }
   return exact
 }
 
-/** Groups of events whose order among each other is not certain; the order of groups is. */
+/** Groups of events: the order of groups is certain, the order within a group is not. */
 function splitByOrder(sorted: readonly EventFact[]): EventFact[][] {
   const groups: EventFact[][] = []
   let placedMs = Number.NEGATIVE_INFINITY

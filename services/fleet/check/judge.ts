@@ -1,7 +1,7 @@
 /**
- * The end of a run: waits until what was accepted has arrived everywhere, then compares everything.
- * What does not agree is read again until the time for settling is over, so a late row is not
- * called a lost one; what still does not agree then is a mismatch.
+ * The check at the end of a run: waits until accepted events have arrived everywhere, then compares
+ * everything. It reads differences again until the settling time is over, so a late row is not
+ * reported as lost. What still differs then is a mismatch.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Plan } from '../phones/plan.ts'
@@ -21,7 +21,7 @@ import {
 
 export type Judging = {
   tenantId: string
-  /** Whether the tenant is the fleet's alone. */
+  /** Whether the tenant has no other data. */
   ownTenant: boolean
   policy: Policy
   plan: Plan
@@ -51,15 +51,13 @@ export type Judgement = {
   model: AlertModel
 }
 
-/**
- * Requests to the API at once: enough to be quick, few enough to leave the machine to the service.
- */
+/** Concurrent requests to the API: few, because the service shares the machine. */
 const readsAtOnce = 8
 
 /** How long the number of alerts must stay the same before the list counts as complete. */
 const quietMs = 1_000
 
-/** Reads everything back; mismatches go to the sentEvents. */
+/** Reads everything back and records mismatches in `sentEvents`. */
 export async function judge(judging: Judging): Promise<Judgement> {
   const { sentEvents, plan, policy, sinceStartMs } = judging
   const models = toDeviceModels(plan, sentEvents.facts)
@@ -75,9 +73,7 @@ export async function judge(judging: Judging): Promise<Judgement> {
   return { devices: models.length, sessions, alerts, requiredAlerts, model }
 }
 
-/**
- * Until there are as many alerts as there must be, no more come, and all of them were delivered.
- */
+/** Waits for the expected number of alerts, until it stays the same and all are delivered. */
 async function waitUntilQuiet(
   judging: Judging,
   required: number,
@@ -167,7 +163,7 @@ async function judgeAlerts(
   }
 }
 
-/** The list's filters and totals agree with the whole list. */
+/** Checks filters and totals against the complete list. */
 async function checkFilters(judging: Judging, alerts: ListedAlert[]): Promise<Mismatch[]> {
   const found: Mismatch[] = []
   const compare = async (filters: Record<string, string>, matching: ListedAlert[]) => {
@@ -200,7 +196,7 @@ async function judgeWebhooks(
   alerts: ListedAlert[],
   isOver: () => boolean,
 ): Promise<void> {
-  // In a tenant with a past, what was raised before the run was delivered before the run.
+  // In a given tenant, alerts from before the run were delivered before it.
   const ours = alerts.filter((alert) => Date.parse(alert.created_at) >= judging.startedAtMs)
   for (;;) {
     judging.onProgress('checking webhooks')
@@ -214,14 +210,14 @@ async function judgeWebhooks(
   }
 }
 
-/** Nothing is left over: every delivery has ended, and none of them in vain. */
+/** Checks that every delivery has ended as delivered. */
 async function checkLeftOver(judging: Judging, received: Received): Promise<Mismatch[]> {
   const found: Mismatch[] = []
   const compare = (state: string, deliveries: unknown[], expected: number) => {
     if (deliveries.length <= expected) return
     found.push({ what: `deliveries_${state}`, expected, got: deliveries.slice(0, 5) })
   }
-  // Those that were failed on purpose may wait for their next attempt.
+  // Deliveries that were answered 500 on purpose may wait for their next attempt.
   const failed = [...received.deliveries.values()].filter((one) => one.faults === one.arrivals)
   const waiting = await Promise.all([
     judging.listDeliveries('pending'),

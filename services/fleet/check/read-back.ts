@@ -1,7 +1,6 @@
 /**
- * What the service says, read the way a tenant's backend reads it: device histories with their
- * session pages, and the alert list through its cursor. Answers are checked for their shape first;
- * one that is not as documented is an error of its own, not a silent mismatch.
+ * Reads device histories and alerts from the API as a tenant's backend does, page by page. A response
+ * that does not match its documentation is an error, not a mismatch.
  */
 import { z } from 'zod'
 import type { Get } from '../send/http-calls.ts'
@@ -61,7 +60,7 @@ export type SessionSummary = z.infer<typeof sessionSchema>
 export type DeviceHistory = z.infer<typeof historySchema>
 export type ListedAlert = z.infer<typeof alertSchema>
 
-/** An answer of the API that is not what its documentation says. */
+/** A response that does not match the documentation. */
 export class ApiAnswerError extends Error {
   constructor(path: string, detail: string) {
     super(`GET ${path}: ${detail}`)
@@ -89,7 +88,7 @@ export async function readHistory(get: Get, deviceId: string): Promise<DeviceHis
   return first
 }
 
-/** The newest sessions of a device: what a probe asks for again and again. */
+/** The newest sessions of a device, which a probe reads repeatedly. */
 export async function readNewestSessions(
   get: Get,
   deviceId: string,

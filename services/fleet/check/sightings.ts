@@ -1,27 +1,26 @@
 /**
- * How many sessions, users or devices an event's count must and can have covered. A count is over
- * what came before the event in the stream, and of two events the order is certain only when one
- * was answered before the other was sent: the answer follows the storing. So every count has two
- * bounds, which meet wherever nothing was under way together.
+ * The lowest and the highest possible velocity counts of an event. A count covers the earlier events
+ * in the stream. The order of two events is certain only when one was answered before the other was
+ * sent, because the response follows the storing. Without concurrent requests both bounds are equal.
  */
 import { type EventFact, isAccepted } from '../send/sent-events.ts'
 
-/** What a count must be at least and can be at most; of flips, also which signals can have them. */
+/** The bounds of a count; for flips also the possible signals. */
 export type CountBounds = { low: number; high: number; signals?: readonly string[] }
 
-/** Edges stamp events by clocks of their own, and windows are counted on their stamps. */
+/** Windows are counted on the clocks of the edges, which may differ. */
 const clockMarginMs = 1_000
 
 /**
- * When an event had its place in the stream at the latest: with its answer. Without one nobody
- * knows; an edge that got no acknowledgement may have its message stored at any time.
+ * The latest time at which an event was in the stream: its response. Without a response there is no
+ * limit, because an edge without an acknowledgement may have its message stored at any time.
  */
 export function placedByMs(fact: EventFact): number {
   return isAccepted(fact) ? fact.acceptedMs : Number.POSITIVE_INFINITY
 }
 
 export type Sightings = {
-  /** Notes that a subject was seen with an event. All must be noted before the first count. */
+  /** Records a subject of an event. Record all before the first count. */
   note: (subject: string | number, fact: EventFact) => void
   /**
    * Counts the subjects of the events before this one that are in its window, itself included.
@@ -32,7 +31,7 @@ export type Sightings = {
 
 type Sighting = { sentMs: number; placedMs: number; lastMs: number }
 
-/** Ready to note sightings of subjects on one device, or on one user. */
+/** Creates the sightings of one device or user. */
 export function createSightings(): Sightings {
   const bySubject = new Map<string | number, Sighting>()
   let sorted: Record<keyof Sighting, Float64Array> | null = null

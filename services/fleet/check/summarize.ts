@@ -1,6 +1,4 @@
-/**
- * Turns what a run left behind into its summary.
- */
+/** Makes the summary of a run. */
 
 import type { Run } from '../fleet-run.ts'
 import { createLatencies } from '../send/latencies.ts'
@@ -8,7 +6,7 @@ import { measureWebhooks, summarizeWebhooks } from './check-webhooks.ts'
 import type { Judgement } from './judge.ts'
 import type { Summary } from './summary.ts'
 
-/** How the sending went. */
+/** Results of sending. */
 export type Sent = {
   /** When the last request of the plan left, in ms from the start of the run. */
   lastDepartureMs: number
@@ -22,7 +20,7 @@ export type Outcome = {
   judgement: Judgement | null
 }
 
-/** Puts everything together. */
+/** Makes the summary. */
 export function summarize(run: Run, sent: Sent, { unseen, judgement }: Outcome): Summary {
   const { sentEvents, options, plan, tenant, receiver } = run
   const { counters, mismatches } = sentEvents

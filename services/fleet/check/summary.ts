@@ -1,6 +1,4 @@
-/**
- * What a run found, as one JSON document and as a page for a person.
- */
+/** The summary of a run, as a JSON document and as text. */
 
 import type { LatencySummary } from '../send/latencies.ts'
 import type { Mismatch } from '../send/sent-events.ts'
@@ -8,20 +6,20 @@ import type { WebhookSummary } from './check-webhooks.ts'
 
 export type Summary = {
   tenant_id: string
-  /** Of a tenant that was made for the run, so that one can look around in it; else null. */
+  /** The key of a tenant that was created for the run, to read its data; else null. */
   public_api_key: string | null
   seed: number
   interrupted: boolean
   rate: { asked: number; achieved: number }
   duration_s: number
-  /** Requests of the plan; tries of a retry are counted by `retries`. */
+  /** Planned requests; `retries` counts further attempts. */
   sent: number
   accepted: number
   refused: number
   unknown: number
   retries: number
   duplicates_sent: number
-  /** Single answers by status, and failed connections by kind. */
+  /** Responses by status, and failed connections by kind. */
   answers: Record<string, number>
   devices: number
   sessions: number
@@ -29,14 +27,14 @@ export type Summary = {
   latency_ms: LatencySummary
   /** From the 200 until the device's history shows the session; null when it was not read. */
   visible_ms: (LatencySummary & { unseen: number }) | null
-  /** From the 200 of the event that made an alert due until its webhook arrived. */
+  /** From the 200 of an alert's event until its webhook arrived. */
   webhook_ms: LatencySummary | null
   actions: Record<string, number>
   alerts: { total: number; required: number; by_action: Record<string, number> } | null
   webhooks: WebhookSummary | null
   /** Phones by kind. */
   fleet: Record<string, number>
-  /** What was compared: `answers`, `devices`, `alerts`, `webhooks`. */
+  /** Numbers of checked `answers`, `devices`, `alerts`, `webhooks`. */
   checked: string[]
   mismatches_total: number
   mismatches_by_kind: Record<string, number>
@@ -45,8 +43,8 @@ export type Summary = {
 }
 
 /**
- * The page for a person.
- * @param apiUrl where to look around
+ * The summary as text.
+ * @param apiUrl the API for the example command
  */
 export function toSummaryText(summary: Summary, apiUrl: string | null = null): string {
   const rows: [string, string][] = [
@@ -80,7 +78,7 @@ export function toSummaryText(summary: Summary, apiUrl: string | null = null): s
   return [...table, '', ...toVerdict(summary), ...toInvitation(summary, apiUrl)].join('\n')
 }
 
-/** A command that shows what the run left behind. */
+/** A command that reads alerts of the run. */
 function toInvitation({ public_api_key }: Summary, apiUrl: string | null): string[] {
   if (public_api_key === null || apiUrl === null) return []
   const curl = `curl -H 'Authorization: Bearer ${public_api_key}' '${apiUrl}/v1/di/alerts?limit=3'`

@@ -1,6 +1,6 @@
 /**
- * JSON as different SDKs spell it: key order, spacing and escaping vary, the value is the same.
- * Each style is what a widespread encoder really writes.
+ * JSON in the styles of different SDKs: key order, spacing and escaping vary, the value is the same.
+ * Each style is that of a widespread encoder.
  */
 import { hashToUnit } from './random.ts'
 
@@ -33,7 +33,7 @@ export const bodyStyles = {
 
 type Value = unknown
 
-/** Writes a value in a style. The same value and style give the same text, always. */
+/** Writes a value in a style; deterministic. */
 export function toBodyText(value: Value, style: BodyStyle): string {
   const ordered = style.order === 'declared' ? value : reorder(value, style.order)
   let text = style.spacing === 'spaced' ? toSpacedText(ordered) : toJson(ordered, style)
@@ -56,7 +56,7 @@ function isObject(value: Value): value is Record<string, Value> {
 
 const hashes = new Map<string, number>()
 
-/** Where a key falls in a hash table; remembered, since the same hundred keys come always. */
+/** The place of a key in a hash table; cached, because there are about a hundred keys. */
 function placeOf(key: string): number {
   let place = hashes.get(key)
   if (place === undefined) {

@@ -1,6 +1,6 @@
 /**
- * What an SDK reports of a phone with nothing wrong: for every signal that the SDK and its version
- * measure, the value that a healthy phone gives. The kinds of trouble are painted over it.
+ * The signals of a healthy phone: a value for every signal that the SDK and its version measure. The
+ * other kinds of phone change some of them.
  */
 
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
@@ -8,7 +8,7 @@ import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { drawInstaller, type Hardware, type Platform, type Sdk } from './hardware.ts'
 import { hashToUnit, type Random } from './random.ts'
 
-/** Known only to a server that looks at addresses and requests, never to an SDK on a phone. */
+/** Signals that only a server can measure, not an SDK on a phone. */
 const serverSide = new Set([
   'public_vpn_ip',
   'relay_ip',
@@ -38,10 +38,7 @@ function isMeasured(path: string, sdk: Sdk): boolean {
   return hashToUnit(`${sdk.name}/${path}`) < share
 }
 
-/**
- * Signals of all six categories, every one of them healthy. In each category at least one is
- * measured, so that nothing ever looks stripped.
- */
+/** Healthy signals in all six categories, at least one in each, so that no category is empty. */
 export function cleanSignals(
   phone: { platform: Platform; hardware: Hardware; sdk: Sdk },
   random: Random,
@@ -123,7 +120,7 @@ function drawDeviceVerdict(random: Random): string[] {
   ])
 }
 
-/** Sets signals of one category, whatever was there. */
+/** Overwrites signals of one category. */
 export function paint(
   signals: Signals,
   category: Category,

@@ -1,6 +1,6 @@
 /**
- * What the fleet's phones are: models, systems and stores with about the shares they have among
- * real users, and the SDK versions with the long tail that every SDK has in the field.
+ * Models, systems and app stores of the fleet's phones, with about their real shares, and SDK
+ * versions with a long tail of old ones.
  */
 import type { Random } from './random.ts'
 
@@ -69,7 +69,7 @@ const tablets: readonly (readonly [string, string])[] = [
   ['Amazon', 'KFTRWI'],
 ]
 
-/** Draws a phone; the system is one that its platform still sees in the field. */
+/** Draws a phone with a system version that is still in use. */
 export function drawHardware(platform: Platform, random: Random): Hardware {
   if (platform === 'ios') {
     const model = random.weighted(iosModels)
@@ -85,7 +85,7 @@ export function drawTablet(random: Random): Hardware {
   return { brand, model, os: '13', apiLevel: 33 }
 }
 
-/** How an integration came to be: which SDK, or the tenant's own server speaking for the app. */
+/** The source of telemetry: an SDK, or the tenant's own server. */
 export type Sdk = {
   name: 'android' | 'ios' | 'flutter' | 'react-native' | 'server'
   version: string
@@ -127,7 +127,7 @@ const adoption: Record<Sdk['name'], Adoption> = {
   server: [['server-java/1.3.0', 1]],
 }
 
-/** Draws an SDK for a platform: natives lead, Flutter is close, servers are few. */
+/** Draws an SDK for a platform: mostly native ones and Flutter, few servers. */
 export function drawSdk(platform: Platform, random: Random): Sdk {
   const name = random.weighted<Sdk['name']>([
     [platform, 52],

@@ -1,7 +1,7 @@
 /**
- * The kinds of phone in the fleet: how common each is, how it is used, and what its SDK sees. Most
- * are stock phones; some only look wrong (custom ROMs, tablets without a radio, Chromebooks,
- * developers); the rest is what a fraud team is paid to find.
+ * The kinds of phone in the fleet: their shares, their use and their signals. Most are stock phones,
+ * some only look suspicious (custom ROMs, tablets without a radio, Chromebooks, developers), and the
+ * rest are the cases that a fraud team looks for.
  */
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { paint } from './clean-signals.ts'
@@ -20,11 +20,11 @@ export type Kind = {
   share: number
   platform: Platform
   usage: Usage
-  /** Whether whoever runs it forges the verdict of the SDK's own scorer. */
+  /** Whether its user forges the verdict of the SDK's own scorer. */
   forges: number
-  /** Paints what is wrong with the phone over clean signals; drawn once per phone. */
+  /** Changes the clean signals of the phone; drawn once per phone. */
   paint: (signals: Signals, random: Random) => void
-  /** What changes within a session, from its second batch on; drawn once per session. */
+  /** Changes signals from the second batch of a session on; drawn once per session. */
   later?: (signals: Signals, random: Random) => void
   /** The phone is a Wi-Fi tablet. */
   tablet?: boolean
@@ -35,7 +35,7 @@ const nothing = () => {}
 type Plain = Omit<Kind, 'usage' | 'forges'> & Partial<Pick<Kind, 'usage' | 'forges'>>
 const kind = (plain: Plain): Kind => ({ usage: 'person', forges: 0, ...plain })
 
-/** Nothing is wrong, or it only looks so: the phones that must not be alarmed about needlessly. */
+/** Harmless phones, some of which look suspicious: they should raise no alert. */
 const honest: Kind[] = [
   kind({ name: 'stock-android', share: 452, platform: 'android', paint: nothing }),
   kind({ name: 'stock-ios', share: 256, platform: 'ios', paint: nothing }),

@@ -1,7 +1,7 @@
 /**
- * What the fleet will do: which sessions its phones start, in how many batches each is reported,
- * and when every request leaves. All of it is fixed before the first request (an open loop: a slow
- * service delays nobody's plans), and a pure function of the seed.
+ * The plan of a run: the sessions of each phone, their batches, and the time of every request. It is
+ * fixed before the first request (an open loop: a slow service delays no request), and a pure
+ * function of the seed.
  */
 import type { Phone } from './population.ts'
 import { createRandom, type Random } from './random.ts'
@@ -36,7 +36,7 @@ export type PlanOptions = {
   durationMs: number
 }
 
-/** Of all requests, how many are the same bytes again: what SDKs do when an answer is lost. */
+/** The share of requests that repeat earlier bytes, as SDKs do when a response is lost. */
 const repeatShare = 0.02
 
 /** Farms, scripts and account farms get at most this share of the events of a run. */
@@ -97,7 +97,7 @@ function planSessions({ seed, phones, events, durationMs }: SessionPlanning): Se
     const own = sessions[phone.index]!
     if (own.length < sessionsMax) start(phone, drawBatches(phone, random))
     else {
-      // More traffic than people make: they stay in the app rather than open it again and again.
+      // For more traffic people make longer sessions, not more of them.
       const longer = Math.min(left, random.int(1, 6))
       own[random.int(0, own.length - 1)]!.batches += longer
       left -= longer
@@ -136,11 +136,11 @@ function drawBatches({ kind }: Phone, random: Random): number {
     [5, 7],
     [8, 5],
   ])
-  // What happens only later in a session needs a session that goes on.
+  // Signals that change within a session need several batches.
   return kind.later === undefined ? batches : batches + 1
 }
 
-/** Far below what the default policy calls velocity: 20 sessions in 5 minutes, 60 in an hour. */
+/** Far below the velocity rules of the default policy: 20 sessions in 5 minutes, 60 in an hour. */
 function personSessionsMax(durationMs: number): number {
   return Math.min(10 * Math.ceil(durationMs / 300_000), 40 * Math.ceil(durationMs / 3_600_000))
 }
@@ -183,7 +183,7 @@ function listEvents(sessions: Session[]): Pick<Plan, 'sessionOf' | 'batchOf'> {
 
 type Scheduling = Pick<Plan, 'seed' | 'phones' | 'sessions' | 'sessionOf'> & { durationMs: number }
 
-/** When each event would happen if the fleet were free to choose; in order for every phone. */
+/** The preferred time of each event, ascending for every phone. */
 function scheduleEvents(options: Scheduling): Float64Array {
   const { seed, phones, sessions, sessionOf, durationMs } = options
   const idealMs = new Float64Array(sessionOf.length)

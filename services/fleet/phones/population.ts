@@ -1,6 +1,6 @@
 /**
- * Who is in the fleet: every phone with its kind, hardware, SDK, users and the signals it keeps
- * reporting. A pure function of the seed and the number of phones.
+ * The phones of the fleet: kind, hardware, SDK, users and constant signals of each. A pure function
+ * of the seed and the number of phones.
  */
 import { shareOut } from '#shared/core/scoring/score-reasons.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
@@ -18,13 +18,13 @@ export type Phone = {
   appVersion: string
   locale: string
   timezone: string
-  /** Empty for a phone nobody signs in on. */
+  /** Empty for a phone without a signed-in user. */
   users: string[]
-  /** The field that its integration names the user in. */
+  /** The field of the user id in its integration. */
   userField: 'user_id' | 'account_id'
-  /** An account beside the user, where an integration names both. */
+  /** An account beside the user, when an integration sends both. */
   accountId: string | null
-  /** What it reports unless a session changes it. */
+  /** Its signals, unless a session changes them. */
   signals: Signals
   /** How often it is used, relative to others. */
   activity: number
@@ -49,7 +49,7 @@ const places: readonly (readonly [readonly [string, string], number])[] = [
 /**
  * Makes the fleet.
  * @param devices how many phones, at least 1
- * @returns phones in an order that says nothing about their kind
+ * @returns phones in random order
  */
 export function makePopulation(seed: number, devices: number): Phone[] {
   const counts = shareOut(
@@ -76,9 +76,9 @@ type Making = {
   kind: Kind
   index: number
   users: Users
-  /** Chance of this phone's own. */
+  /** Random numbers of this phone. */
   random: Random
-  /** Chance of what it shares with its farm. */
+  /** Random numbers that it shares with its farm. */
   traits: Random
   farm?: string
 }
@@ -151,7 +151,7 @@ function createUsers(seed: number): Users {
       if (kind.usage === 'accounts') return several(random.int(14, 40), random)
       if (random.chance(0.12)) return []
       if (random.chance(0.08)) return several(random.int(2, 3), random)
-      // Somebody who has a phone already.
+      // A user with another phone.
       if (signedUp.length > 0 && random.chance(0.1)) return [random.pick(signedUp)]
       return [signUp(random)]
     },
@@ -160,10 +160,7 @@ function createUsers(seed: number): Users {
 
 type Farming = { seed: number; kind: Kind; farm: string; random: Random }
 
-/**
- * A farm of emulators makes accounts, several to a phone; one of cloud phones keeps a few accounts
- * busy, several phones to an account.
- */
+/** Emulator farms have several accounts per phone; cloud phone farms several phones per account. */
 function drawFarmed({ seed, kind, farm, random }: Farming): string[] {
   const pool = kind.name === 'cloud-phone' ? farmSize / 3 : farmSize * 3
   const accounts = new Set<string>()

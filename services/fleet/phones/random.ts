@@ -1,7 +1,6 @@
 /**
- * The fleet's own randomness: small, seeded, the same on every machine. Each thing that needs
- * chance takes a stream of its own, named after what it is for, so that adding a draw in one place
- * changes nothing anywhere else.
+ * Seeded random numbers, the same on every machine. Each purpose has its own named stream, so a new
+ * draw in one place changes nothing elsewhere.
  */
 
 export type Random = {
@@ -11,7 +10,7 @@ export type Random = {
   int(low: number, high: number): number
   chance(probability: number): boolean
   pick<T>(items: readonly T[]): T
-  /** Picks by weight; the weights need not add up to anything. */
+  /** Picks by weight; weights may have any sum. */
   weighted<T>(items: readonly (readonly [T, number])[]): T
   /** Lower-case hexadecimal characters. */
   hex(characters: number): string
@@ -22,9 +21,9 @@ export type Random = {
 }
 
 /**
- * A stream of chance.
+ * A stream of random numbers.
  * @param seed the run's seed
- * @param label what the stream is for; two labels give two unrelated streams
+ * @param label the purpose; different labels give independent streams
  */
 export function createRandom(seed: number, label: string): Random {
   const next = sfc32(hashText(`${seed}:${label}`))

@@ -1,7 +1,6 @@
 /**
- * From the plan to bytes: the body of every planned event and the score it must get. A pure
- * function of the plan, the tenant and the start of the run, so the same event is the same bytes
- * whenever it is asked for; that is also how repeats are made.
+ * Makes the body of every planned event, and the score that it must get. A pure function of the
+ * plan, the tenant and the start of the run, so a repeat has the same bytes.
  */
 
 import type { Score, Scorer } from '#shared/core/scoring/score.ts'
@@ -25,7 +24,7 @@ type BodyOptions = {
   startedAtMs: number
 }
 
-/** Signals that SDKs of tomorrow may send: nobody knows them yet, all must be kept. */
+/** Unknown signals of future SDKs; the service must keep them. */
 const futureSignals = [
   ['root', 'susfs_detected', false],
   ['debugger', 'lsplant_detected', false],
@@ -35,7 +34,7 @@ const futureSignals = [
   ['emulator', 'gpu_renderer', 'Adreno (TM) 740'],
 ] as const
 
-/** An SDK release that is ahead of every catalog: it always reports one signal nobody knows. */
+/** An SDK release newer than the catalog: it always reports one unknown signal. */
 const aheadOfCatalog = {
   sdk: 'android',
   version: '3.1.0',
@@ -57,7 +56,7 @@ export function prepareEvent(
   const chance = createRandom(plan.seed, `event:${event}`)
   const signals = signalsOf(phone, batch, course, chance)
   const owner = batch >= signInBatch(phone, session) ? ownerOf(phone, session) : {}
-  // What suppressions of the policy look at.
+  // Suppressions of the policy depend on these.
   const scored = options.scorer(signals, {
     sdkVersion: phone.sdk.version,
     platform: phone.kind.platform,
@@ -92,7 +91,7 @@ function ownerOf(phone: Phone, { userId }: Session): Record<string, string> {
   return { [phone.userField]: userId, ...account }
 }
 
-/** The batch with which a user is signed in: some apps start before anybody is. */
+/** The batch in which a user signs in: some apps start without a user. */
 function signInBatch(phone: Phone, session: Session): number {
   if (phone.kind.usage !== 'person' || session.batches < 2) return 0
   return hashToUnit(session.sessionId) < 0.25 ? 1 : 0
@@ -108,7 +107,7 @@ function signalsOf(phone: Phone, batch: number, course: Random, chance: Random):
     ecosystem: { ...ecosystem },
     network: { ...network },
   }
-  // How the session goes is drawn alike for each of its batches: only `batch` moves on.
+  // Each batch of a session draws the same values; only `batch` differs.
   const vpnFrom = course.chance(0.03) ? course.int(1, 3) : null
   const openWifi = course.chance(0.05)
   const laterFrom = course.chance(0.3) ? 0 : 1
@@ -168,7 +167,7 @@ function context(phone: Phone, chance: Random) {
   }
 }
 
-/** The SDK's own verdict: near ours, unless whoever runs the phone forges it. */
+/** The SDK's own verdict: near ours, unless the phone's user forges it. */
 function clientVerdict(phone: Phone, scored: Score, chance: Random): ClientVerdict {
   if (chance.chance(phone.kind.forges)) {
     return { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] }

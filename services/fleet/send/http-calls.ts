@@ -1,6 +1,6 @@
 /**
- * The fleet's HTTP: keep-alive pools to the ingest and the REST API. An answer of any status is an
- * answer; only a connection that gave none is an error. Reads wait and try again on 429 and 503.
+ * The fleet's HTTP client: keep-alive pools to ingest and the REST API. Only a missing response is an
+ * error, whatever the status. Reads wait and try again on 429 and 503.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
@@ -13,23 +13,23 @@ export type Answer = {
   json: unknown
 }
 
-/** Sends one signed body; rejects when there is no answer. */
+/** Sends one signed body; rejects without a response. */
 export type Post = (body: Uint8Array, signature: string) => Promise<Answer>
 
-/** Reads one path; the answer is 200 or another status that trying again would not change. */
+/** Reads one path; the status is 200 or one that a repeat would not change. */
 export type Get = (path: string, signal?: AbortSignal) => Promise<Answer>
 
 const postTimeoutMs = 15_000
 const readTimeoutMs = 30_000
 
-/** How long a read goes on trying while the service restarts or asks for patience. */
+/** How long a read is repeated while the service restarts or answers 429 or 503. */
 const readPatienceMs = 60_000
 
 type Closing = { close(): Promise<void> }
 
 /**
  * A pool for signed telemetry.
- * @param connections sockets kept open, as if so many phones were served at once
+ * @param connections sockets kept open: the phones that are connected at a time
  */
 export function openIngest(
   ingestUrl: string,
@@ -49,7 +49,7 @@ export function openIngest(
       const answer = await pool.request({ path, method: 'POST', headers, body })
       return toAnswer(answer.statusCode, answer.headers, await answer.body.text(), nowMs)
     },
-    // Whatever still waits after the last result is not waited for.
+    // Does not wait for requests in flight.
     close: () => pool.destroy(),
   }
 }
@@ -105,7 +105,7 @@ function toAnswer(
   try {
     json = text === '' ? null : JSON.parse(text)
   } catch {
-    // Not JSON, as from a proxy in between: the status says enough.
+    // Not JSON, as from a proxy: the status is enough.
   }
   return {
     status,

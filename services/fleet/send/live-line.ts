@@ -1,6 +1,6 @@
 /**
- * One line that says how the run goes: rewritten in place on a terminal, printed every few seconds
- * elsewhere. It goes to stderr, so that stdout stays the result.
+ * The progress line of a run: rewritten in place on a terminal, printed every few seconds elsewhere.
+ * It goes to stderr; stdout has the result only.
  */
 import type { Latencies } from './latencies.ts'
 import type { Counters } from './sent-events.ts'
@@ -27,14 +27,14 @@ const terminalEveryMs = 500
 const plainEveryMs = 5_000
 
 export type LiveLine = {
-  /** Says what is going on besides sending. */
+  /** Shows another step than sending. */
   tell(text: string): void
   stop(): void
 }
 
 /** Starts the line; `read` is called each time it is drawn and may clear its latencies. */
 export function startLiveLine(screen: Screen, read: () => LiveFacts): LiveLine {
-  let toldAtMs = Number.NEGATIVE_INFINITY
+  let printedAtMs = Number.NEGATIVE_INFINITY
   let sentBefore = 0
   let drawnAtMs = 0
   const draw = () => {
@@ -51,8 +51,8 @@ export function startLiveLine(screen: Screen, read: () => LiveFacts): LiveLine {
     tell(text) {
       clearInterval(timer)
       const nowMs = read().elapsedMs
-      if (!screen.isTerminal && nowMs - toldAtMs < plainEveryMs) return
-      toldAtMs = nowMs
+      if (!screen.isTerminal && nowMs - printedAtMs < plainEveryMs) return
+      printedAtMs = nowMs
       show(screen, text)
     },
     stop() {

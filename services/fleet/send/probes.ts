@@ -1,6 +1,6 @@
 /**
- * How fresh the device history is: for a sample of new sessions, the time from the answer to their
- * first event until `GET /v1/di/devices/{id}` shows them.
+ * Measures freshness: for a sample of new sessions, the time from the response to their first event
+ * until `GET /v1/di/devices/{id}` shows them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readNewestSessions } from '../check/read-back.ts'
@@ -8,9 +8,9 @@ import type { Get } from './http-calls.ts'
 import type { Latencies } from './latencies.ts'
 
 export type Prober = {
-  /** Offers an event that was just accepted; a few a second are followed. */
+  /** Offers an event that was just accepted; a few per second are probed. */
   offer(sight: { deviceId: string; sessionId: string; acceptedMs: number }): void
-  /** Waits for the probes under way, then stops. */
+  /** Waits for running probes, then stops. */
   finish(): Promise<{ unseen: number }>
 }
 
@@ -22,18 +22,18 @@ type ProberOptions = {
 }
 
 /**
- * Looks follow one another after an eighth of what was waited so far: right to about an eighth,
- * never too small, and a service that is slow is not made slower by being asked all the time.
+ * The pause between two reads is an eighth of the time so far: the result is exact to about an
+ * eighth and never too small, and reads do not slow down a slow service.
  */
 const lookEveryMinMs = 40
 const lookEveryShare = 1 / 8
 const probesMax = 100
 
-/** A session that is not there by then counts as if it came then. */
+/** A session that is not visible by then counts with this time. */
 const patienceMs = 30_000
 
-/** Enough for the newest session of a busy script to be among them. */
-const sessionsAsked = 100
+/** Sessions per read: the newest one of a busy script is among them. */
+const sessionsPerRead = 100
 
 /** Starts a prober; it costs the API a few small requests per probe. */
 export function createProber(options: ProberOptions): Prober {
@@ -42,14 +42,14 @@ export function createProber(options: ProberOptions): Prober {
   const stop = new AbortController()
   let nextMs = 0
   let unseen = 0
-  // Left out, the worst would flatter the percentiles: it took at least as long as was waited.
+  // Without the slowest the percentiles would be too low: it took at least this long.
   const giveUp = (acceptedMs: number) => {
     unseen++
     latencies.record(sinceStartMs() - acceptedMs)
   }
   const follow = async (deviceId: string, sessionId: string, acceptedMs: number) => {
     while (sinceStartMs() - acceptedMs < patienceMs && !stop.signal.aborted) {
-      const history = await readNewestSessions(get, deviceId, sessionsAsked, stop.signal)
+      const history = await readNewestSessions(get, deviceId, sessionsPerRead, stop.signal)
       if (history?.sessions.some((session) => session.session_id === sessionId)) {
         latencies.record(sinceStartMs() - acceptedMs)
         return

@@ -1,7 +1,7 @@
 /**
- * A webhook receiver as a tenant's backend would be: it verifies every delivery over the raw bytes,
- * by both signatures, answers fast, and keeps what came for the comparison at the end. It can be
- * told to fail a share of the deliveries, to rehearse their retries.
+ * A webhook receiver like a tenant's backend: it verifies both signatures of every delivery over the
+ * raw bytes, answers at once, and records requests for the check at the end. It can answer 500 to a
+ * share of the deliveries, so that they are retried.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
@@ -15,11 +15,11 @@ export type ReceivedDelivery = {
   alertId: string
   /** The body of the first arrival, as text. */
   body: string
-  /** When it came first, in ms from the start of the run. */
+  /** First arrival, in ms from the start of the run. */
   firstMs: number
-  /** How often it came. */
+  /** Number of arrivals. */
   arrivals: number
-  /** How often it was answered 500 on purpose. */
+  /** How many of them were answered 500 on purpose. */
   faults: number
   /** Whether a later arrival had other bytes than the first. */
   changed: boolean
@@ -32,7 +32,7 @@ export type Received = {
   requests: number
   /** Genuine requests. */
   verified: number
-  /** What was wrong with those that were not genuine, and how often. */
+  /** Counts of requests that were not genuine, by reason. */
   refused: Record<string, number>
   faults: number
 }
@@ -40,7 +40,7 @@ export type Received = {
 export type Receiver = {
   url: string
   received: Received
-  /** Tells the secret that deliveries are signed with from now on. */
+  /** Sets the secret that deliveries are signed with. */
   trust(webhookSecret: string): void
   close(): Promise<void>
 }
@@ -57,7 +57,7 @@ type ReceiverOptions = {
 
 const bodyBytesMax = 1024 * 1024
 
-/** Standard Webhooks asks receivers to refuse what is older than five minutes. */
+/** Standard Webhooks: a receiver refuses requests older than five minutes. */
 const timestampToleranceMs = 5 * 60_000
 
 /** Listens on a free port of this machine's loopback. */
@@ -137,7 +137,7 @@ function header(request: IncomingMessage, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** What is wrong with a request, in the order in which a receiver would look; null when nothing. */
+/** The first fault of a request, in the order of a receiver's checks; null without a fault. */
 function findFault(
   request: IncomingMessage,
   body: Buffer,

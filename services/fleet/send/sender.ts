@@ -1,8 +1,7 @@
 /**
- * Sends the plan as an open loop: every request leaves when the plan says, however slow the answers
- * are, and its latency counts from that planned moment, so a stall is never hidden. What is refused
- * for lack of capacity is tried again with the same bytes, as an SDK does, a bounded number of
- * times.
+ * Sends the plan as an open loop: every request leaves at its planned time, however slow responses
+ * are, and its latency counts from that time, so stalls are visible. Requests refused for lack of
+ * capacity are retried with the same bytes, as an SDK does, a bounded number of times.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toEventId } from '#shared/core/base/ids.ts'
@@ -21,26 +20,26 @@ export type Sending = {
   /** Makes an event's bytes; `occurredMs` is when it was planned first. */
   prepare: (event: number, occurredMs: number) => PreparedEvent
   sign: (body: Uint8Array) => string
-  /** Monotonic ms from the start of the run; negative before it, while bodies are made ahead. */
+  /** Monotonic ms from the start of the run; negative before it, while bodies are prepared. */
   sinceStartMs: () => number
-  /** For the jitter of waits before another try. */
+  /** For the jitter of retries. */
   random: Random
-  /** Ends the run early: nothing more leaves, waiting tries are given up. */
+  /** Ends the run early: no further request leaves, and pending retries are dropped. */
   stop: AbortSignal
   onAccepted: (fact: EventFact) => void
 }
 
-/** How far ahead bodies are made and signed, so that a burst of work never delays a request. */
+/** How far ahead bodies are made and signed, so that this work delays no request. */
 const aheadMs = 1_000
 const aheadBytesMax = 32 * 1024 * 1024
 
-/** One slice of work ahead: short enough not to delay what is due. */
+/** The longest slice of this work. */
 const sliceMs = 3
 
-/** Requests without an answer at which the fleet holds back; latency keeps counting meanwhile. */
+/** Requests in flight at which the fleet pauses; latencies keep counting. */
 const inFlightMax = 20_000
 
-/** 0.25 s, doubled to 4 s: with `Retry-After` about half a minute of patience. */
+/** Pauses: 0.25 s, doubled up to 4 s; with `Retry-After` about half a minute in all. */
 const triesMax = 10
 const firstWaitMs = 250
 const waitMaxMs = 4_000
@@ -96,7 +95,7 @@ export async function sendPlan(sending: Sending): Promise<{ lastDepartureMs: num
   return { lastDepartureMs }
 }
 
-/** When each event is planned to leave for the first time. */
+/** The planned time of each event's first request. */
 function firstTimes(plan: Plan): Float64Array {
   const times = new Float64Array(plan.sessionOf.length)
   for (let arrival = plan.eventOf.length - 1; arrival >= 0; arrival--) {
@@ -119,7 +118,7 @@ async function deliver(sending: Sending, one: Ready, arrival: number): Promise<v
       if (isFirst) sending.onAccepted(fact)
       return
     }
-    // A 503 says that the service could not be sure, no answer says nothing at all.
+    // After a 503 or no response the event may have been stored.
     if (answer === null || answer.status >= 500) mayBeStored = true
     const again = answer === null || answer.status === 429 || answer.status === 503
     if (again && attempt < triesMax && !sending.stop.aborted) {
@@ -132,7 +131,7 @@ async function deliver(sending: Sending, one: Ready, arrival: number): Promise<v
       }
     }
     noteEnded(sentEvents, fact, mayBeStored ? 'unknown' : 'refused', sinceStartMs())
-    // What an interrupted run gave up itself is nobody's fault.
+    // Requests dropped by an interrupted run are no failures.
     if (!again || !sending.stop.aborted) {
       addMismatch(sentEvents.mismatches, refusal(plan, one, answer, mayBeStored))
     }
@@ -180,7 +179,7 @@ type IngestAnswer = {
   flags?: unknown
 }
 
-/** The answer says what the pure scorer says, and names the event by its bytes. */
+/** Checks that the response has the score of the pure scorer and the event id of the bytes. */
 function checkAnswer(sentEvents: SentEvents, json: unknown, one: Ready, plan: Plan): void {
   const answer = (json ?? {}) as IngestAnswer
   const expected = {

@@ -1,7 +1,6 @@
 /**
- * What the fleet did and what it was told: one fact per event, kept while the run goes on and
- * judged at its end. "Unknown" is an outcome of its own: a request without an answer may have been
- * stored.
+ * The record of a run: one fact per event, checked at the end. A request without a response has the
+ * outcome `unknown`, because it may have been stored.
  */
 
 import type { Score } from '#shared/core/scoring/score.ts'
@@ -10,12 +9,12 @@ import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
 import type { Plan } from '../phones/plan.ts'
 
 /**
- * `accepted`: answered 200. `refused`: certainly not stored. `unknown`: asked, but no answer says
- * what became of it. Events that were never sent have no fact.
+ * `accepted`: answered 200. `refused`: certainly not stored. `unknown`: sent, without a response that
+ * decides it. Events that were never sent have no fact.
  */
 type EventOutcome = 'waiting' | 'accepted' | 'refused' | 'unknown'
 
-/** What an event says, as far as anything is expected of it. */
+/** The content of an event that expectations depend on. */
 export type EventContent = {
   event: number
   session: number
@@ -24,7 +23,7 @@ export type EventContent = {
   client: ClientVerdict
   /** Which watched signals it reports detected, and which clean. */
   signalBits: SignalBits
-  /** The user and the account that this event names; the first is the one alerts name. */
+  /** The user and the account of this event; alerts have the first. */
   userIds: readonly string[]
 }
 
@@ -34,11 +33,11 @@ export type EventFact = EventContent & {
   sentMs: number
   /** When the first 200 came back. */
   acceptedMs: number | null
-  /** When the last of its requests, tries and repeats included, had ended. */
+  /** When its last request, retries and repeats included, had ended. */
   endedMs: number
 }
 
-/** A way in which the service does not agree with what was sent. */
+/** A difference between the service and what was sent. */
 export type Mismatch = {
   what: string
   device_id?: string
@@ -48,9 +47,7 @@ export type Mismatch = {
   got?: unknown
 }
 
-/**
- * Mismatches by the hundred thousand help nobody: all are counted, the first of a kind are kept.
- */
+/** All mismatches are counted; only the first of each kind are kept. */
 const mismatchesKeptMax = 50
 const mismatchesKeptPerKind = 10
 
@@ -73,22 +70,22 @@ export function addMismatch(mismatches: Mismatches, mismatch: Mismatch): void {
 }
 
 export type Counters = {
-  /** Requests of the plan that left, repeats included and tries of a retry not. */
+  /** Planned requests that left, repeats included, retries not. */
   sent: number
   /** Requests of the plan that ended with a 200. */
   accepted: number
   refused: number
   unknown: number
-  /** Further tries after a 429, a 503 or a broken connection. */
+  /** Retries after a 429, a 503 or a broken connection. */
   retries: number
   repeats: number
   actions: Record<string, number>
-  /** Answers and failures of single tries, by status or kind. */
+  /** Responses and failures of all attempts, by status or kind. */
   answers: Record<string, number>
 }
 
 export type SentEvents = {
-  /** By event; undefined for what was not sent yet. */
+  /** By event; undefined for events that were not sent yet. */
   facts: (EventFact | undefined)[]
   counters: Counters
   mismatches: Mismatches
@@ -111,7 +108,7 @@ export function createSentEvents(plan: Pick<Plan, 'sessionOf'>): SentEvents {
   }
 }
 
-/** Notes that a request of the plan leaves. */
+/** Records that a planned request leaves. */
 export function noteSent(
   sentEvents: SentEvents,
   content: EventContent,
@@ -139,7 +136,7 @@ export function noteSent(
   return fact
 }
 
-/** Notes how a request of the plan ended; the best outcome of an event's requests counts. */
+/** Records the outcome of a planned request; the best outcome of an event's requests counts. */
 export function noteEnded(
   sentEvents: SentEvents,
   fact: EventFact,
