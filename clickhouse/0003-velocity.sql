@@ -48,8 +48,8 @@ settings
   -- two fifths longer from compact parts.
   min_bytes_for_wide_part = 524288;
 
--- A placeholder id identifies nobody: it is no user of a device, and no device of a user or
--- session.
+-- A placeholder id is no identity: it does not count as a user of a device, nor as a device of a
+-- user or session.
 create materialized view if not exists activity_of_telemetry to activity as
 select
   tenant_id,

@@ -153,7 +153,7 @@ create or replace view {analytics:Identifier}.alerts (
   disposition LowCardinality(String)
     comment 'Now: OPEN, REVIEWED, FALSE_POSITIVE or CONFIRMED.',
   disposition_changed_at Nullable(DateTime64(3, 'UTC'))
-    comment 'When that was said; null for an alert that nobody has judged.',
+    comment 'When it was set; null for an alert without a disposition.',
   history Array(Tuple(
     at DateTime64(3, 'UTC'), from_disposition String, to_disposition String, actor String,
     note String

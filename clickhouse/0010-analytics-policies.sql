@@ -94,7 +94,7 @@ left join (
   from alerts_replica final
   group by tenant_id
 ) as base using (tenant_id)
-comment 'How often each reason is right, told apart by what it was seen from: a flag that is right by one signal may be wrong by another. Cheap by tenant.';
+comment 'How often each reason is right, by the signal behind it: a flag can be right for one signal and wrong for another. Cheap by tenant.';
 
 create or replace view {analytics:Identifier}.precision_by_signal (
   tenant_id LowCardinality(String) comment 'The tenant.',
@@ -247,4 +247,4 @@ select
   active_risk_score, active_action, active_flags
 from shadow_decisions final
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0
-comment 'What the tenant''s shadow policy would have decided of every event while one was set, and what was decided: nobody was alerted by it. An alert is one per device, session and action. A repeat of the same bytes was decided when they first came. Cheap by tenant with time, and with device, user or account.';
+comment 'What the tenant''s shadow policy decided for every event, beside the actual decision; it raises no alerts. An alert is one per device, session and action. A repeat of the same bytes was decided when they first came. Cheap by tenant with time, and with device, user or account.';

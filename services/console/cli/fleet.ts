@@ -1,7 +1,7 @@
 /**
- * `di fleet`: a believable fleet of phones against the running stack. It sends at the asked rate,
- * can receive the webhooks itself, and ends by comparing everything it sent with what the API says;
- * the exit status is 0 only when all of it agrees.
+ * `di fleet`: a simulated fleet of phones against the running stack. It sends at the given rate, can
+ * receive the webhooks, and compares what it sent with the API at the end. The exit status is 0 when
+ * everything agrees.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'

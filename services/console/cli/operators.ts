@@ -22,7 +22,7 @@ export function registerOperators(program: Command, context: CliContext): void {
   const operators = program.command('operators').description('who signs in to the console')
   operators
     .command('invite <email>')
-    .description('invite somebody and show the link, this one time')
+    .description('invite a person and show the link, this one time')
     .option('--role <role>', 'viewer, analyst, engineer or admin', 'viewer')
     .option('--tenants <slugs>', 'the tenants to see, separated by commas; all without it')
     .option('--json', 'print one JSON document')

@@ -1,7 +1,7 @@
 /**
  * How often a password, a code or a token may be tried: per account and per address, in bounded
  * memory. A pair of account and address that signed in before has a limit of its own, so that
- * guesses from elsewhere lock nobody out. Accounts that do not exist are limited alike.
+ * guesses from elsewhere do not lock an operator out. Accounts that do not exist are limited alike.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -36,7 +36,7 @@ export type AttemptLimits = {
    */
   beginSignedIn: (attempt: { operatorId: string; address: string }) => Attempt
   /**
-   * Counts a look at an invitation's token.
+   * Counts a try of an invitation's token.
    * @throws Problem rate_limited
    */
   beginToken: (address: string) => void

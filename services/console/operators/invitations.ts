@@ -52,7 +52,7 @@ export type ShownLink = { invitation_id: string; url: string; expires_at: string
 const resetHours = 24
 
 /**
- * Invites somebody; an open invitation of the same email ends.
+ * Invites a person; an open invitation of the same email ends.
  * @throws Problem operator_exists, tenant_not_found
  */
 export async function invite(parts: OperatorParts, wanted: NewInvitation): Promise<ShownLink> {

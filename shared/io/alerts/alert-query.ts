@@ -1,4 +1,4 @@
-/** What can be asked of a tenant's alerts, and the parts that every statement of a list shares. */
+/** The filters of a tenant's alerts, and the parts that the statements of a list share. */
 import type { Decision, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import type { Span } from '#shared/core/base/instants.ts'
 import type { Severity } from '#shared/core/scoring/score.ts'

@@ -1,8 +1,8 @@
 /**
- * ClickHouse's own access control for analysts. The views are made to read as a user that nobody
- * can sign in as, whose row policies know the analyst's tenant; an analyst has a role that may read
- * the views and nothing else. On a server that keeps users these statements set all of it up; the
- * embedded engine has the same from its users file, and here only the views are pointed at it.
+ * ClickHouse's access control for analysts. The views read as a user that cannot sign in, whose row
+ * policies filter by the analyst's tenant; an analyst has a role that may only read the views. On a
+ * server that stores users these statements create all of it. The embedded engine has the users from
+ * its file, and only the views are changed here.
  */
 import { ClickHouseError } from '@clickhouse/client'
 import {
@@ -31,7 +31,7 @@ export const clickhouseProcesses = processNames.filter(
 /** SHA-256 as 64 zeros: no password has it, and no host is let in either. */
 const noPassword = '0'.repeat(64)
 
-/** The tenant in the name of the user who asks, also within a view. No setting can change it. */
+/** SQL: the tenant in the current user's name, also within a view. No setting can change it. */
 const tenantOfUser = "splitByChar('.', currentUser())[2]"
 
 /**
@@ -54,7 +54,7 @@ export function toAccessStatements(names: { database: string; owner: string }): 
     ...[...guardedTables, ...sharedTables].map(
       (table) => `grant select on ${database}.${table} to ${readerUser}`,
     ),
-    // On a server where a table with policies is empty for whoever has none, the service has one.
+    // On some servers a table with row policies is empty for users without one: add the service's.
     ...guardedTables.flatMap((table) => [
       `create row policy if not exists of_tenant on ${database}.${table} to ${readerUser}`,
       `alter row policy of_tenant on ${database}.${table}
@@ -115,7 +115,7 @@ export function toRemovalStatement(tenantId: string, name: string): string {
   return `drop user if exists ${quoteName(toAnalystUser(tenantId, name))}`
 }
 
-/** Points a view at the reader: from then on it reads as the reader whoever asks. */
+/** Makes a view read as the reader, whichever user queries it. */
 export function toGuardStatement(database: string, view: string): string {
   const name = `${quoteName(toAnalyticsDatabase(database))}.${quoteName(view)}`
   return `alter table ${name} modify sql security definer definer = ${readerUser}`
@@ -196,7 +196,7 @@ export async function guardViews(clickhouse: Clickhouse, database: string): Prom
     )
     return views
   } catch (error) {
-    // Somebody who may not see users has none of them to provide for.
+    // A user that may not see users has no analysts to prepare.
     if (error instanceof ClickHouseError && error.code === accessDenied) return []
     throw error
   }

@@ -35,7 +35,7 @@ export type DeviceHistory = {
   nextUser: string | null
   /** Most recent first: by start, then id, both descending. */
   sessions: SessionHistory[]
-  /** All of them, whatever is asked for. */
+  /** The number of all sessions, whatever the page. */
   sessionsTotal: number
   /** Where older sessions continue, or null when these are the last. */
   next: SessionPosition | null
@@ -174,7 +174,7 @@ async function findManySessions(
   query: DeviceQuery,
 ): Promise<DeviceHistory | null> {
   const [totals] = await readRows<Totals>(clickhouse, totalsSql, toKey(query))
-  // Erased meanwhile: nobody ever heard of it.
+  // Erased meanwhile: the device is unknown.
   if (totals === undefined || totals[3] === 0) return null
   const page = await findPage(clickhouse, query)
   const users = await readRows<[user: string]>(clickhouse, usersSql, {

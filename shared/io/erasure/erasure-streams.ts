@@ -41,8 +41,8 @@ export async function readTelemetryCut(nats: Nats): Promise<TelemetryCut> {
 }
 
 /**
- * Waits until all messages up to one are stored, and decided if `decided` is asked for.
- * @returns false when that was not so within the limit
+ * Waits until all messages up to one are stored, with `decided` also decided.
+ * @returns false when the limit ends before
  */
 export async function awaitWorkedOff(
   nats: Nats,
@@ -153,7 +153,7 @@ async function findMessages(
 
 /**
  * @returns the elements of a message that are about others, or null when none is about the subject.
- *   What cannot be read is about whoever it names.
+ *   An unreadable element is about every subject whose id it contains.
  */
 function findRest(data: Uint8Array, subject: ErasureSubject): Uint8Array[] | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)

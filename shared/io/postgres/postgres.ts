@@ -95,7 +95,7 @@ export const sqlStates = {
 
 /**
  * Whether an error is the server's, with this SQLSTATE.
- * @param constraint also asks which constraint was violated
+ * @param constraint the violated constraint, when it matters
  */
 export function isSqlState(error: unknown, state: string, constraint?: string): boolean {
   return (

@@ -124,7 +124,7 @@ const revisionTriesMax = 200
 type Writer = {
   last: Promise<unknown>
   createdAt: string
-  /** The newest revision that is known; null when it has to be asked for. */
+  /** The newest known revision; null when it must be read. */
   revision: number | null
 }
 
