@@ -1,5 +1,6 @@
 /**
- * JSON in the styles of different SDKs: key order, spacing and escaping vary, the value is the same.
+ * JSON in the styles of different SDKs: key order, spacing and escaping vary, the value is the
+ * same.
  * Each style is that of a widespread encoder.
  */
 import { hashToUnit } from './random.ts'

@@ -1,5 +1,6 @@
 /**
- * The signals of a healthy phone: a value for every signal that the SDK and its version measure. The
+ * The signals of a healthy phone: a value for every signal that the SDK and its version measure.
+ * The
  * other kinds of phone change some of them.
  */
 

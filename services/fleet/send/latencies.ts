@@ -1,5 +1,6 @@
 /**
- * Durations in a fixed amount of memory: logarithmic buckets two per cent wide. Percentiles are exact
+ * Durations in a fixed amount of memory: logarithmic buckets two per cent wide. Percentiles are
+ * exact
  * to one per cent, the maximum is exact.
  */
 

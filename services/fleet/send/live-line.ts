@@ -1,5 +1,6 @@
 /**
- * The progress line of a run: rewritten in place on a terminal, printed every few seconds elsewhere.
+ * The progress line of a run: rewritten in place on a terminal, printed every few seconds
+ * elsewhere.
  * It goes to stderr; stdout has the result only.
  */
 import type { Latencies } from './latencies.ts'

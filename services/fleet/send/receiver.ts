@@ -1,5 +1,6 @@
 /**
- * A webhook receiver like a tenant's backend: it verifies both signatures of every delivery over the
+ * A webhook receiver like a tenant's backend: it verifies both signatures of every delivery over
+ * the
  * raw bytes, answers at once, and records requests for the check at the end. It can answer 500 to a
  * share of the deliveries, so that they are retried.
  */

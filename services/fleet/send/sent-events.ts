@@ -9,7 +9,8 @@ import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
 import type { Plan } from '../phones/plan.ts'
 
 /**
- * `accepted`: answered 200. `refused`: certainly not stored. `unknown`: sent, without a response that
+ * `accepted`: answered 200. `refused`: certainly not stored. `unknown`: sent, without a response
+ * that
  * decides it. Events that were never sent have no fact.
  */
 type EventOutcome = 'waiting' | 'accepted' | 'refused' | 'unknown'
