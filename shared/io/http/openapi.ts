@@ -181,7 +181,10 @@ function adjustSchema({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchem
   if (standard !== undefined) jsonSchema.default = standard
 }
 
-/** Removes schemas that the document does not refer to. */
+/**
+ * Removes schemas that the document does not refer to, and sorts the others by name: zod lists them
+ * in the order in which modules were loaded.
+ */
 function keepUsedSchemas(document: OpenapiDocument): void {
   const { schemas } = document.components
   const used = new Set<string>()
@@ -193,6 +196,6 @@ function keepUsedSchemas(document: OpenapiDocument): void {
     }
   }
   visit([document.paths, document.webhooks ?? {}])
-  const kept = Object.entries(schemas).filter(([id]) => used.has(id))
+  const kept = [...used].sort().map((id) => [id, schemas[id]!] as const)
   document.components.schemas = Object.fromEntries(kept)
 }
