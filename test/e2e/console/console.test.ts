@@ -14,6 +14,7 @@ import { launchBrowser, openPage, type WatchedPage } from '../../support/console
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
+import { describeAnalytics } from './analytics-story.ts'
 
 const password = 'nine blue kettles sing'
 const email = 'ada@example.com'
@@ -321,6 +322,8 @@ describe('a session', () => {
     expect(new URL(page.url()).search).toBe('?of=globex')
   })
 })
+
+describeAnalytics(() => ({ running, browser, page, email, password, tenant: acme }))
 
 describe('every page', () => {
   it.each([

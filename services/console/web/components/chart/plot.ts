@@ -14,8 +14,7 @@ export function drawPlot(
     utc: boolean
   },
 ): () => void {
-  const style = getComputedStyle(element)
-  const color = (name: string) => style.getPropertyValue(`--color-${name}`) || style.color
+  const color = (name: string) => readColor(element, name)
   const muted = color('muted')
   const grid = { stroke: color('line'), width: 1 }
   const plot = new uPlot(
@@ -50,4 +49,14 @@ export function drawPlot(
     observer.disconnect()
     plot.destroy()
   }
+}
+
+/** A colour of the page as the theme makes it: a canvas does not read variables. */
+function readColor(element: HTMLElement, name: string): string {
+  const probe = document.createElement('span')
+  probe.style.color = `var(--${name})`
+  element.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
 }

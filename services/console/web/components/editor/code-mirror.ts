@@ -50,6 +50,20 @@ const colors = EditorView.theme({
     background: 'var(--accent)',
     color: 'var(--on-accent)',
   },
+  // The marks of the package are images in data addresses, which the security policy refuses.
+  '.cm-lint-marker-error': {
+    content: 'none',
+    width: '0.5rem',
+    height: '0.5rem',
+    margin: '0.375rem 0.2rem',
+    borderRadius: '50%',
+    background: 'var(--bad)',
+  },
+  '.cm-lintRange-error': {
+    backgroundImage: 'none',
+    textDecoration: 'underline wavy var(--bad) 1px',
+  },
+  '.cm-lintPoint-error:after': { borderBottomColor: 'var(--bad)' },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--bad)' },
   '.cm-changedLine, &.cm-merge-b .cm-changedLine': { background: 'var(--good-soft)' },
   '.cm-deletedChunk, .cm-deletedChunk del': {

@@ -39,7 +39,7 @@ export function TimeRange({ usual = '24h' }: { usual?: string }) {
     <>
       <select
         aria-label="Time range"
-        className={`${controlClasses} h-8 w-auto`}
+        className={`${controlClasses} h-8 w-auto!`}
         onChange={(event) => choose(event.target.value)}
         value={span}
       >
@@ -67,7 +67,7 @@ function Moment({ label, name, value }: { label: string; name: string; value: st
     <label className="flex items-center gap-1 text-muted text-sm">
       {label}
       <input
-        className={`${controlClasses} h-8 w-auto`}
+        className={`${controlClasses} h-8 w-auto!`}
         onChange={({ target }) => {
           const atMs = Date.parse(`${target.value}Z`)
           if (!Number.isNaN(atMs)) change({ [name]: toIso(atMs) })

@@ -124,13 +124,15 @@ export function DraftEditor({
             ]}
           />
           {check.state === 'invalid' && (
-            <ul aria-label="What is not valid" className="mt-3 grid gap-1 text-bad" role="alert">
-              {check.errors.slice(0, 10).map(({ path, message }) => (
-                <li key={`${path} ${message}`}>
-                  <code className="font-mono text-sm">{path}</code> {message}
-                </li>
-              ))}
-            </ul>
+            <div role="alert">
+              <ul aria-label="What is not valid" className="mt-3 grid gap-1 text-bad">
+                {check.errors.slice(0, 10).map(({ path, message }) => (
+                  <li key={`${path} ${message}`}>
+                    <code className="font-mono text-sm">{path}</code> {message}
+                  </li>
+                ))}
+              </ul>
+            </div>
           )}
         </div>
       </Panel>

@@ -23,13 +23,11 @@ export function ConfusionMatrix({
     <div className="overflow-x-auto">
       <table className="border-separate border-spacing-1">
         <caption className="pb-1 text-left font-medium">
-          Events: {before} to {after}
+          Events: {before} in rows, {after} in columns
         </caption>
         <thead>
           <tr>
-            <th className="text-left font-normal text-muted text-sm" scope="col">
-              {before} ↓ {after} →
-            </th>
+            <td />
             {actions.map((to) => (
               <th className="px-2 text-right" key={to} scope="col">
                 <ActionBadge action={to} />

@@ -95,7 +95,7 @@ function Policies({ tenant }: { tenant: string }) {
       ? [
           {
             id: 'edit',
-            label: isEdited ? 'Draft ●' : 'Draft',
+            label: isEdited ? 'Draft (edited)' : 'Draft',
             content:
               draft === null ? (
                 <Panel>

@@ -26,8 +26,8 @@ export function PolicyForm(props: FormProps) {
   const setThreshold = (name: 'review' | 'block', text: string) =>
     onChange({ ...document, thresholds: { ...document.thresholds, [name]: toPoints(text) } })
   return (
-    <div className="grid gap-4 p-4">
-      <div className="grid gap-4 sm:grid-cols-3">
+    <div className="grid gap-4">
+      <div className="grid items-start gap-4 sm:grid-cols-3">
         <Input
           error={errorOf('$.name')}
           label="Name"

@@ -80,7 +80,7 @@ function SuppressionRow({
     onChange(text.trim() === '' ? others : { ...value, [name]: next })
   }
   return (
-    <div className="grid gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
+    <div className="grid items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
       <Input
         error={errorOf('.signals') ?? errorOf('.signals[0]')}
         label="Signals"
@@ -118,8 +118,8 @@ function SuppressionRow({
         type="date"
         value={value.expiresAt?.slice(0, 10) ?? ''}
       />
-      <div className="flex items-end gap-2">
-        <div className="flex-1">
+      <div className="grid gap-2">
+        <div>
           <Input
             error={errorOf('.reason')}
             label="Reason"

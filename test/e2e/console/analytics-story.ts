@@ -1,0 +1,290 @@
+/** The part of the console's story about policies, queries in SQL, and what analysts look at. */
+import { readFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import { openPage } from '../../support/console/browser.ts'
+import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
+import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+
+/** What the tests need of those before them: a signed-in administrator and a tenant. */
+export type AnalyticsStory = {
+  running: TestStack
+  browser: Browser
+  page: Page
+  tenant: Tenant
+  email: string
+  password: string
+}
+
+type Weights = { signals: Record<string, unknown> }
+type Shown = {
+  version: number
+  policy_hash: string
+  created_by: string
+  document: { thresholds: { review: number }; categories: Record<string, Weights> }
+}
+type Rows = { columns: { name: string }[]; rows: unknown[][] }
+
+const rooted = { root: { su_binary: true, magisk_detected: true } }
+const devices = 6
+
+export function describeAnalytics(tell: () => AnalyticsStory): void {
+  const path = (rest: string) => `/tenants/${tell().tenant.tenant_id}${rest}`
+  const read = <T>(rest: string) => admin<T>(tell().running.stack, 'GET', path(rest))
+  const readPolicy = () => read<Shown>('/policy')
+  const button = (name: string) => tell().page.getByRole('button', { name, exact: true })
+  const open = (rest: string) => tell().page.goto(`/t/${tell().tenant.tenant_id}${rest}`)
+
+  /** Confirms a dialog, and the question for the password where it comes. */
+  async function confirmDialog(name: string): Promise<void> {
+    const { page, password } = tell()
+    await page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
+    const done = page.getByText('is in force on')
+    const asked = page.getByRole('heading', { name: 'Confirm that it is you' })
+    await done.or(asked).first().waitFor()
+    if (await asked.isVisible()) {
+      await page.getByLabel('Password').fill(password)
+      await button('Confirm').click()
+    }
+    await done.first().waitFor()
+  }
+
+  async function setWeight(signal: string, points: string): Promise<void> {
+    const { page } = tell()
+    await page.getByText('signals weigh, cap').first().click()
+    await page.getByLabel(`Points of ${signal}`, { exact: true }).fill(points)
+    await page.getByText('valid', { exact: true }).waitFor()
+  }
+
+  describe('a policy', () => {
+    it('is published after its backtest, and both say what the API says', async () => {
+      const { running, page, tenant, email } = tell()
+      for (let at = 0; at < devices; at += 1) {
+        const body = toBody(tenant.tenant_id, {
+          device: `rooted-${at}`,
+          session: `rooted-${at}`,
+          signals: rooted,
+        })
+        expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(200)
+      }
+      const { document, version } = await readPolicy()
+      const root = { ...document.categories.root!.signals, magisk_detected: 0 }
+      await until('the events are stored', async () => {
+        const { totals } = await read<{ totals: { devices: number } }>('/fleet')
+        return totals.devices >= devices
+      })
+
+      await page.getByRole('link', { name: 'Policies' }).click()
+      await button('Edit the policy').click()
+      await setWeight('root.magisk_detected', '0')
+      expect(await findViolations(page)).toEqual([])
+      await button('Run the backtest').click()
+      await page.getByRole('region', { name: 'Sessions that moved most' }).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      const moved = page.getByRole('region', { name: 'Sessions that moved most' })
+      expect(await moved.getByRole('row').count()).toBe(devices + 1)
+
+      await button('Publish').click()
+      expect(await page.getByRole('dialog').innerText()).toContain('The backtest of this draft')
+      await confirmDialog('Publish')
+      await page.getByText('in force', { exact: true }).waitFor()
+      const after = await readPolicy()
+      expect(after).toMatchObject({ version: version + 1, created_by: email })
+      expect(after.document.categories.root!.signals).toEqual(root)
+      const row = page.getByRole('row').filter({ hasText: 'in force' })
+      expect(await row.getByRole('cell').first().innerText()).toBe(String(version + 1))
+    })
+
+    it('that another person changed meanwhile is shown and not overwritten', async () => {
+      const { running, page } = tell()
+      await button('Edit the policy').click()
+      await page.getByLabel('Review from').fill('35')
+      await page.getByText('valid', { exact: true }).waitFor()
+      const { document } = await readPolicy()
+      const other = { ...document, name: 'by another person' }
+      await admin(running.stack, 'PUT', path('/policy'), other)
+      const theirs = await readPolicy()
+      await button('Publish').click()
+      await page.getByLabel('Publish this draft without a backtest').check()
+      await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click()
+      await page.getByText('Nothing was overwritten').waitFor()
+      await button('Compare').click()
+      await page.getByText(`Version ${theirs.version} is in force`).waitFor()
+      expect(await readPolicy()).toEqual(theirs)
+      // The draft is still there, and leaving the page asks.
+      expect(await page.getByLabel('Review from').inputValue()).toBe('35')
+      const questions: string[] = []
+      page.on('dialog', (dialog) => {
+        questions.push(dialog.message())
+        void (questions.length === 1 ? dialog.dismiss() : dialog.accept())
+      })
+      await page.getByRole('link', { name: 'Fleet' }).click()
+      await until('the page asks', () => questions.length === 1)
+      expect(await page.getByLabel('Review from').inputValue()).toBe('35')
+      await page.getByRole('link', { name: 'Fleet' }).click()
+      await page.getByRole('heading', { name: 'Fleet', exact: true }).waitFor()
+      expect(questions[0]).toBe('Leave this page and lose the draft?')
+      page.removeAllListeners('dialog')
+    })
+
+    it('is rolled back to an older version, which is published again', async () => {
+      const { page } = tell()
+      const before = await readPolicy()
+      await open('/policies?version=1')
+      await button('Roll back to this').click()
+      await confirmDialog('Roll back')
+      const after = await readPolicy()
+      const first = await read<Shown>('/policy/versions/1')
+      expect(after.version).toBe(before.version + 1)
+      expect(after.policy_hash).toBe(first.policy_hash)
+      await page.getByText('in force', { exact: true }).waitFor()
+    })
+
+    it('gets a suppression that its address carries, into a draft alone', async () => {
+      const { page } = tell()
+      const before = await readPolicy()
+      await open('/policies?tab=edit&suppress=root.su_binary&versions=4.3.0&reason=bad+release')
+      await page.getByText('valid', { exact: true }).waitFor()
+      expect(await page.getByLabel('SDK versions').inputValue()).toBe('4.3.0')
+      await page.getByRole('tab', { name: 'Changes (1)' }).waitFor()
+      expect(await readPolicy()).toEqual(before)
+      page.once('dialog', (dialog) => void dialog.accept())
+      await button('Discard').click()
+      await page.getByRole('tab', { name: 'Versions', selected: true }).waitFor()
+    })
+  })
+
+  describe('a query in SQL', () => {
+    it('shows the rows that the API answers, is kept, and is in the audit log', async () => {
+      const { running, page, email } = tell()
+      await open('/explore')
+      await page.getByRole('button', { name: /^Run/ }).click()
+      const rows = page.getByRole('region', { name: 'Rows of the query' }).getByRole('row')
+      await rows.nth(1).waitFor()
+      const { data } = await read<{
+        data: { actor: string; action: string; after: { sql: string } }[]
+      }>('/audit')
+      const [entry] = data
+      expect(entry).toMatchObject({ actor: email, action: 'sql.queried' })
+      const { sql } = entry!.after
+      const body = { sql }
+      const answer = await admin<Rows>(running.stack, 'POST', path('/sql'), body)
+      const texts = await rows.allInnerTexts()
+      expect(texts.slice(1).map((text) => text.split('\t'))).toEqual(
+        answer.rows.map((row) => row.map(String)),
+      )
+      await page.getByRole('tab', { name: 'Chart' }).click()
+      await page.getByRole('list', { name: 'events by row' }).waitFor()
+      await page.getByRole('tab', { name: 'History' }).click()
+      await page.getByRole('button', { name: /^select platform/ }).waitFor()
+      expect(await findViolations(page)).toEqual([])
+    })
+
+    it('comes from the cookbook with its parameters, and goes as a CSV', async () => {
+      const { page } = tell()
+      await page.getByRole('tab', { name: 'Examples' }).click()
+      await page.getByRole('button', { name: /^Which devices form a farm/ }).click()
+      await page.getByLabel('devices_min').fill('2')
+      await page.getByLabel('findings_min').fill('1')
+      await page.getByRole('button', { name: /^Run/ }).click()
+      await button('Download CSV').waitFor()
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        button('Download CSV').click(),
+      ])
+      const csv = readFileSync(await download.path(), 'utf8')
+      expect(csv.split('\n')[0]).toMatch(/^"platform","sdk_version","findings"/)
+      expect(csv).toContain('root.magisk_detected')
+    })
+
+    it('that is wrong shows what the engine says, with the request id', async () => {
+      const { page } = tell()
+      await open('/explore?sql=select+no_such_column+from+events')
+      await page.getByRole('button', { name: /^Run/ }).click()
+      const alert = page.getByRole('alert')
+      await alert.waitFor()
+      expect(await alert.innerText()).toMatch(/no_such_column[\s\S]*Request/)
+      expect(await findViolations(page)).toEqual([])
+    })
+  })
+
+  describe('a viewer', () => {
+    it('reads policies and signals, and neither publishes nor queries', async () => {
+      const { running, browser, tenant } = tell()
+      const { url } = await admin<{ url: string }>(
+        running.stack,
+        'POST',
+        '/operators/invitations',
+        { email: 'vera@example.com', role: 'viewer' },
+      )
+      const { page, faults } = await openPage(browser, { baseURL: running.stack.console })
+      await page.goto(url)
+      await page.getByLabel('Your name').fill('Vera Rubin')
+      await page.getByLabel('Password').fill('six slow herons fish')
+      await page.getByRole('button', { name: 'Create the account' }).click()
+      await page.getByRole('link', { name: 'Policies' }).click()
+      await page.getByText('in force', { exact: true }).waitFor()
+      for (const name of ['Edit the policy', 'Edit from here', 'Roll back to this', 'Publish']) {
+        expect([name, await page.getByRole('button', { name }).count()]).toEqual([name, 0])
+      }
+      expect(await page.getByRole('link', { name: 'Explore' }).count()).toBe(0)
+      const before = await readPolicy()
+      const asViewer = (method: string, rest: string, body: unknown) =>
+        page.evaluate(
+          async ([verb, address, text]) => {
+            const headers = { 'content-type': 'application/json' }
+            return (await fetch(address!, { method: verb!, headers, body: text! })).status
+          },
+          [method, `/admin/v1/tenants/${tenant.tenant_id}${rest}`, JSON.stringify(body)],
+        )
+      expect(await asViewer('PUT', '/policy', { preset: 'strict' })).toBe(403)
+      expect(await asViewer('POST', '/sql', { sql: 'select 1' })).toBe(403)
+      expect(await readPolicy()).toEqual(before)
+      expect(faults).toEqual([])
+      await page.context().close()
+    })
+  })
+
+  describe('what analysts look at', () => {
+    it.each([
+      ['/policies', 'Versions of the policy'],
+      ['/signals', 'Signals'],
+      ['/signals?tab=unknown', 'SDKs send nothing'],
+      ['/signals?tab=spikes', 'No signal has risen abruptly'],
+      ['/fleet', 'SDK versions'],
+      ['/reconciliation', 'Reconciliation by hour'],
+    ])(
+      '%s shows its content, has no fault that axe finds, and fits 320 px',
+      async (rest, shown) => {
+        const { page } = tell()
+        await open(rest)
+        await page.getByRole('region', { name: shown }).or(page.getByText(shown)).first().waitFor()
+        expect(await findViolations(page)).toEqual([])
+        expect(await findOverflow(page)).toBe(0)
+      },
+    )
+
+    it('is empty with a next step for a tenant without telemetry, and says why it fails', async () => {
+      const { page } = tell()
+      await page.goto('/t/globex/fleet')
+      await page.getByText('No telemetry in this time').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await page.goto('/t/globex/reconciliation')
+      await page.getByText('No events in this time').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await page.route('**/fleet?*', (route) =>
+        route.fulfill({
+          status: 503,
+          headers: { 'x-request-id': 'req_of-the-fleet' },
+          json: { status: 503, code: 'unavailable', detail: 'The telemetry cannot be read.' },
+        }),
+      )
+      await page.goto('/t/globex/fleet')
+      await button('Copy req_of-the-fleet').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await page.unroute('**/fleet?*')
+    })
+  })
+}
