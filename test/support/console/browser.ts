@@ -71,7 +71,8 @@ export async function openPage(
   browser: Browser,
   options: BrowserContextOptions & { baseURL: string },
 ): Promise<WatchedPage> {
-  const context = await browser.newContext({ reducedMotion: 'reduce', ...options })
+  // A browser takes its language from LANG, which may be one that scripts cannot format in.
+  const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-US', ...options })
   context.setDefaultTimeout(20_000)
   const page = await context.newPage()
   const faults: string[] = []
