@@ -76,7 +76,7 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
         return totals.devices >= devices
       })
 
-      await page.getByRole('link', { name: 'Policies' }).click()
+      await open('/policies')
       await button('Edit the policy').click()
       await setWeight('root.magisk_detected', '0')
       expect(await findViolations(page)).toEqual([])

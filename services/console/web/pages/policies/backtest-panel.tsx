@@ -126,7 +126,7 @@ function ReportView({ report }: { report: Report }) {
       </div>
       <ConfusionMatrix after="this draft" before="as decided" matrix={report.matrix} />
       <Judged rows={report.by_disposition} />
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid gap-4 empty:hidden lg:grid-cols-2">
         <NamedChanges rows={report.by_flag} title="Flag" />
         <NamedChanges rows={report.by_sdk_version} title="SDK version" />
         <NamedChanges rows={report.by_platform} title="Platform" />

@@ -134,7 +134,7 @@ function Compared({ comparison }: { comparison: Comparison }) {
         <Tile name="Lost" value={`−${toCount(alerts.lost)}`} />
       </div>
       <ConfusionMatrix after="shadow" before="active" matrix={comparison.matrix} />
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid gap-4 empty:hidden lg:grid-cols-2">
         <NamedChanges rows={comparison.by_flag} title="Flag" />
         <NamedChanges rows={comparison.by_sdk_version} title="SDK version" />
       </div>
