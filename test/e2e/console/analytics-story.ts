@@ -87,14 +87,14 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       expect(await moved.getByRole('row').count()).toBe(devices + 1)
 
       await button('Publish').click()
-      expect(await page.getByRole('dialog').innerText()).toContain('The backtest of this draft')
+      expect(await page.getByRole('dialog').textContent()).toContain('The backtest of this draft')
       await confirmDialog('Publish')
       await page.getByText('in force', { exact: true }).waitFor()
       const after = await readPolicy()
       expect(after).toMatchObject({ version: version + 1, created_by: email })
       expect(after.document.categories.root!.signals).toEqual(root)
       const row = page.getByRole('row').filter({ hasText: 'in force' })
-      expect(await row.getByRole('cell').first().innerText()).toBe(String(version + 1))
+      expect(await row.getByRole('cell').first().textContent()).toBe(String(version + 1))
     })
 
     it('that another person changed meanwhile is shown and not overwritten', async () => {
@@ -205,7 +205,7 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       await page.getByRole('button', { name: /^Run/ }).click()
       const alert = page.getByRole('alert')
       await alert.waitFor()
-      expect(await alert.innerText()).toMatch(/no_such_column[\s\S]*Request/)
+      expect(await alert.textContent()).toMatch(/no_such_column[\s\S]*Request/)
       expect(await findViolations(page)).toEqual([])
     })
   })
@@ -276,9 +276,9 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       expect(await findViolations(page)).toEqual([])
       await page.route('**/fleet?*', (route) =>
         route.fulfill({
-          status: 503,
+          status: 400,
           headers: { 'x-request-id': 'req_of-the-fleet' },
-          json: { status: 503, code: 'unavailable', detail: 'The telemetry cannot be read.' },
+          json: { status: 400, code: 'invalid_query', detail: 'The time is too long.' },
         }),
       )
       await page.goto('/t/globex/fleet')

@@ -16,12 +16,14 @@ export function findParameters(sql: string): Parameter[] {
 
 const dayMs = 86_400_000
 
-/** What a parameter is until a person says otherwise: `from` a week ago, `to` now. */
+/** What a parameter is at first: `from` is a week ago, `to` the end of this minute. */
 export function toDefault(name: string, nowMs: number): string {
   if (name === 'from') return toInstantText(nowMs - 7 * dayMs)
-  if (name === 'to' || name === 'as_of') return toInstantText(nowMs)
+  if (name === 'to' || name === 'as_of') return toInstantText(nowMs + minuteMs)
   return ''
 }
+
+const minuteMs = 60_000
 
 /** `2026-11-25 14:03:00.000`, in UTC, as the views' times are. */
 const toInstantText = (atMs: number): string =>
