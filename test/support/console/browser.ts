@@ -54,7 +54,8 @@ async function unpackBrowser(): Promise<string> {
       await inflate(join(packed, 'bin', name))
     }
   } finally {
-    process.env.TMPDIR = before
+    if (before === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = before
   }
   renameSync(part, folder)
   return folder
