@@ -11,6 +11,8 @@ import { addOpenapi } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
+import { addBulkRoutes } from './alerts/bulk-routes.ts'
+import { addAlertCsvRoute } from './alerts/csv-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
 import { addFleetRoutes, type FleetRouteDeps } from './analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from './analytics/manage-analysts.ts'
@@ -135,6 +137,8 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   addSignatureRoutes(app, deps)
   addCredentialRoutes(app, deps)
   addAlertRoutes(app, deps)
+  addBulkRoutes(app, deps)
+  addAlertCsvRoute(app, deps)
   addDeliveryRoutes(app, deps)
   addOverviewRoutes(app, deps)
   addReconciliationRoutes(app, deps)

@@ -9,6 +9,7 @@ import type { TenantProjection } from '#shared/io/tenants/directory/tenant-proje
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import type { Connections } from '../connections.ts'
 import type { RotationDeps } from '../tenants/rotation.ts'
+import { startBulkDispositions } from './bulk-dispositions.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
 import { createPrevalenceSpikes } from './prevalence-spikes.ts'
 import { createReconciliation } from './reconciliation/reconciliation.ts'
@@ -35,6 +36,7 @@ export function startJobs(deps: JobDeps): void {
   const common = { ...shared, postgres, clickhouse, locks: jobLocks }
   const jobs = {
     'directory reconciler': () => startDirectoryReconciler({ ...shared, rotation, projection }),
+    'bulk dispositions': () => startBulkDispositions(common),
     retention: () => createRetention(common).start(),
     replication: () => createReplication(common).start(),
     'prevalence spikes': () =>

@@ -118,3 +118,63 @@ describe('an alert', () => {
     await expect(call('GET', '/alerts/alr_none')).rejects.toThrow(/alert_not_found/)
   })
 })
+
+describe('a bulk change', () => {
+  type Job = { job_id: string; state: string; total: number; done: number; changed: number }
+  const begin = (body: object) => call<Job>('POST', '/tenants/work/alerts/bulk-disposition', body)
+  const ended = (id: string) =>
+    until('the end of the job', async () => {
+      const job = await call<Job>('GET', `/bulk-jobs/${id}`)
+      return job.state === 'running' ? null : job
+    })
+
+  it('begins only when exactly the expected number matches', async () => {
+    const body = { filter: { disposition: 'OPEN' }, disposition: 'REVIEWED', expected_count: 5_000 }
+    await expect(begin(body)).rejects.toThrow(/match now/)
+    expect((await list('?disposition=REVIEWED')).total).toBe(0)
+  })
+
+  it('changes every match and nothing else, each recorded and audited under its author', async () => {
+    const filter = { user_id: 'u1', disposition: 'OPEN' }
+    const { total } = await list('?user_id=u1&disposition=OPEN')
+    expect(total).toBeGreaterThan(2)
+    const wanted = { filter, disposition: 'FALSE_POSITIVE', note: 'test phones' }
+    const job = await begin({ ...wanted, expected_count: total })
+    expect(job).toMatchObject({ state: 'running', total, done: 0 })
+    expect(await ended(job.job_id)).toMatchObject({ state: 'done', done: total, changed: total })
+    expect((await list('?disposition=FALSE_POSITIVE')).total).toBe(total)
+    expect((await list('?disposition=FALSE_POSITIVE&user_id=u1')).total).toBe(total)
+    const { data } = await list('?disposition=FALSE_POSITIVE&limit=1')
+    const detail = await call<AlertDetail>('GET', `/alerts/${data[0]!.alert_id}`)
+    expect(detail.history.at(-1)).toMatchObject({ actor: 'admin', note: 'test phones' })
+    type Audit = { data: { action: string; after: { job_id?: string } }[] }
+    const audit = await call<Audit>('GET', '/tenants/work/audit?limit=500')
+    const entries = audit.data.filter(({ after }) => after?.job_id === job.job_id)
+    expect(entries.filter((one) => one.action === 'alert.dispositioned')).toHaveLength(total)
+  })
+
+  it('that was cancelled changes nothing more', async () => {
+    const { total } = await list()
+    const job = await begin({ filter: {}, disposition: 'OPEN', expected_count: total })
+    const cancelled = await call<Job>('POST', `/bulk-jobs/${job.job_id}/cancel`, {})
+    expect(['cancelled', 'done']).toContain(cancelled.state)
+    expect(await ended(job.job_id)).toEqual(cancelled)
+    await expect(call('GET', '/bulk-jobs/blk_none')).rejects.toThrow(/bulk_job_not_found/)
+  })
+})
+
+describe('the CSV', () => {
+  it('has every alert of the filter, with the header', async () => {
+    const { stack } = running
+    const answer = await fetch(`${stack.console}/admin/v1/tenants/work/alerts.csv?user_id=u2`, {
+      headers: { authorization: `Bearer ${stack.admin_token}` },
+    })
+    expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+    const lines = (await answer.text()).trimEnd().split('\r\n')
+    const { data } = await list('?user_id=u2')
+    expect(lines[0]).toMatch(/^alert_id,created_at,action/)
+    expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual(
+      data.map((row) => row.alert_id),
+    )
+  })
+})

@@ -100,6 +100,31 @@ export interface paths {
       responses: { 201: { content: { 'application/json': { note_id: number; author: string; note: string; at: string } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { filter: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: string }; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note?: (string | null); expected_count: number } } }
+      responses: { 202: { content: { 'application/json': { job_id: string; tenant_id: string; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; created_at: string; ended_at: (string | null) } } } }
+    }
+  }
+  '/admin/v1/bulk-jobs/{job_id}': {
+    get: {
+      parameters: { path: { job_id: string } }
+      responses: { 200: { content: { 'application/json': { job_id: string; tenant_id: string; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; created_at: string; ended_at: (string | null) } } } }
+    }
+  }
+  '/admin/v1/bulk-jobs/{job_id}/cancel': {
+    post: {
+      parameters: { path: { job_id: string } }
+      responses: { 200: { content: { 'application/json': { job_id: string; tenant_id: string; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; created_at: string; ended_at: (string | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/alerts.csv': {
+    get: {
+      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': string } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/deliveries': {
     get: {
       parameters: { query?: { state?: "pending" | "sending" | "delivered" | "failed" | "skipped"; alert_id?: string; limit?: number; after?: string }; path: { tenant_id: string } }

@@ -1,0 +1,31 @@
+/**
+ * Continues bulk changes of dispositions, in whichever console has the lease of a job. A stop ends
+ * after the present step; another console continues when the lease is over.
+ */
+import { leaseBulkJob, stepBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { pause } from '#shared/io/process/pause.ts'
+import { type Poller, startPolling } from '#shared/io/process/poll.ts'
+
+/** How often a console looks for jobs: a new one begins within this time. */
+const pollMs = 500
+/** Between two steps of a job the scorer and operators get at the tenant's alerts. */
+const stepPauseMs = 20
+
+/** Starts the job of one console. */
+export function startBulkDispositions(deps: { postgres: Postgres; log: Log }): Poller {
+  const { postgres, log } = deps
+  return startPolling(
+    async (signal) => {
+      for (;;) {
+        const jobId = signal.aborted ? null : await leaseBulkJob(postgres)
+        if (jobId === null) return
+        while (!signal.aborted && (await stepBulkJob(postgres, jobId))) {
+          await pause(stepPauseMs, signal)
+        }
+      }
+    },
+    { log, everyMs: pollMs, failure: 'bulk changes of dispositions cannot continue' },
+  )
+}
