@@ -39,6 +39,7 @@ export type {
   IngestResult,
   PartialSignals,
   Signals,
+  SignalWarning,
   Telemetry,
 } from './telemetry.ts'
 export {

@@ -8,8 +8,9 @@ import type { Action } from '#shared/core/scoring/score.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
 import type { Category, SignalType } from '#shared/core/signals/signal-definition.ts'
 import type { signalCatalog } from '#shared/core/signals/signals.ts'
+import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
 
-export type { Action, Category, Flag }
+export type { Action, Category, Flag, SignalWarning }
 
 type SignalValues = { boolean: boolean; number: number; string: string; strings: string[] }
 type Catalog = typeof signalCatalog

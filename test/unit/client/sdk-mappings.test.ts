@@ -30,6 +30,7 @@ import { balancedPolicy } from '../../../shared/core/policies/presets/balanced.t
 import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
 import { type Category, categories } from '../../../shared/core/signals/signal-definition.ts'
 import { checkKnownSignals, findSignal } from '../../../shared/core/signals/signals.ts'
+import { findSignalWarnings } from '../../../shared/core/telemetry/signal-warnings.ts'
 import { context } from '../../support/scoring/any-policy.ts'
 import golden from '../../vectors/sdk-reports.json' with { type: 'json' }
 
@@ -105,6 +106,15 @@ describe('the vectors', () => {
       }
       expect(errors, vector.name).toEqual([])
     }
+  })
+
+  it('have no name and no value that a sandbox would warn of, new threats aside', () => {
+    const warned = vectors.filter(
+      (one) => findSignalWarnings(mergeSignals(signalsOf(one))).length > 0,
+    )
+    expect(warned.map(({ name }) => name)).toEqual([
+      'a threat that this version does not know is kept',
+    ])
   })
 
   it('use every adapter, with and without an alarm', () => {

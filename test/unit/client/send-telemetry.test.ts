@@ -166,6 +166,42 @@ describe('retries', () => {
     expect((error as Error).cause).toMatchObject({ message: 'fetch failed' })
   })
 
+  /** A `fetch` that never answers and ends when its signal aborts. */
+  function hangingFetch() {
+    let calls = 0
+    const fetch = (_: unknown, init: RequestInit = {}) => {
+      calls++
+      return new Promise<Response>((_resolve, reject) => {
+        init.signal?.addEventListener('abort', () => reject(init.signal?.reason))
+      })
+    }
+    return { calls: () => calls, fetch: fetch as typeof globalThis.fetch }
+  }
+
+  it('follow an attempt that takes too long', async () => {
+    const { fetch, calls } = hangingFetch()
+    const limits = { attemptTimeoutMs: 20, attemptsMax: 2 }
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, ...limits }))
+    expect(calls()).toBe(2)
+    expect(error).toMatchObject({ name: 'TelemetryUnavailableError', attempts: 2, status: null })
+  })
+
+  it('end at the deadline, in the middle of an attempt too', async () => {
+    const { fetch, calls } = hangingFetch()
+    const startMs = performance.now()
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, deadlineMs: 50 }))
+    expect(performance.now() - startMs).toBeLessThan(5_000)
+    expect(calls()).toBe(1)
+    expect(error).toMatchObject({ name: 'TelemetryUnavailableError', attempts: 1 })
+  })
+
+  it('end when the caller aborts in the middle of an attempt', async () => {
+    const { fetch } = hangingFetch()
+    const signal = AbortSignal.timeout(20)
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, signal }))
+    expect(error).toBe(signal.reason)
+  })
+
   it('end when the caller aborts, with its reason', async () => {
     const abort = new AbortController()
     const reason = new Error('the app closes')
