@@ -44,6 +44,13 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
   const rest_rate = { per_second: 1_000_000, burst: 1_000_000 }
   await admin(stack, 'PUT', '/tenants/reader/rates', { rest_rate })
   const eventIds = [await fill(running, reader!), ...(await Promise.all([fill(running, main!)]))]
+  const scopes = ['read', 'alerts:write']
+  const { api_key: writerKey } = await admin<{ api_key: string }>(
+    stack,
+    'POST',
+    '/tenants/reader/keys',
+    { name: 'writer', scopes },
+  )
   for (const name of ['ana', 'bob']) await admin(stack, 'POST', '/tenants/main/analysts', { name })
   await admin(stack, 'PUT', '/tenants/main/policy/shadow', { preset: 'strict' })
   await admin(stack, 'PUT', '/tenants/other/policy/shadow', { preset: 'strict' })
@@ -62,7 +69,7 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
       if (server === 'ingest_url') return stack.ingest
       return path.startsWith('/admin/') ? stack.console : stack.api
     },
-    credentials: toCredentials(running, { reader: reader!, known }),
+    credentials: toCredentials(running, { reader: reader!, writerKey, known }),
     close: () => closeAll(running, receiver),
   }
 }
@@ -169,6 +176,7 @@ async function readKnown(
     hook,
     eventIds,
     alertIds: own,
+    readerAlertIds: page.data.map((one) => one.alert_id),
     deliveryIds: deliveries.data.map((one) => one.delivery_id),
     cursor: page.next_cursor!,
     sessionsCursor: device,
@@ -180,12 +188,16 @@ type Known = Awaited<ReturnType<typeof readKnown>> & {
   people: Awaited<ReturnType<typeof signPeopleIn>>
 }
 
-function toCredentials({ stack }: TestStack, of: { reader: Tenant; known: Known }): Credentials {
-  const { reader, known } = of
+function toCredentials(
+  { stack }: TestStack,
+  of: { reader: Tenant; writerKey: string; known: Known },
+): Credentials {
+  const { reader, writerKey, known } = of
   const instants = ['2026-01-01T00:00:00Z', '2026-03-01', new Date(Date.now() - 36e5).toISOString()]
   const everywhere: KnownValues = {
     tenant_id: ['main', 'main', 'main', 'other'],
     device_id: devices,
+    user_id: ['user-0', 'user-1', 'user-2'],
     alert_id: known.alertIds,
     delivery_id: known.deliveryIds,
     event_id: known.eventIds,
@@ -203,6 +215,9 @@ function toCredentials({ stack }: TestStack, of: { reader: Tenant; known: Known 
   const own: Record<string, KnownValues> = {
     'POST /admin/v1/tenants': { tenant_id: [] },
     'POST /v1/rasp/ingest': { tenant_id: [reader.tenant_id] },
+    'GET /v1/di/alerts/{alert_id}': { alert_id: known.readerAlertIds },
+    'POST /v1/di/alerts/{alert_id}/disposition': { alert_id: known.readerAlertIds },
+    'POST /admin/v1/tenants/{tenant_id}/sql': { tenant_id: ['main'], sql: ['select 1 as one'] },
     'GET /admin/v1/policy-presets/{name}': { name: ['strict', 'balanced', 'permissive'] },
     'POST /admin/v1/tenants/{tenant_id}/analysts': { tenant_id: ['main'], name: ['eve', 'ida'] },
     'DELETE /admin/v1/tenants/{tenant_id}/analysts/{name}': {
@@ -230,7 +245,7 @@ function toCredentials({ stack }: TestStack, of: { reader: Tenant; known: Known 
   let disposed = 0
   return {
     authorize: ({ security, name, path }, body): Record<string, string> => {
-      if (security === 'publicApiKey') return { authorization: `Bearer ${reader.public_api_key}` }
+      if (security === 'publicApiKey') return { authorization: `Bearer ${writerKey}` }
       if (security === 'admin') return { authorization: `Bearer ${stack.admin_token}` }
       if (security === 'session') {
         const cookie = endsSession.test(name)
