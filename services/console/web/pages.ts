@@ -61,6 +61,17 @@ export const pages: PageEntry[] = [
   },
   { path: '/manage/integrations/$tenant', load: () => import('./pages/integration/page.tsx') },
   {
+    path: '/manage/integrations/$tenant/signature',
+    load: () => import('./pages/integration/signature-debugger.tsx'),
+    role: 'engineer',
+  },
+  {
+    path: '/manage/analysts',
+    load: () => import('./pages/analysts/page.tsx'),
+    nav: { name: 'Analysts', of: 'admin' },
+    role: 'admin',
+  },
+  {
     path: '/manage/operators',
     load: () => import('./pages/operators/page.tsx'),
     nav: { name: 'Operators', of: 'admin' },
@@ -72,4 +83,16 @@ export const pages: PageEntry[] = [
     load: () => import('./pages/audit.tsx'),
     nav: { name: 'Audit', of: 'admin' },
   },
+  {
+    path: '/manage/retention',
+    load: () => import('./pages/retention.tsx'),
+    nav: { name: 'Retention', of: 'admin' },
+  },
+  {
+    path: '/manage/erasure',
+    load: () => import('./pages/erasure/page.tsx'),
+    nav: { name: 'Erasure', of: 'admin' },
+    role: 'admin',
+  },
+  { path: '/help', load: () => import('./pages/help/page.tsx') },
 ]

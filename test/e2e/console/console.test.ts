@@ -15,6 +15,7 @@ import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-cl
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 import { describeAnalytics } from './analytics-story.ts'
+import { describeWebhooks } from './webhook-story.ts'
 
 const password = 'nine blue kettles sing'
 const email = 'ada@example.com'
@@ -324,6 +325,7 @@ describe('a session', () => {
 })
 
 describeAnalytics(() => ({ running, browser, page, email, password, tenant: acme }))
+describeWebhooks(() => ({ running, page, password }))
 
 describe('every page', () => {
   it.each([

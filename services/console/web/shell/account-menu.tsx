@@ -44,6 +44,10 @@ export function AccountMenu({ operator }: { operator: Operator }) {
         <Icon name="key" />
         Password, second factor, sessions
       </MenuItem>
+      <MenuItem onSelect={() => void navigate({ to: '/help' as '/' })}>
+        <Icon name="help" />
+        Help and API references
+      </MenuItem>
       <MenuLine />
       <MenuChoice
         choices={[

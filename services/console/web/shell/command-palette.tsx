@@ -158,6 +158,7 @@ function useEntries(kind: PaletteKind, text: string): Entry[] {
     icon: 'person',
     to: '/account',
   }
+  const help: Entry = { key: '/help', kind: 'Page', text: 'Help', icon: 'help', to: '/help' }
   const ofTenants = tenants
     .filter(({ tenant_id, name }) => has(tenant_id, name))
     .map(
@@ -171,7 +172,7 @@ function useEntries(kind: PaletteKind, text: string): Entry[] {
       }),
     )
   if (kind === 'tenants') return ofTenants.slice(0, shownMax)
-  const named = [...own.filter(({ text: name }) => name !== 'Admin'), ...admin, account]
+  const named = [...own.filter(({ text: name }) => name !== 'Admin'), ...admin, account, help]
   return [...ids, ...named.filter(({ text: name }) => has(name)), ...ofTenants].slice(0, shownMax)
 }
 

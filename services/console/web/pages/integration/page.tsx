@@ -3,12 +3,12 @@
  * to sign.
  */
 import { useQuery } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { type Tenant, tenantQuery } from '../../api/tenants.ts'
 import { Badge } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
+import { Button, buttonClasses } from '../../components/button.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded, Skeleton, SkeletonRows } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -23,6 +23,7 @@ export function Page() {
   const tenant = useQuery(tenantQuery(tenantId))
   const [rotating, setRotating] = useState(false)
   const mayRotate = useMay('admin')
+  const mayCheck = useMay('engineer')
   return (
     <Frame
       action={
@@ -35,6 +36,17 @@ export function Page() {
           >
             Rotate keys
           </Button>
+        )
+      }
+      controls={
+        mayCheck && (
+          <Link
+            className={`${buttonClasses()} no-underline!`}
+            params={{ tenant: tenantId } as never}
+            to={'/manage/integrations/$tenant/signature' as '/'}
+          >
+            Signature debugger
+          </Link>
         )
       }
       title={tenantId}

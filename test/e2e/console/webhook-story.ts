@@ -1,0 +1,243 @@
+/** The part of the console's story about webhooks, signatures and what Admin removes and grants. */
+import { createHash, createHmac } from 'node:crypto'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
+import {
+  admin,
+  createTenant,
+  ingest,
+  type Tenant,
+  toBody,
+} from '../../support/http/tenant-client.ts'
+import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+
+/** What the tests need of those before them: a signed-in administrator. */
+export type WebhookStory = { running: TestStack; page: Page; password: string }
+
+type Delivery = {
+  delivery_id: string
+  alert_id: string | null
+  event: string
+  state: string
+  attempts: { status: number | null }[]
+}
+
+export function describeWebhooks(tell: () => WebhookStory): void {
+  const slug = 'hooks'
+  let tenant: Tenant
+  let receiver: Receiver
+  const stack = () => tell().running.stack
+  const button = (name: string) => tell().page.getByRole('button', { name, exact: true })
+  const inDialog = (name: string) =>
+    tell().page.getByRole('dialog').getByRole('button', { name, exact: true })
+  const read = <T>(path: string) => admin<T>(stack(), 'GET', `/tenants/${slug}${path}`)
+  const deliveries = async () => (await read<{ data: Delivery[] }>('/deliveries')).data
+
+  beforeAll(async () => {
+    receiver = await startReceiver((response) => response.writeHead(410).end('no longer here'))
+    tenant = await createTenant(stack(), slug, receiver.url)
+  })
+  afterAll(() => receiver?.close())
+
+  /** Confirms a dialog, and the question for the password where it comes. */
+  async function confirm(name: string, done: string): Promise<void> {
+    const { page, password } = tell()
+    await inDialog(name).click()
+    const asked = page.getByRole('heading', { name: 'Confirm that it is you' })
+    const shown = page.getByText(done)
+    await shown.or(asked).first().waitFor()
+    if (await asked.isVisible()) {
+      await page.getByLabel('Password').fill(password)
+      await button('Confirm').click()
+    }
+    await shown.first().waitFor()
+  }
+
+  async function expectNoFault(): Promise<void> {
+    expect(await findViolations(tell().page)).toEqual([])
+    expect(await findOverflow(tell().page)).toBe(0)
+  }
+
+  describe('a webhook', () => {
+    it('whose receiver is gone is off; what failed is replayed, by page and API', async () => {
+      const { page } = tell()
+      const body = toBody(slug, { device: 'test-block' })
+      await until('the edge knows the tenant', async () => {
+        return (await ingest(stack(), tenant.hmac_secret, body)).status === 200
+      })
+      await page.goto(`/t/${slug}/webhooks`)
+      await page.getByText('the receiver answered 410 Gone').waitFor()
+      await page.getByRole('row').nth(1).getByRole('button').click()
+      const request = page.getByRole('region', { name: 'Request of attempt 1' })
+      const [failed] = await deliveries()
+      expect(failed).toMatchObject({ state: 'failed', attempts: [{ status: 410 }] })
+      await request.getByText(failed!.alert_id!).waitFor()
+      const response = page.getByRole('region', { name: 'Response to attempt 1' })
+      expect(await response.textContent()).toContain('no longer here')
+      expect(new URL(page.url()).searchParams.get('delivery')).toBe(failed!.delivery_id)
+      await expectNoFault()
+
+      receiver.setAnswer((answer) => answer.writeHead(204).end())
+      await button('Resume').click()
+      await button('Pause').waitFor()
+      await button('Replay deliveries').click()
+      await page.getByRole('dialog').getByText('1 delivery', { exact: true }).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await inDialog('Replay 1').click()
+      await page.getByText('1 delivery is sent again now.').waitFor()
+      await inDialog('Done').click()
+      await page.getByText('Attempt 2').waitFor()
+      await page.getByRole('cell', { name: 'delivered' }).waitFor()
+      expect(await deliveries()).toMatchObject([
+        { delivery_id: failed!.delivery_id, state: 'delivered', attempts: [{}, { status: 204 }] },
+      ])
+      expect(receiver.requests[1]!.body.equals(receiver.requests[0]!.body)).toBe(true)
+
+      await button('Replay').click()
+      await page.getByText('Attempt 3').waitFor()
+      expect(receiver.requests).toHaveLength(3)
+    })
+
+    it('is tested, paused and moved; what the server refuses stands beside the field', async () => {
+      const { page } = tell()
+      await button('Send a test event').click()
+      await page.getByRole('cell', { name: 'webhook.test' }).waitFor()
+      await until('it is delivered', async () => {
+        const sent = (await deliveries()).find(({ event }) => event === 'webhook.test')
+        return sent?.state === 'delivered'
+      })
+      await button('Pause').click()
+      await button('Resume').waitFor()
+      expect(await read('')).toMatchObject({ webhook_state: 'paused' })
+      await button('Change the URL').click()
+      await page.getByLabel('Webhook URL').fill('http://someone@127.0.0.1:9000/hook')
+      await button('Save').click()
+      await page.getByText('it carries a user name or password').waitFor()
+      expect(await read('')).toMatchObject({ webhook_url: receiver.url })
+      await page.getByLabel('Webhook URL').fill(`${receiver.url}/moved`)
+      await button('Save').click()
+      await button('Change the URL').waitFor()
+      expect(await read('')).toMatchObject({
+        webhook_url: `${receiver.url}/moved`,
+        webhook_state: 'on',
+      })
+      await page.getByRole('tab', { name: 'Receiver in six languages' }).click()
+      await page.getByRole('tab', { name: 'Go', exact: true }).click()
+      const code = await page.getByRole('region', { name: 'Receiver in Go' }).textContent()
+      expect(code).toContain('/moved')
+      expect(code).not.toContain(tenant.webhook_secret)
+      await expectNoFault()
+    })
+  })
+
+  describe('the signature debugger', () => {
+    it('says what is wrong with a signature, and when nothing is', async () => {
+      const { page } = tell()
+      const body = toBody(slug)
+      const digest = createHmac('sha256', tenant.hmac_secret).update(body).digest()
+      await page.goto(`/manage/integrations/${slug}`)
+      await page.getByRole('link', { name: 'Signature debugger' }).click()
+      await page.getByLabel('X-Service-Signature').fill(digest.toString('hex'))
+      await page.getByLabel('Body', { exact: true }).fill(body)
+      await button('Check').click()
+      const wrong = page.getByRole('list', { name: 'What is wrong' }).getByRole('listitem')
+      await wrong.getByText('The signature is in hex.').waitFor()
+      expect(await wrong.count()).toBe(1)
+      await expectNoFault()
+      const said = await fetch(`${stack().ingest}/v1/rasp/ingest`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'x-service-signature': digest.toString('hex'),
+        },
+        body,
+      })
+      const sha256 = createHash('sha256').update(body).digest('hex')
+      expect(await said.json()).toMatchObject({
+        code: 'signature_invalid',
+        signature_form: await page.getByText('; base64 of 32 bytes expected').textContent(),
+        received: { bytes: body.length, sha256 },
+      })
+      await page.getByLabel('X-Service-Signature').fill(digest.toString('base64'))
+      await button('Check').click()
+      await page.getByText('The edge accepts this submission.').waitFor()
+      expect(await page.content()).not.toContain(tenant.hmac_secret)
+    })
+  })
+
+  describe('Admin', () => {
+    it('changes how long data stays, once the slug is typed where data can go', async () => {
+      const { page } = tell()
+      await page.goto('/manage/retention')
+      await page.getByRole('row').nth(1).waitFor()
+      await expectNoFault()
+      await page.goto(`/manage/retention?tenant=${slug}`)
+      await page.getByLabel('Deliveries', { exact: true }).selectOption('days')
+      await page.getByLabel('Days of deliveries').fill('14')
+      expect(await inDialog('Save').isDisabled()).toBe(true)
+      await page.getByLabel(`Type ${slug} to confirm`).fill(slug)
+      expect(await findViolations(page)).toEqual([])
+      await inDialog('Save').click()
+      await page.getByRole('cell', { name: '14 days', exact: true }).waitFor()
+      expect(await read('')).toMatchObject({
+        retention: { deliveries: { days: 14, default: false }, events: { default: true } },
+      })
+    })
+
+    it('erases a device, whose receipt counts what was there', async () => {
+      const { page } = tell()
+      await page.goto(`/manage/erasure?tenant=${slug}`)
+      await page.getByLabel('Device id').fill('test-block')
+      await expectNoFault()
+      await button('Erase').click()
+      await page.getByLabel('Type the id to confirm').fill('test-bloc')
+      expect(await inDialog('Erase').isDisabled()).toBe(true)
+      await page.getByLabel('Type the id to confirm').fill('test-block')
+      await confirm('Erase', 'SHA-256 of the id')
+      await page.getByRole('region', { name: 'What each store held' }).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(new URL(page.url()).searchParams.get('id')).toBe(null)
+      const left = await deliveries()
+      expect(left.map(({ event }) => event)).toEqual(['webhook.test'])
+    })
+
+    it('creates an analyst, whose password is shown once, and removes it', async () => {
+      const { page } = tell()
+      await page.goto(`/manage/analysts?tenant=${slug}`)
+      await page.getByText(`${slug} has no analyst`).waitFor()
+      await expectNoFault()
+      await button('Create an analyst').click()
+      await confirm('Create', 'The password is shown only now.')
+      expect(await findViolations(page)).toEqual([])
+      await button('I have kept it').click()
+      await page.getByRole('cell', { name: 'analyst', exact: true }).waitFor()
+      const list = () => read<{ data: { name: string }[] }>('/analysts')
+      expect((await list()).data).toMatchObject([{ name: 'analyst' }])
+      await button('Remove analyst').click()
+      await inDialog('Remove').click()
+      await page.getByText(`${slug} has no analyst`).waitFor()
+      expect((await list()).data).toEqual([])
+    })
+  })
+
+  describe('help', () => {
+    it('has how to sign and both references, which are found by what they do', async () => {
+      const { page } = tell()
+      await page.goto('/help')
+      await page.getByText('Sign telemetry').waitFor()
+      await expectNoFault()
+      for (const [tab, find, path] of [
+        ['Ingest and REST API', 'submit telemetry', '/v1/rasp/ingest'],
+        ['Admin API', 'why a signature', '/admin/v1/tenants/{tenant_id}/signature-check'],
+      ] as const) {
+        await page.getByRole('tab', { name: tab }).click()
+        await page.getByLabel('Find a call').fill(find)
+        await page.getByText(path, { exact: true }).click()
+        await expectNoFault()
+      }
+    })
+  })
+}
