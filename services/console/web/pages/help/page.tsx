@@ -89,11 +89,16 @@ function Signing() {
             {tenant !== null && (
               <>
                 Programs in several languages are in{' '}
-                <Link params={{ tenant } as never} to={'/manage/integrations/$tenant' as '/'}>
+                <Link
+                  className="underline"
+                  params={{ tenant } as never}
+                  to={'/manage/integrations/$tenant' as '/'}
+                >
                   Integrations
                 </Link>
                 . When a signature is refused, the{' '}
                 <Link
+                  className="underline"
                   params={{ tenant } as never}
                   to={'/manage/integrations/$tenant/signature' as '/'}
                 >
@@ -122,6 +127,7 @@ function Signing() {
               <>
                 Receivers in six languages are in{' '}
                 <Link
+                  className="underline"
                   params={{ tenant } as never}
                   search={{ tab: 'receiver' } as never}
                   to={'/t/$tenant/webhooks' as '/'}

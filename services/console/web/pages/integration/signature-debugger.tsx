@@ -55,7 +55,11 @@ export function Page() {
       about={
         <>
           Paste what was sent for{' '}
-          <Link params={{ tenant: tenantId } as never} to={'/manage/integrations/$tenant' as '/'}>
+          <Link
+            className="underline"
+            params={{ tenant: tenantId } as never}
+            to={'/manage/integrations/$tenant' as '/'}
+          >
             {tenantId}
           </Link>{' '}
           and learn what is wrong. Nothing of it is stored, and no secret is shown.
