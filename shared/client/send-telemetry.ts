@@ -44,7 +44,7 @@ type Outcome =
 
 /**
  * Sends telemetry and waits until the service stored it. It tries again after network faults, and
- * after 429, 502, 503 and 504, as `Retry-After` asks or after a random wait.
+ * after 429, 502, 503 and 504, with random waits, which `Retry-After` lengthens.
  * @param telemetry the submission, or the bytes of one that was serialized already
  * @returns the service's score and action, which replace the client's
  * @throws TelemetryRefusedError when the service refuses the telemetry for good
@@ -63,7 +63,7 @@ export async function sendTelemetry(
     if (outcome.kind === 'accepted') return outcome.result
     if (outcome.kind === 'refused') throw new TelemetryRefusedError(outcome.refusal)
     signal?.throwIfAborted()
-    const waitMs = outcome.retryAfterMs ?? chooseWaitMs(attempt)
+    const waitMs = chooseWaitMs(attempt, outcome.retryAfterMs)
     if (attempt >= attemptsMax || performance.now() + waitMs >= endMs) {
       throw new TelemetryUnavailableError(attempt, outcome, outcome.cause)
     }
@@ -153,7 +153,8 @@ export function readRetryAfter(header: string | null, nowMs: number): number | n
   return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs)
 }
 
-/** A random wait, so that clients that failed together do not return together. */
-function chooseWaitMs(attempt: number): number {
+/** Partly random, so that clients that were refused together do not return together. */
+function chooseWaitMs(attempt: number, retryAfterMs: number | null): number {
+  if (retryAfterMs !== null) return retryAfterMs + Math.random() * sendBackoffFirstMs
   return Math.random() * Math.min(sendBackoffMaxMs, sendBackoffFirstMs * 2 ** (attempt - 1))
 }

@@ -9,7 +9,10 @@ export const sendAttemptTimeoutMs = 15_000
 /** All attempts and waits of one submission. A caller that waits longer is better off with a queue. */
 export const sendDeadlineMs = 60_000
 
-/** The upper limit of the first wait; it doubles with each attempt. The wait is random below it. */
+/**
+ * The upper limit of the first wait; it doubles with each attempt. The wait is random below it.
+ * After `Retry-After` the wait is that and a random part of the first one.
+ */
 export const sendBackoffFirstMs = 500
 export const sendBackoffMaxMs = 8_000
 
