@@ -236,7 +236,7 @@ function Answer({ query }: { query: SqlQuery }) {
         <Empty title={query.isRunning ? 'The query is running' : 'No result yet'}>
           {query.isRunning
             ? 'It can be cancelled above, and ends when this page is left.'
-            : 'Run the query, or choose an example on the right.'}
+            : 'Run the query, or choose one of the examples.'}
         </Empty>
       </Panel>
     )

@@ -1,8 +1,9 @@
 /** Fleet: SDK versions and platforms over time, devices, sessions, and signals per version. */
 import { useQuery } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { Link, useParams } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { api, ok } from '../../api/client.ts'
+import { buttonClasses } from '../../components/button.tsx'
 import { Chart } from '../../components/chart/chart.tsx'
 import type { Series } from '../../components/chart/series.ts'
 import { LiveSwitch, useLive } from '../../components/live-switch.tsx'
@@ -50,8 +51,13 @@ export function Page() {
           loaded.totals.events === 0 ? (
             <Panel>
               <Empty title="No telemetry in this time">
-                Choose a longer time at the top right. Admin, Integrations has a snippet that sends
-                the first event.
+                Choose a longer time at the top right, or send the first event.
+                <Link
+                  className={`${buttonClasses()} no-underline!`}
+                  to={`/manage/integrations/${tenant}` as '/'}
+                >
+                  How to send
+                </Link>
               </Empty>
             </Panel>
           ) : (

@@ -187,7 +187,7 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
       </span>
     ),
   },
-  { id: 'grade', head: 'Grade', width: '7rem', cell: ({ grade }) => grade },
+  { id: 'grade', head: 'Grade', width: '7.5rem', cell: ({ grade }) => grade },
   {
     id: 'share',
     head: <span title="of devices in the last 7 days">Of fleet</span>,
@@ -211,7 +211,7 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
     id: 'lift',
     head: <span title="precision against that of all alerts">Lift</span>,
     numeric: true,
-    width: '4.5rem',
+    width: '5.5rem',
     cell: ({ performance }) =>
       performance?.lift == null
         ? performancePending
@@ -243,7 +243,7 @@ function SignalFacts({ signal, meaning }: { signal: Row; meaning: string | undef
           ['False positive', performance?.false_positive.toLocaleString('en') ?? 'none'],
           [
             'Precision',
-            performance === undefined
+            performance === undefined || performance.confirmed + performance.false_positive === 0
               ? 'no data'
               : `${toPercent(performance.precision_low)} to ${toPercent(performance.precision_high)}`,
           ],
