@@ -13,6 +13,7 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
 import { addBulkRoutes } from './alerts/bulk-routes.ts'
 import { addAlertCsvRoute } from './alerts/csv-routes.ts'
+import { addAlertStreamRoute } from './alerts/stream-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
 import { addFleetRoutes, type FleetRouteDeps } from './analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from './analytics/manage-analysts.ts'
@@ -24,6 +25,8 @@ import { addSignalRoutes, type SignalRouteDeps } from './analytics/signal-routes
 import { addSqlRoutes, type SqlRouteDeps } from './analytics/sql/sql-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import type { DeliveryDeps } from './deliveries/manage-deliveries.ts'
+import { addEntityRoutes, type EntityDeps } from './entities/entity-routes.ts'
+import { addSearchRoutes, type SearchDeps } from './entities/search-routes.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './erasure/erasure-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
 import type { ExplainDeps } from './events/explain-event.ts'
@@ -67,6 +70,8 @@ export type ConsoleDeps = ManageDeps &
   RulePerformanceDeps &
   SignalRouteDeps &
   AlertRouteDeps &
+  EntityDeps &
+  SearchDeps &
   OverviewRouteDeps &
   PolicyRouteDeps &
   BacktestRouteDeps &
@@ -139,6 +144,9 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   addAlertRoutes(app, deps)
   addBulkRoutes(app, deps)
   addAlertCsvRoute(app, deps)
+  addAlertStreamRoute(app, deps)
+  addEntityRoutes(app, deps)
+  addSearchRoutes(app, deps)
   addDeliveryRoutes(app, deps)
   addOverviewRoutes(app, deps)
   addReconciliationRoutes(app, deps)

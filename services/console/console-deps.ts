@@ -7,6 +7,9 @@ import { createRulePerformanceStore } from '#shared/io/analytics/rule-performanc
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { checkWebhookTarget } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
+import { createHistoryStore } from '#shared/io/devices/history-store.ts'
+import { createLinkStore } from '#shared/io/devices/link-store.ts'
+import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
@@ -87,6 +90,9 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
       }),
     hintDelivery: async (hint) => publishTenantHint(requireNats(), hint),
     findEvent: createEventStore(clickhouse).findEvent,
+    history: createHistoryStore(clickhouse),
+    users: createUserStore(clickhouse),
+    links: createLinkStore(clickhouse),
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     readReconciliation: connections.reconciliation.readReconciliation,
     readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,

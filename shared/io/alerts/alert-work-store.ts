@@ -146,3 +146,15 @@ export function addNote(
     return { note_id, author: actor, note, at: at.toISOString() }
   })
 }
+
+/** The `seq` of the newest alert of some tenants. */
+export async function readLastSeqs(
+  db: Queryable,
+  tenantIds: readonly string[],
+): Promise<Map<string, number>> {
+  const { rows } = await db.query<{ tenant_id: string; last_seq: number }>(
+    'select tenant_id, last_seq from alert_sequences where tenant_id = any($1)',
+    [tenantIds],
+  )
+  return new Map(rows.map((row) => [row.tenant_id, row.last_seq]))
+}

@@ -178,3 +178,130 @@ describe('the CSV', () => {
     )
   })
 })
+
+describe('a device and a user', () => {
+  type Links = { data: { user_id: string; device_id: string }[]; truncated: boolean }
+  it('show their history, their alerts and what they are linked to', async () => {
+    type Page = {
+      device: { sessions: object[]; sessions_total: number; users_seen_on: string[] }
+      alerts: { total: number; data: Row[] }
+      links: Links
+    }
+    const page = await call<Page>('GET', '/tenants/work/devices/d0')
+    expect(page.device).toMatchObject({ sessions_total: 3, users_seen_on: ['u0', 'u1', 'u2'] })
+    expect(page.alerts.total).toBe((await list('?device_id=d0')).total)
+    expect([...new Set(page.links.data.map((one) => one.device_id))].sort()).toEqual([
+      'd1',
+      'd2',
+      'd3',
+    ])
+    await expect(call('GET', '/tenants/work/devices/nothing')).rejects.toThrow(/device_not_found/)
+  })
+
+  it('of which a user has its devices and sessions with scores', async () => {
+    type Page = {
+      user: { devices_total: number; peak_rasp_score: number }
+      sessions: { session_id: string; rasp_score: number; started_at: string }[]
+      alerts: { total: number }
+      links: Links
+    }
+    const page = await call<Page>('GET', '/tenants/work/users/u1')
+    expect(page.user).toMatchObject({ devices_total: 4, peak_rasp_score: 100 })
+    expect(page.sessions.map((one) => one.session_id).sort()).toEqual(['s1', 's10', 's4', 's7'])
+    const starts = page.sessions.map((one) => one.started_at)
+    expect(starts).toEqual([...starts].sort().reverse())
+    expect(page.alerts.total).toBe(4)
+    expect([...new Set(page.links.data.map((one) => one.user_id))].sort()).toEqual(['u0', 'u2'])
+    await expect(call('GET', '/tenants/work/users/nobody')).rejects.toThrow(/user_not_found/)
+  })
+})
+
+describe('the search', () => {
+  type Found = { data: { kind: string; id: string; tenant_id: string }[]; partial: boolean }
+  const search = (q: string) => call<Found>('GET', `/search?q=${encodeURIComponent(q)}`)
+
+  it('finds alerts, deliveries, events, devices, users, sessions and tenants by id', async () => {
+    const [row] = (await list('?limit=1')).data
+    const { deliveries } = await call<AlertDetail>('GET', `/alerts/${row!.alert_id}`)
+    const all: [string, string, string][] = [
+      [row!.alert_id, 'alert', row!.alert_id],
+      [row!.alert_id.slice(0, 12), 'alert', row!.alert_id],
+      [deliveries[0]!.delivery_id, 'delivery', deliveries[0]!.delivery_id],
+      [row!.event_id, 'event', row!.event_id],
+      ['d0', 'device', 'd0'],
+      ['u', 'user', 'u1'],
+      ['s11', 'session', 's11'],
+      ['wor', 'tenant', 'work'],
+    ]
+    for (const [q, kind, id] of all) {
+      const { data, partial } = await search(q)
+      expect(partial, q).toBe(false)
+      expect(data, q).toContainEqual({ kind, id, tenant_id: 'work' })
+    }
+    expect((await search("nothing' or 1=1")).data).toEqual([])
+  })
+})
+
+describe('the stream', () => {
+  it('announces new alerts within a second and resumes after the last event', async () => {
+    const { stack } = running
+    const open = async (headers: Record<string, string> = {}) => {
+      const abort = new AbortController()
+      const answer = await fetch(`${stack.console}/admin/v1/tenants/work/alerts/stream`, {
+        headers: { authorization: `Bearer ${stack.admin_token}`, ...headers },
+        signal: abort.signal,
+      })
+      expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+      const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+      const readUntil = async (wanted: RegExp): Promise<string> => {
+        for (let text = ''; ; ) {
+          const { value, done } = await reader.read()
+          if (done) throw new Error(`the stream ended: ${text}`)
+          text += value
+          const found = wanted.exec(text)
+          if (found !== null) return found[1]!
+        }
+      }
+      return { readUntil, close: () => abort.abort() }
+    }
+    const first = await open()
+    const lastId = await first.readUntil(/id: (\d+)\nevent: ready/)
+    const before = (await list()).total
+    const body = toBody('work', { device: 'fresh', session: 'fresh', signals: rooted })
+    expect((await ingest(stack, tenant.hmac_secret, body)).status).toBe(200)
+    await until('the alert', async () => ((await list()).total > before ? true : null))
+    const raisedMs = performance.now()
+    expect(await first.readUntil(/event: alerts\ndata: (.*)\n/)).toMatch(/"new":1/)
+    expect(performance.now() - raisedMs).toBeLessThan(1_000)
+    first.close()
+    const again = await open({ 'last-event-id': lastId })
+    expect(await again.readUntil(/event: alerts\ndata: (.*)\n/)).toMatch(/"new":1/)
+    again.close()
+  })
+
+  it('is refused beyond the number of streams of one operator', async () => {
+    const { stack } = running
+    const aborts: AbortController[] = []
+    const statuses: number[] = []
+    for (let n = 0; n < 11; n++) {
+      const abort = new AbortController()
+      aborts.push(abort)
+      const answer = await fetch(`${stack.console}/admin/v1/tenants/work/alerts/stream`, {
+        headers: { authorization: `Bearer ${stack.admin_token}` },
+        signal: abort.signal,
+      })
+      statuses.push(answer.status)
+    }
+    expect(statuses).toContain(429)
+    for (const abort of aborts) abort.abort()
+    await until('free streams', async () => {
+      const abort = new AbortController()
+      const { status } = await fetch(`${stack.console}/admin/v1/tenants/work/alerts/stream`, {
+        headers: { authorization: `Bearer ${stack.admin_token}` },
+        signal: abort.signal,
+      })
+      abort.abort()
+      return status === 200 ? true : null
+    })
+  })
+})

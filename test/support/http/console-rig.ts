@@ -5,6 +5,9 @@ import { Problem } from '#shared/core/http/problem.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
+import { createHistoryStore } from '#shared/io/devices/history-store.ts'
+import { createLinkStore } from '#shared/io/devices/link-store.ts'
+import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -25,6 +28,7 @@ import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/f
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
 import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
+import type { EntityDeps } from '../../../services/console/entities/entity-routes.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
@@ -70,6 +74,7 @@ export type ConsoleRig = {
     ExplainDeps &
     StaleSecretDeps &
     EraseRouteDeps &
+    EntityDeps &
     RulePerformanceDeps &
     BacktestRouteDeps &
     ShadowRouteDeps &
@@ -134,6 +139,9 @@ export async function createConsoleRig(
       listTenantsToReproject: () => listTenantsToReproject(nats, sealer),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
+      history: createHistoryStore(absentClickhouse),
+      users: createUserStore(absentClickhouse),
+      links: createLinkStore(absentClickhouse),
       loadRiskFeatures: async () => [],
       listStaleSecretRequests: (secret) =>
         listStaleSecretRequests(nats, sealer.proverOf('edge report'), secret),

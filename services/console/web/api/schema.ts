@@ -125,6 +125,30 @@ export interface paths {
       responses: { 200: { content: { 'application/json': string } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/alerts/stream': {
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': string } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/devices/{device_id}': {
+    get: {
+      parameters: { query?: { sessions_limit?: number; sessions_cursor?: string }; path: { tenant_id: string; device_id: string } }
+      responses: { 200: { content: { 'application/json': { device: { device_id: string; first_seen_at: string; last_seen_at: string; peak_rasp_score: number; users_seen_on: (string)[]; users_cursor: (string | null); sessions: ({ session_id: string; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; started_at: string; last_seen_at: string; rasp_score: number; flags: (string)[] })[]; sessions_total: number; sessions_cursor: (string | null) }; alerts: { total: number; data: ({ alert_id: string; tenant_id: string; event_id: string; seq: number; decision: { action: "REVIEW" | "BLOCK"; severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL"; risk_score: number }; rasp_score: number; entity: { device: { device_id: string }; session: { session_id: string }; user?: { user_id: string } }; flags: (string)[]; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string; assignee: (string | null); notes: number })[] }; links: { data: ({ user_id: string; device_id: string; last_seen_at: string })[]; truncated: boolean } } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/users/{user_id}': {
+    get: {
+      parameters: { query?: { devices_limit?: number; devices_cursor?: string }; path: { tenant_id: string; user_id: string } }
+      responses: { 200: { content: { 'application/json': { user: { user_id: string; first_seen_at: string; last_seen_at: string; peak_rasp_score: number; devices: ({ device_id: string; first_seen_at: string; last_seen_at: string; peak_rasp_score: number })[]; devices_total: number; devices_cursor: (string | null) }; sessions: ({ device_id: string; session_id: string; started_at: string; last_seen_at: string; rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[] })[]; alerts: { total: number; data: ({ alert_id: string; tenant_id: string; event_id: string; seq: number; decision: { action: "REVIEW" | "BLOCK"; severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL"; risk_score: number }; rasp_score: number; entity: { device: { device_id: string }; session: { session_id: string }; user?: { user_id: string } }; flags: (string)[]; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string; assignee: (string | null); notes: number })[] }; links: { data: ({ user_id: string; device_id: string; last_seen_at: string })[]; truncated: boolean } } } } }
+    }
+  }
+  '/admin/v1/search': {
+    get: {
+      parameters: { query: { q: string; tenant_id?: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ kind: "tenant" | "alert" | "delivery" | "event" | "device" | "user" | "session"; tenant_id: string; id: string })[]; partial: boolean } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/deliveries': {
     get: {
       parameters: { query?: { state?: "pending" | "sending" | "delivered" | "failed" | "skipped"; alert_id?: string; limit?: number; after?: string }; path: { tenant_id: string } }

@@ -1,0 +1,106 @@
+/**
+ * Server-sent events: how many alerts of a tenant are new. Each event has the tenant's last `seq` as
+ * its id, so a client that reconnects with `Last-Event-ID` learns what it missed. One query a tenant
+ * and interval serves all its streams.
+ */
+import { PassThrough } from 'node:stream'
+import { z } from 'zod'
+import { alertStreamsMax, alertStreamsPerOperatorMax } from '#shared/core/base/limits/alerts.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { readLastSeqs } from '#shared/io/alerts/alert-work-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { type Poller, startPolling } from '#shared/io/process/poll.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
+import { tenantParams } from '../http/schemas.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+
+/** Below the second in which a new alert must be announced. */
+const pollMs = 500
+/** A line for proxies, which close a silent connection. */
+const heartbeatMs = 15_000
+/** A stream ends after this, and the client opens it again: its session is checked anew. */
+const streamMs = 5 * 60_000
+
+type Stream = { tenantId: string; actor: string; lastSeq: number; out: PassThrough }
+
+/** Adds the route. */
+export function addAlertStreamRoute(
+  app: ConsoleApp,
+  { postgres, log }: { postgres: Postgres; log: Log },
+): void {
+  const streams = new Set<Stream>()
+  let poller: Poller | null = null
+  const announce = async (): Promise<void> => {
+    const tenantIds = [...new Set([...streams].map((stream) => stream.tenantId))]
+    if (tenantIds.length === 0) return
+    const seqs = await readLastSeqs(postgres, tenantIds)
+    for (const stream of streams) send(stream, seqs.get(stream.tenantId) ?? stream.lastSeq)
+  }
+  app.addHook('preClose', async () => {
+    await poller?.stop()
+    for (const stream of streams) stream.out.end()
+  })
+  app.get(
+    '/tenants/:tenant_id/alerts/stream',
+    {
+      schema: {
+        summary: 'Server-sent events: how many alerts are new',
+        description:
+          'Each event has `{"new","last_seq"}`. `Last-Event-ID` continues after a lost connection.',
+        params: tenantParams,
+        response: { 200: z.string().meta({ description: 'text/event-stream' }) },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, headers, principal, raw }, reply) => {
+      await requireTenant(postgres, tenantId)
+      const actor = actorOf(principal)
+      const own = [...streams].filter((stream) => stream.actor === actor).length
+      if (streams.size >= alertStreamsMax || own >= alertStreamsPerOperatorMax) {
+        const detail = 'There are too many streams of alerts.'
+        throw new Problem('rate_limited', detail, { retryAfterSeconds: 5 })
+      }
+      const seqs = await readLastSeqs(postgres, [tenantId])
+      const present = seqs.get(tenantId) ?? 0
+      const lastSeq = readLastId(headers['last-event-id'], present)
+      const stream: Stream = { tenantId, actor, lastSeq, out: new PassThrough() }
+      const heartbeat = setInterval(() => stream.out.write(': alive\n\n'), heartbeatMs)
+      const end = setTimeout(() => stream.out.end(), streamMs)
+      const forget = () => {
+        clearInterval(heartbeat)
+        clearTimeout(end)
+        streams.delete(stream)
+        stream.out.end()
+      }
+      stream.out.once('close', forget)
+      raw.once('close', () => raw.socket.destroyed && forget())
+      streams.add(stream)
+      poller ??= startPolling(announce, {
+        log,
+        everyMs: pollMs,
+        failure: 'new alerts cannot be announced',
+      })
+      stream.out.write(
+        `retry: 1000\nid: ${lastSeq}\nevent: ready\ndata: {"last_seq":${lastSeq}}\n\n`,
+      )
+      send(stream, present)
+      reply.type('text/event-stream; charset=utf-8')
+      reply.header('cache-control', 'no-store')
+      reply.header('x-accel-buffering', 'no')
+      return reply.send(stream.out as never)
+    },
+  )
+}
+
+/** The `seq` that a client saw last: the present one for a new client or an unknown id. */
+function readLastId(header: string | string[] | undefined, present: number): number {
+  const seq = typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : present
+  return Math.min(seq, present)
+}
+
+function send(stream: Stream, lastSeq: number): void {
+  if (lastSeq <= stream.lastSeq) return
+  const data = JSON.stringify({ new: lastSeq - stream.lastSeq, last_seq: lastSeq })
+  stream.out.write(`id: ${lastSeq}\nevent: alerts\ndata: ${data}\n\n`)
+  stream.lastSeq = lastSeq
+}

@@ -1,0 +1,207 @@
+/** A device and a user as operators investigate them: history, alerts, and what they are linked to. */
+import { z } from 'zod'
+import {
+  type CursorScope,
+  decodeCursor,
+  encodeCursor,
+  instantMsSchema,
+} from '#shared/core/http/pagination.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { idSchema } from '#shared/core/telemetry/submission.ts'
+import type { AlertFilters } from '#shared/io/alerts/alert-query.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
+import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
+import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
+import type { Link, LinkStore } from '#shared/io/devices/link-store.ts'
+import type { UserStore } from '#shared/io/devices/user-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { withWork } from '../alerts/show-alert.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+import {
+  alertsShownMax,
+  devicePageSchema,
+  deviceParams,
+  deviceQuery,
+  linksMax,
+  sessionsShownMax,
+  userPageSchema,
+  userParams,
+  userQuery,
+} from './entity-schemas.ts'
+
+export type EntityDeps = {
+  postgres: Postgres
+  history: Pick<HistoryStore, 'findDevice'>
+  users: UserStore
+  links: LinkStore
+}
+
+const reject = rejectUnavailable('The history cannot be read at the moment.')
+const toIso = (ms: number): string => new Date(ms).toISOString()
+
+/** Adds the routes. */
+export function addEntityRoutes(app: ConsoleApp, deps: EntityDeps): void {
+  addDevice(app, deps)
+  addUser(app, deps)
+}
+
+function addDevice(app: ConsoleApp, deps: EntityDeps): void {
+  app.get(
+    '/tenants/:tenant_id/devices/:device_id',
+    {
+      schema: {
+        summary: 'A device: its sessions, users, alerts and linked devices',
+        params: deviceParams,
+        querystring: deviceQuery,
+        problems: ['device_not_found'],
+        response: { 200: devicePageSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId, device_id: deviceId }, query }) => {
+      await requireTenant(deps.postgres, tenantId)
+      const scope: CursorScope = { list: 'sessions', tenantId, filters: [deviceId] }
+      const cursor = query.sessions_cursor
+      const device = await deps.history
+        .findDevice({
+          tenantId,
+          deviceId,
+          sessionsLimit: query.sessions_limit,
+          before: cursor === undefined ? null : toSessionPosition(scope, cursor),
+        })
+        .catch(reject)
+      if (device === null) {
+        throw new Problem('device_not_found', 'There is no telemetry of this device.')
+      }
+      const [alerts, links] = await Promise.all([
+        readAlerts(deps.postgres, { tenantId, deviceId }),
+        deps.links
+          .listDevicesOfUsers({
+            tenantId,
+            userIds: device.users.slice(0, linksMax),
+            except: deviceId,
+            limit: linksMax + 1,
+          })
+          .catch(reject),
+      ])
+      return { device: toDevice(device, scope), alerts, links: toLinks(links) }
+    },
+  )
+}
+
+function addUser(app: ConsoleApp, deps: EntityDeps): void {
+  app.get(
+    '/tenants/:tenant_id/users/:user_id',
+    {
+      schema: {
+        summary: 'A user or account: its devices, sessions, alerts and linked users',
+        params: userParams,
+        querystring: userQuery,
+        problems: ['user_not_found'],
+        response: { 200: userPageSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId, user_id: userId }, query }) => {
+      await requireTenant(deps.postgres, tenantId)
+      const scope: CursorScope = { list: 'user-devices', tenantId, filters: [userId] }
+      const { devices_limit: limit, devices_cursor: cursor } = query
+      const after = cursor === undefined ? null : toDevicePosition(scope, cursor)
+      const totals = await deps.users.findUserTotals({ tenantId, userId }).catch(reject)
+      if (totals === null) {
+        throw new Problem('user_not_found', 'There is no telemetry of this user or account.')
+      }
+      const found = await deps.users
+        .listUserDevices({ tenantId, userId, limit: limit + 1, after })
+        .catch(reject)
+      const devices = found.slice(0, limit)
+      const deviceIds = devices.map((device) => device.deviceId)
+      const of = { tenantId, deviceIds }
+      const [alerts, sessions, links] = await Promise.all([
+        readAlerts(deps.postgres, { tenantId, userId }),
+        deps.links.listUserSessions({ ...of, userId, limit: sessionsShownMax }).catch(reject),
+        deps.links.listUsersOfDevices({ ...of, except: userId, limit: linksMax + 1 }).catch(reject),
+      ])
+      const last = found.length > limit ? devices.at(-1) : undefined
+      return {
+        user: {
+          user_id: userId,
+          first_seen_at: toIso(totals.firstSeenAtMs),
+          last_seen_at: toIso(totals.lastSeenAtMs),
+          peak_rasp_score: totals.peakRaspScore,
+          devices: devices.map((device) => ({
+            device_id: device.deviceId,
+            first_seen_at: toIso(device.firstSeenAtMs),
+            last_seen_at: toIso(device.lastSeenAtMs),
+            peak_rasp_score: device.peakRaspScore,
+          })),
+          devices_total: totals.devices,
+          devices_cursor: last ? encodeCursor(scope, [last.lastSeenAtMs, last.deviceId]) : null,
+        },
+        sessions: sessions.map((session) => ({
+          device_id: session.deviceId,
+          ...toSession({ ...session, raspAction: session.raspAction as 'ALLOW' }),
+        })),
+        alerts,
+        links: toLinks(links),
+      }
+    },
+  )
+}
+
+/** The newest alerts of a device or a user, with the exact total. */
+async function readAlerts(postgres: Postgres, filters: AlertFilters) {
+  const store = createAlertStore(postgres)
+  const page = await store.listAlerts({ ...filters, limit: alertsShownMax, after: null })
+  const ids = page.alerts.map((alert) => alert.alert_id)
+  const work = await readAlertWork(postgres, filters.tenantId, ids)
+  const data = page.alerts.map((alert) => withWork(alert, work.get(alert.alert_id)))
+  return { total: page.total, data }
+}
+
+const toLinks = (links: Link[]) => ({
+  data: links.slice(0, linksMax).map((link) => ({
+    user_id: link.userId,
+    device_id: link.deviceId,
+    last_seen_at: toIso(link.lastSeenAtMs),
+  })),
+  truncated: links.length > linksMax,
+})
+
+type Session = DeviceHistory['sessions'][number]
+
+const toSession = (session: Session) => ({
+  session_id: session.sessionId,
+  rasp_action: session.raspAction,
+  started_at: toIso(session.startedAtMs),
+  last_seen_at: toIso(session.lastSeenAtMs),
+  rasp_score: session.raspScore,
+  flags: session.flags,
+})
+
+function toDevice(device: DeviceHistory, scope: CursorScope) {
+  const { next } = device
+  return {
+    device_id: device.deviceId,
+    first_seen_at: toIso(device.firstSeenAtMs),
+    last_seen_at: toIso(device.lastSeenAtMs),
+    peak_rasp_score: device.peakRaspScore,
+    users_seen_on: device.users,
+    users_cursor: null,
+    sessions: device.sessions.map(toSession),
+    sessions_total: device.sessionsTotal,
+    sessions_cursor: next && encodeCursor(scope, [next.startedAtMs, next.sessionId]),
+  }
+}
+
+const positionSchema = z.tuple([instantMsSchema, idSchema])
+
+function toSessionPosition(scope: CursorScope, cursor: string) {
+  const [startedAtMs, sessionId] = decodeCursor(scope, cursor, positionSchema, 'sessions_cursor')
+  return { startedAtMs, sessionId }
+}
+
+function toDevicePosition(scope: CursorScope, cursor: string) {
+  const [lastSeenAtMs, deviceId] = decodeCursor(scope, cursor, positionSchema, 'devices_cursor')
+  return { lastSeenAtMs, deviceId }
+}

@@ -1,0 +1,89 @@
+/** Schemas of devices, users and search in the admin API. */
+import { z } from 'zod'
+import { cursorParameter, deviceSchema, pageSize } from '#shared/core/http/api-schemas.ts'
+import { userSchema } from '#shared/core/http/reading-schemas.ts'
+import { actions } from '#shared/core/scoring/score.ts'
+import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { adminAlertSchema } from '../alerts/alert-schemas.ts'
+import { tenantIdSchema } from '../http/schemas.ts'
+
+/** Sessions of a page, alerts beside it, and links: a graph of at most 200 nodes. */
+export const sessionsShownMax = 1_000
+export const devicesShownMax = 1_000
+export const alertsShownMax = 50
+export const linksMax = 200
+
+export const deviceParams = z.object({ tenant_id: tenantIdSchema, device_id: idSchema })
+export const userParams = z.object({ tenant_id: tenantIdSchema, user_id: idSchema })
+
+export const deviceQuery = z.strictObject({
+  sessions_limit: pageSize(sessionsShownMax, 200, `At most ${sessionsShownMax} sessions.`),
+  sessions_cursor: cursorParameter('`sessions_cursor` of the previous response.'),
+})
+
+export const userQuery = z.strictObject({
+  devices_limit: pageSize(devicesShownMax, 200, `At most ${devicesShownMax} devices.`),
+  devices_cursor: cursorParameter('`devices_cursor` of the previous response.'),
+})
+
+const alertsSchema = z.object({
+  total: z.int(),
+  data: z.array(adminAlertSchema).describe(`the newest ${alertsShownMax}`),
+})
+
+const linkSchema = z.object({
+  user_id: z.string(),
+  device_id: z.string(),
+  last_seen_at: z.string(),
+})
+const linksSchema = z.object({
+  data: z.array(linkSchema).describe('most recent first'),
+  truncated: z.boolean().describe(`whether there are more than ${linksMax}`),
+})
+
+export const devicePageSchema = z.object({
+  device: deviceSchema,
+  alerts: alertsSchema,
+  links: linksSchema.describe('other devices of its users'),
+})
+
+export const userPageSchema = z.object({
+  user: userSchema,
+  sessions: z
+    .array(
+      z.object({
+        device_id: z.string(),
+        session_id: z.string(),
+        started_at: z.string(),
+        last_seen_at: z.string(),
+        rasp_score: z.int(),
+        rasp_action: z.enum(actions),
+        flags: z.array(z.string()),
+      }),
+    )
+    .describe('most recent first, on the devices of this page'),
+  alerts: alertsSchema,
+  links: linksSchema.describe('other users of these devices'),
+})
+
+export const searchQuery = z.strictObject({
+  q: z
+    .string()
+    .trim()
+    .min(1)
+    .max(256)
+    .refine((text) => !text.includes('\0'), 'must not contain NUL')
+    .describe('an id, or the beginning of the id of a tenant, an alert, a device or a user'),
+  tenant_id: tenantIdSchema.optional().describe('search in this tenant only'),
+})
+
+export const searchSchema = z.object({
+  data: z.array(
+    z.object({
+      kind: z.enum(['tenant', 'alert', 'delivery', 'event', 'device', 'user', 'session']),
+      tenant_id: z.string(),
+      id: z.string(),
+    }),
+  ),
+  partial: z.boolean().describe('whether some stores could not be searched in time'),
+})

@@ -1,0 +1,27 @@
+/** Searches Postgres for ids: tenants and alerts by their beginning, deliveries by the whole. */
+import type { TenantScope } from '#shared/core/operators/roles.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+
+export type FoundId = { kind: 'tenant' | 'alert' | 'delivery'; tenantId: string; id: string }
+
+/** @returns at most `limit` of each kind, tenants first */
+export async function searchIds(
+  db: Queryable,
+  { text, scope, limit }: { text: string; scope: TenantScope; limit: number },
+): Promise<FoundId[]> {
+  const { rows } = await db.query<{ kind: FoundId['kind']; tenant_id: string; id: string }>(
+    `(select 'tenant' as kind, tenant_id, tenant_id as id from tenants
+      where starts_with(tenant_id, $1) and ($2::text[] is null or tenant_id = any($2))
+      order by tenant_id limit $3)
+     union all
+     (select 'alert', tenant_id, alert_id from alerts
+      where $1 like 'alr\\_%' and alert_id >= $1 and alert_id < $1 || '~'
+        and ($2::text[] is null or tenant_id = any($2))
+      order by alert_id limit $3)
+     union all
+     (select 'delivery', tenant_id, delivery_id from deliveries
+      where delivery_id = $1 and ($2::text[] is null or tenant_id = any($2)))`,
+    [text, scope === 'all' ? null : scope, limit],
+  )
+  return rows.map((row) => ({ kind: row.kind, tenantId: row.tenant_id, id: row.id }))
+}
