@@ -6,6 +6,27 @@ import type { PageEntry } from './shell/page-list.ts'
 
 export const pages: PageEntry[] = [
   {
+    path: '/t/$tenant/alerts',
+    load: () => import('./pages/alerts/page.tsx'),
+    nav: { name: 'Alerts', icon: 'alerts' },
+  },
+  {
+    path: '/t/$tenant/alerts/$alertId',
+    load: () => import('./pages/alert/page.tsx'),
+    find: (text, tenant) =>
+      tenant !== null && /^alr_[\w-]+$/.test(text)
+        ? { kind: 'Alert', to: `/t/${tenant}/alerts/${text}` }
+        : null,
+  },
+  {
+    path: '/t/$tenant/events/$eventId',
+    load: () => import('./pages/event/page.tsx'),
+    find: (text, tenant) =>
+      tenant !== null && /^evt_[\w-]{22}$/.test(text)
+        ? { kind: 'Event', to: `/t/${tenant}/events/${text}` }
+        : null,
+  },
+  {
     path: '/t/$tenant/policies',
     load: () => import('./pages/policies/page.tsx'),
     nav: { name: 'Policies', icon: 'policies' },
@@ -45,14 +66,6 @@ export const pages: PageEntry[] = [
     path: '/manage/tenants',
     load: () => import('./pages/tenants/page.tsx'),
     nav: { name: 'Tenants', of: 'admin' },
-  },
-  {
-    path: '/t/$tenant/events/$eventId',
-    load: () => import('./pages/event/page.tsx'),
-    find: (text, tenant) =>
-      tenant !== null && /^evt_[\w-]{22}$/.test(text)
-        ? { kind: 'Event', to: `/t/${tenant}/events/${text}` }
-        : null,
   },
   {
     path: '/manage/integrations',

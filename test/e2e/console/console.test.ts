@@ -14,6 +14,7 @@ import { launchBrowser, openPage, type WatchedPage } from '../../support/console
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
+import { describeAlerts } from './alert-story.ts'
 import { describeAnalytics } from './analytics-story.ts'
 import { describeWebhooks } from './webhook-story.ts'
 
@@ -326,6 +327,7 @@ describe('a session', () => {
 
 describeAnalytics(() => ({ running, browser, page, email, password, tenant: acme }))
 describeWebhooks(() => ({ running, page, password }))
+describeAlerts(() => ({ running, page, email }))
 
 describe('every page', () => {
   it.each([

@@ -1,6 +1,13 @@
 /** The frame of a page: its title with the one main action, and panels. */
 import { type ReactNode, useEffect } from 'react'
 
+/** Names the window after the page. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Device intelligence`
+  }, [title])
+}
+
 export function Page({
   title,
   action,
@@ -16,9 +23,7 @@ export function Page({
   about?: ReactNode
   children: ReactNode
 }) {
-  useEffect(() => {
-    document.title = `${title} · Device intelligence`
-  }, [title])
+  useTitle(title)
   return (
     <div className="grid w-full max-w-7xl grid-cols-[minmax(0,1fr)] content-start gap-4 p-4 sm:p-6">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">

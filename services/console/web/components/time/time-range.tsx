@@ -12,20 +12,26 @@ const spans: [value: string, text: string, ms: number][] = [
   ['7d', 'Last 7 days', 168 * hourMs],
   ['30d', 'Last 30 days', 720 * hourMs],
 ]
+/** Offered where it is usual. */
+const anyTime: (typeof spans)[number] = ['any', 'Any time', Number.POSITIVE_INFINITY]
+const spansOf = (usual: string) => (usual === 'any' ? [anyTime, ...spans] : spans)
 
 export type Range = { from: string; to: string | null }
 
 /**
  * The range that the URL names.
- * @param usual the span without a parameter
+ * @param usual the span without a parameter; `any` has no beginning
  */
 export function useTimeRange(usual = '24h'): Range & { span: string } {
   const [search] = useUrlSearch()
   const now = useNowMs()
   if (search.from) return { span: 'own', from: search.from, to: search.to ?? null }
-  const span = spans.find(([value]) => value === search.span) ?? spans.find(([v]) => v === usual)!
+  const offered = spansOf(usual)
+  const span =
+    offered.find(([value]) => value === search.span) ?? offered.find(([v]) => v === usual)!
   // Whole minutes, so that the same answer serves for a while.
-  return { span: span[0], from: toIso(Math.floor((now - span[2]) / 60_000) * 60_000), to: null }
+  const fromMs = Math.max(0, Math.floor((now - span[2]) / 60_000) * 60_000)
+  return { span: span[0], from: toIso(fromMs), to: null }
 }
 
 export function TimeRange({ usual = '24h' }: { usual?: string }) {
@@ -43,7 +49,7 @@ export function TimeRange({ usual = '24h' }: { usual?: string }) {
         onChange={(event) => choose(event.target.value)}
         value={span}
       >
-        {spans.map(([value, text]) => (
+        {spansOf(usual).map(([value, text]) => (
           <option key={value} value={value}>
             {text}
           </option>

@@ -6,6 +6,7 @@ import { Id } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { AlertsOf } from '../alert/alerts-of.tsx'
 import { type Explanation, explanationQuery } from './explanation.ts'
 import { SignalTable } from './why/signal-table.tsx'
 import { Waterfall } from './why/waterfall.tsx'
@@ -22,6 +23,8 @@ export function Page() {
 
 function Event({ shown }: { shown: Explanation }) {
   const { event, policy, steps, forced, correlation, answered } = shown
+  const { tenant_id: tenant } = event
+  const user = event.user_id ?? event.account_id
   // What was known beyond the event raises its risk above the score that was answered.
   const beyond = correlation?.reasons ?? []
   const own = forced === null ? steps.reasons : (answered.reasons ?? [])
@@ -40,9 +43,12 @@ function Event({ shown }: { shown: Explanation }) {
                 <Check shown={shown} />
               </span>,
             ],
-            ['Device', <Id key="device" value={event.device_id} />],
-            ['Session', <Id key="session" value={event.session_id} />],
-            ['User', event.user_id ?? event.account_id ?? 'none'],
+            ['Device', <AlertsOf by="device_id" id={event.device_id} key="d" tenant={tenant} />],
+            ['Session', <AlertsOf by="session_id" id={event.session_id} key="s" tenant={tenant} />],
+            [
+              'User',
+              user === null ? 'none' : <AlertsOf by="user_id" id={user} key="u" tenant={tenant} />,
+            ],
             ['SDK', `${event.sdk_version} on ${event.platform}`],
             ['Policy', `version ${policy.version}, ${policy.name}`],
           ]}

@@ -1,0 +1,86 @@
+/** What happened to an alert since it was raised: dispositions and notes, and a form for a note. */
+import { type FormEvent, useState } from 'react'
+import { Button } from '../../components/button.tsx'
+import { Textarea } from '../../components/field.tsx'
+import { Icon } from '../../components/icons.tsx'
+import { Refused } from '../../components/states.tsx'
+import { Time } from '../../components/time/time.tsx'
+import { useMay } from '../../shell/operator.ts'
+import type { AlertRecord } from './alert.ts'
+import { DispositionBadge } from './disposition.tsx'
+import { useAddNote } from './work.ts'
+
+/** Goes to the form of the alert that is shown, for the key `n`. */
+export const focusNote = () => document.querySelector<HTMLElement>('[data-note]')?.focus()
+
+export function History({ record }: { record: AlertRecord }) {
+  const { alert } = record
+  const changes = record.history.map((change) => ({ kind: 'change' as const, ...change }))
+  const notes = record.notes.map((note) => ({ kind: 'note' as const, ...note }))
+  const all = [...changes, ...notes].sort((a, b) => (a.at < b.at ? -1 : 1))
+  return (
+    <>
+      <ol className="grid gap-3 px-4 py-3">
+        <li className="text-muted">
+          Raised <Time at={alert.created_at} />
+        </li>
+        {all.map((one) => (
+          <li className="grid gap-1" key={`${one.kind} ${one.at}`}>
+            {one.kind === 'change' ? (
+              <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+                <DispositionBadge disposition={one.from} />
+                <Icon name="right" size={12} />
+                <span className="sr-only">became</span>
+                <DispositionBadge disposition={one.to} />
+                <By at={one.at} who={one.actor} />
+              </div>
+            ) : (
+              <By at={one.at} who={one.author} />
+            )}
+            {one.note && <p className="break-words whitespace-pre-wrap">{one.note}</p>}
+          </li>
+        ))}
+      </ol>
+      <NoteForm alertId={alert.alert_id} />
+    </>
+  )
+}
+
+function By({ who, at }: { who: string; at: string }) {
+  return (
+    <span className="text-muted text-sm">
+      {who}, <Time at={at} />
+    </span>
+  )
+}
+
+function NoteForm({ alertId }: { alertId: string }) {
+  const [text, setText] = useState('')
+  const add = useAddNote(alertId)
+  if (!useMay('analyst')) return null
+  const submit = (event?: FormEvent) => {
+    event?.preventDefault()
+    if (text.trim() !== '') add.mutate(text.trim(), { onSuccess: () => setText('') })
+  }
+  return (
+    <form className="grid gap-2 border-line border-t px-4 py-3" onSubmit={submit}>
+      <Textarea
+        data-note
+        label="Note"
+        onChange={({ target }) => setText(target.value)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit()
+          if (event.key === 'Escape') event.currentTarget.blur()
+        }}
+        rows={2}
+        value={text}
+      />
+      <Refused error={add.error} />
+      <div>
+        <Button busy={add.isPending} disabled={text.trim() === ''} type="submit">
+          Add the note
+        </Button>
+      </div>
+    </form>
+  )
+}

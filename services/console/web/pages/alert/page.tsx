@@ -1,0 +1,41 @@
+/** One alert on a page of its own, as a link leads to it. */
+import { useQuery } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { buttonClasses } from '../../components/button.tsx'
+import { Page as Frame } from '../../components/page.tsx'
+import { Loaded } from '../../components/states.tsx'
+import { useTriage } from '../alerts/triage/use-triage.ts'
+import { alertQuery } from './alert.ts'
+import { AlertDetail } from './alert-detail.tsx'
+
+export function Page() {
+  const { tenant = '', alertId = '' } = useParams({ strict: false })
+  const alert = useQuery(alertQuery(alertId))
+  const { setDisposition } = useTriage()
+  return (
+    <Frame
+      controls={
+        <Link
+          className={`${buttonClasses()} no-underline!`}
+          search={{ alert: alertId } as never}
+          to={`/t/${tenant}/alerts` as '/'}
+        >
+          Open in the list
+        </Link>
+      }
+      title="Alert"
+    >
+      <Loaded query={alert}>
+        {(record) => (
+          <AlertDetail
+            alert={record.alert}
+            error={null}
+            onDisposition={(to) => setDisposition([record.alert], to)}
+            onRetry={() => void alert.refetch()}
+            record={record}
+          />
+        )}
+      </Loaded>
+    </Frame>
+  )
+}

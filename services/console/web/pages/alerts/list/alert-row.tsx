@@ -1,0 +1,66 @@
+/** One alert in the list: what it is about in two lines, with a box that selects it. */
+import { memo } from 'react'
+import { ActionBadge, SeverityBadge } from '../../../components/badge.tsx'
+import { classes } from '../../../components/classes.ts'
+import { cutMiddle } from '../../../components/id.tsx'
+import { Time } from '../../../components/time/time.tsx'
+import type { Alert } from '../../alert/alert.ts'
+import { DispositionBadge } from '../../alert/disposition.tsx'
+
+export const alertRowPx = 60
+
+export const AlertRow = memo(function AlertRow({
+  alert,
+  open,
+  checked,
+  onOpen,
+  onCheck,
+}: {
+  alert: Alert
+  /** It is shown in the right pane. */
+  open: boolean
+  checked: boolean
+  onOpen: (alertId: string) => void
+  onCheck: (alertId: string) => void
+}) {
+  const { alert_id: id, decision, entity, flags } = alert
+  return (
+    <div
+      className={classes(
+        'flex h-full gap-2 border-line border-b pr-2 pl-4',
+        open ? 'bg-accent-soft' : 'hover:bg-hover',
+      )}
+    >
+      <input
+        aria-label={`Select the alert of ${entity.device.device_id}`}
+        checked={checked}
+        className="mt-2.5 size-4 shrink-0 accent-accent"
+        onChange={() => onCheck(id)}
+        type="checkbox"
+      />
+      <button
+        aria-current={open}
+        className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)] content-center gap-1 px-1 text-left outline-offset-[-2px]"
+        data-alert={id}
+        onClick={() => onOpen(id)}
+        type="button"
+      >
+        <span className="flex items-center gap-2">
+          <SeverityBadge severity={decision.severity} />
+          <span className="font-semibold">{decision.risk_score}</span>
+          <span className="min-w-0 truncate font-mono text-sm">
+            {cutMiddle(entity.device.device_id, 24)}
+          </span>
+          <span className="ml-auto text-muted text-sm">
+            <Time at={alert.created_at} />
+          </span>
+        </span>
+        <span className="flex items-center gap-2">
+          <ActionBadge action={decision.action} />
+          <span className="min-w-0 flex-1 truncate text-muted text-sm">{flags.join(', ')}</span>
+          <DispositionBadge disposition={alert.disposition} />
+        </span>
+      </button>
+    </div>
+  )
+})

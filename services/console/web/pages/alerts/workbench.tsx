@@ -1,0 +1,212 @@
+/** The two panes of the alerts, and everything that they share: filters, selection and keys. */
+import { useMemo, useState } from 'react'
+import { Button, IconButton } from '../../components/button.tsx'
+import { classes } from '../../components/classes.ts'
+import { useTitle } from '../../components/page.tsx'
+import { Empty, Failed, SkeletonRows } from '../../components/states.tsx'
+import { TimeRange } from '../../components/time/time-range.tsx'
+import { useUrlSearch } from '../../components/url-state.ts'
+import { useMay, useSignedIn } from '../../shell/operator.ts'
+import { type Disposition, dispositions } from '../alert/alert.ts'
+import { focusNote } from '../alert/history.tsx'
+import { useAssign } from '../alert/work.ts'
+import { FilterBar } from './filters/filter-bar.tsx'
+import { pickFilters, replaceFilters } from './filters/filter-values.ts'
+import { SavedViews } from './filters/saved-views.tsx'
+import { AlertList } from './list/alert-list.tsx'
+import { useAlertList } from './list/use-alert-list.ts'
+import { useOpenAlert } from './list/use-open-alert.ts'
+import { OpenAlert } from './open-alert.tsx'
+import { type KeyHelp, KeyHelpDialog } from './triage/key-help.tsx'
+import { useKeys } from './triage/keys.ts'
+import { SelectionBar } from './triage/selection-bar.tsx'
+import { useTriage } from './triage/use-triage.ts'
+
+const reading: KeyHelp = [
+  ['j', 'the next alert'],
+  ['k', 'the alert before'],
+  ['Esc', 'close the alert, or drop the selection'],
+  ['?', 'this help'],
+]
+const judging: KeyHelp = [
+  ['r', 'Reviewed'],
+  ['f', 'False positive'],
+  ['c', 'Confirmed'],
+  ['o', 'Open'],
+  ['a', 'assign to me'],
+  ['x', 'select the alert; the keys above then act on all that are selected'],
+  ['n', 'write a note'],
+  ['u', 'undo the last change, within 8 seconds'],
+]
+
+export function Workbench({ tenant }: { tenant: string }) {
+  useTitle('Alerts')
+  const [search, change] = useUrlSearch()
+  const filters = useMemo(() => pickFilters(search), [search])
+  const list = useAlertList(tenant, filters)
+  const [openId, open] = useOpenAlert()
+  const [checked, setChecked] = useState<ReadonlySet<string>>(new Set())
+  const [help, setHelp] = useState(false)
+  const mayJudge = useMay('analyst')
+  const { operator } = useSignedIn()
+  const { setDisposition, undoLast } = useTriage()
+  const assign = useAssign()
+
+  const alerts = useMemo(() => list.data?.pages.flatMap(({ data }) => data) ?? [], [list.data])
+  const total = list.data?.pages[0]?.total ?? 0
+  const openAt = alerts.findIndex(({ alert_id: id }) => id === openId)
+  const shown = alerts[openAt]
+
+  const move = (step: number) => {
+    const next = openAt < 0 ? alerts[0] : alerts[openAt + step]
+    if (next !== undefined) open(next.alert_id)
+  }
+  const check = (id: string) =>
+    setChecked((before) => {
+      const next = new Set(before)
+      if (!next.delete(id)) next.add(id)
+      return next
+    })
+  /** The alerts that a key acts on: those that are selected, else the one that is open. */
+  const chosen = () => {
+    const some = alerts.filter(({ alert_id: id }) => checked.has(id))
+    return some.length > 0 ? some : shown === undefined ? [] : [shown]
+  }
+  const judge = (to: Disposition) => {
+    setDisposition(chosen(), to)
+    setChecked(new Set())
+  }
+  const judgeBy: Record<string, () => void> = {}
+  for (const one of dispositions) judgeBy[one[0]!.toLowerCase()] = () => judge(one)
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    Escape: () => (checked.size > 0 ? setChecked(new Set()) : open('')),
+    '?': () => setHelp(true),
+    ...(mayJudge
+      ? {
+          ...judgeBy,
+          u: undoLast,
+          x: () => shown && check(shown.alert_id),
+          a: () => assign(chosen(), operator.email),
+          n: focusNote,
+        }
+      : {}),
+  })
+  const loadMore = () => {
+    if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage()
+  }
+
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <header
+        className={classes(
+          'gap-3 border-line border-b p-4 sm:px-6 lg:grid',
+          // On a narrow screen the alert has all of it.
+          openId === '' ? 'grid' : 'hidden',
+        )}
+      >
+        <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
+          <h1 className="font-semibold text-xl">Alerts</h1>
+          <SavedViews tenant={tenant} />
+          <div className="ml-auto flex flex-wrap items-center gap-2">
+            <TimeRange usual="any" />
+            <IconButton icon="help" label="Keys" onClick={() => setHelp(true)} />
+          </div>
+        </div>
+        <FilterBar />
+      </header>
+      <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)] lg:grid-cols-[26rem_minmax(0,1fr)]">
+        <section
+          aria-label="List"
+          className={classes(
+            'min-h-0 flex-col border-line lg:flex lg:border-r',
+            openId === '' ? 'flex' : 'hidden',
+          )}
+        >
+          <div className="flex h-10 shrink-0 items-center gap-2 border-line border-b pr-2 pl-4 text-muted">
+            {list.data && <span role="status">{total.toLocaleString('en')} alerts</span>}
+            <IconButton
+              className="ml-auto"
+              disabled={list.isFetching}
+              icon="refresh"
+              label="Read the list again"
+              onClick={() => void list.refetch()}
+            />
+          </div>
+          {list.data === undefined ? (
+            list.error ? (
+              <Failed error={list.error} onRetry={() => void list.refetch()} />
+            ) : (
+              <SkeletonRows rows={12} />
+            )
+          ) : alerts.length === 0 ? (
+            <NoAlerts
+              isFiltered={Object.keys(filters).length > 0}
+              onClear={() => change(replaceFilters({}))}
+            />
+          ) : (
+            <AlertList
+              alerts={alerts}
+              checked={checked}
+              onCheck={check}
+              onEnd={loadMore}
+              onOpen={open}
+              openId={openId}
+              total={total}
+            />
+          )}
+          {checked.size > 0 && (
+            <SelectionBar
+              count={checked.size}
+              onDrop={() => setChecked(new Set())}
+              onJudge={mayJudge ? judge : undefined}
+            />
+          )}
+        </section>
+        <section
+          aria-label="Alert"
+          className={classes(
+            'min-h-0 overflow-auto p-4 lg:block lg:px-6',
+            openId === '' ? 'hidden' : 'block',
+          )}
+          // Each alert is read from its top.
+          key={openId}
+        >
+          {openId === '' ? (
+            <Empty title="No alert is open">
+              Choose one at the left, or press j for the first.
+            </Empty>
+          ) : (
+            <>
+              <Button className="mb-4 lg:hidden" onClick={() => open('')}>
+                Back to the list
+              </Button>
+              <OpenAlert
+                alertId={openId}
+                inList={shown}
+                onDisposition={(to, alert) => setDisposition([alert], to)}
+              />
+            </>
+          )}
+        </section>
+      </div>
+      <KeyHelpDialog
+        keys={mayJudge ? [...reading, ...judging] : reading}
+        onClose={() => setHelp(false)}
+        open={help}
+      />
+    </div>
+  )
+}
+
+function NoAlerts({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
+  if (!isFiltered) {
+    return <Empty title="No alert yet">An event whose action is REVIEW or BLOCK raises one.</Empty>
+  }
+  return (
+    <Empty title="No alert matches these filters">
+      <Button onClick={onClear}>Clear the filters</Button>
+    </Empty>
+  )
+}

@@ -1,0 +1,177 @@
+/** The part of the console's story that is about alerts: triage, why one was raised. */
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import {
+  admin,
+  createTenant,
+  ingest,
+  type Tenant,
+  toBody,
+} from '../../support/http/tenant-client.ts'
+import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+
+/** What the tests need of those before them: an operator of all tenants who is signed in. */
+export type Story = { running: TestStack; page: Page; email: string }
+
+type Alert = {
+  alert_id: string
+  disposition: string
+  assignee: string | null
+  decision: { risk_score: number }
+  reasons: { code: string; weight: number; evidence: { signals?: string[] } }[]
+}
+type AlertRecord = {
+  alert: Alert
+  notes: { author: string; note: string }[]
+  history: { actor: string; from: string; to: string }[]
+}
+
+const alertsMade = 10
+const hooked = {
+  debugger: { frida_detected: true, native_hooks: true },
+  root: { su_binary: true, magisk_detected: true },
+}
+
+export function describeAlerts(tell: () => Story): void {
+  let tenant: Tenant
+  const list = (filters = '') => {
+    const { running } = tell()
+    const path = `/tenants/${tenant.tenant_id}/alerts?limit=100&${filters}`
+    return admin<{ data: Alert[]; total: number }>(running.stack, 'GET', path)
+  }
+  const read = (id: string) => admin<AlertRecord>(tell().running.stack, 'GET', `/alerts/${id}`)
+  /** The alert that is open, as its row says. */
+  const openRow = () => tell().page.locator('[data-alert][aria-current="true"]')
+
+  describe('alerts', () => {
+    beforeAll(async () => {
+      tenant = await createTenant(tell().running.stack, 'alerts')
+    })
+
+    it('are triaged by keyboard alone, ten of them, and the last change is undone', async () => {
+      const { running, page } = tell()
+      for (let at = 0; at < alertsMade; at++) {
+        const body = toBody(tenant.tenant_id, {
+          device: `hooked-${at}`,
+          session: `hooked-${at}`,
+          signals: hooked,
+        })
+        await ingest(running.stack, tenant.hmac_secret, body)
+      }
+      const { data } = await until('the alerts are raised', async () => {
+        const listed = await list()
+        return listed.total === alertsMade ? listed : null
+      })
+      await page.goto(`/t/${tenant.tenant_id}/alerts?disposition=OPEN`)
+      await page.getByText(`${alertsMade} alerts`).waitFor()
+      const keys = ['r', 'f', 'c']
+      const states = ['REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED']
+      const order: string[] = []
+      for (let at = 0; at < alertsMade; at++) {
+        await page.keyboard.press('j')
+        order.push((await openRow().getAttribute('data-alert')) ?? '')
+        await page.keyboard.press(keys[at % keys.length]!)
+      }
+      // Newest first, each once: no row moved while others left the filter.
+      expect(order).toEqual(data.map(({ alert_id: id }) => id))
+      await openRow().getByText('Reviewed').waitFor()
+      const expected = (at: number) => states[at % states.length]
+      await until('every change has arrived', async () => {
+        const now = new Map((await list()).data.map((one) => [one.alert_id, one.disposition]))
+        return order.every((id, at) => now.get(id) === expected(at))
+      })
+
+      await page.keyboard.press('u')
+      await openRow().getByText('Open', { exact: true }).waitFor()
+      const last = order.at(-1)!
+      await until('the undone change has arrived', async () => {
+        return (await read(last)).alert.disposition === 'OPEN'
+      })
+      expect((await list('disposition=OPEN')).total).toBe(1)
+      expect((await read(last)).history).toMatchObject([
+        { actor: tell().email, from: 'OPEN', to: 'REVIEWED' },
+        { actor: tell().email, from: 'REVIEWED', to: 'OPEN' },
+      ])
+      expect(await findViolations(page)).toEqual([])
+    })
+
+    it('have an assignee and notes, set by keyboard', async () => {
+      const { page, email } = tell()
+      const id = (await openRow().getAttribute('data-alert')) ?? ''
+      await page.keyboard.press('a')
+      await page.getByText(`Alert: assigned to ${email}`, { exact: true }).waitFor()
+      await page.keyboard.press('n')
+      await page.keyboard.type('Called the customer')
+      await page.keyboard.press('Control+Enter')
+      await page.getByRole('listitem').filter({ hasText: 'Called the customer' }).waitFor()
+      expect(await read(id)).toMatchObject({
+        alert: { assignee: email, disposition: 'OPEN' },
+        notes: [{ author: email, note: 'Called the customer' }],
+      })
+    })
+
+    it('that are selected change together, and go back by a click', async () => {
+      const { page } = tell()
+      await page.keyboard.press('Escape')
+      await page.goto(`${new URL(page.url()).pathname}?disposition=FALSE_POSITIVE`)
+      await page.getByText('3 alerts').waitFor()
+      for (let at = 0; at < 3; at++) {
+        await page.keyboard.press('j')
+        await page.keyboard.press('x')
+      }
+      await page.getByText('3 selected').waitFor()
+      await page.keyboard.press('c')
+      await until('all three are confirmed', async () => {
+        return (await list('disposition=FALSE_POSITIVE')).total === 0
+      })
+      await page.getByRole('button', { name: 'Undo' }).last().click()
+      await until('all three are back', async () => {
+        return (await list('disposition=FALSE_POSITIVE')).total === 3
+      })
+    })
+
+    it('say why: every reason with its points, and the raw signals behind it', async () => {
+      const { page } = tell()
+      const { data } = await list()
+      const { alert } = await read(data[0]!.alert_id)
+      await page.goto(`/t/${tenant.tenant_id}/alerts/${alert.alert_id}`)
+      const why = page.getByRole('list', { name: 'Reasons, each with its points' })
+      for (const { code, weight, evidence } of alert.reasons) {
+        const row = why.locator('> li').filter({ hasText: code })
+        await row.getByText(weight > 0 ? `+${weight}` : String(weight), { exact: true }).waitFor()
+        for (const path of evidence.signals ?? []) await row.getByText(path).waitFor()
+      }
+      await why.getByText('debugger.frida_detected').locator('..').getByText('= true').waitFor()
+      const sum = alert.reasons.reduce((points, { weight }) => points + weight, 0)
+      expect(sum).toBe(alert.decision.risk_score)
+      await why.locator('> li').last().getByText(String(sum), { exact: true }).waitFor()
+      expect(await why.getByText('Not explained').count()).toBe(0)
+      await page.getByText('Active policy, version 1').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+    })
+
+    it('that match no filter say so, and a list that fails can be read again', async () => {
+      const { page } = tell()
+      const address = `/t/${tenant.tenant_id}/alerts?device_id=nobody`
+      await page.goto(address)
+      await page.getByText('No alert matches these filters').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      await page.route('**/admin/v1/**/alerts?*', (route) =>
+        route.fulfill({
+          status: 503,
+          headers: { 'x-request-id': 'req_of-this-test' },
+          json: { status: 503, code: 'unavailable', detail: 'Alerts cannot be read.' },
+        }),
+      )
+      await page.goto(address.replace('nobody', 'somebody'))
+      await page.getByText('Alerts cannot be read.').waitFor()
+      await page.unroute('**/admin/v1/**/alerts?*')
+      await page.getByRole('button', { name: 'Try again' }).click()
+      await page.getByText('No alert matches these filters').waitFor()
+    })
+  })
+}
