@@ -7,6 +7,7 @@
 import { hourMs } from '#shared/core/base/instants.ts'
 import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'
 import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
+import { removeEndedBulkJobs } from '#shared/io/alerts/bulk-job-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
@@ -137,6 +138,11 @@ async function runDue(
     await attempt(state, 'operator_invitations', () =>
       removeAll(state, round, 'operator_invitations', (most) =>
         removeEndedInvitations(state.postgres, round.atMs, most),
+      ),
+    ),
+    await attempt(state, 'bulk_jobs', () =>
+      removeAll(state, round, 'bulk_jobs', (most) =>
+        removeEndedBulkJobs(state.postgres, round.atMs, most),
       ),
     ),
     await attempt(state, 'audit_log', () =>

@@ -4,6 +4,7 @@
  * once, whichever console does it and whenever one dies.
  */
 import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
 import { bulkLeaseMs, bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
@@ -202,4 +203,22 @@ export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean>
     )
     return page.next !== null
   })
+}
+
+/**
+ * Removes jobs that ended 30 days ago or earlier.
+ * @param most how many at most; fewer removed means that none is left
+ */
+export async function removeEndedBulkJobs(
+  db: Queryable,
+  nowMs: number,
+  most: number,
+): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from bulk_jobs where job_id in (
+       select job_id from bulk_jobs where ended_at < $1
+       order by ended_at limit $2 for update skip locked)`,
+    [new Date(nowMs - 30 * dayMs), most],
+  )
+  return rowCount
 }

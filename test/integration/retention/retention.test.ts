@@ -395,7 +395,7 @@ describe('events', () => {
 })
 
 describe('rows of operators', () => {
-  it('go: sessions past their age, invitations a month after their end, expired audit entries', async () => {
+  it('go: old sessions, invitations and bulk jobs a month after their end, expired audit entries', async () => {
     await postgres.query(
       `insert into operators (operator_id, email, name, role, password_hash, created_at, created_by)
        values ('opr_' || repeat('a', 22), 'ann@example.com', '', 'viewer', '$argon2id$x', now(), 'x')`,
@@ -430,6 +430,18 @@ describe('rows of operators', () => {
         [days],
       )
     }
+    for (const [id, ended] of [
+      ['running', 'null'],
+      ['recent', "now() - interval '29 days'"],
+      ['old', "now() - interval '31 days'"],
+    ]) {
+      await postgres.query(
+        `insert into bulk_jobs
+           (job_id, tenant_id, filter, disposition, actor, state, total, until_at, ended_at)
+         values ($1, $2, '{}', 'REVIEWED', 'x', $3, 0, now(), ${ended})`,
+        [id, tenantId, id === 'running' ? 'running' : 'done'],
+      )
+    }
     await set({ alerts: 7 })
     expect(await round()).toBe('done')
     const texts = async (sql: string) =>
@@ -440,6 +452,10 @@ describe('rows of operators', () => {
     expect(
       await texts('select substr(email, 1, 1) as text from operator_invitations order by 1'),
     ).toEqual(['a', 'c'])
+    expect(await texts('select job_id as text from bulk_jobs order by 1')).toEqual([
+      'recent',
+      'running',
+    ])
     expect(await count("audit_log where actor = 'aged'")).toBe(1)
     expect(await removedOf('operator_sessions')).toBe(2)
     expect(await removedOf('operator_invitations')).toBe(2)
