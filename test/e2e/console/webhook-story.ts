@@ -29,6 +29,8 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   const slug = 'hooks'
   let tenant: Tenant
   let receiver: Receiver
+  /** The page on which an erasure runs. */
+  let erasing: Page
   const stack = () => tell().running.stack
   const button = (name: string) => tell().page.getByRole('button', { name, exact: true })
   const inDialog = (name: string) =>
@@ -42,24 +44,42 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   })
   afterAll(() => receiver?.close())
 
-  /** Confirms a dialog, and the question for the password where it comes. */
-  async function confirm(name: string, done: string): Promise<void> {
-    const { page, password } = tell()
-    await inDialog(name).click()
-    const asked = page.getByRole('heading', { name: 'Confirm that it is you' })
-    const shown = page.getByText(done)
-    await shown.or(asked).first().waitFor()
-    if (await asked.isVisible()) {
-      await page.getByLabel('Password').fill(password)
-      await button('Confirm').click()
-    }
-    await shown.first().waitFor()
-  }
-
   async function expectNoFault(): Promise<void> {
     expect(await findViolations(tell().page)).toEqual([])
     expect(await findOverflow(tell().page)).toBe(0)
   }
+
+  describe('an erasure', () => {
+    it('begins once the id is typed, and goes on while other pages are used', async () => {
+      const { page, password } = tell()
+      const { hmac_secret: secret } = await createTenant(stack(), 'forgetful')
+      const body = toBody('forgetful', { device: 'test-block' })
+      await until('the edge knows the tenant', async () => {
+        return (await ingest(stack(), secret, body)).status === 200
+      })
+      erasing = await page.context().newPage()
+      const of = (name: string) =>
+        erasing.getByRole('dialog').getByRole('button', { name, exact: true })
+      await erasing.goto('/manage/erasure?tenant=forgetful')
+      await erasing.getByLabel('Device id').fill('test-block')
+      expect(await findViolations(erasing)).toEqual([])
+      expect(await findOverflow(erasing)).toBe(0)
+      await erasing.getByRole('button', { name: 'Erase', exact: true }).click()
+      await erasing.getByLabel('Type the id to confirm').fill('test-bloc')
+      expect(await of('Erase').isDisabled()).toBe(true)
+      await erasing.getByLabel('Type the id to confirm').fill('test-block')
+      await of('Erase').click()
+      await erasing
+        .getByRole('heading', { name: 'Confirm that it is you' })
+        .or(erasing.getByText(/Erasing for [1-9]/))
+        .waitFor()
+      if (await of('Confirm').isVisible()) {
+        await erasing.getByLabel('Password').fill(password)
+        await of('Confirm').click()
+      }
+      await erasing.getByText('Erasing for').waitFor()
+    })
+  })
 
   describe('a webhook', () => {
     it('whose receiver is gone is off; what failed is replayed, by page and API', async () => {
@@ -187,48 +207,25 @@ export function describeWebhooks(tell: () => WebhookStory): void {
       })
     })
 
-    it('erases a device; its receipt counts what was there, and other pages work meanwhile', async () => {
+    it('creates an analyst, whose password is shown once, and removes it', async () => {
       const { page } = tell()
-      await page.goto(`/manage/erasure?tenant=${slug}`)
-      await page.getByLabel('Device id').fill('test-block')
+      const list = async () => (await read<{ data: { name: string }[] }>('/analysts')).data
+      await page.goto(`/manage/analysts?tenant=${slug}`)
+      await page.getByText(`${slug} has no analyst`).waitFor()
       await expectNoFault()
-      await button('Erase').click()
-      await page.getByLabel('Type the id to confirm').fill('test-bloc')
-      expect(await inDialog('Erase').isDisabled()).toBe(true)
-      await page.getByLabel('Type the id to confirm').fill('test-block')
-      await confirm('Erase', 'Erasing for')
-
-      await grantAndRevoke(await page.context().newPage())
-
-      const receipt = page.getByRole('region', { name: 'What each store held' })
-      await receipt.waitFor({ timeout: 60_000 })
+      await button('Create an analyst').click()
+      await inDialog('Create').click()
+      await page.getByText('The password is shown only now.').waitFor()
       expect(await findViolations(page)).toEqual([])
-      expect(new URL(page.url()).searchParams.get('id')).toBe(null)
-      expect((await deliveries()).map(({ event }) => event)).toEqual(['webhook.test'])
-    }, 90_000)
+      await button('I have kept it').click()
+      await page.getByRole('cell', { name: 'analyst', exact: true }).waitFor()
+      expect(await list()).toMatchObject([{ name: 'analyst' }])
+      await button('Remove analyst').click()
+      await inDialog('Remove').click()
+      await page.getByText(`${slug} has no analyst`).waitFor()
+      expect(await list()).toEqual([])
+    })
   })
-
-  /** Creates an analyst, whose password is shown once, and removes it. */
-  async function grantAndRevoke(page: Page): Promise<void> {
-    const list = async () => (await read<{ data: { name: string }[] }>('/analysts')).data
-    const of = (name: string) => page.getByRole('button', { name, exact: true })
-    await page.goto(`/manage/analysts?tenant=${slug}`)
-    await page.getByText(`${slug} has no analyst`).waitFor()
-    expect(await findViolations(page)).toEqual([])
-    expect(await findOverflow(page)).toBe(0)
-    await of('Create an analyst').click()
-    await of('Create').click()
-    await page.getByText('The password is shown only now.').waitFor()
-    expect(await findViolations(page)).toEqual([])
-    await of('I have kept it').click()
-    await page.getByRole('cell', { name: 'analyst', exact: true }).waitFor()
-    expect(await list()).toMatchObject([{ name: 'analyst' }])
-    await of('Remove analyst').click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
-    await page.getByText(`${slug} has no analyst`).waitFor()
-    expect(await list()).toEqual([])
-    await page.close()
-  }
 
   describe('help', () => {
     it('has how to sign and both references, which are found by what they do', async () => {
@@ -246,5 +243,25 @@ export function describeWebhooks(tell: () => WebhookStory): void {
         await expectNoFault()
       }
     })
+  })
+
+  describe('the receipt of an erasure', () => {
+    it('counts what was there, and the API has the device no more', async () => {
+      const counts = erasing.getByRole('region', { name: 'What each store held' })
+      await counts.waitFor({ timeout: 60_000 })
+      expect(await findViolations(erasing)).toEqual([])
+      const rows = await counts.getByRole('row').allTextContents()
+      expect(rows.some((row) => /[1-9]\d*0$/.test(row))).toBe(true)
+      expect(new URL(erasing.url()).searchParams.get('id')).toBe(null)
+      await erasing.close()
+      const path = '/tenants/forgetful/deliveries'
+      expect(await admin(stack(), 'GET', path)).toMatchObject({ data: [] })
+      const { data } = await admin<{ data: { action: string }[] }>(
+        stack(),
+        'GET',
+        '/tenants/forgetful/audit',
+      )
+      expect(data.map(({ action }) => action)).toContain('erasure.done')
+    }, 90_000)
   })
 }
