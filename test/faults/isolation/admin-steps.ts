@@ -215,6 +215,24 @@ const backtest: Step = async (client) => {
   client.expect(isRight, request, answer, 'counts events of others')
 }
 
+/** A query of an operator has rows of the path's tenant alone, though it names no tenant. */
+const runSql: Step = async (client) => {
+  const body = { sql: 'select tenant_id, * from events order by rand() limit 20' }
+  const request = at(client, '/sql', { method: 'POST', body, mayBeBusy: true })
+  const answer = await client.call(request)
+  if (answer.status === 503) return
+  const { rows } = JSON.parse(answer.text) as { rows?: unknown[][] }
+  const isOwn = rows?.every(([tenant]) => tenant === client.tenant.tenant_id)
+  client.expect(isOwn === true && rows!.length > 0, request, answer, 'has rows of others')
+}
+
+const checkPolicy: Step = async (client) => {
+  const body = toPolicy(client.tenant.mark, 1)
+  const request = at(client, '/policy/check', { method: 'POST', body })
+  const answer = await client.call(request)
+  client.expect(answer.text.includes('"valid":true'), request, answer, 'is not valid')
+}
+
 /** With the weight of each. */
 export const adminSteps: (readonly [weight: number, step: Step])[] = [
   [5, listDeliveries],
@@ -241,6 +259,9 @@ export const adminSteps: (readonly [weight: number, step: Step])[] = [
   [0.3, shows('/rule-performance', false)],
   [1, shows('/prevalence-spikes', false)],
   [0.2, shows('/reconciliation', false)],
+  [0.1, shows('/fleet', false)],
+  [0.2, runSql],
+  [0.5, checkPolicy],
   [0.3, setPolicy],
   [1, settle],
   [0.05, backtest],

@@ -8,6 +8,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import { ApiProblem, api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { CodeEditor } from '../../components/editor/code-editor.tsx'
+import type { Fault } from '../../components/editor/editor-options.ts'
 import { Input } from '../../components/field.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Refused } from '../../components/states.tsx'
@@ -73,6 +74,10 @@ function Explore({ tenant }: { tenant: string }) {
       measure: '',
     })
   }
+  const faults = useMemo(
+    () => (query.statement?.sql === sql ? findFaults(sql, query.error) : []),
+    [query.statement, query.error, sql],
+  )
   const question = cookbook.data?.data.find(({ name }) => name === search.example)
   return (
     <Frame
@@ -91,6 +96,7 @@ function Explore({ tenant }: { tenant: string }) {
             )}
             <CodeEditor
               className="h-72"
+              faults={faults}
               label="SQL query"
               language="sql"
               onChange={setSql}
@@ -142,6 +148,15 @@ function Explore({ tenant }: { tenant: string }) {
       </div>
     </Frame>
   )
+}
+
+/** The place that a syntax error names: the engine counts characters from 1, and bytes from 0. */
+function findFaults(sql: string, error: Error | null): Fault[] {
+  const [, unit, count] = /failed at (position|byte) (\d+)/.exec(error?.message ?? '') ?? []
+  if (count === undefined) return []
+  const from = Math.min(Number(count) - (unit === 'position' ? 1 : 0), sql.length)
+  const { length } = /^\w*/.exec(sql.slice(from))?.[0] ?? ''
+  return [{ from, to: from + Math.max(1, length), message: error!.message }]
 }
 
 type SqlQuery = ReturnType<typeof useSqlQuery>
