@@ -14,6 +14,8 @@ import { pagesFolder, webFolder } from './pages-folder.ts'
 const stampFile = join(pagesFolder, '.sources')
 /** What else decides a build: the versions of packages, and this file. */
 const otherSources = [
+  // The reference of the public API.
+  fileURLToPath(new URL('../../api/openapi/openapi.json', import.meta.url)),
   fileURLToPath(new URL('../../../package-lock.json', import.meta.url)),
   fileURLToPath(import.meta.url),
 ]

@@ -1,7 +1,7 @@
 /**
  * What an edge does before a signature is verified, counted: one look at the tenants, two HMACs
  * over the body, whatever it is and whatever the header says; no parse. A missing signature costs
- * nothing.
+ * nothing. The answer adds one SHA-256 over the body (signature-check.test.ts).
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
