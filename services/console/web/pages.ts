@@ -13,19 +13,13 @@ export const pages: PageEntry[] = [
   {
     path: '/t/$tenant/alerts/$alertId',
     load: () => import('./pages/alert/page.tsx'),
-    find: (text, tenant) =>
-      tenant !== null && /^alr_[\w-]+$/.test(text)
-        ? { kind: 'Alert', to: `/t/${tenant}/alerts/${text}` }
-        : null,
   },
   {
     path: '/t/$tenant/events/$eventId',
     load: () => import('./pages/event/page.tsx'),
-    find: (text, tenant) =>
-      tenant !== null && /^evt_[\w-]{22}$/.test(text)
-        ? { kind: 'Event', to: `/t/${tenant}/events/${text}` }
-        : null,
   },
+  { path: '/t/$tenant/devices/$deviceId', load: () => import('./pages/device/page.tsx') },
+  { path: '/t/$tenant/users/$userId', load: () => import('./pages/user/page.tsx') },
   {
     path: '/t/$tenant/policies',
     load: () => import('./pages/policies/page.tsx'),
@@ -56,10 +50,6 @@ export const pages: PageEntry[] = [
     path: '/t/$tenant/webhooks',
     load: () => import('./pages/webhooks/page.tsx'),
     nav: { name: 'Webhooks', icon: 'webhooks' },
-    find: (text, tenant) =>
-      /^dlv_[\w-]+$/.test(text) && tenant !== null
-        ? { kind: 'Delivery', to: `/t/${tenant}/webhooks?delivery=${text}` }
-        : null,
   },
   { path: '/account', load: () => import('./pages/account/page.tsx') },
   {

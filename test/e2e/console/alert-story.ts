@@ -1,4 +1,5 @@
 /** The part of the console's story that is about alerts: triage, why one was raised. */
+import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
@@ -149,6 +150,83 @@ export function describeAlerts(tell: () => Story): void {
       await why.locator('> li').last().getByText(String(sum), { exact: true }).waitFor()
       expect(await why.getByText('Not explained').count()).toBe(0)
       await page.getByText('Active policy, version 1').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+    })
+
+    it('of a whole filter change together: the exact number first, then the server does it', async () => {
+      const { page } = tell()
+      const { total } = await list('decision=BLOCK')
+      expect(total).toBe(alertsMade)
+      await page.goto('/t/alerts/alerts?decision=BLOCK')
+      await page.getByRole('button', { name: 'All of them' }).click()
+      await page.getByRole('menuitem', { name: 'Change their disposition' }).click()
+      await page.getByText(`${total} alerts match now.`).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await page.getByLabel('New disposition').selectOption('CONFIRMED')
+      await page.getByRole('dialog').getByLabel('Note').fill('One campaign')
+      await page.getByRole('button', { name: `Set ${total} alerts to Confirmed` }).click()
+      await page.getByText(/^\d+ alerts are now Confirmed$/).waitFor()
+      expect((await list('disposition=CONFIRMED')).total).toBe(total)
+      const { history } = await read((await list('flag=ROOTED')).data[0]!.alert_id)
+      expect(history.at(-1)).toMatchObject({ actor: tell().email, to: 'CONFIRMED' })
+      // It is in the URL, so it is found again.
+      await page.reload()
+      await page.getByText(/^\d+ alerts are now Confirmed$/).waitFor()
+      await page.getByRole('button', { name: 'Dismiss', exact: true }).last().click()
+    })
+
+    it('of a whole filter are downloaded as CSV', async () => {
+      const { page } = tell()
+      await page.getByRole('button', { name: 'All of them' }).click()
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('menuitem', { name: 'Download as CSV' }).click(),
+      ])
+      const [head, ...rows] = readFileSync(await download.path(), 'utf8')
+        .trim()
+        .split(/\r?\n/)
+      expect(head).toContain('alert_id')
+      const { data } = await list('decision=BLOCK')
+      expect(rows.map((row) => row.split(',')[0])).toEqual(data.map((one) => one.alert_id))
+    })
+
+    it('that are raised meanwhile are announced, and no row moves until they are wanted', async () => {
+      const { running, page } = tell()
+      await page.goto('/t/alerts/alerts')
+      await page.getByRole('switch', { name: 'Live' }).waitFor()
+      const first = () => page.locator('[data-alert]').first().getAttribute('data-alert')
+      await page.locator('[data-alert]').first().waitFor()
+      const before = await first()
+      const body = toBody('alerts', {
+        device: 'late',
+        session: 'late',
+        user: 'mallory',
+        signals: hooked,
+      })
+      await ingest(running.stack, tenant.hmac_secret, body)
+      await page.getByRole('button', { name: '1 new' }).waitFor()
+      expect(await first()).toBe(before)
+      await page.getByRole('button', { name: '1 new' }).click()
+      await page.getByText(`${alertsMade + 1} alerts`).waitFor()
+      const { data } = await list()
+      expect(await first()).toBe(data[0]!.alert_id)
+    })
+
+    it('lead to their device and user, which the search finds by their ids too', async () => {
+      const { page } = tell()
+      await page.keyboard.press('j')
+      await page.getByRole('link', { name: 'late', exact: true }).first().click()
+      await page.getByRole('heading', { name: 'Device', exact: true }).waitFor()
+      await page.getByRole('table', { name: 'Sessions' }).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: 'Page, tenant or id' }).fill('mallory')
+      await page.getByRole('option').filter({ hasText: 'User' }).waitFor()
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'User', exact: true }).waitFor()
+      await page.getByRole('table', { name: 'Devices' }).getByText('late').waitFor()
       expect(await findViolations(page)).toEqual([])
       expect(await findOverflow(page)).toBe(0)
     })

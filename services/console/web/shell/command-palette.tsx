@@ -6,9 +6,10 @@ import { useQuery } from '@tanstack/react-query'
 import { useLocation, useNavigate, useParams } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
-import { tenantsQuery, useTenant } from '../api/tenants.ts'
+import { tenantsQuery } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon, type IconName } from '../components/icons.tsx'
+import { useFoundIds } from './found-ids.ts'
 import { usePlaces } from './navigation.tsx'
 import { usePages } from './page-list.ts'
 
@@ -58,7 +59,9 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
   const open = (entry: Entry | undefined) => {
     if (entry === undefined) return
     onClose()
-    void navigate({ to: entry.to as '/' })
+    const [to, query] = entry.to.split('?')
+    const search = Object.fromEntries(new URLSearchParams(query))
+    void navigate({ to: to as '/', search: search as never })
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
@@ -133,17 +136,21 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
 /** What the text finds: ids first, because they are exact, then pages, then tenants. */
 function useEntries(kind: PaletteKind, text: string): Entry[] {
   const places = usePlaces()
-  const tenant = useTenant()
   const { data: tenants = [] } = useQuery(tenantsQuery)
   const toTenant = useTenantAddress()
   const has = (...words: string[]) =>
     words.some((word) => word.toLowerCase().includes(text.toLowerCase()))
   const allowed = usePages()
-  const ids = allowed.flatMap(({ find, path }): Entry[] => {
-    const found = text === '' ? null : (find?.(text, tenant) ?? null)
-    if (found === null) return []
-    return [{ key: path, kind: found.kind, text, icon: 'search', to: found.to }]
-  })
+  const ids = useFoundIds(kind === 'all' ? text : '').map(
+    ({ kind: what, tenant, id, to }): Entry => ({
+      key: `${what} ${tenant} ${id}`,
+      kind: `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`,
+      text: id,
+      more: tenant,
+      icon: 'search',
+      to,
+    }),
+  )
   const admin = allowed.flatMap(({ path, nav }): Entry[] => {
     if (nav === undefined || !('of' in nav)) return []
     return [{ key: path, kind: 'Admin', text: nav.name, icon: 'admin', to: path }]

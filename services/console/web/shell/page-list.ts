@@ -14,8 +14,6 @@ export type PageEntry = {
   role?: Role
   /** Only for operators of all tenants. */
   allTenants?: boolean
-  /** Where the command palette leads with a text that looks like one of this page's ids. */
-  find?: (text: string, tenant: string | null) => { kind: string; to: string } | null
 }
 
 export const PagesContext = createContext<PageEntry[]>([])

@@ -4,6 +4,7 @@ import { Panel } from '../../components/page.tsx'
 import { Failed, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
+import { RawBody } from '../event/raw-body.tsx'
 import { SignalTable } from '../event/why/signal-table.tsx'
 import { Waterfall } from '../event/why/waterfall.tsx'
 import type { Alert, AlertRecord, Disposition } from './alert.ts'
@@ -106,6 +107,7 @@ function More({ record }: { record: AlertRecord }) {
           <Panel title="Signals of the event">
             <SignalTable signals={explanation.steps.signals} />
           </Panel>
+          <RawBody eventId={record.alert.event_id} />
         </>
       )}
       <Panel title="History">

@@ -4,12 +4,14 @@ import { Button } from '../../components/button.tsx'
 import { cutMiddle, Id } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
+import { deviceAddress, userAddress } from '../entities/links.tsx'
 import type { Alert } from './alert.ts'
-import { AlertsOf } from './alerts-of.tsx'
+import { SessionLink } from './session-link.tsx'
 import { useAssign } from './work.ts'
 
 export function AlertFacts({ alert }: { alert: Alert }) {
   const { alert_id: id, tenant_id: tenant, event_id: eventId, entity } = alert
+  const device = entity.device.device_id
   const user = entity.user?.user_id
   return (
     <Facts
@@ -18,16 +20,21 @@ export function AlertFacts({ alert }: { alert: Alert }) {
         ['Assignee', <Assignee alert={alert} key="assignee" />],
         [
           'Device',
-          <AlertsOf by="device_id" id={entity.device.device_id} key="d" tenant={tenant} />,
+          <Link className="break-all" key="d" to={deviceAddress(tenant, device) as '/'}>
+            {device}
+          </Link>,
         ],
         [
           'User',
-          user === undefined ? 'none' : <AlertsOf by="user_id" id={user} key="u" tenant={tenant} />,
+          user === undefined ? (
+            'none'
+          ) : (
+            <Link className="break-all" key="u" to={userAddress(tenant, user) as '/'}>
+              {user}
+            </Link>
+          ),
         ],
-        [
-          'Session',
-          <AlertsOf by="session_id" id={entity.session.session_id} key="s" tenant={tenant} />,
-        ],
+        ['Session', <SessionLink id={entity.session.session_id} key="s" tenant={tenant} />],
         [
           'Event',
           <Link

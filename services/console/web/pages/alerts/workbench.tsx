@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react'
 import { Button, IconButton } from '../../components/button.tsx'
 import { classes } from '../../components/classes.ts'
 import { useTitle } from '../../components/page.tsx'
-import { Empty, Failed, SkeletonRows } from '../../components/states.tsx'
+import { Empty } from '../../components/states.tsx'
 import { TimeRange } from '../../components/time/time-range.tsx'
 import { useUrlSearch } from '../../components/url-state.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
@@ -11,41 +11,25 @@ import { type Disposition, dispositions } from '../alert/alert.ts'
 import { focusNote } from '../alert/history.tsx'
 import { useAssign } from '../alert/work.ts'
 import { FilterBar } from './filters/filter-bar.tsx'
-import { pickFilters, replaceFilters } from './filters/filter-values.ts'
+import { pickFilters } from './filters/filter-values.ts'
 import { SavedViews } from './filters/saved-views.tsx'
-import { AlertList } from './list/alert-list.tsx'
 import { useAlertList } from './list/use-alert-list.ts'
 import { useOpenAlert } from './list/use-open-alert.ts'
+import { useSelection } from './list/use-selection.ts'
+import { ListPane } from './list-pane.tsx'
 import { OpenAlert } from './open-alert.tsx'
-import { type KeyHelp, KeyHelpDialog } from './triage/key-help.tsx'
+import { KeyHelpDialog } from './triage/key-help.tsx'
 import { useKeys } from './triage/keys.ts'
 import { SelectionBar } from './triage/selection-bar.tsx'
 import { useTriage } from './triage/use-triage.ts'
 
-const reading: KeyHelp = [
-  ['j', 'the next alert'],
-  ['k', 'the alert before'],
-  ['Esc', 'close the alert, or drop the selection'],
-  ['?', 'this help'],
-]
-const judging: KeyHelp = [
-  ['r', 'Reviewed'],
-  ['f', 'False positive'],
-  ['c', 'Confirmed'],
-  ['o', 'Open'],
-  ['a', 'assign to me'],
-  ['x', 'select the alert; the keys above then act on all that are selected'],
-  ['n', 'write a note'],
-  ['u', 'undo the last change, within 8 seconds'],
-]
-
 export function Workbench({ tenant }: { tenant: string }) {
   useTitle('Alerts')
-  const [search, change] = useUrlSearch()
+  const [search] = useUrlSearch()
   const filters = useMemo(() => pickFilters(search), [search])
   const list = useAlertList(tenant, filters)
   const [openId, open] = useOpenAlert()
-  const [checked, setChecked] = useState<ReadonlySet<string>>(new Set())
+  const { checked, check, clear } = useSelection(filters)
   const [help, setHelp] = useState(false)
   const mayJudge = useMay('analyst')
   const { operator } = useSignedIn()
@@ -53,7 +37,6 @@ export function Workbench({ tenant }: { tenant: string }) {
   const assign = useAssign()
 
   const alerts = useMemo(() => list.data?.pages.flatMap(({ data }) => data) ?? [], [list.data])
-  const total = list.data?.pages[0]?.total ?? 0
   const openAt = alerts.findIndex(({ alert_id: id }) => id === openId)
   const shown = alerts[openAt]
 
@@ -61,12 +44,6 @@ export function Workbench({ tenant }: { tenant: string }) {
     const next = openAt < 0 ? alerts[0] : alerts[openAt + step]
     if (next !== undefined) open(next.alert_id)
   }
-  const check = (id: string) =>
-    setChecked((before) => {
-      const next = new Set(before)
-      if (!next.delete(id)) next.add(id)
-      return next
-    })
   /** The alerts that a key acts on: those that are selected, else the one that is open. */
   const chosen = () => {
     const some = alerts.filter(({ alert_id: id }) => checked.has(id))
@@ -74,14 +51,14 @@ export function Workbench({ tenant }: { tenant: string }) {
   }
   const judge = (to: Disposition) => {
     setDisposition(chosen(), to)
-    setChecked(new Set())
+    clear()
   }
   const judgeBy: Record<string, () => void> = {}
   for (const one of dispositions) judgeBy[one[0]!.toLowerCase()] = () => judge(one)
   useKeys({
     j: () => move(1),
     k: () => move(-1),
-    Escape: () => (checked.size > 0 ? setChecked(new Set()) : open('')),
+    Escape: () => (checked.size > 0 ? clear() : open('')),
     '?': () => setHelp(true),
     ...(mayJudge
       ? {
@@ -93,9 +70,6 @@ export function Workbench({ tenant }: { tenant: string }) {
         }
       : {}),
   })
-  const loadMore = () => {
-    if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage()
-  }
 
   return (
     <div className="flex h-full min-h-0 flex-col">
@@ -124,42 +98,20 @@ export function Workbench({ tenant }: { tenant: string }) {
             openId === '' ? 'flex' : 'hidden',
           )}
         >
-          <div className="flex h-10 shrink-0 items-center gap-2 border-line border-b pr-2 pl-4 text-muted">
-            {list.data && <span role="status">{total.toLocaleString('en')} alerts</span>}
-            <IconButton
-              className="ml-auto"
-              disabled={list.isFetching}
-              icon="refresh"
-              label="Read the list again"
-              onClick={() => void list.refetch()}
-            />
-          </div>
-          {list.data === undefined ? (
-            list.error ? (
-              <Failed error={list.error} onRetry={() => void list.refetch()} />
-            ) : (
-              <SkeletonRows rows={12} />
-            )
-          ) : alerts.length === 0 ? (
-            <NoAlerts
-              isFiltered={Object.keys(filters).length > 0}
-              onClear={() => change(replaceFilters({}))}
-            />
-          ) : (
-            <AlertList
-              alerts={alerts}
-              checked={checked}
-              onCheck={check}
-              onEnd={loadMore}
-              onOpen={open}
-              openId={openId}
-              total={total}
-            />
-          )}
+          <ListPane
+            alerts={alerts}
+            checked={checked}
+            filters={filters}
+            list={list}
+            onCheck={check}
+            onOpen={open}
+            openId={openId}
+            tenant={tenant}
+          />
           {checked.size > 0 && (
             <SelectionBar
               count={checked.size}
-              onDrop={() => setChecked(new Set())}
+              onDrop={clear}
               onJudge={mayJudge ? judge : undefined}
             />
           )}
@@ -191,22 +143,7 @@ export function Workbench({ tenant }: { tenant: string }) {
           )}
         </section>
       </div>
-      <KeyHelpDialog
-        keys={mayJudge ? [...reading, ...judging] : reading}
-        onClose={() => setHelp(false)}
-        open={help}
-      />
+      <KeyHelpDialog mayJudge={mayJudge} onClose={() => setHelp(false)} open={help} />
     </div>
-  )
-}
-
-function NoAlerts({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
-  if (!isFiltered) {
-    return <Empty title="No alert yet">An event whose action is REVIEW or BLOCK raises one.</Empty>
-  }
-  return (
-    <Empty title="No alert matches these filters">
-      <Button onClick={onClear}>Clear the filters</Button>
-    </Empty>
   )
 }

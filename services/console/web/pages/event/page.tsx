@@ -1,13 +1,15 @@
 /** One event: what was answered and why, step by step, from the stored body and its policy. */
 import { useQuery } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { Link, useParams } from '@tanstack/react-router'
 import { ActionBadge, Badge } from '../../components/badge.tsx'
 import { Id } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { AlertsOf } from '../alert/alerts-of.tsx'
+import { SessionLink } from '../alert/session-link.tsx'
+import { deviceAddress, userAddress } from '../entities/links.tsx'
 import { type Explanation, explanationQuery } from './explanation.ts'
+import { RawBody } from './raw-body.tsx'
 import { SignalTable } from './why/signal-table.tsx'
 import { Waterfall } from './why/waterfall.tsx'
 
@@ -43,11 +45,26 @@ function Event({ shown }: { shown: Explanation }) {
                 <Check shown={shown} />
               </span>,
             ],
-            ['Device', <AlertsOf by="device_id" id={event.device_id} key="d" tenant={tenant} />],
-            ['Session', <AlertsOf by="session_id" id={event.session_id} key="s" tenant={tenant} />],
+            [
+              'Device',
+              <Link
+                className="break-all"
+                key="d"
+                to={deviceAddress(tenant, event.device_id) as '/'}
+              >
+                {event.device_id}
+              </Link>,
+            ],
+            ['Session', <SessionLink id={event.session_id} key="s" tenant={tenant} />],
             [
               'User',
-              user === null ? 'none' : <AlertsOf by="user_id" id={user} key="u" tenant={tenant} />,
+              user === null ? (
+                'none'
+              ) : (
+                <Link className="break-all" key="u" to={userAddress(tenant, user) as '/'}>
+                  {user}
+                </Link>
+              ),
             ],
             ['SDK', `${event.sdk_version} on ${event.platform}`],
             ['Policy', `version ${policy.version}, ${policy.name}`],
@@ -66,6 +83,7 @@ function Event({ shown }: { shown: Explanation }) {
       <Panel title="Signals">
         <SignalTable signals={steps.signals} />
       </Panel>
+      <RawBody eventId={event.event_id} />
     </>
   )
 }

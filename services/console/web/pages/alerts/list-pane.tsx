@@ -1,0 +1,155 @@
+/** The left pane: how many alerts there are, what can be done with all of them, and the list. */
+import { useState } from 'react'
+import { prefix } from '../../api/client.ts'
+import { Button, IconButton } from '../../components/button.tsx'
+import { Icon } from '../../components/icons.tsx'
+import { LiveSwitch, useLive } from '../../components/live-switch.tsx'
+import { Menu, MenuItem } from '../../components/menu.tsx'
+import { Empty, Failed, Refused, SkeletonRows } from '../../components/states.tsx'
+import { useUrlSearch } from '../../components/url-state.ts'
+import { useMay } from '../../shell/operator.ts'
+import type { Alert } from '../alert/alert.ts'
+import { BulkDialog } from './bulk/bulk-dialog.tsx'
+import { useBulkJob } from './bulk/bulk-jobs.ts'
+import { BulkProgress } from './bulk/bulk-progress.tsx'
+import { replaceFilters, toQuery } from './filters/filter-values.ts'
+import { AlertList } from './list/alert-list.tsx'
+import type { useAlertList } from './list/use-alert-list.ts'
+import { useNewAlerts } from './live/use-new-alerts.ts'
+
+type List = ReturnType<typeof useAlertList>
+
+export function ListPane({
+  tenant,
+  filters,
+  list,
+  alerts,
+  openId,
+  checked,
+  onOpen,
+  onCheck,
+}: {
+  tenant: string
+  filters: Record<string, string>
+  list: List
+  alerts: readonly Alert[]
+  openId: string
+  checked: ReadonlySet<string>
+  onOpen: (alertId: string) => void
+  onCheck: (alertId: string) => void
+}) {
+  const { job, error, watch } = useBulkJob()
+  const fresh = useNewAlerts(tenant, useLive())
+  const total = list.data?.pages[0]?.total ?? 0
+  const readAgain = () => {
+    fresh.see()
+    void list.refetch()
+  }
+  const loadMore = () => {
+    if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage()
+  }
+  return (
+    <>
+      <div className="flex h-10 shrink-0 items-center gap-1 border-line border-b pr-2 pl-4">
+        {list.data && (
+          <span className="text-muted" role="status">
+            {total.toLocaleString('en')} {total === 1 ? 'alert' : 'alerts'}
+          </span>
+        )}
+        {fresh.count > 0 && (
+          <Button className="ml-1" look="primary" onClick={readAgain} small>
+            {fresh.count.toLocaleString('en')} new
+          </Button>
+        )}
+        <span className="ml-auto" />
+        <LiveSwitch connected={fresh.connected} />
+        {total > 0 && <AllMenu filters={filters} onStarted={watch} tenant={tenant} />}
+        <IconButton
+          disabled={list.isFetching}
+          icon="refresh"
+          label="Read the list again"
+          onClick={readAgain}
+        />
+      </div>
+      {job && <BulkProgress job={job} onClose={() => watch('')} />}
+      {error !== null && <Refused error={error} />}
+      {list.data === undefined ? (
+        list.error ? (
+          <Failed error={list.error} onRetry={() => void list.refetch()} />
+        ) : (
+          <SkeletonRows rows={12} />
+        )
+      ) : alerts.length === 0 ? (
+        <NoAlerts isFiltered={Object.keys(filters).length > 0} />
+      ) : (
+        <AlertList
+          alerts={alerts}
+          checked={checked}
+          onCheck={onCheck}
+          onEnd={loadMore}
+          onOpen={onOpen}
+          openId={openId}
+          total={total}
+        />
+      )}
+    </>
+  )
+}
+
+/** What is done with every alert that the filters match, loaded or not. */
+function AllMenu({
+  tenant,
+  filters,
+  onStarted,
+}: {
+  tenant: string
+  filters: Record<string, string>
+  onStarted: (jobId: string) => void
+}) {
+  const [changing, setChanging] = useState(false)
+  const mayJudge = useMay('analyst')
+  const download = () => {
+    const query = new URLSearchParams(toQuery(filters, Date.now()))
+    location.assign(`${prefix}/admin/v1/tenants/${tenant}/alerts.csv?${query}`)
+  }
+  return (
+    <>
+      <Menu
+        trigger={
+          <Button small>
+            All of them
+            <Icon name="down" size={12} />
+          </Button>
+        }
+      >
+        {mayJudge && (
+          <MenuItem onSelect={() => setChanging(true)}>Change their disposition</MenuItem>
+        )}
+        <MenuItem onSelect={download}>Download as CSV</MenuItem>
+      </Menu>
+      {changing && (
+        <BulkDialog
+          filters={filters}
+          onClose={() => setChanging(false)}
+          onStarted={(jobId) => {
+            setChanging(false)
+            onStarted(jobId)
+          }}
+          tenant={tenant}
+        />
+      )}
+    </>
+  )
+}
+
+function NoAlerts({ isFiltered }: { isFiltered: boolean }) {
+  const [, change] = useUrlSearch()
+  if (!isFiltered) {
+    return <Empty title="No alert yet">An event whose action is REVIEW or BLOCK raises one.</Empty>
+  }
+  return (
+    <Empty title="No alert matches these filters">
+      <Button onClick={() => change(replaceFilters({}))}>Clear the filters</Button>
+    </Empty>
+  )
+}

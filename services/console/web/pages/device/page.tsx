@@ -1,0 +1,74 @@
+/** One device: what is known of it, its sessions, users, alerts and linked devices. */
+import { useQuery } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { api, ok } from '../../api/client.ts'
+import { Id } from '../../components/id.tsx'
+import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
+import { Empty, Loaded } from '../../components/states.tsx'
+import { Time } from '../../components/time/time.tsx'
+import { Erase } from '../entities/erase.tsx'
+import { LatestAlerts } from '../entities/latest-alerts.tsx'
+import { Links, userAddress } from '../entities/links.tsx'
+import { Sessions } from '../entities/sessions.tsx'
+
+/** Sessions that are shown; the server has them all. */
+const sessionsShown = 1_000
+
+export function Page() {
+  const { tenant = '', deviceId = '' } = useParams({ strict: false })
+  const device = useQuery({
+    queryKey: ['device', tenant, deviceId],
+    queryFn: () =>
+      ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/devices/{device_id}', {
+          params: {
+            path: { tenant_id: tenant, device_id: deviceId },
+            query: { sessions_limit: sessionsShown },
+          },
+        }),
+      ),
+  })
+  return (
+    <Frame
+      controls={<Erase subject={{ kind: 'device', id: deviceId }} tenant={tenant} />}
+      title="Device"
+    >
+      <Loaded query={device}>
+        {({ device: known, alerts, links }) => (
+          <>
+            <Panel>
+              <Facts
+                facts={[
+                  ['Device', <Id key="id" value={known.device_id} />],
+                  ['First seen', <Time at={known.first_seen_at} exact key="first" />],
+                  ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
+                  ['Highest score', known.peak_rasp_score],
+                  ['Sessions', known.sessions_total.toLocaleString('en')],
+                ]}
+              />
+            </Panel>
+            <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
+            <LatestAlerts alerts={alerts} filter={{ device_id: deviceId }} tenant={tenant} />
+            <Panel title="Users seen on it">
+              <Users tenant={tenant} users={known.users_seen_on} />
+            </Panel>
+            <Links links={links} tenant={tenant} title="Linked devices" />
+          </>
+        )}
+      </Loaded>
+    </Frame>
+  )
+}
+
+function Users({ tenant, users }: { tenant: string; users: string[] }) {
+  if (users.length === 0) return <Empty title="No user was named" />
+  return (
+    <ul className="flex max-h-96 flex-wrap gap-x-6 gap-y-2 overflow-y-auto px-4 py-3">
+      {users.map((user) => (
+        <li className="min-w-0 break-all" key={user}>
+          <Link to={userAddress(tenant, user) as '/'}>{user}</Link>
+        </li>
+      ))}
+    </ul>
+  )
+}

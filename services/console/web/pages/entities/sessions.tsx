@@ -1,0 +1,94 @@
+/** The sessions of a device or a user: their scores over time, and each of them in a table. */
+import { Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
+import { ActionBadge } from '../../components/badge.tsx'
+import { Chart } from '../../components/chart/chart.tsx'
+import { Id } from '../../components/id.tsx'
+import { Panel } from '../../components/page.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time/time.tsx'
+
+export type Session = {
+  session_id: string
+  rasp_action: string
+  started_at: string
+  last_seen_at: string
+  rasp_score: number
+  flags: string[]
+}
+
+export function Sessions({
+  tenant,
+  sessions,
+  total,
+}: {
+  tenant: string
+  /** Most recent first. */
+  sessions: Session[]
+  /** How many there are where it is known. */
+  total?: number
+}) {
+  const { times, series } = useMemo(() => {
+    const ordered = sessions.toSorted((a, b) => (a.started_at < b.started_at ? -1 : 1))
+    return {
+      times: ordered.map((session) => Date.parse(session.started_at)),
+      series: [{ label: 'Score', values: ordered.map((session) => session.rasp_score) }],
+    }
+  }, [sessions])
+  const columns: Column<Session>[] = [
+    { id: 'session', head: 'Session', cell: ({ session_id: id }) => <Id value={id} /> },
+    {
+      id: 'action',
+      head: 'Action',
+      cell: ({ rasp_action: action }) => <ActionBadge action={action} />,
+      width: '7rem',
+    },
+    { id: 'score', head: 'Score', numeric: true, cell: (one) => one.rasp_score, width: '5rem' },
+    {
+      id: 'flags',
+      head: 'Flags',
+      cell: ({ session_id: id, flags }) =>
+        flags.length === 0 ? (
+          <span className="text-muted">none</span>
+        ) : (
+          <Link search={{ session_id: id } as never} to={`/t/${tenant}/alerts` as '/'}>
+            {flags.join(', ')}
+          </Link>
+        ),
+      width: '35%',
+    },
+    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '8rem' },
+    { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '8rem' },
+  ]
+  return (
+    <>
+      {sessions.length > 1 && (
+        <Panel>
+          <div className="px-4 py-3">
+            <Chart series={series} times={times} title="Score of each session" />
+          </div>
+        </Panel>
+      )}
+      <Panel
+        action={
+          total !== undefined &&
+          sessions.length < total && (
+            <span className="text-muted">
+              the latest {sessions.length.toLocaleString('en')} of {total.toLocaleString('en')}
+            </span>
+          )
+        }
+        title="Sessions"
+      >
+        <Table
+          columns={columns}
+          heightClass="max-h-96"
+          label="Sessions"
+          minWidth="52rem"
+          rowKey={({ session_id: id }) => id}
+          rows={sessions}
+        />
+      </Panel>
+    </>
+  )
+}

@@ -1,0 +1,90 @@
+/** One user or account: its devices, sessions, alerts and linked users. */
+import { useQuery } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { type AnswerOf, api, ok } from '../../api/client.ts'
+import { Id } from '../../components/id.tsx'
+import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
+import { Loaded } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time/time.tsx'
+import { Erase } from '../entities/erase.tsx'
+import { LatestAlerts } from '../entities/latest-alerts.tsx'
+import { deviceAddress, Links } from '../entities/links.tsx'
+import { Sessions } from '../entities/sessions.tsx'
+
+type User = AnswerOf<'/admin/v1/tenants/{tenant_id}/users/{user_id}', 'get'>
+type Device = User['user']['devices'][number]
+
+/** Devices that are shown; the server has them all. */
+const devicesShown = 1_000
+
+export function Page() {
+  const { tenant = '', userId = '' } = useParams({ strict: false })
+  const user = useQuery({
+    queryKey: ['user', tenant, userId],
+    queryFn: () =>
+      ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/users/{user_id}', {
+          params: {
+            path: { tenant_id: tenant, user_id: userId },
+            query: { devices_limit: devicesShown },
+          },
+        }),
+      ),
+  })
+  return (
+    <Frame controls={<Erase subject={{ kind: 'user', id: userId }} tenant={tenant} />} title="User">
+      <Loaded query={user}>
+        {({ user: known, sessions, alerts, links }) => (
+          <>
+            <Panel>
+              <Facts
+                facts={[
+                  ['User', <Id key="id" value={known.user_id} />],
+                  ['First seen', <Time at={known.first_seen_at} exact key="first" />],
+                  ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
+                  ['Highest score', known.peak_rasp_score],
+                  ['Devices', known.devices_total.toLocaleString('en')],
+                ]}
+              />
+            </Panel>
+            <Panel title="Devices">
+              <Table
+                columns={columnsOf(tenant)}
+                heightClass="max-h-96"
+                label="Devices"
+                rowKey={({ device_id: id }) => id}
+                rows={known.devices}
+              />
+            </Panel>
+            <Sessions sessions={sessions} tenant={tenant} />
+            <LatestAlerts alerts={alerts} filter={{ user_id: userId }} tenant={tenant} />
+            <Links links={links} tenant={tenant} title="Linked users" />
+          </>
+        )}
+      </Loaded>
+    </Frame>
+  )
+}
+
+const columnsOf = (tenant: string): Column<Device>[] => [
+  {
+    id: 'device',
+    head: 'Device',
+    cell: ({ device_id: id }) => <Link to={deviceAddress(tenant, id) as '/'}>{id}</Link>,
+  },
+  {
+    id: 'peak',
+    head: 'Highest score',
+    numeric: true,
+    cell: (device) => device.peak_rasp_score,
+    width: '8rem',
+  },
+  {
+    id: 'first',
+    head: 'First seen',
+    cell: (one) => <Time at={one.first_seen_at} />,
+    width: '8rem',
+  },
+  { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '8rem' },
+]
