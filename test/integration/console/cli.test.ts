@@ -2,7 +2,7 @@
 // nothing else, failures are a message on stderr and status 1, and each command prints what the
 // contract says.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,6 +14,7 @@ import { toAlertId } from '#shared/core/base/ids.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { testLog } from '../../support/http/console-rig.ts'
+import { toBody } from '../../support/http/tenant-client.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -446,5 +447,29 @@ describe('the console process', () => {
   it('ends in order on SIGTERM', async () => {
     const other = await startConsole(masterKey)
     expect(await stopConsole(other.server)).toBe(0)
+  })
+})
+
+describe('submissions', () => {
+  it('are checked: the signature by the console, the body without it', async () => {
+    const { hmac_secret: secret } = await diJson<Created>('tenants', 'create', 'signer')
+    const body = toBody('signer', { signals: { root: { su_binay: true } } })
+    const file = join(folder, 'body.json')
+    writeFileSync(file, `${body}\n`)
+    const check = ['signature', 'check', 'signer', '--body', file, '--signature']
+    const sign = (text: string) => createHmac('sha256', secret).update(text).digest('base64')
+    const wrong = await diJson<{ findings: object[] }>(...check, sign(body))
+    expect(wrong).toMatchObject({ valid: false, findings: [{ code: 'trailing_newline' }] })
+    const right = await di([...check, sign(`${body}\n`)])
+    expect([right.status, right.stdout]).toEqual([0, expect.stringContaining('is right')])
+
+    const away = { CONSOLE_URL: 'http://127.0.0.1:1' }
+    const accepted = await di(['telemetry', 'check', file], away)
+    expect(accepted).toMatchObject({ status: 0, stderr: '' })
+    expect(accepted.stdout).toContain('did you mean root.su_binary?')
+    writeFileSync(file, body.slice(0, -3))
+    const refused = await di(['telemetry', 'check', file, '--json'], away)
+    expect(refused).toMatchObject({ status: 1, stderr: 'The answer would be 400.\n' })
+    expect(JSON.parse(refused.stdout)).toMatchObject({ status: 400, errors: [{ path: '$' }] })
   })
 })
