@@ -3,6 +3,7 @@
  * schema of the views, and the cookbook. The audit log has each query before it runs.
  */
 import { Readable } from 'node:stream'
+import { z } from 'zod'
 import {
   sqlQueryMaxMs,
   sqlRowsBytesMax,
@@ -79,7 +80,7 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
             description: 'The rows, or a CSV of all of them.',
             content: {
               'application/json': { schema: sqlRowsSchema },
-              'text/csv': { schema: sqlRowsSchema },
+              'text/csv': { schema: z.string() },
             },
           },
         },

@@ -9,7 +9,9 @@ import {
 import { operatorText } from '#shared/core/http/operator-text.ts'
 
 export const sqlBody = z.strictObject({
-  sql: operatorText(sqlCharactersMax).min(1),
+  sql: operatorText(sqlCharactersMax)
+    .min(1)
+    .meta({ examples: ['select count() from events', 'select * from alerts limit 10'] }),
   parameters: z
     .record(z.string().regex(/^\w{1,64}$/), operatorText(sqlParameterCharactersMax))
     .refine((values) => Object.keys(values).length <= sqlParametersMax, {
