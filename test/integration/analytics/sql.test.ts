@@ -76,6 +76,10 @@ describe('a query', () => {
     expect(body.rows_read).toBeGreaterThan(0)
   })
 
+  it('can be each of the examples that the document of the API has', async () => {
+    for (const sql of ['select 1', 'describe events']) expect((await ask(sql)).status).toBe(200)
+  })
+
   it('reads the tenant of its path alone, whatever it names', async () => {
     for (const tenant of ['acme', 'globex']) {
       for (const view of ['events', 'alerts', 'devices']) {

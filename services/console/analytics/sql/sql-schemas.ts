@@ -11,7 +11,7 @@ import { operatorText } from '#shared/core/http/operator-text.ts'
 export const sqlBody = z.strictObject({
   sql: operatorText(sqlCharactersMax)
     .min(1)
-    .meta({ examples: ['select count() from events', 'select * from alerts limit 10'] }),
+    .meta({ examples: ['select 1', 'describe events'] }),
   parameters: z
     .record(z.string().regex(/^\w{1,64}$/), operatorText(sqlParameterCharactersMax))
     .refine((values) => Object.keys(values).length <= sqlParametersMax, {
