@@ -70,7 +70,8 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
  * have taken it off already.
  */
 export function withoutPrefix(url: string, publicUrl: string): string {
-  const prefix = new URL(publicUrl).pathname.replace(/\/*$/, '')
+  const { pathname } = new URL(publicUrl)
+  const prefix = pathname.endsWith('/') ? pathname.slice(0, -1) : pathname
   if (prefix === '' || !(url === prefix || url.startsWith(`${prefix}/`))) return url
   return url.slice(prefix.length) || '/'
 }
@@ -84,7 +85,7 @@ async function sendDocument(
   const document = await readFile(join(folder, 'index.html'), 'utf8').catch(() => {
     throw new Problem('not_found', 'The pages are not built: run npm run build:console.')
   })
-  const base = pathname.replace(/\/*$/, '/')
+  const base = pathname.endsWith('/') ? pathname : `${pathname}/`
   reply.header('cache-control', 'no-cache')
   if (protocol === 'https:') reply.header('strict-transport-security', 'max-age=31536000')
   return reply

@@ -87,5 +87,5 @@ function isExpected(request: Request, expected: ExpectedRequest): boolean {
 
 /** Google returns a nonce in base64 with either alphabet, with or without padding. */
 function toPlainBase64(text: string | undefined): string | undefined {
-  return text?.replaceAll('-', '+').replaceAll('_', '/').replace(/=*$/, '')
+  return text?.replaceAll('-', '+').replaceAll('_', '/').replaceAll('=', '')
 }

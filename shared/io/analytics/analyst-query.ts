@@ -150,7 +150,8 @@ function readSummary(response: Response): SqlRows['read'] {
 
 /** `Code: 62. DB::Exception: Syntax error: ... (SYNTAX_ERROR) (version 26.7.1)` */
 function toQueryError(status: number, text: string): AnalystQueryError {
-  const [, code = '0', message = text] =
-    /^Code: (\d+)\. DB::Exception: ([\s\S]*?)(?: \(version [^)]*\)+)?\s*$/.exec(text) ?? []
+  const [head = '', code = '0'] = /^Code: (\d+)\. DB::Exception: /.exec(text) ?? []
+  const version = text.lastIndexOf(' (version ')
+  const message = text.slice(head.length, version === -1 ? undefined : version).trimEnd()
   return new AnalystQueryError(Number(code), status, message.slice(0, errorCharactersMax))
 }

@@ -3,7 +3,9 @@
  * every kind go over one connection in random order; for each two kinds the chance that one takes
  * longer must be even.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { signBody } from '#shared/core/telemetry/signature.ts'
+import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
 import { createConnection, type RawClient } from '../../support/http/raw-http.ts'
 import { type Signer, toRequest, validBody } from '../../support/telemetry/raw-submissions.ts'
 import type { Tenants } from './rig.ts'
@@ -44,16 +46,31 @@ export function toUnsigned({ acme, suspended, keyless, unknown }: Tenants): Kind
 /** The same in every request, so that answers can be compared byte by byte. */
 const requestId = 'X-Request-Id: alike\r\n'
 
-/** @returns the distinct responses without their date; there must be one */
+/**
+ * @returns the distinct responses, without their date and without what each says of its own request
+ * @throws when a response says anything else of its request than the request alone shows
+ */
 export async function compareAnswers(client: RawClient, kinds: readonly Kind[]): Promise<string[]> {
   const answers = new Set<string>()
   for (const { make } of kinds) {
     for (const more of [{}, { filler: 'x'.repeat(60_000) }]) {
-      const { text } = await client.send(make(more))
-      answers.add(text.replace(/^date: .*\r\n/im, ''))
+      const request = make(more)
+      const { text } = await client.send(request)
+      answers.add(withoutRequest(text, request))
     }
   }
   return [...answers]
+}
+
+function withoutRequest(response: string, request: Buffer): string {
+  const at = request.indexOf('\r\n\r\n')
+  const header = /^x-service-signature: (.*)\r$/im.exec(request.toString('latin1', 0, at + 2))?.[1]
+  const said = describeRefusedRequest(request.subarray(at + 4), header)
+  const [head = '', body = ''] = response.split('\r\n\r\n')
+  const { signature_form, received, ...problem } = JSON.parse(body)
+  if (!isDeepStrictEqual({ signature_form, received }, said)) throw new Error(body)
+  const same = head.replace(/^(date|content-length): .*\r?\n?/gim, '')
+  return `${same}\r\n\r\n${JSON.stringify(problem)}`
 }
 
 export type Alikeness = {
