@@ -39,6 +39,7 @@ import { addAuthentication } from './operators/authenticate.ts'
 import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
 import { addOperatorRoutes } from './operators/operator-routes.ts'
 import { createPublicOrigin } from './operators/public-origin.ts'
+import { addPeriodOverviewRoute, type PeriodOverviewDeps } from './overview/overview-routes.ts'
 import { addBacktestRoutes, type BacktestRouteDeps } from './policies/backtest-routes.ts'
 import { addPolicyRoutes, type PolicyRouteDeps } from './policies/policy-routes.ts'
 import { addShadowRoutes, type ShadowRouteDeps } from './policies/shadow-routes.ts'
@@ -72,6 +73,7 @@ export type ConsoleDeps = ManageDeps &
   AlertRouteDeps &
   EntityDeps &
   SearchDeps &
+  PeriodOverviewDeps &
   OverviewRouteDeps &
   PolicyRouteDeps &
   BacktestRouteDeps &
@@ -147,6 +149,7 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
   addAlertStreamRoute(app, deps)
   addEntityRoutes(app, deps)
   addSearchRoutes(app, deps)
+  addPeriodOverviewRoute(app, deps)
   addDeliveryRoutes(app, deps)
   addOverviewRoutes(app, deps)
   addReconciliationRoutes(app, deps)

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
+import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { createRulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
@@ -93,6 +94,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     history: createHistoryStore(clickhouse),
     users: createUserStore(clickhouse),
     links: createLinkStore(clickhouse),
+    overview: createOverviewStore(clickhouse),
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     readReconciliation: connections.reconciliation.readReconciliation,
     readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,

@@ -51,6 +51,7 @@ export function addAlertStreamRoute(
         description:
           'Each event has `{"new","last_seq"}`. `Last-Event-ID` continues after a lost connection.',
         params: tenantParams,
+        querystring: z.strictObject({}),
         response: { 200: z.string().meta({ description: 'text/event-stream' }) },
       },
     },

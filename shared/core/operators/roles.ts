@@ -62,6 +62,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /tenants': everyTenantAdmin,
   'GET /tenants/:tenant_id': viewer,
   'GET /tenants/:tenant_id/audit': viewer,
+  'GET /tenants/:tenant_id/overview': viewer,
   'GET /tenants/:tenant_id/reconciliation': viewer,
   'GET /tenants/:tenant_id/stale-secret-requests': viewer,
   'POST /tenants/:tenant_id/signature-check': engineer,

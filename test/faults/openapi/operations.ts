@@ -83,7 +83,9 @@ export function readOperations(document: OpenapiDocument, id: string): Operation
   const compileAt = (pointer: string[]): ValidateFunction =>
     ajv.compile({ $ref: `${id}#/${pointer.map(toPointerPart).join('/')}` })
   const operations: Operation[] = []
-  for (const [path, item] of Object.entries(document.paths)) {
+  for (const [path, item] of Object.entries(document.paths)
+    // A stream does not end, so its answer cannot be read whole.
+    .filter(([path]) => !path.endsWith('/stream'))) {
     for (const method of methods.filter((name) => item[name] !== undefined)) {
       const at = ['paths', path, method]
       const raw = item[method] as RawOperation

@@ -305,3 +305,53 @@ describe('the stream', () => {
     })
   })
 })
+
+describe('the overview', () => {
+  it('counts a period beside the one before, and agrees with the lists behind it', async () => {
+    const startMs = Date.now()
+    type Pair = { now: number; before: number }
+    type Overview = {
+      telemetry: {
+        events: Pair
+        devices: Pair
+        actions: Record<string, Pair>
+        top_flags: { flag: string; events: Pair }[]
+        sdk_versions: { sdk_version: string; platform: string; events: Pair; devices: Pair }[]
+      }
+      alerts: { raised: Pair; BLOCK: Pair; open: number }
+      webhook: { state: string; deliveries: { state: string; count: Pair }[] }
+      reconciliation: { agrees: boolean } | null
+    }
+    const { telemetry, alerts, webhook, reconciliation } = await until(
+      'all thirteen events',
+      async () => {
+        const found = await call<Overview>('GET', '/tenants/work/overview')
+        return found.telemetry?.events.now === 13 ? found : null
+      },
+    )
+    expect(telemetry.events).toEqual({ now: 13, before: 0 })
+    expect(telemetry.devices).toEqual({ now: 5, before: 0 })
+    expect(telemetry.actions.BLOCK).toEqual({ now: 13, before: 0 })
+    expect(telemetry.top_flags.map((one) => one.flag)).toContain('ROOTED')
+    expect(telemetry.sdk_versions).toEqual([
+      {
+        platform: 'android',
+        sdk_version: '4.2.0',
+        events: { now: 13, before: 0 },
+        devices: { now: 5, before: 0 },
+      },
+    ])
+    expect(alerts.raised.now).toBe((await list()).total)
+    expect(alerts.open).toBe((await list('?disposition=OPEN')).total)
+    expect(webhook.state).toBe('off')
+    expect(webhook.deliveries.reduce((sum, one) => sum + one.count.now, 0)).toBe(alerts.raised.now)
+    expect(reconciliation?.agrees).toBe(true)
+    const past = `from=${new Date(startMs).toISOString()}&to=${new Date(startMs + 60_000).toISOString()}`
+    const later = await call<Overview>('GET', `/tenants/work/overview?${past}`)
+    expect(later.telemetry.events.now).toBe(0)
+    expect(later.telemetry.events.before).toBeLessThanOrEqual(13)
+    await expect(
+      call('GET', '/tenants/work/overview?from=2026-01-01&to=2026-12-01'),
+    ).rejects.toThrow(/from/)
+  })
+})

@@ -3,6 +3,7 @@
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { Problem } from '#shared/core/http/problem.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
@@ -32,6 +33,7 @@ import type { EntityDeps } from '../../../services/console/entities/entity-route
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
+import type { PeriodOverviewDeps } from '../../../services/console/overview/overview-routes.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
@@ -75,6 +77,7 @@ export type ConsoleRig = {
     StaleSecretDeps &
     EraseRouteDeps &
     EntityDeps &
+    PeriodOverviewDeps &
     RulePerformanceDeps &
     BacktestRouteDeps &
     ShadowRouteDeps &
@@ -142,6 +145,7 @@ export async function createConsoleRig(
       history: createHistoryStore(absentClickhouse),
       users: createUserStore(absentClickhouse),
       links: createLinkStore(absentClickhouse),
+      overview: createOverviewStore(absentClickhouse),
       loadRiskFeatures: async () => [],
       listStaleSecretRequests: (secret) =>
         listStaleSecretRequests(nats, sealer.proverOf('edge report'), secret),

@@ -149,6 +149,12 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { data: ({ kind: "tenant" | "alert" | "delivery" | "event" | "device" | "user" | "session"; tenant_id: string; id: string })[]; partial: boolean } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/overview': {
+    get: {
+      parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { from: string; to: string; before_from: string; telemetry: ({ events: { now: number; before: number }; devices: { now: number; before: number }; sessions: { now: number; before: number }; actions: { ALLOW: { now: number; before: number }; REVIEW: { now: number; before: number }; BLOCK: { now: number; before: number } }; top_flags: ({ flag: string; events: { now: number; before: number }; devices: { now: number; before: number } })[]; sdk_versions: ({ platform: string; sdk_version: string; events: { now: number; before: number }; devices: { now: number; before: number } })[]; last_event_at: (string | null) } | null); alerts: { raised: { now: number; before: number }; REVIEW: { now: number; before: number }; BLOCK: { now: number; before: number }; open: number }; webhook: { state: string; off_reason: (string | null); failing_since: (string | null); last_failure: (string | null); deliveries: ({ state: string; count: { now: number; before: number } })[] }; reconciliation: ({ as_of: (string | null); lag_seconds: (number | null); agrees: boolean; accepted: number; stored: number; decided: number; alerts: number; delivered: number; differences: number } | null) } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/deliveries': {
     get: {
       parameters: { query?: { state?: "pending" | "sending" | "delivered" | "failed" | "skipped"; alert_id?: string; limit?: number; after?: string }; path: { tenant_id: string } }

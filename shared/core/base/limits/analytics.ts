@@ -29,3 +29,11 @@ export const fleetLinesMax = 6
 
 /** Signals of a fleet: more than the catalog has, 150, with some that it does not know. */
 export const fleetSignalsMax = 200
+
+/**
+ * Days of the overview's period: with the one before it, two months of telemetry are read. Flags and
+ * SDK versions that it shows of each.
+ */
+export const overviewDaysMax = 31
+export const overviewFlagsMax = 10
+export const overviewVersionsMax = 10

@@ -1,0 +1,172 @@
+/**
+ * The overview of a tenant: a period beside the one before it. What is in Postgres is always there;
+ * what ClickHouse cannot answer is null.
+ */
+import { dayMs } from '#shared/core/base/instants.ts'
+import {
+  overviewDaysMax,
+  overviewFlagsMax,
+  overviewVersionsMax,
+} from '#shared/core/base/limits/analytics.ts'
+import { toInvalidQuery } from '#shared/core/http/query-string.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import type { OverviewSpan, OverviewStore } from '#shared/io/analytics/overview-store.ts'
+import { describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import { countDeliveriesByState } from '#shared/io/deliveries/count-deliveries.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
+import type { ConsoleApp } from '../http/admin-app.ts'
+import { tenantParams } from '../http/schemas.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+import { type Overview, overviewQuery, overviewSchema } from './overview-schemas.ts'
+
+export type PeriodOverviewDeps = {
+  postgres: Postgres
+  overview: OverviewStore
+  readReconciliation: ReconciliationStore['readReconciliation']
+  wallMs: () => number
+  log: Log
+}
+
+/** Adds the route. */
+export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps): void {
+  app.get(
+    '/tenants/:tenant_id/overview',
+    {
+      schema: {
+        summary: 'A period beside the one before it: events, alerts, flags, versions, webhook',
+        params: tenantParams,
+        querystring: overviewQuery,
+        response: { 200: overviewSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, query }) => {
+      const tenant = await requireTenant(deps.postgres, tenantId)
+      const span = toSpan(tenantId, query, deps.wallMs())
+      const orNull = <T>(what: Promise<T>): Promise<T | null> =>
+        what.catch((error: unknown) => {
+          deps.log.warn({ err: describeFailure(error) }, 'a part of the overview cannot be read')
+          return null
+        })
+      const [telemetry, reconciliation, alerts, webhook] = await Promise.all([
+        orNull(readTelemetry(deps.overview, span)),
+        orNull(readAgreement(deps, span)),
+        readAlerts(deps.postgres, span),
+        readWebhook(deps.postgres, tenant, span),
+      ])
+      return {
+        from: toIso(span.fromMs),
+        to: toIso(span.toMs),
+        before_from: toIso(span.beforeMs),
+        telemetry,
+        alerts,
+        webhook,
+        reconciliation,
+      }
+    },
+  )
+}
+
+const toIso = (ms: number): string => new Date(ms).toISOString()
+
+/** @throws Problem invalid_query */
+function toSpan(
+  tenantId: string,
+  query: { from?: number | undefined; to?: number | undefined },
+  nowMs: number,
+): OverviewSpan {
+  const toMs = query.to ?? nowMs
+  const fromMs = query.from ?? toMs - dayMs
+  const longMs = toMs - fromMs
+  if (longMs > 0 && longMs <= overviewDaysMax * dayMs && fromMs - longMs >= 0) {
+    return { tenantId, beforeMs: fromMs - longMs, fromMs, toMs }
+  }
+  const message = `must be before \`to\`, by at most ${overviewDaysMax} days`
+  throw toInvalidQuery([{ path: 'from', message }])
+}
+
+async function readTelemetry(
+  store: OverviewStore,
+  span: OverviewSpan,
+): Promise<NonNullable<Overview['telemetry']>> {
+  // One after another: each reads the same parts, which the next one finds in memory.
+  const { now, before, lastEventMs } = await store.readCounts(span)
+  const flags = await store.listFlags(span, overviewFlagsMax)
+  const versions = await store.listVersions(span, overviewVersionsMax)
+  const pairOf = (of: keyof typeof now) => ({ now: now[of], before: before[of] })
+  return {
+    events: pairOf('events'),
+    devices: pairOf('devices'),
+    sessions: pairOf('sessions'),
+    actions: { ALLOW: pairOf('allow'), REVIEW: pairOf('review'), BLOCK: pairOf('block') },
+    top_flags: flags,
+    sdk_versions: versions.map(({ platform, sdkVersion, events, devices }) => ({
+      platform,
+      sdk_version: sdkVersion,
+      events,
+      devices,
+    })),
+    last_event_at: lastEventMs === null ? null : toIso(lastEventMs),
+  }
+}
+
+async function readAlerts(postgres: Postgres, span: OverviewSpan): Promise<Overview['alerts']> {
+  const { listAlerts } = createAlertStore(postgres)
+  const count = async (more: object): Promise<number> => {
+    const query = { tenantId: span.tenantId, limit: 1, after: null, ...more }
+    return (await listAlerts(query)).total
+  }
+  const pairOf = async (more: object) => {
+    const [now, before] = await Promise.all([
+      count({ ...more, fromMs: span.fromMs, toMs: span.toMs }),
+      count({ ...more, fromMs: span.beforeMs, toMs: span.fromMs }),
+    ])
+    return { now, before }
+  }
+  const [review, block, open] = await Promise.all([
+    pairOf({ decisions: ['REVIEW'] }),
+    pairOf({ decisions: ['BLOCK'] }),
+    count({ dispositions: ['OPEN'] }),
+  ])
+  const raised = { now: review.now + block.now, before: review.before + block.before }
+  return { raised, REVIEW: review, BLOCK: block, open }
+}
+
+async function readWebhook(
+  postgres: Postgres,
+  tenant: TenantView,
+  { tenantId, beforeMs, fromMs, toMs }: OverviewSpan,
+): Promise<Overview['webhook']> {
+  const counted = await countDeliveriesByState(postgres, { tenantId, beforeMs, fromMs, toMs })
+  const health = tenant.webhook_health
+  return {
+    state: tenant.webhook_state,
+    off_reason: tenant.webhook_off_reason,
+    failing_since: health?.failing_since ?? null,
+    last_failure: health?.last_failure ?? null,
+    deliveries: counted.map(({ state, now, before }) => ({ state, count: { now, before } })),
+  }
+}
+
+async function readAgreement(
+  { readReconciliation, wallMs }: PeriodOverviewDeps,
+  { tenantId, fromMs, toMs }: OverviewSpan,
+): Promise<NonNullable<Overview['reconciliation']>> {
+  const { hours, asOfMs } = await readReconciliation({ tenantId, fromMs, toMs })
+  const sum = (of: 'accepted' | 'stored' | 'decided' | 'alerts' | 'delivered') =>
+    hours.reduce((all, hour) => all + hour[of], 0)
+  const differences = hours.reduce((all, hour) => all + hour.differences.length, 0)
+  return {
+    as_of: asOfMs === 0 ? null : toIso(asOfMs),
+    lag_seconds: asOfMs === 0 ? null : Math.max(0, Math.round((wallMs() - asOfMs) / 1_000)),
+    agrees: differences === 0,
+    accepted: sum('accepted'),
+    stored: sum('stored'),
+    decided: sum('decided'),
+    alerts: sum('alerts'),
+    delivered: sum('delivered'),
+    differences,
+  }
+}

@@ -1,0 +1,74 @@
+/** Schemas of the overview of a tenant: a period beside the one before it. */
+import { z } from 'zod'
+import { overviewDaysMax } from '#shared/core/base/limits/analytics.ts'
+import { instantParameter } from '#shared/core/http/api-schemas.ts'
+
+export const overviewQuery = z.strictObject({
+  from: instantParameter(
+    `The beginning of the period. By default a day before \`to\`, at most ${overviewDaysMax} days.`,
+  ),
+  to: instantParameter('The end of the period. By default now.'),
+})
+
+const pair = z.object({ now: z.int(), before: z.int() })
+
+export const overviewSchema = z
+  .object({
+    from: z.string(),
+    to: z.string(),
+    before_from: z.string().describe('the period before ends at `from` and is as long'),
+    telemetry: z
+      .object({
+        events: pair,
+        devices: pair,
+        sessions: pair,
+        actions: z.object({ ALLOW: pair, REVIEW: pair, BLOCK: pair }),
+        top_flags: z.array(z.object({ flag: z.string(), events: pair, devices: pair })),
+        sdk_versions: z.array(
+          z.object({
+            platform: z.string(),
+            sdk_version: z.string(),
+            events: pair,
+            devices: pair,
+          }),
+        ),
+        last_event_at: z.string().nullable().describe('the latest stored event of both periods'),
+      })
+      .nullable()
+      .describe('null when ClickHouse cannot answer'),
+    alerts: z.object({
+      raised: pair,
+      REVIEW: pair,
+      BLOCK: pair,
+      open: z.int().describe('all alerts that are OPEN, of any time'),
+    }),
+    webhook: z.object({
+      state: z.string(),
+      off_reason: z.string().nullable(),
+      failing_since: z.string().nullable(),
+      last_failure: z.string().nullable(),
+      deliveries: z
+        .array(z.object({ state: z.string(), count: pair }))
+        .describe('by state, of deliveries that were created in each period'),
+    }),
+    reconciliation: z
+      .object({
+        as_of: z.string().nullable(),
+        lag_seconds: z
+          .number()
+          .nullable()
+          .describe('how far behind now everything is stored and decided'),
+        agrees: z.boolean(),
+        accepted: z.int(),
+        stored: z.int(),
+        decided: z.int(),
+        alerts: z.int(),
+        delivered: z.int(),
+        differences: z.int().describe('in how many hours and stages counts differ'),
+      })
+      .nullable()
+      .describe('of the hours that begin in the period; null when it cannot be read'),
+  })
+  .describe('of each number `now` and `before`')
+
+export type Overview = z.infer<typeof overviewSchema>
