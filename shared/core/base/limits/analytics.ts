@@ -31,7 +31,8 @@ export const fleetLinesMax = 6
 export const fleetSignalsMax = 200
 
 /**
- * Days of the overview's period: with the one before it, two months of telemetry are read. Flags and
+ * Days of the overview's period: with the one before it, two months of telemetry are read. Flags
+ * and
  * SDK versions that it shows of each.
  */
 export const overviewDaysMax = 31
