@@ -76,6 +76,9 @@ describe('tenants', () => {
       environment: 'live',
       status: 'active',
       restRate: null,
+      // The key that comes with a tenant has no name and only reads.
+      keyName: null,
+      scopes: [],
       lastUsedMs: null,
     })
     const other = toApiKey('live', randomBytes(32))
